@@ -1,0 +1,156 @@
+"""Which library does an array belong to?  NumPy on the CPU, CuPy on the GPU.
+
+This is the only file that names CuPy. The rest of mini_tf asks `xp = array_module(x)` and writes `xp.exp(x)`:
+the library follows the array, so one process can use both, and nothing is decided at import.
+
+Any other array class that gives its library by the standard method `__array_namespace__` works too. The tests
+use that: their strict array refuses, as CuPy's does, to become a NumPy array unasked.
+"""
+
+import sys
+
+import numpy as np
+
+from mini_tf.errors import UserError
+
+INSTALL_HINT = "pip install 'mini-tf[gpu13]' (CUDA 13) or 'mini-tf[gpu12]' (CUDA 12)"
+
+
+def array_module(*arrays, **named_arrays):
+    """The library of these arrays, `numpy` or `cupy`; None and Python numbers belong to none and are skipped.
+
+    Arrays given by keyword are called by that name in the error. Raises TypeError when two arrays live on
+    different devices, and when none of the arguments is an array.
+    """
+    named = {f"argument {i}": array for i, array in enumerate(arrays)} | named_arrays
+    first_name = first = None
+    for name, array in named.items():
+        if array is None or isinstance(array, (int, float)):
+            continue
+        if first is None:
+            first_name, first = name, array
+        elif _library(array) is not _library(first) or device_of(array) != device_of(first):
+            raise TypeError(
+                f"{first_name} is on the {device_of(first)} and {name} on the {device_of(array)}; arrays that are used "
+                f"together must be on one device: move one of them with mini_tf.backend.to_device"
+            )
+    if first is None:
+        raise TypeError(f"expected at least one array, got {', '.join(type(a).__name__ for a in named.values())}")
+    return _library(first)
+
+
+def device_of(array):
+    """Where the array's numbers are: "cpu", "gpu:0", "gpu:1", …"""
+    library = _library(array)
+    if library is np:
+        return "cpu"
+    if library.__name__ == "cupy":
+        return f"gpu:{array.device.id}"
+    return str(getattr(array, "device", library.__name__))
+
+
+def to_device(array, device):
+    """The array on that device: "cpu", "gpu" (the first), "gpu:1", or "auto" (a GPU if one works, else the CPU).
+
+    An array that is there already comes back as it is. Raises UserError when the device is not there;
+    it never falls back silently.
+    """
+    device = resolve_device(device)
+    if device == device_of(array):
+        return array
+    array = to_host(array)
+    if device == "cpu":
+        return array
+    import cupy
+
+    with cupy.cuda.Device(_gpu_number(device)):
+        return cupy.asarray(array)
+
+
+def to_host(array):
+    """The array as a NumPy array; one that is one already comes back as it is."""
+    return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def beside(array, reference):
+    """The host array `array`, moved to where `reference` is: ids to the embeddings, a mask to the scores."""
+    library = _library(reference)
+    if library.__name__ == "cupy":
+        return to_device(array, device_of(reference))
+    return library.asarray(array)
+
+
+def resolve_device(device):
+    """The full name of a device, "gpu" → "gpu:0", after asking the driver that it is there.
+
+    Raises UserError for an unknown name and for a GPU that cannot be used, with the reason.
+    """
+    if device == "auto":
+        return "gpu:0" if gpu_count()[0] else "cpu"
+    if device == "cpu":
+        return device
+    number = _gpu_number(device)
+    count, why_not = gpu_count()
+    if number >= count:
+        raise UserError(
+            f"device {device!r} is not there: {why_not or f'the driver counts {count} GPU(s), numbered from 0'}. "
+            f"Use --device cpu, or, on a machine with an NVIDIA GPU, {INSTALL_HINT}"
+        )
+    return f"gpu:{number}"
+
+
+def devices():
+    """The devices that can be used now, as a list: ["cpu"], or ["cpu", "gpu:0", …]."""
+    return ["cpu"] + [f"gpu:{i}" for i in range(gpu_count()[0])]
+
+
+def gpu_count():
+    """(how many GPUs work, why there is none). CuPy can be installed without a GPU, so the driver is asked."""
+    try:
+        import cupy
+    except ImportError:
+        return 0, "CuPy is not installed"
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return 0, f"CuPy {cupy.__version__} is installed but finds no working GPU ({error})"
+    return count, "" if count else "the driver counts no GPU"
+
+
+def scatter_add(target, ids, values):
+    """target[ids[k]] += values[k] for every k, in place; ids that repeat add up.
+
+    target (c, …), ids (N,), values (N, …). Plain `target[ids] += values` would keep only the last of the
+    repeats: the classic wrong gradient of an embedding.
+    """
+    _library(target).add.at(target, ids, values)
+
+
+def erf(x):
+    """The error function 2/√π · ∫₀ˣ exp(−t²) dt, by the special functions of the array's library."""
+    library = _library(x)
+    if library is np:
+        from scipy.special import erf
+    elif library.__name__ == "cupy":
+        from cupyx.scipy.special import erf
+    else:
+        erf = library.erf
+    return erf(x)
+
+
+def _library(array):
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np
+    cupy = sys.modules.get("cupy")                 # an array cannot be CuPy's before CuPy is imported
+    if cupy is not None and isinstance(array, cupy.ndarray):
+        return cupy
+    if hasattr(array, "__array_namespace__"):
+        return array.__array_namespace__()
+    raise TypeError(f"expected a NumPy or CuPy array, got {type(array).__name__}")
+
+
+def _gpu_number(device):
+    kind, _, number = str(device).partition(":")
+    if kind != "gpu" or not (number or "0").isdigit():
+        raise UserError(f"unknown device {device!r}; expected cpu, gpu, gpu:1 (the second GPU) or auto")
+    return int(number or 0)

@@ -1,0 +1,22 @@
+"""Layers own parameters and sizes; the arithmetic is in `mini_tf.ops`.
+
+    y, backward = layer(x)
+    dx = backward(dy)          # and adds to .grad of every parameter that the layer used
+
+A layer remembers nothing of its last call: what the backward needs is in `backward`. So one layer can be used twice
+in a model, and each call's backward is right.
+"""
+
+from mini_tf.layers.attention import MultiHeadAttention
+from mini_tf.layers.dropout import Dropout
+from mini_tf.layers.embedding import Embedding
+from mini_tf.layers.layer import Layer, Parameter, walk_back
+from mini_tf.layers.linear import Linear
+from mini_tf.layers.normalization import LayerNorm
+from mini_tf.layers.positions import PositionalEncoding
+from mini_tf.layers.transformer import TransformerLayer
+
+__all__ = [
+    "Dropout", "Embedding", "Layer", "LayerNorm", "Linear", "MultiHeadAttention", "Parameter", "PositionalEncoding",
+    "TransformerLayer", "walk_back",
+]  # fmt: skip

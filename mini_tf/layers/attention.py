@@ -1,0 +1,52 @@
+"""Attention with several heads."""
+
+import numpy as np
+
+from mini_tf import ops
+from mini_tf.layers.layer import Layer
+from mini_tf.layers.linear import Linear
+
+
+class MultiHeadAttention(Layer):
+    """Y = Σ_h A^h·(X·V^h)·W^h,   A^h = softmax(scale·(X·Q^h)·(X·K^h)ᵀ);   X (B, T, n) → Y (B, T, n)
+
+    All H heads' matrices stand side by side: query, key, value (n, H·m), and below each other in output (H·m, n), so
+    that one product serves all heads and the sum over heads happens inside the last one.
+    mask bool, True where a query may see a key, broadcast against (B, H, T, T).
+    Source: ESE-2000 Lab 6, equations (13) and (14), without biases
+    """
+
+    def __init__(self, n, H, m, rng, scale=1.0, dtype=np.float32):
+        self.H, self.m, self.scale = H, m, scale
+        self.query = Linear(n, H * m, rng, bias=False, dtype=dtype)
+        self.key = Linear(n, H * m, rng, bias=False, dtype=dtype)
+        self.value = Linear(n, H * m, rng, bias=False, dtype=dtype)
+        self.output = Linear(H * m, n, rng, bias=False, dtype=dtype)
+
+    def __call__(self, x, mask=None):
+        query, query_backward = self.query(x)                    # (B, T, H·m)
+        key, key_backward = self.key(x)
+        value, value_backward = self.value(x)
+        heads, attention_backward = ops.attention(
+            self.split(query), self.split(key), self.split(value), mask, self.scale
+        )                                                        # (B, H, T, m)
+        y, output_backward = self.output(self.join(heads))       # (B, T, n)
+
+        def backward(dy):
+            dheads = self.split(output_backward(dy))             # (B, H, T, m)
+            dquery, dkey, dvalue, *_ = attention_backward(dheads)
+            return (                                             # x was used three times: three gradients add
+                query_backward(self.join(dquery)) + key_backward(self.join(dkey)) + value_backward(self.join(dvalue))
+            )
+
+        return y, backward
+
+    def split(self, x):
+        """(B, T, H·m) → (B, H, T, m): one matrix for each head"""
+        B, T, _ = x.shape
+        return x.reshape(B, T, self.H, self.m).swapaxes(1, 2)
+
+    def join(self, heads):
+        """(B, H, T, m) → (B, T, H·m), the inverse of split, and so its backward"""
+        B, H, T, m = heads.shape
+        return heads.swapaxes(1, 2).reshape(B, T, H * m)

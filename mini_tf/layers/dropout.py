@@ -1,0 +1,24 @@
+"""The layer that draws dropout's masks."""
+
+from mini_tf import ops
+from mini_tf.backend import beside
+from mini_tf.layers.layer import Layer
+
+
+class Dropout(Layer):
+    """y = x·keep/(1 − rate) while training, y = x otherwise;  x (…) → y (…)
+
+    Training is told by being given a random generator: layer(x, rng). There is no switch to forget.
+    """
+
+    def __init__(self, rate):
+        if not 0 <= rate < 1:
+            raise ValueError(f"Dropout: rate is {rate}, expected 0 ≤ rate < 1")
+        self.rate = rate
+
+    def __call__(self, x, rng=None):
+        if rng is None or self.rate == 0:
+            return x, lambda dy: dy
+        keep = beside(rng.random(x.shape) >= self.rate, x)
+        y, dropout_backward = ops.dropout(x, keep, self.rate)
+        return y, lambda dy: dropout_backward(dy)[0]

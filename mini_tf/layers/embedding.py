@@ -1,0 +1,37 @@
+"""The layer that owns the table of word vectors."""
+
+import numpy as np
+
+from mini_tf import ops
+from mini_tf.backend import beside, to_host
+from mini_tf.layers.layer import Layer, Parameter
+
+ABSENT = -1
+
+
+class Embedding(Layer):
+    """x = table[ids];  ids (…) int → x (…, n).  The id ABSENT = −1 is a word that is not there: a vector of zeros.
+
+    `table` (c, n) is the array of initial word vectors: eigenvector embeddings, or random ones. With trainable=False it
+    stays as it is (the lab's way), and no gradient is computed for it.
+    Source: ESE-2000 Lab 6, Tasks 6.3 and 6.9 ("absent words can be set to zero")
+    """
+
+    def __init__(self, table, trainable=True):
+        self.table = Parameter(np.ascontiguousarray(table), trainable)
+
+    def __call__(self, ids):
+        present = to_host(ids) != ABSENT
+        all_present = bool(present.all())
+        table = self.table.data
+        x, embedding_backward = ops.embedding(table, beside(ids if all_present else np.where(present, ids, 0), table))
+        if not all_present:
+            present = beside(present[..., None], table)                  # (…, 1)
+            x = x * present
+
+        def backward(dx):
+            if self.table.trainable:
+                dtable, _ = embedding_backward(dx if all_present else dx * present)
+                self.table.accumulate(dtable)
+
+        return x, backward

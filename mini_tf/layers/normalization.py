@@ -1,0 +1,28 @@
+"""The layer that owns γ and β."""
+
+import numpy as np
+
+from mini_tf import ops
+from mini_tf.layers.layer import Layer, Parameter
+
+
+class LayerNorm(Layer):
+    """y = γ·x̂ + β, each row of x brought to mean 0 and variance 1, then scaled and shifted;  x (…, n) → y (…, n)
+
+    γ starts at 1 and β at 0.
+    """
+
+    def __init__(self, n, dtype=np.float32):
+        self.gamma = Parameter(np.ones(n, dtype))
+        self.beta = Parameter(np.zeros(n, dtype))
+
+    def __call__(self, x):
+        y, norm_backward = ops.layer_norm(x, self.gamma.data, self.beta.data)
+
+        def backward(dy):
+            dx, dgamma, dbeta = norm_backward(dy)
+            self.gamma.accumulate(dgamma)
+            self.beta.accumulate(dbeta)
+            return dx
+
+        return y, backward

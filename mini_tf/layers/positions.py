@@ -1,0 +1,65 @@
+"""Positional encoding: tell the transformer where a word stands."""
+
+import numpy as np
+
+from mini_tf.backend import beside
+from mini_tf.errors import UserError
+from mini_tf.layers.layer import Layer
+
+
+def positional_encoding(T, n, frequencies):
+    """P (T, n):  p_t,2i−1 = cos(2π·α_i·t/T),   p_t,2i = sin(2π·α_i·t/T),   columns from 1, t from 0, i = 1 … n/2
+
+    frequencies: the n/2 numbers α_i, in turns per history of T words.
+    Source: ESE-2000 Lab 6, Positional Encoding (Task 6.10), a word per row
+    """
+    frequencies = np.asarray(frequencies, dtype=np.float64)
+    if n % 2 or frequencies.shape != (n // 2,):
+        raise UserError(
+            f"positional encoding: n = {n} with {frequencies.size} frequencies; n must be even, with one frequency "
+            f"for each of the n/2 pairs of cosine and sine"
+        )
+    angle = 2 * np.pi * frequencies * np.arange(T)[:, None] / T          # (T, n/2)
+    P = np.empty((T, n))
+    P[:, 0::2] = np.cos(angle)
+    P[:, 1::2] = np.sin(angle)
+    return P
+
+
+def geometric_frequencies(T, n):
+    """α_i = T/(2π)·10000^(−2i/n), i = 0 … n/2 − 1: from one radian a word down to one turn in 63 thousand words.
+
+    The lab leaves α_i open ("??"). With these its encoding is, up to the order of the columns, that of Vaswani et al.
+    2017 and of CMU 10-417 HW3a, and it does not depend on T.
+    """
+    return T / (2 * np.pi) * 10000.0 ** (-2 * np.arange(n // 2) / n)
+
+
+def fourier_frequencies(T, n):
+    """α_i = i·(T/2)/(n/2), i = 1 … n/2: evenly spaced, up to the highest frequency that T samples can hold.
+
+    With n = T this is the Fourier basis α_i = i that the lab hints at.
+    """
+    return np.arange(1, n // 2 + 1) * (T / n)
+
+
+FREQUENCIES = {"geometric": geometric_frequencies, "fourier": fourier_frequencies}
+
+
+class PositionalEncoding(Layer):
+    """y = x + scale·P;  x (B, T, n) → y (B, T, n), and dx = dy.
+
+    frequencies: "geometric", "fourier", or the n/2 numbers themselves. P's entries are of size 1; `scale` brings them
+    to the size of the word vectors, so that neither drowns the other.
+    """
+
+    def __init__(self, T, n, frequencies="geometric", scale=1.0):
+        if isinstance(frequencies, str):
+            if frequencies not in FREQUENCIES:
+                raise UserError(f"positions: {frequencies!r} is unknown, expected one of {', '.join(FREQUENCIES)}")
+            frequencies = FREQUENCIES[frequencies](T, n)
+        self.P = scale * positional_encoding(T, n, frequencies)
+
+    def __call__(self, x):
+        P = beside(self.P[: x.shape[1]].astype(x.dtype), x)
+        return x + P, lambda dy: dy

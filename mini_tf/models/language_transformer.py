@@ -1,0 +1,174 @@
+"""The language transformer of ESE-2000 Lab 6: from a history of words to the next word."""
+
+import numpy as np
+
+from mini_tf import ops
+from mini_tf.backend import beside, to_host
+from mini_tf.errors import UserError
+from mini_tf.layers import Embedding, Layer, Linear, PositionalEncoding, TransformerLayer, walk_back
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.ops.shapes import transpose
+
+READOUTS = {
+    "average": "x̂ = mean over the words of Φ(X), trained by mean squared error against the next word's vector (Task 6.5)",
+    "vec": "π = softmax(vec(Φ(X))·A), A (T·n, c), trained by cross-entropy on the word after the history (Task 6.6)",
+    "shared": "π_t = softmax(Φ(X)_t·A), A (n, c) shared by all positions, trained on the next word at every one of them",
+}
+
+
+class LanguageTransformer(Layer):
+    """X_0 = embeddings of the history (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h) for ℓ = 1 … L,   Φ(X) = X_L,   then a readout
+
+    embeddings (c, n)    initial word vectors, usually the eigenvector embeddings of Task 6.3
+    T, L, H, m           history length in words, layers, heads, dimension of a head
+    readout              "average", "vec" or "shared": see READOUTS
+    causal               a word sees itself and the words before it (Task 6.12)
+    layer_norm           layer norm at each layer's output (Task 6.11)
+    positions            None, "geometric", "fourier", or n/2 frequencies α_i (Task 6.10)
+    position_scale       factor on the encoding, whose entries are of size 1
+    scaled_attention     scores times 1/√m; the lab has no factor
+    train_embeddings     learn the word vectors too; the lab keeps them fixed
+    tied                 "shared" only: the readout's A is the embedding table, transposed
+    dropout              rate at which attention outputs are dropped in training
+
+    A batch is an integer array (B, T + 1) of consecutive words: a history and the words that follow its words. The
+    readout's A starts at 0, so an untrained model says ln c, the loss of a uniform guess.
+    Raises UserError for sizes and options that do not fit together.
+    Source: ESE-2000 Lab 6, equations (13)–(15), Tasks 6.4, 6.6, 6.10–6.12
+    """
+
+    def __init__(
+        self, embeddings, *, T=32, L=6, H=8, m=64, readout="vec", causal=False, layer_norm=False, positions=None,
+        position_scale=1.0, scaled_attention=False, train_embeddings=False, tied=False, dropout=0.0, seed=0,
+    ):  # fmt: skip
+        self.config = {name: value for name, value in locals().items() if name not in ("self", "embeddings", "seed")}
+        _check_sizes(embeddings.shape, **self.config)
+        rng = np.random.default_rng(seed)
+        (c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T, self.readout, self.causal = T, readout, causal
+
+        self.embedding = Embedding(embeddings, trainable=train_embeddings)
+        self.positions = None if positions is None else PositionalEncoding(T, n, positions, position_scale)
+        scale = m**-0.5 if scaled_attention else 1.0
+        self.layers = [TransformerLayer(n, H, m, rng, layer_norm, scale, dropout, dtype) for _ in range(L)]
+        self.A = None
+        if not tied and readout != "average":
+            self.A = Linear(T * n if readout == "vec" else n, c, bias=False, dtype=dtype)
+
+    def loss(self, windows, rng=None):
+        """The mean loss over a batch of windows (B, T + 1), and its backward, which takes no argument and runs once.
+
+        An rng turns dropout on. Cross-entropy in nats per word; for the readout "average", mean squared error.
+        """
+        if windows.ndim != 2 or windows.shape[1] != self.T + 1:
+            raise ValueError(f"LanguageTransformer.loss: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+        histories, following = windows[:, :-1], windows[:, 1:]
+        if self.readout != "shared":
+            following = following[:, -1]                     # (B,): one prediction for each history
+        Phi, transform_backward = self.transform(histories, rng)
+        prediction, readout_backward = self.read_out(Phi)
+        if self.readout == "average":
+            target, _ = self.embedding(following)
+            loss, loss_backward = ops.mse(prediction, target)
+        else:
+            loss, loss_backward = ops.cross_entropy(prediction, beside(following, prediction))
+        backward = walk_back([transform_backward, readout_backward, lambda dloss: loss_backward(dloss)[0]])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def transform(self, histories, rng=None):
+        """Φ(X): the output of the last layer for histories (B, T′), T′ ≤ T; ids of −1 are absent words.
+
+        → (B, T′, n), backward
+        """
+        x, embedding_backward = self.embedding(histories)        # (B, T′, n)
+        backwards = [embedding_backward]
+        if self.positions is not None:
+            x, positions_backward = self.positions(x)
+            backwards.append(positions_backward)
+        mask = self.mask(histories)
+        mask = None if mask is None else beside(mask, x)
+        for layer in self.layers:
+            x, layer_backward = layer(x, mask, rng)
+            backwards.append(layer_backward)
+        return x, walk_back(backwards)
+
+    def mask(self, histories):
+        """Which word may see which: bool, (T′, T′), or (B, 1, T′, T′) if words are absent; None when all see all."""
+        if not self.causal:
+            return None
+        T = histories.shape[1]
+        past = np.tri(T, dtype=bool)                             # query i sees key j ≤ i
+        present = to_host(histories) != ABSENT
+        return past if present.all() else past & present[:, None, None, :]
+
+    def read_out(self, Phi):
+        """From Φ(X) (B, T, n) to predictions: x̂ (B, n), logits (B, c), or logits (B, T, c) for "shared"."""
+        if self.readout == "average":
+            return ops.mean_pool(Phi)
+        if self.readout == "vec":
+            B, T, n = Phi.shape
+            logits, A_backward = self.A(Phi.reshape(B, T * n))   # vec(Φ(X)), word after word
+            return logits, lambda dlogits: A_backward(dlogits).reshape(B, T, n)
+        if self.A is not None:
+            return self.A(Phi)
+        table = self.embedding.table
+        logits, tied_backward = ops.linear(Phi, transpose(table.data))
+
+        def backward(dlogits):
+            dPhi, dA = tied_backward(dlogits)
+            if table.trainable:
+                table.accumulate(transpose(dA))
+            return dPhi
+
+        return logits, backward
+
+    def logits(self, ids):
+        """Scores of all c words for histories (B, T): (B, c), or (B, T, c) after each word for "shared".
+
+        softmax(logits) are the model's probabilities. For the readout "average", which predicts no probabilities,
+        they are −‖x̂ − x_i‖²: the nearest word has the largest.
+        """
+        Phi, _ = self.transform(ids)
+        prediction, _ = self.read_out(Phi)
+        if self.readout == "average":
+            table = self.embedding.table.data
+            squares = (table * table).sum(-1) + (prediction * prediction).sum(-1, keepdims=True)     # (B, c)
+            return 2 * prediction @ transpose(table) - squares
+        return prediction
+
+    def next_word_logits(self, histories):
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
+
+        Where the readout wants T words, absent ones go in front: their vectors are zero, and masked in a causal model.
+        """
+        B, length = histories.shape
+        if length > self.T:
+            raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
+        if self.readout != "shared" or length == 0:
+            absent = np.full((B, max(self.T if self.readout != "shared" else 1, length) - length), ABSENT)
+            histories = np.concatenate([absent, to_host(histories)], axis=1)
+        if self.readout != "shared":
+            return self.logits(histories)
+        Phi, _ = self.transform(histories)
+        logits, _ = self.read_out(Phi[:, -1:])                   # only the last word's prediction is wanted
+        return logits[:, 0]
+
+
+def _check_sizes(table_shape, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):
+    for name, value, least in (("T", T, 1), ("L", L, 0), ("H", H, 1), ("m", m, 1)):
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise UserError(f"{name} is {value!r}, expected a whole number of at least {least}")
+    if len(table_shape) != 2 or 0 in table_shape:
+        raise UserError(f"embeddings have shape {table_shape}, expected (c, n): a row for each word of the vocabulary")
+    if readout not in READOUTS:
+        raise UserError(f"readout {readout!r} is unknown, expected one of {', '.join(READOUTS)}")
+    if readout == "shared" and not causal:
+        raise UserError("readout 'shared' predicts after every word and needs causal=True: else a word sees its answer")
+    if readout == "average" and train_embeddings:
+        raise UserError("readout 'average' needs fixed embeddings: else all words becoming equal would be the best fit")
+    if tied and readout != "shared":
+        raise UserError(f"tied=True needs readout 'shared', got {readout!r}: only there A has the table's shape")
+    if not 0 <= dropout < 1:
+        raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 1")
+    if positions is not None and table_shape[1] % 2:
+        raise UserError(f"n is {table_shape[1]}, expected an even n: positions come in pairs of cosine and sine")

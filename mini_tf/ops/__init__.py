@@ -1,0 +1,36 @@
+"""The tensor layer: every differentiable function with its backward by hand, right below its forward.
+
+    y, backward = op(*inputs)
+    dx, dW, …   = backward(dy)
+
+`dx` is always the gradient of the loss with respect to `x`: "d" + name. `backward` gives one gradient for each
+array that went in, in the same order: bare when there is one, None for word ids and masks. An op reads its inputs
+and never writes into them; its backward may be called twice and gives the same answer twice.
+
+Letters, the same everywhere (they are those of ESE-2000 Lab 6):
+
+    B  batch          T  history length in words     n  embedding dimension     c  vocabulary size
+    L  layers         H  heads                       m  dimension of a head     W  co-occurrence window
+
+The lab writes a history as an n×T matrix with a word per column. Here a word is a row: arrays are (B, T, n), weights
+are (in, out), and y = x·W + b.
+
+Read the files in this order: linear, activations, softmax, losses, normalization, attention, pooling, embedding,
+dropout, recurrent.
+"""
+
+from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, tanh
+from mini_tf.ops.attention import attention
+from mini_tf.ops.dropout import dropout
+from mini_tf.ops.embedding import embedding
+from mini_tf.ops.linear import linear
+from mini_tf.ops.losses import cross_entropy, mse
+from mini_tf.ops.normalization import layer_norm
+from mini_tf.ops.pooling import mean_pool
+from mini_tf.ops.recurrent import rnn
+from mini_tf.ops.softmax import masked_softmax, softmax
+
+__all__ = [
+    "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
+    "mean_pool", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "tanh",
+]  # fmt: skip

@@ -1,0 +1,95 @@
+"""Functions that act on every number by itself, and the residual step that uses one of them."""
+
+import math
+
+from mini_tf.backend import erf
+from mini_tf.ops.shapes import check
+
+
+def relu(x):
+    """y = max(x, 0)
+
+    x (…)  →  y (…)
+    dx = dy where x > 0, else 0.  At the kink x = 0 the gradient is taken to be 0.
+    """
+    xp = check("relu: x (…)", x)
+    on = x > 0
+
+    def backward(dy):                                    # keeps on
+        return dy * on
+
+    return xp.maximum(x, 0), backward
+
+
+def residual_relu(x, y):
+    """z = x + max(y, 0), the residual step of the lab's transformer: X_ℓ = X_{ℓ−1} + σ(Σ_h Y_ℓ^h)
+
+    x (…), y (…)  →  z (…)
+    dx = dz,   dy = dz where y > 0, else 0.  The loss reaches x by the skip connection, whatever y is.
+    Source: ESE-2000 Lab 6, equation (15)
+    """
+    xp = check("residual_relu: x (…), y (…)", x, y)
+    on = y > 0
+
+    def backward(dz):                                    # keeps on
+        return dz, dz * on
+
+    return x + xp.maximum(y, 0), backward
+
+
+def tanh(x):
+    """y = tanh(x)
+
+    x (…)  →  y (…)
+    dx = dy·(1 − y²)
+    """
+    xp = check("tanh: x (…)", x)
+    y = xp.tanh(x)
+
+    def backward(dy):                                    # keeps y
+        return dy * (1 - y * y)
+
+    return y, backward
+
+
+def sigmoid(x):
+    """y = 1 / (1 + exp(−x)), computed as (1 + tanh(x/2)) / 2, which cannot overflow
+
+    x (…)  →  y (…)
+    dx = dy·y·(1 − y)
+    """
+    xp = check("sigmoid: x (…)", x)
+    y = 0.5 * (1 + xp.tanh(0.5 * x))
+
+    def backward(dy):                                    # keeps y
+        return dy * y * (1 - y)
+
+    return y, backward
+
+
+def gelu(x, approximate=False):
+    """y = x·Φ(x),   Φ(x) = ½·(1 + erf(x/√2)) the normal distribution function
+
+    x (…)  →  y (…)
+    dx = dy·(Φ(x) + x·φ(x)),   φ(x) = exp(−x²/2)/√(2π)
+
+    With approximate=True, Φ is replaced by ½·(1 + tanh u), u = √(2/π)·(x + 0.044715·x³), and φ by its derivative
+    ½·(1 − tanh² u)·u′.
+    Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; CMU 10-417 HW3a, question 2
+    """
+    xp = check("gelu: x (…)", x)
+    if approximate:
+        slope, cubic = math.sqrt(2 / math.pi), 0.044715
+        tanh_u = xp.tanh(slope * (x + cubic * x * x * x))
+        Phi = 0.5 * (1 + tanh_u)
+    else:
+        Phi = 0.5 * (1 + erf(x * math.sqrt(0.5)))
+
+    def backward(dy):                                    # keeps x, Phi (and tanh_u)
+        if approximate:
+            phi = 0.5 * (1 - tanh_u * tanh_u) * slope * (1 + 3 * cubic * x * x)
+        else:
+            phi = xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+        return dy * (Phi + x * phi)
+
+    return x * Phi, backward

@@ -1,0 +1,24 @@
+"""Embedding: the vector of a word is a row of a table."""
+
+from mini_tf.backend import scatter_add
+from mini_tf.ops.shapes import check, check_ids
+
+
+def embedding(table, ids):
+    """x = table[ids], the same as onehot(ids)·table without the multiplications by zero
+
+    table (c, n), ids (…) int  →  x (…, n)
+    dtable[i] = Σ dx over all places where word i stands:  onehot(ids)ᵀ·dx;   None for the ids
+
+    A word that stands twice in a batch gets both gradients. Raises ValueError for ids outside 0 … c − 1.
+    Source: ESE-2000 Lab 6, x_i = V_nᵀ·e_i (Task 6.3)
+    """
+    xp = check("embedding: table (c, n), ids (*) int", table, ids)
+    check_ids("embedding", "ids", ids, len(table), "rows in table")
+
+    def backward(dx):                                    # keeps ids and the shape of table
+        dtable = xp.zeros(table.shape, dtype=dx.dtype)
+        scatter_add(dtable, ids.reshape(-1), dx.reshape(-1, table.shape[1]))
+        return dtable, None
+
+    return table[ids], backward

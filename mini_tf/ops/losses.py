@@ -1,0 +1,64 @@
+"""Losses: one number for a batch. Their backward takes dloss = 1 unless told otherwise."""
+
+import math
+
+from mini_tf.ops.shapes import check, check_ids
+
+
+def cross_entropy(logits, targets, ignore=None):
+    """loss = mean over rows of −log softmax(logits)[target], in nats
+
+    logits (…, c), targets (…) int  →  loss, a scalar
+    dlogits = dloss·(softmax(logits) − onehot(target)) / rows;   None for the targets
+
+    Rows whose target is `ignore` do not count: not in the mean, not in the gradient.
+    Softmax and logarithm in one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i is exact where the logarithm
+    of a tiny probability would be −∞.
+    Raises ValueError for targets outside 0 … c − 1, and when no row counts.
+    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective that is minimised without its minus sign.
+    """
+    xp = check("cross_entropy: logits (…, c), targets (…) int", logits, targets)
+    shape = logits.shape
+    z, target = logits.reshape(-1, shape[-1]), targets.reshape(-1)               # (N, c), (N,)
+    counted = xp.ones(target.shape, dtype=bool) if ignore is None else target != ignore
+    rows = int(counted.sum())
+    if rows == 0:
+        raise ValueError(f"cross_entropy: none of the {target.size} targets counts, expected at least one")
+    target = xp.where(counted, target, 0)
+    check_ids("cross_entropy", "targets", target, shape[-1], "words")
+    at_target = xp.arange(target.size), target
+
+    shifted = z - z.max(-1, keepdims=True)
+    e = xp.exp(shifted)
+    total = e.sum(-1)                                    # (N,)
+    loss = ((xp.log(total) - shifted[at_target]) * counted).sum() / rows
+
+    def backward(dloss=1.0):                             # keeps e, total, target, counted
+        weight = (dloss / rows * counted).astype(e.dtype)            # (N,), 0 for the rows that do not count
+        dz = e * (weight / total)[:, None]               # dloss·softmax/rows
+        dz[at_target] -= weight
+        return dz.reshape(shape), None
+
+    return loss, backward
+
+
+def mse(prediction, target):
+    """loss = mean of (prediction − target)² over all entries
+
+    prediction (…), target (…)  →  loss, a scalar
+    dprediction = dloss·2·(prediction − target)/entries,   dtarget = −dprediction
+
+    The lab's loss sums over the n entries of a word and averages over words: it is n times this one.
+    Source: ESE-2000 Lab 6, Task 6.5
+    """
+    check("mse: prediction (…), target (…)", prediction, target)
+    difference = prediction - target
+    entries = math.prod(difference.shape)
+    if entries == 0:
+        raise ValueError(f"mse: prediction has shape {prediction.shape}, expected at least one entry")
+
+    def backward(dloss=1.0):                             # keeps difference
+        dprediction = (dloss * 2 / entries) * difference
+        return dprediction, -dprediction
+
+    return (difference * difference).mean(), backward

@@ -1,0 +1,25 @@
+"""Layer normalization."""
+
+from mini_tf.ops.shapes import check, sum_to
+
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    """y = γ·x̂ + β,   x̂ = (x − μ)·r,   r = 1/√(σ² + ε);   μ and σ² are mean and variance over the last axis
+
+    x (…, n), gamma (n,), beta (n,)  →  y (…, n)
+    With g = dy·γ:   dx = r·(g − mean(g) − x̂·mean(g·x̂)),   dγ = Σ dy·x̂,   dβ = Σ dy;   Σ over the leading axes
+
+    The two means are what μ and r give back: x moves them, and they move every entry of the row.
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; ESE-2000 Lab 6, Task 6.11
+    """
+    xp = check("layer_norm: x (…, n), gamma (n), beta (n)", x, gamma, beta)
+    centred = x - x.mean(-1, keepdims=True)
+    r = 1 / xp.sqrt((centred * centred).mean(-1, keepdims=True) + eps)           # (…, 1)
+    normal = centred * r                                                        # x̂
+
+    def backward(dy):                                    # keeps normal, r, gamma
+        g = dy * gamma
+        dx = r * (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True))
+        return dx, sum_to(dy * normal, gamma.shape), sum_to(dy, beta.shape)
+
+    return gamma * normal + beta, backward

@@ -1,0 +1,27 @@
+"""From one vector per word to one vector per history."""
+
+from mini_tf.ops.shapes import check
+
+
+def mean_pool(x, mask=None):
+    """y = mean over the words of a history, or over those where the mask is True
+
+    x (…, T, n), mask (…, T) bool  →  y (…, n)
+    dx = dy/count at every word that counts, 0 elsewhere;   None for the mask
+
+    A history in which no word counts gets a vector of zeros.
+    Source: ESE-2000 Lab 6, the readout of Task 6.5. The lab writes Φ(X)·1, which is the sum; the average that it means
+    has the factor 1/T.
+    """
+    xp = check("mean_pool: x (…, T, n), mask (…, T) bool", x, mask)
+    if mask is None:
+        weight = xp.full((x.shape[-2], 1), 1 / x.shape[-2], dtype=x.dtype)
+    else:
+        count = mask.sum(-1, keepdims=True)[..., None]
+        weight = (mask[..., None] / xp.where(count == 0, 1, count)).astype(x.dtype)      # (…, T, 1)
+
+    def backward(dy):                                    # keeps weight
+        dx = dy[..., None, :] * weight                   # (…, T, n)
+        return dx if mask is None else (dx, None)
+
+    return (x * weight).sum(-2), backward

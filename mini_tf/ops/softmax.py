@@ -1,0 +1,52 @@
+"""Softmax: from any numbers to probabilities."""
+
+from mini_tf.ops.shapes import check
+
+
+def softmax(z):
+    """y_i = exp(z_i) / Σ_j exp(z_j) over the last axis
+
+    z (…, k)  →  y (…, k), each row sums to 1
+    dz = y·(dy − Σ_j y_j·dy_j):  the Jacobian is ∂y_i/∂z_j = y_i·(δ_ij − y_j), and it is symmetric
+
+    The largest z of a row is subtracted first. That changes nothing (it cancels) and keeps exp from overflowing.
+    Source: ESE-2000 Lab 6, equation (13); CSCI 567 lecture 8
+    """
+    xp = check("softmax: z (…, k)", z)
+    e = xp.exp(z - z.max(-1, keepdims=True))
+    y = e / e.sum(-1, keepdims=True)
+
+    def backward(dy):                                    # keeps y
+        return y * (dy - (y * dy).sum(-1, keepdims=True))
+
+    return y, backward
+
+
+def masked_softmax(z, mask):
+    """Softmax over the allowed entries of each row: y_i = exp(z_i) / Σ_{j allowed} exp(z_j), and 0 where not allowed
+
+    z (…, k), mask bool, True where allowed, broadcast against z  →  y (…, k)
+    dz = y·(dy − Σ_j y_j·dy_j), as for softmax: where y = 0 the gradient is 0 by itself;   None for the mask
+
+    A row with nothing allowed is a row of zeros, forward and backward; it is never NaN.
+    Source: ESE-2000 Lab 6, future masking (Task 6.12). The lab prints "keep if j > i", which would keep the future;
+    the mask that a causal model needs is True for j ≤ i.
+    """
+    xp = check("masked_softmax: z (…, k), mask (*) bool", z, mask)
+    try:
+        fits = xp.broadcast_shapes(mask.shape, z.shape) == z.shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"masked_softmax: mask has shape {mask.shape}, expected one that broadcasts to z's {z.shape}")
+
+    largest = xp.where(mask, z, -xp.inf).max(-1, keepdims=True)
+    largest = xp.where(xp.isfinite(largest), largest, 0)             # a row with nothing allowed has −∞ here
+    e = xp.exp(xp.where(mask, z - largest, -xp.inf))
+    total = e.sum(-1, keepdims=True)
+    y = e / xp.where(total == 0, 1, total)
+
+    def backward(dy):                                    # keeps y
+        return y * (dy - (y * dy).sum(-1, keepdims=True)), None
+
+    return y, backward

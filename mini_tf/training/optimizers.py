@@ -1,0 +1,96 @@
+"""Optimizers: from gradients to better parameters."""
+
+import math
+
+from mini_tf.backend import array_module
+
+BLOCK = 1 << 16          # numbers per pass on the CPU: their temporaries stay in the processor's cache
+
+
+class SGD:
+    """p ← p − α·v,   v ← μ·v + g;   α learning rate, μ momentum, g the gradient"""
+
+    def __init__(self, learning_rate=0.1, momentum=0.0):
+        self.learning_rate, self.momentum = learning_rate, momentum
+        self.velocity = {}
+
+    def step(self, parameters):
+        """Move every parameter of {name: Parameter} that has a gradient."""
+        for name, parameter in _with_gradient(parameters):
+            if not self.momentum:
+                parameter.data -= self.learning_rate * parameter.grad
+                continue
+            v = self.velocity.setdefault(name, _zeros_like(parameter.data))
+            v *= self.momentum
+            v += parameter.grad
+            parameter.data -= self.learning_rate * v
+
+
+class Adam:
+    """p ← p − α·m̂/(√v̂ + ε),   m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   m̂ = m/(1 − β₁ᵗ),   v̂ = v/(1 − β₂ᵗ)
+
+    m and v are running means of the gradient and of its square. They start at 0; after t steps a running mean has
+    seen the share 1 − βᵗ of its weight, and the division makes up for the rest.
+    Source: Kingma, Ba 2014, arXiv:1412.6980
+    """
+
+    weight_decay = 0.0
+
+    def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
+        self.learning_rate, self.betas, self.eps = learning_rate, betas, eps
+        self.t = 0
+        self.m, self.v = {}, {}
+
+    def step(self, parameters):
+        """Move every parameter of {name: Parameter} that has a gradient."""
+        self.t += 1
+        for name, parameter in _with_gradient(parameters):
+            m = self.m.setdefault(name, _zeros_like(parameter.data))
+            v = self.v.setdefault(name, _zeros_like(parameter.data))
+            for p, g, m_block, v_block in _blocks(parameter.data, parameter.grad, m, v):
+                self.update(p, g, m_block, v_block)
+
+    def update(self, p, g, m, v):
+        """One step of the formula, in place in p, m and v."""
+        beta1, beta2 = self.betas
+        m *= beta1
+        m += (1 - beta1) * g
+        v *= beta2
+        v += (1 - beta2) * g * g
+        if self.weight_decay:
+            p *= 1 - self.learning_rate * self.weight_decay
+        # α·m̂/(√v̂ + ε), with the two corrections taken out of the arrays
+        correction = math.sqrt(1 - beta2**self.t)
+        rate = self.learning_rate * correction / (1 - beta1**self.t)
+        p -= rate * m / (array_module(v).sqrt(v) + self.eps * correction)
+
+
+class AdamW(Adam):
+    """Adam, and p ← (1 − α·λ)·p beforehand: weights decay, at a rate that the gradient's size does not change
+
+    Source: Loshchilov, Hutter 2017, arXiv:1711.05101
+    """
+
+    def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(learning_rate, betas, eps)
+        self.weight_decay = weight_decay
+
+
+def _with_gradient(parameters):
+    for name, parameter in parameters.items():
+        if parameter.trainable and parameter.grad is not None:
+            yield name, parameter
+
+
+def _zeros_like(array):
+    return array_module(array).zeros_like(array)
+
+
+def _blocks(data, grad, m, v):
+    """The same stretch of all four arrays, one cache-sized block after the other; on a GPU all at once."""
+    if array_module(data).__name__ != "numpy" or not data.flags.c_contiguous:
+        yield data, grad, m, v
+        return
+    flat = data.reshape(-1), grad.reshape(-1), m.reshape(-1), v.reshape(-1)
+    for start in range(0, data.size, BLOCK):
+        yield tuple(array[start : start + BLOCK] for array in flat)
