@@ -1,0 +1,43 @@
+"""A corpus of your own: any text file in UTF-8."""
+
+from pathlib import Path
+
+from mini_tf.errors import UserError
+
+__all__ = ["read_corpus"]
+
+
+def read_corpus(path):
+    """The text of the file `path`, as one string with "\\n" between lines.
+
+    A byte order mark at the start is dropped, and the line ends of Windows (CR LF) become "\\n", so that a
+    line end is one word wherever the file was written. Raises UserError for a missing file, a folder, a
+    file that cannot be read, one that is not UTF-8, and one with nothing but white space.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; a corpus is one text file in UTF-8, so name a file in it")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(
+            f"there is no file {path}; a corpus is a text file in UTF-8, so check the name and the folder"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
+    try:
+        text = data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start} does not fit; "
+            f"save the file as UTF-8, e.g. with `iconv -f {_likely_encoding(data)} -t UTF-8`"
+        ) from None
+    if not text.strip():
+        what = "has nothing but white space" if text else "is empty"
+        raise UserError(f"{path} {what}; a corpus needs words, so name a file that has some")
+    return text.replace("\r\n", "\n")
+
+
+def _likely_encoding(data):
+    """UTF-16 gives itself away by its byte order mark; most other text that is not UTF-8 is Latin-1."""
+    return "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"
