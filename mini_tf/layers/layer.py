@@ -64,6 +64,10 @@ class Layer:
                     yield from member._walk(f"{path}.")
 
 
+class MemoryFreed(RuntimeError):
+    """A model's backward was called a second time."""
+
+
 def walk_back(backwards):
     """The backward of steps that were run one after the other: call their backwards in reverse.
 
@@ -73,7 +77,7 @@ def walk_back(backwards):
 
     def backward(dy):
         if not backwards:
-            raise RuntimeError("this backward has run already and its memory is freed; call the forward again")
+            raise MemoryFreed("this backward has run already and its memory is freed; call the forward again")
         while backwards:
             dy = backwards.pop()(dy)
         return dy

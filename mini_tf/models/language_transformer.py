@@ -154,6 +154,18 @@ class LanguageTransformer(Layer):
         return logits[:, 0]
 
 
+    def next_word_loss(self, windows):
+        """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
+
+        It is the loss that "average" and "vec" are trained on. "shared" learns at every position, from histories of
+        1 to T words; here its longest history counts, so that all models answer the same question.
+        """
+        if self.readout != "shared":
+            return self.loss(windows)[0]
+        logits = self.next_word_logits(windows[:, :-1])
+        return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
+
+
 def _check_sizes(table_shape, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):
     for name, value, least in (("T", T, 1), ("L", L, 0), ("H", H, 1), ("m", m, 1)):
         if not isinstance(value, (int, np.integer)) or value < least:

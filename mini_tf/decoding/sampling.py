@@ -1,0 +1,59 @@
+"""Choosing the next word, and rolling the history along.
+
+Source: ESE-2000 Lab 6, Model Sampling (Task 6.8) and Language Generation (Task 6.9)
+"""
+
+import numpy as np
+
+from mini_tf import ops
+from mini_tf.backend import to_host
+from mini_tf.errors import UserError
+
+
+def greedy(logits):
+    """ê = argmax_i π(e_i | X), the most probable word;  logits (…, c) → ids (…)
+
+    Best for predicting the next word; as a way to write, it soon repeats itself.
+    """
+    return to_host(logits).argmax(-1)
+
+
+def sample(logits, rng, temperature=1.0, top_k=None):
+    """ê = e_i with probability π_i,   π = softmax(logits/temperature);  logits (…, c) → ids (…)
+
+    temperature   below 1 the probable words gain, above 1 the improbable ones
+    top_k         choose among the k most probable words only
+    rng           a NumPy Generator
+    Raises UserError for a temperature that is not above 0, and top_k below 1.
+    """
+    if not temperature > 0:
+        raise UserError(f"temperature is {temperature}, expected a number above 0; for the most probable word use argmax")
+    if top_k is not None and top_k < 1:
+        raise UserError(f"top_k is {top_k}, expected a whole number of at least 1")
+    logits = to_host(logits).astype(np.float64) / temperature
+    c = logits.shape[-1]
+    if top_k is not None and top_k < c:
+        allowed = np.zeros(logits.shape, dtype=bool)
+        np.put_along_axis(allowed, np.argpartition(-logits, top_k - 1, axis=-1)[..., :top_k], True, axis=-1)
+        probabilities, _ = ops.masked_softmax(logits, allowed)
+    else:
+        probabilities, _ = ops.softmax(logits)
+    cumulative = probabilities.cumsum(-1)
+    u = rng.random(logits.shape[:-1])[..., None] * cumulative[..., -1:]      # in [0, 1), up to rounding
+    return (cumulative > u).argmax(-1)                                       # the first word whose share reaches u
+
+
+def generate(model, prompt, words, choose):
+    """Write `words` more words after the prompt, one at a time: an iterator over their ids.
+
+    X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  the history rolls, and what was written becomes given.
+
+    model     has .T and .next_word_logits(histories)
+    prompt    ids, any number; of more than T, the last T are used; of fewer, the model stands in for the absent ones
+    choose    from logits (1, c) to the id of a word: `greedy`, or functools.partial(sample, rng=rng, …)
+    """
+    history = np.asarray(prompt, dtype=np.int64)[-model.T :]
+    for _ in range(words):
+        word = int(choose(model.next_word_logits(history[None, :]))[0])
+        yield word
+        history = np.append(history, word)[-model.T :]

@@ -1,0 +1,15 @@
+"""Is a hand-written gradient right?  Hold it against finite differences.
+
+    from mini_tf import ops
+    from mini_tf.gradcheck import gradcheck
+
+    report = gradcheck(ops.layer_norm, x, gamma, beta)
+    assert report                    # fails with the report's words
+    print(report)
+"""
+
+from mini_tf.gradcheck.check import gradcheck
+from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.report import Report, TensorReport
+
+__all__ = ["EXAMPLES", "Report", "TensorReport", "gradcheck"]

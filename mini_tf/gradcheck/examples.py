@@ -1,0 +1,163 @@
+"""One small, generic example of every op, layer and model, for the gradient checks.
+
+EXAMPLES is {name: make}; make(rng) gives (f, inputs, params), the arguments of `gradcheck`.
+
+Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ cannot be seen where it is 1), unequal sizes (an
+exchange of axes cannot be seen where they are equal), and numbers large enough that every term counts.
+"""
+
+import numpy as np
+
+from mini_tf import layers, ops
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.models import LanguageTransformer
+
+B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
+
+
+def op(function, *shapes, **options):
+    """An example for an op whose inputs are all floating, or given as they are."""
+
+    def make(rng):
+        inputs = [rng.standard_normal(shape) if isinstance(shape, tuple) else shape(rng) for shape in shapes]
+        if not options:
+            return function, inputs, {}
+        names = function.__code__.co_varnames
+
+        def with_options(*inputs):
+            return function(*inputs, **options)
+
+        with_options.__name__ = f"{function.__name__}, {', '.join(f'{k}={v}' for k, v in options.items())}"
+        with_options.__signature__ = _named(names[: len(inputs)])
+        return with_options, inputs, {}
+
+    return make
+
+
+def layer(build, *shapes):
+    """An example for a layer, its parameters made generic."""
+
+    def make(rng):
+        made = build(rng)
+        inputs = [rng.standard_normal(shape) if isinstance(shape, tuple) else shape(rng) for shape in shapes]
+        return made, inputs, generic(made, rng)
+
+    return make
+
+
+def transformer(**options):
+    """An example for the language transformer's loss."""
+
+    def make(rng):
+        options.setdefault("T", T)
+        model = LanguageTransformer(rng.standard_normal((c, n)), L=2, H=H, m=m, **options)
+        parameters = generic(model, rng)
+        windows = rng.integers(0, c, (B, T + 1))
+        windows[0, 0] = ABSENT
+        return (lambda: model.loss(windows)), [], parameters
+
+    return make
+
+
+def generic(made, rng):
+    """Redraw every parameter away from 0 and 1; returns made.parameters()."""
+    for parameter in made.parameters().values():
+        parameter.data = rng.standard_normal(parameter.data.shape) * 0.7 + 0.1
+    return made.parameters()
+
+
+def ids(*shape, size=c):
+    """Integers with repeats: the last is the first again."""
+
+    def draw(rng):
+        drawn = rng.integers(0, size, shape)
+        drawn.reshape(-1)[-1] = drawn.reshape(-1)[0]
+        return drawn
+
+    return draw
+
+
+def given(array):
+    return lambda rng: np.array(array)
+
+
+def causal(rng):
+    """j ≤ i, and the second history has no first word: its first query sees nothing."""
+    mask = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)
+    mask[1, ..., 0] = False
+    return mask
+
+
+class Twice(layers.Layer):
+    """One layer used twice, its weight tied to a second layer: gradients of all three uses add."""
+
+    def __init__(self, rng):
+        self.first = layers.Linear(n, n, rng)
+        self.second = layers.Linear(n, n, rng)
+        self.second.W = self.first.W
+
+    def __call__(self, x):
+        a, a_backward = self.first(x)
+        b, b_backward = ops.tanh(a)
+        d, d_backward = self.first(b)
+        y, y_backward = self.second(d)
+        return y, lambda dy: a_backward(b_backward(d_backward(y_backward(dy))))
+
+
+def _named(names):
+    import inspect
+
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names])
+
+
+def _embedding(rng):
+    return layers.Embedding(rng.standard_normal((c, n)))
+
+
+EXAMPLES = {
+    "linear": op(ops.linear, (B, T, n), (n, m), (m,)),
+    "linear, no bias": op(ops.linear, (B, n), (n, m)),
+    "relu": op(ops.relu, (B, T, n)),
+    "residual_relu": op(ops.residual_relu, (B, T, n), (B, T, n)),
+    "tanh": op(ops.tanh, (B, n)),
+    "sigmoid": op(ops.sigmoid, (B, n)),
+    "gelu": op(ops.gelu, (B, T, n)),
+    "gelu, by tanh": op(ops.gelu, (B, T, n), approximate=True),
+    "softmax": op(ops.softmax, (B, T, c)),
+    "masked_softmax": op(ops.masked_softmax, (B, 1, T, T), causal),
+    "layer_norm": op(ops.layer_norm, (B, T, n), (n,), (n,)),
+    "attention": op(ops.attention, (B, H, T, m), (B, H, T + 1, m), (B, H, T + 1, n)),
+    "attention, causal": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), causal),
+    "attention, scaled": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), scale=0.6),
+    "embedding": op(ops.embedding, (c, n), ids(B, T)),
+    "mean_pool": op(ops.mean_pool, (B, T, n)),
+    "mean_pool, masked": op(ops.mean_pool, (B, T, n), given([[True, False, True], [False] * 3])),
+    "dropout": op(ops.dropout, (B, T), given([[True, False, True], [True, True, False]]), rate=0.4),
+    "cross_entropy": op(ops.cross_entropy, (B, T, c), ids(B, T)),
+    "cross_entropy, ignore": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0),
+    "mse": op(ops.mse, (B, n), (B, n)),
+    "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
+    "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
+    "Embedding": layer(_embedding, ids(B, T)),
+    "Embedding, absent words": layer(_embedding, given([[ABSENT, 2, 2], [ABSENT, ABSENT, 5]])),
+    "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
+    "Dropout, not training": layer(lambda rng: layers.Dropout(0.5), (B, n)),
+    "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
+    "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
+    "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
+    "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
+    "TransformerLayer, layer norm": layer(
+        lambda rng: layers.TransformerLayer(n, H, m, rng, layer_norm=True), (B, T, n), causal
+    ),
+    "one layer used twice, weights tied": layer(Twice, (B, n)),
+    "LanguageTransformer, average": transformer(readout="average"),
+    "LanguageTransformer, vec": transformer(readout="vec"),
+    "LanguageTransformer, vec, every option": transformer(
+        readout="vec", causal=True, layer_norm=True, positions="geometric", scaled_attention=True, train_embeddings=True
+    ),
+    "LanguageTransformer, shared": transformer(readout="shared", causal=True, positions="fourier"),
+    "LanguageTransformer, shared, tied, every option": transformer(
+        readout="shared", causal=True, layer_norm=True, positions="geometric", scaled_attention=True,
+        train_embeddings=True, tied=True,
+    ),
+}  # fmt: skip

@@ -1,0 +1,29 @@
+"""How good is a language model?  Losses are cross-entropies in nats per word."""
+
+import math
+
+import numpy as np
+
+
+def perplexity(cross_entropy):
+    """exp(cross-entropy): the number of equally likely words that would be as hard to guess."""
+    return math.exp(cross_entropy)
+
+
+def uniform_cross_entropy(c):
+    """−ln(1/c) = ln c: every one of c words is as likely as any other."""
+    return math.log(c)
+
+
+def unigram_cross_entropy(train, test, c, discount=0.75):
+    """Cross-entropy of the words of `test` when each is predicted by how often it occurs in `train`.
+
+    p(w) = max(count(w) − D, 0)/N + D·(words that occur)/N · 1/c:  D is taken from every count and shared out evenly, so
+    that a word that never occurs in `train` has a probability too (Kneser-Ney at order 1).
+
+    train, test   integer arrays of word ids, 0 … c − 1
+    """
+    count = np.bincount(train, minlength=c)
+    N = len(train)
+    p = np.maximum(count - discount, 0) / N + discount * np.count_nonzero(count) / N / c
+    return float(-np.log(p[test]).mean())

@@ -1,0 +1,53 @@
+"""Batches of windows: a history and the word after it, cut from one long row of words."""
+
+import numpy as np
+
+from mini_tf.errors import UserError
+
+
+def split_words(ids, T, test=0.1, validation=0.05):
+    """(train, validation, test): the last tenth of the words for the test, in time order, as the lab asks.
+
+    The validation part, the last twentieth of what is left, is for choosing (when to stop, which settings); the test
+    part is for reporting only. Each part overlaps the one before it by T words, the first history, so that every word
+    of a part is predicted once and none is learned from twice.
+    Raises UserError when the corpus is too short for a window of T + 1 words in each part.
+    Source: ESE-2000 Lab 6, Task 6.7
+    """
+    first_test = int(len(ids) * (1 - test))
+    first_validation = int(first_test * (1 - validation))
+    parts = ids[:first_validation], ids[max(first_validation - T, 0) : first_test], ids[max(first_test - T, 0) :]
+    if min(len(part) for part in parts) < T + 1:
+        raise UserError(
+            f"the corpus has {len(ids):,} words, expected at least {shortest_corpus(T, test, validation):,}: its "
+            f"training, validation and test parts each need a history of T = {T} words and one more; give a longer text"
+        )
+    return parts
+
+
+def shortest_corpus(T, test=0.1, validation=0.05):
+    """The fewest words that `split_words` can split."""
+    words = T + 1
+    while True:
+        first_test = int(words * (1 - test))
+        first_validation = int(first_test * (1 - validation))
+        if first_validation > T and first_validation < first_test < words:
+            return words
+        words += 1
+
+
+def random_windows(ids, T, batch, rng):
+    """Without end: arrays (batch, T + 1) of consecutive words, each window of `ids` once per round, in random order."""
+    if len(ids) < T + 1:
+        raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
+    ends = np.arange(T, len(ids))
+    batch = min(batch, len(ends))
+    while True:
+        rng.shuffle(ends)
+        for first in range(0, len(ends) - batch + 1, batch):
+            yield windows_ending_at(ids, ends[first : first + batch], T)
+
+
+def windows_ending_at(ids, ends, T):
+    """(len(ends), T + 1): the words at `ends`, each with the T words before it in front."""
+    return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]

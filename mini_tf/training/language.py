@@ -1,0 +1,131 @@
+"""From a text to a trained language transformer: the tasks of ESE-2000 Lab 6 in a row."""
+
+import platform
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import numpy as np
+
+import mini_tf
+from mini_tf.backend import resolve_device
+from mini_tf.decoding import generate, sample
+from mini_tf.errors import UserError
+from mini_tf.files import write_text
+from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.models import LanguageTransformer
+from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
+from mini_tf.training.batches import random_windows, split_words
+from mini_tf.training.loop import fit, mean_loss
+from mini_tf.training.optimizers import Adam
+from mini_tf.training.progress import progress_bar, training_progress
+
+
+@dataclass
+class Corpus:
+    """A text as integers, in three parts, with the word vectors that its co-occurrences give."""
+
+    vocabulary: Vocabulary
+    ids: np.ndarray              # all words
+    train: np.ndarray
+    validation: np.ndarray       # this and `test` begin with T words of the part before, the first history
+    test: np.ndarray
+    embeddings: np.ndarray       # (c, n) eigenvector embeddings, float32
+
+
+def prepare(text, n, T, W=10, say=lambda line: None):
+    """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
+
+    The vectors come from the whole text, as in the lab: the test words' co-occurrences are in them, their order is not.
+    `say` is given a line about each step. Raises UserError for a text too short for T, W or n.
+    """
+    tokens = tokenize(text)
+    if not tokens:
+        raise UserError("the corpus has no words in it; give a text with letters")
+    vocabulary = Vocabulary(tokens)
+    ids = vocabulary.encode(tokens)
+    train, validation, test = split_words(ids, T)
+    say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
+    if len(ids) < W + 1:
+        raise UserError(f"the corpus has {len(ids)} words, expected more than the co-occurrence window W = {W}")
+    C = cooccurrence(ids, len(vocabulary), W)
+    say(f"co-occurrences within {W // 2} words: {C.nnz:,} different pairs")
+    values, V = eigenvector_embeddings(C, n)
+    say(f"word vectors: {n} eigenvectors, eigenvalues {values[0]:,.0f} to {values[-1]:,.0f}")
+    return Corpus(vocabulary, ids, train, validation, test, V.astype(np.float32))
+
+
+def train_language_model(text, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+    """Train the preset's transformer on the text, into the run folder. Returns (model, corpus, results).
+
+    results: {"uniform", "unigram", "validation", "train", "test"} losses in nats per word, "stopped", "seconds", …
+    Ctrl-C during the training keeps what was learned so far.
+    """
+    device = resolve_device(device)
+    steps = preset.steps if steps is None else steps
+    if steps < 1:
+        raise UserError(f"--steps is {steps}, expected at least 1")
+    T = preset.model["T"]
+    corpus = prepare(text, preset.n, T, preset.W, say)
+    c = len(corpus.vocabulary)
+    model = LanguageTransformer(corpus.embeddings * np.float32(preset.embedding_scale), seed=seed, **preset.model)
+    model.to(device)
+    trained = sum(p.data.size for p in model.parameters().values() if p.trainable)
+    say(f"transformer {describe(preset)}: {trained:,} numbers to learn, on the {device}")
+
+    baselines = {
+        "uniform": uniform_cross_entropy(c),
+        "unigram": unigram_cross_entropy(corpus.train, corpus.test[T:], c),
+    }
+    settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
+    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": trained}
+    versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
+    run.save_config({"settings": settings, "text": numbers, "versions": versions}, corpus.vocabulary)
+    rows = []
+
+    def on_row(row, is_best):
+        rows.append(row)
+        run.save_metrics(rows)
+        if is_best:
+            run.save_model(model)
+        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
+            f"{'' if is_best else '  (not better)'}")  # fmt: skip
+
+    rng = np.random.default_rng(seed)
+    with training_progress(steps, preset.batch * T) as on_step:
+        history = fit(
+            model, random_windows(corpus.train, T, preset.batch, rng), Adam(preset.learning_rate), steps=steps,
+            validate=partial(mean_loss, model, corpus.validation, preset.validation_words), every=preset.every,
+            patience=preset.patience, warm_up=min(preset.warm_up, steps // 4), decay=True, rng=rng, on_step=on_step,
+            on_row=on_row,
+        )  # fmt: skip
+    say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
+        history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
+
+    results = baselines | {
+        "validation": history.best_validation_loss,
+        "train": mean_loss(model, corpus.train, most=preset.validation_words),
+    }
+    with progress_bar("testing", len(corpus.test) - T) as update:
+        results["test"] = mean_loss(model, corpus.test, on_batch=lambda done, _: update(done))
+    results |= {
+        "best_step": history.best_step, "stopped": history.stopped,
+        "training_seconds": history.rows[-1]["seconds"], "words_per_second": history.rows[-1]["words_per_second"],
+    }  # fmt: skip
+    run.write_json("results.json", results)
+    run.save_curves(history.rows, {name: results[name] for name in ("uniform", "unigram", "test")})
+    prompt = corpus.test[T : T + 16]                     # the first words that the model has never seen
+    with progress_bar("writing a sample", preset.sample_words) as update:
+        written = []
+        for word in generate(model, prompt, preset.sample_words, partial(sample, rng=np.random.default_rng(seed))):
+            written.append(word)
+            update(len(written))
+    write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
+    return model, corpus, results
+
+
+def describe(preset):
+    """The letters of a preset in a line: "T=32 n=64 L=2 H=4 m=16, readout shared, …"."""
+    options = {"n": preset.n} | preset.model
+    letters = " ".join(f"{letter}={options[letter]}" for letter in "TnLHm")
+    switches = [name.replace("_", " ") for name, value in preset.model.items() if value is True]
+    return ", ".join([letters, f"readout {options['readout']}", *switches])

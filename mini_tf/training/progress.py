@@ -1,0 +1,42 @@
+"""A progress bar for long work: on a terminal only, and gone when the work is done."""
+
+import time
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+console = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def progress_bar(what, total):
+    """Gives a function update(done, note=""), to be called as the work goes on.
+
+    with progress_bar("training", steps) as update:
+        fit(…, on_step=lambda step, loss: update(step, f"loss {loss:.3f}"))
+    """
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total, note="")
+        yield lambda done, note="": progress.update(task, completed=done, note=note)
+
+
+@contextmanager
+def training_progress(steps, words_per_step):
+    """Gives on_step for `fit`: a bar with the loss, words per second and the time left."""
+    start = time.perf_counter()
+    loss_mean = None
+
+    with progress_bar("training", steps) as update:
+
+        def on_step(step, loss):
+            nonlocal loss_mean
+            loss_mean = loss if loss_mean is None else 0.9 * loss_mean + 0.1 * loss
+            rate = step * words_per_step / (time.perf_counter() - start)
+            update(step, f"loss {loss_mean:.3f} · {rate:,.0f} words/s")
+
+        yield on_step

@@ -1,0 +1,102 @@
+"""A run folder: what was trained, on what, how it went, and what it writes."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from mini_tf.errors import UserError
+from mini_tf.files import replacing, write_text
+from mini_tf.text import Vocabulary
+from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
+
+
+class Run:
+    """The files of one training run, each written whole or not at all.
+
+    config.json         preset, options of the model and the training, the text's numbers, versions
+    vocabulary.json     the words, in the order of their ids
+    model.safetensors   the best parameters so far
+    metrics.csv         a row for each measurement of the validation loss
+    curves.png          the losses, drawn beside the baselines
+    results.json        the losses at the end
+    sample.txt          a text that the model wrote
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    @classmethod
+    def new(cls, folder=None, name="run"):
+        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; made when first written to.
+
+        Raises UserError when `folder` is a file or has something in it.
+        """
+        if folder is None:
+            folder, number = Path("runs") / name, 1
+            while folder.exists():
+                number += 1
+                folder = Path("runs") / f"{name}-{number}"
+        folder = Path(folder)
+        if folder.is_file():
+            raise UserError(f"{folder} is a file, expected a folder for the run; choose another --run")
+        if folder.exists() and any(folder.iterdir()):
+            raise UserError(f"the folder {folder} is not empty; a run never overwrites one: choose another --run")
+        return cls(folder)
+
+    @classmethod
+    def open(cls, folder):
+        """The run in that folder. Raises UserError when it is not one."""
+        run = cls(folder)
+        if not run.folder.exists():
+            raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
+        missing = [f for f in ("config.json", "vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
+        if missing:
+            raise UserError(f"{folder} is not a run folder: it has no {missing[0]}; name one that mini-tf train made")
+        return run
+
+    def __truediv__(self, name):
+        return self.folder / name
+
+    def save_config(self, config, vocabulary):
+        self.write_json("config.json", config)
+        self.write_json("vocabulary.json", vocabulary.words)
+
+    def save_model(self, model):
+        save_checkpoint(self / "model.safetensors", model)
+
+    def save_metrics(self, rows):
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self / "metrics.csv", text.getvalue())
+
+    def save_curves(self, rows, lines):
+        from mini_tf.training.figures import draw_curves
+
+        with replacing(self / "curves.png") as temporary:
+            draw_curves(rows, lines).savefig(temporary, dpi=120)
+
+    def write_json(self, name, value):
+        write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def config(self):
+        return self._read_json("config.json")
+
+    def load(self):
+        """(model, vocabulary) of the run. Raises UserError when a file is damaged or they do not belong together."""
+        model = load_checkpoint(self / "model.safetensors")
+        words = self._read_json("vocabulary.json")
+        if len(words) != len(model.embedding.table.data):
+            raise UserError(
+                f"{self.folder}: the vocabulary has {len(words):,} words, the model expects "
+                f"{len(model.embedding.table.data):,}; the files are not of one run: train again"
+            )
+        return model, Vocabulary(words)
+
+    def _read_json(self, name):
+        try:
+            return json.loads((self / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
