@@ -27,7 +27,7 @@ def sample(logits, rng, temperature=1.0, top_k=None):
     Raises UserError for a temperature that is not above 0, and top_k below 1.
     """
     if not temperature > 0:
-        raise UserError(f"temperature is {temperature}, expected a number above 0; for the most probable word use argmax")
+        raise UserError(f"temperature is {temperature}, expected a number above 0; argmax takes the most probable word")
     if top_k is not None and top_k < 1:
         raise UserError(f"top_k is {top_k}, expected a whole number of at least 1")
     logits = to_host(logits).astype(np.float64) / temperature

@@ -48,7 +48,8 @@ def gradcheck(f, *inputs, params=(), name=None, seed=0):
         y, backward = f(*inputs)
         y = np.asarray(y)
         if not np.isfinite(y).all():
-            return Report(name, [], [f"the forward gave {np.count_nonzero(~np.isfinite(y))} values that are not finite"])
+            bad = np.count_nonzero(~np.isfinite(y))
+            return Report(name, [], [f"the forward gave {bad} of {y.size} values that are not finite"])
         dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
 
         gradients, more = _run(f, inputs, params, dy, backward, names)
@@ -66,7 +67,7 @@ def gradcheck(f, *inputs, params=(), name=None, seed=0):
             if gradient is None:
                 findings.append(f"backward gave no gradient for {tensor}")
             elif np.shape(gradient) != array.shape:
-                findings.append(f"d{tensor} has shape {np.shape(gradient)}, expected the shape of {tensor}, {array.shape}")
+                findings.append(f"d{tensor} has shape {np.shape(gradient)}, expected {array.shape} as {tensor} has")
             else:
                 tensors.append(_compare(tensor, array, np.asarray(gradient), phi, rng))
     return Report(name, tensors, findings)
@@ -99,7 +100,7 @@ def _run(f, inputs, params, dy, backward, names):
     floating = [name for name, x in zip(names, inputs) if _is_float(x)]
     receivers = names if len(first) == len(names) else floating
     if len(first) != len(receivers) and floating:
-        findings.append(f"backward gave {len(first)} gradients for {len(inputs)} inputs, {len(floating)} of them floating")
+        findings.append(f"backward gave {len(first)} gradients, expected one for each of {', '.join(receivers)}")
     return dict(zip(receivers, first)) | first_params, findings
 
 

@@ -10,14 +10,14 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.ops.shapes import transpose
 
 READOUTS = {
-    "average": "x̂ = mean over the words of Φ(X), trained by mean squared error against the next word's vector (Task 6.5)",
+    "average": "x̂ = mean over the words of Φ(X), trained by squared error against the next word's vector (Task 6.5)",
     "vec": "π = softmax(vec(Φ(X))·A), A (T·n, c), trained by cross-entropy on the word after the history (Task 6.6)",
-    "shared": "π_t = softmax(Φ(X)_t·A), A (n, c) shared by all positions, trained on the next word at every one of them",
+    "shared": "π_t = softmax(Φ(X)_t·A), A (n, c) the same at every position, trained on the word after each of them",
 }
 
 
 class LanguageTransformer(Layer):
-    """X_0 = embeddings of the history (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h) for ℓ = 1 … L,   Φ(X) = X_L,   then a readout
+    """X_0 = embeddings of the history (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h),  ℓ = 1 … L,   Φ(X) = X_L,   a readout
 
     embeddings (c, n)    initial word vectors, usually the eigenvector embeddings of Task 6.3
     T, L, H, m           history length in words, layers, heads, dimension of a head
@@ -61,7 +61,7 @@ class LanguageTransformer(Layer):
         An rng turns dropout on. Cross-entropy in nats per word; for the readout "average", mean squared error.
         """
         if windows.ndim != 2 or windows.shape[1] != self.T + 1:
-            raise ValueError(f"LanguageTransformer.loss: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+            raise ValueError(f"LanguageTransformer: windows have shape {windows.shape}, expected (B, {self.T + 1})")
         histories, following = windows[:, :-1], windows[:, 1:]
         if self.readout != "shared":
             following = following[:, -1]                     # (B,): one prediction for each history

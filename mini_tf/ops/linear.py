@@ -11,14 +11,15 @@ def linear(x, W, b=None):
     Source: ESE-2000 Lab 6, the products Q·X, K·X, V·X of equations (13)–(15) and the readout of Task 6.6
     """
     check("linear: x (…, in), W (in, out), b (out)", x, W, b)
-    y = x @ W
+    shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
+    rows_x = x.reshape(-1, W.shape[0])                   # (rows, in)
+    y = (rows_x @ W).reshape(shape_y)
     if b is not None:
         y = y + b
 
     def backward(dy):                                    # keeps x, W
-        dx = dy @ transpose(W)
-        rows_x = x.reshape(-1, x.shape[-1])              # (rows, in)
-        rows_dy = dy.reshape(-1, dy.shape[-1])           # (rows, out)
+        rows_dy = dy.reshape(-1, W.shape[1])             # (rows, out)
+        dx = (rows_dy @ transpose(W)).reshape(shape_x)
         dW = transpose(rows_x) @ rows_dy
         return (dx, dW) if b is None else (dx, dW, sum_to(dy, b.shape))
 

@@ -25,7 +25,7 @@ class Corpus:
     """A text as integers, in three parts, with the word vectors that its co-occurrences give."""
 
     vocabulary: Vocabulary
-    ids: np.ndarray              # all words
+    ids: np.ndarray              # all words; the last len(test) − T of them are the test words
     train: np.ndarray
     validation: np.ndarray       # this and `test` begin with T words of the part before, the first history
     test: np.ndarray
@@ -74,7 +74,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
 
     baselines = {
         "uniform": uniform_cross_entropy(c),
-        "unigram": unigram_cross_entropy(corpus.train, corpus.test[T:], c),
+        "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
     }
     settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
     numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": trained}

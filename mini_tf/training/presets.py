@@ -21,7 +21,7 @@ class Preset:
     patience: int = 5            # measurements without a better one before training stops
     warm_up: int = 20            # steps over which the learning rate rises
     W: int = 10                  # co-occurrence window
-    validation_words: int = 2000 # words of the validation part in a measurement
+    validation_words: int = 2000     # words of the validation part in a measurement
     sample_words: int = 500
 
 
@@ -44,7 +44,7 @@ PRESETS = {
         ),
         Preset(
             name="lab",
-            description="the transformer of ESE-2000 Lab 6, Task 6.13: T = 32, n = 256, L = 6, H = 8, m = 64, vec readout",
+            description="the transformer of ESE-2000 Lab 6, Task 6.13, in the sizes that Task 6.5 recommends",
             n=256,
             model={
                 "T": 32, "L": 6, "H": 8, "m": 64, "readout": "vec", "causal": True, "layer_norm": True,

@@ -1,0 +1,245 @@
+"""The command mini-tf: train | generate | gradcheck | doctor."""
+
+import sys
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import mini_tf
+from mini_tf.errors import UserError
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="A transformer engine whose gradients are written by hand.",
+)  # fmt: skip
+out = Console(highlight=False, soft_wrap=True)
+
+PresetOption = Annotated[str, typer.Option(help="quick (a minute or two) or lab (Lab 6's sizes: hours on a CPU)")]
+RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
+
+
+class Flavour(StrEnum):
+    lab = "lab"
+    clean = "clean"
+    complete = "complete"
+
+
+class Unknown(StrEnum):
+    error = "error"
+    skip = "skip"
+
+
+@app.command()
+def train(
+    preset: PresetOption = "quick",
+    corpus: Annotated[Path | None, typer.Option(help="any UTF-8 text [default: Lab 6's Shakespeare]")] = None,
+    shakespeare: Annotated[
+        Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
+    ] = Flavour.lab,
+    run: RunOption = None,
+    steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
+    seed: Annotated[int, typer.Option(help="of the initial weights, the order of the batches and the sample")] = 0,
+    device: DeviceOption = "auto",
+):
+    """Train a language transformer on a text and let it write.
+
+    Ctrl-C ends the training and keeps what was learned. The run folder has the model, metrics.csv, curves.png,
+    results.json and sample.txt.
+    """
+    from mini_tf.text import read_corpus
+    from mini_tf.text import shakespeare as fetch
+    from mini_tf.training.language import train_language_model
+    from mini_tf.training.presets import preset_named
+    from mini_tf.training.run import Run
+
+    chosen, folder = preset_named(preset), Run.new(run, preset)
+    text = fetch(shakespeare.value) if corpus is None else read_corpus(corpus)
+    model, prepared, results = train_language_model(
+        text, chosen, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+    )
+    out.print(loss_table(results, len(prepared.vocabulary), model.readout))
+    out.print(Text("The model writes (the first words, dim, are from the test text):", style="bold"))
+    print_continuation(folder, model, prepared.vocabulary, prepared.test[model.T : model.T + 16], 100, seed)
+    out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
+    out.print(Text(f"  mini-tf generate {folder.folder} --prompt 'Good morrow, my lord'"))
+
+
+@app.command()
+def generate(
+    run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
+    prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
+    words: Annotated[int, typer.Option(help="how many words to write")] = 500,
+    temperature: Annotated[float, typer.Option(help="below 1 safer, above 1 bolder")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only")] = None,
+    argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
+    unknown: Annotated[Unknown, typer.Option(help="words that the model does not know")] = Unknown.error,
+    seed: Annotated[int, typer.Option(help="of the random choices")] = 0,
+    device: DeviceOption = "auto",
+):
+    """Let a trained model write on from a prompt."""
+    from mini_tf.backend import resolve_device
+    from mini_tf.decoding import greedy, sample
+    from mini_tf.text import tokenize
+    from mini_tf.training.run import Run
+
+    device = resolve_device(device)
+    if words < 1:
+        raise UserError(f"--words is {words}, expected at least 1")
+    model, vocabulary = Run.open(run).load()
+    tokens = tokenize(prompt.replace("\\n", "\n"))
+    ids = vocabulary.encode(tokens, unknown.value)
+    if len(ids) < len(tokens):
+        note(f"{len(tokens) - len(ids)} unknown word(s) left out of the prompt")
+    if len(ids) > model.T:
+        note(f"the prompt has {len(ids)} words; the model sees the last T = {model.T} of them")
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    choose = greedy if argmax else partial(sample, rng=rng, temperature=temperature, top_k=top_k)
+    write_on(model.to(device), vocabulary, ids, words, choose)
+
+
+@app.command()
+def gradcheck(
+    names: Annotated[list[str] | None, typer.Argument(help="ops, layers, models: all whose names start so")] = None,
+    seed: Annotated[int, typer.Option(help="of the examples' numbers")] = 0,
+):
+    """Hold every hand-written gradient against finite differences. Ends with 1 if one is wrong."""
+    import numpy as np
+
+    from mini_tf.gradcheck import EXAMPLES
+    from mini_tf.gradcheck import gradcheck as check
+    from mini_tf.training.progress import progress_bar
+
+    chosen = {n: make for n, make in EXAMPLES.items() if not names or any(n.startswith(name) for name in names)}
+    if not chosen:
+        raise UserError(f"nothing is named {' or '.join(names)}; there are: {', '.join(EXAMPLES)}")
+    reports = []
+    with progress_bar("checking", len(chosen)) as update:
+        for done, (name, make) in enumerate(chosen.items(), 1):
+            f, inputs, params = make(np.random.default_rng(seed))
+            reports.append(check(f, *inputs, params=params, name=name, seed=seed))
+            update(done, name)
+
+    table = Table("", "gradients of", "tensors", "entries", "set aside", "worst error", box=None, header_style="bold")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for report in reports:
+        style = "green" if report else "bold red"
+        error = f"{report.worst.error:.1e}" if report.worst else "–"
+        table.add_row(
+            Text(report.verdict, style), report.name, str(len(report.tensors)), str(report.judged),
+            str(report.set_aside), error,
+        )  # fmt: skip
+    out.print(table)
+    failed = [report for report in reports if not report]
+    for report in failed:
+        out.print(Text(report.explain()))
+    judged = sum(report.judged for report in reports)
+    out.print(Text(
+        f"{len(reports) - len(failed)} of {len(reports)} right; {judged:,} entries compared with central differences in "
+        f"float64. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1: wrong."
+    ))  # fmt: skip
+    raise typer.Exit(1 if failed else 0)
+
+
+@app.command()
+def doctor():
+    """What is here: versions, threads, GPU or why none, and where the text comes from."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    import numpy as np
+
+    from mini_tf.backend import gpu_count
+    from mini_tf.data_wheels import where
+    from mini_tf.text.shakespeare import SHAKESPEARE
+
+    table = Table(box=None, show_header=False)
+    table.add_row("mini_tf", mini_tf.__version__, str(Path(mini_tf.__file__).parent))
+    table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
+    for package in ("numpy", "scipy", "numba", "safetensors", "matplotlib", "typer", "rich"):
+        try:
+            table.add_row(package, version(package), "")
+        except PackageNotFoundError:
+            table.add_row(package, Text("missing", "red"), "pip install -e .")
+    import os
+
+    blas = np.show_config("dicts")["Build Dependencies"]["blas"]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    table.add_row("BLAS", str(blas.get("version", "")), str(blas.get("name", "")))
+    table.add_row("cores", str(cores), "BLAS and Numba use all; set OPENBLAS_NUM_THREADS, NUMBA_NUM_THREADS for fewer")
+    for name in ("OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"):
+        table.add_row(name, os.environ.get(name, ""), "keeps idle threads from taking a core")
+    gpus, why_not = gpu_count()
+    table.add_row("GPU", str(gpus), why_not)
+    found, place = where(SHAKESPEARE)
+    table.add_row("Shakespeare", "here" if found else "not yet here", place)
+    out.print(table)
+
+
+def loss_table(results, c, readout):
+    """The losses of a run beside what guessing would give."""
+    from mini_tf.metrics import perplexity
+
+    unit = "mean squared error" if readout == "average" else "nats per word"
+    table = Table("", unit, "perplexity", box=None, header_style="bold", title=None)
+    table.columns[1].justify = table.columns[2].justify = "right"
+    names = {
+        "uniform": f"every one of {c:,} words alike", "unigram": "by how often a word occurs",
+        "train": "model, training words", "validation": "model, validation words", "test": "model, test words",
+    }  # fmt: skip
+    for key, name in names.items():
+        if readout == "average" and key in ("uniform", "unigram"):
+            continue
+        loss = results[key]
+        style = "bold" if key == "test" else ""
+        per_word = "" if readout == "average" else f"{perplexity(loss):,.0f}"
+        table.add_row(Text(name, style), Text(f"{loss:.3f}", style), per_word)
+    return table
+
+
+def print_continuation(folder, model, vocabulary, prompt, words, seed):
+    import numpy as np
+
+    from mini_tf.decoding import sample
+
+    write_on(model, vocabulary, prompt, words, partial(sample, rng=np.random.default_rng(seed)))
+
+
+def write_on(model, vocabulary, prompt, words, choose):
+    """Print the prompt, dim, and then word after word as the model chooses them."""
+    from mini_tf.decoding import generate
+    from mini_tf.text import join
+
+    tokens = [vocabulary.words[i] for i in prompt]
+    printed = join(tokens)
+    out.print(Text(printed, style="dim"), end="")
+    for word in generate(model, prompt, words, choose):
+        tokens.append(vocabulary.words[word])
+        text = join(tokens)                              # join only ever appends
+        out.print(Text(text[len(printed):]), end="")
+        printed = text
+    out.print()
+
+
+def note(line):
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {line}", style="yellow"))
+
+
+def main():
+    """Run the command. What the user can put right ends with one line and exit code 2, without a traceback."""
+    try:
+        app()
+    except UserError as error:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), str(error)))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
