@@ -1,0 +1,214 @@
+"""The co-occurrence matrix of a corpus: which words occur near which, and how often.
+
+Every pair of neighbours is counted once, by the later word of the two. With i, j word ids, w_t the t-th
+word of the corpus and u the distance back from it,
+
+    S_ij = Σ_t Σ_{u=1}^{W/2} 1(w_t = i) · 1(w_{t−u} = j),        C = S + Sᵀ + diag(count of each word)
+
+S has the pairs seen from their later word, Sᵀ the same pairs seen from their earlier word, and the
+diagonal each word seen from itself. The order of work, from the bottom of the file to its top:
+`cooccurrence` cuts the corpus into blocks and adds up their S, `count_pairs` counts one block on all
+processor cores, and the two loops that do the counting stand here first. They are ordinary Python;
+Numba turns them into machine code the first time that something is counted.
+"""
+
+import operator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, reduce
+
+import numpy as np
+from scipy import sparse
+
+from mini_tf.errors import UserError
+
+BLOCK = 1 << 22     # words that are counted at a time: some 80 MB of working memory
+PIECE = 1 << 18     # pairs that one thread counts before it takes the next piece: a few milliseconds
+
+
+def sort_by_word(words, first, ends, positions):
+    """Write the positions t ≥ `first` of each word i to positions[starts[i]:starts[i + 1]], in ascending order.
+
+    The second half of a counting sort. `ends` arrives as starts[1:], the place where each word's positions
+    end; it is counted down as they are filled in from the back, and leaves as starts[:-1].
+    """
+    for t in range(len(words) - 1, first - 1, -1):
+        i = words[t]
+        ends[i] -= 1
+        positions[ends[i]] = t
+
+
+def count_rows(words, starts, positions, row, stop, reach, counter, columns, counts, lengths):
+    """Count the rows `row` to `stop` of S; return how many entries they have.
+
+    Row after row, `columns` receives the ids j that occur within `reach` words before word i, `counts` how
+    often each does, and lengths[i] how many there are. `counter` has a zero for each word of the vocabulary,
+    and is all zeros again in the end: one row at a time is dense, and only one.
+    """
+    used = 0
+    for i in range(row, stop):
+        begin = used
+        for t in positions[starts[i]:starts[i + 1]]:
+            for j in words[t - min(t, reach):t]:
+                if counter[j] == 0:         # the first time in this row
+                    columns[used] = j
+                    used += 1
+                counter[j] += 1
+
+        for k in range(begin, used):
+            j = columns[k]
+            counts[k] = counter[j]
+            counter[j] = 0
+        lengths[i] = used - begin
+    return used
+
+
+@cache
+def _compiled():
+    """(sort_by_word, count_rows) as machine code: a second's work the first time, then kept on disk."""
+    from numba import njit
+
+    def compiled(signature, function):
+        try:
+            return njit(signature, nogil=True, cache=True)(function)
+        except (RuntimeError, OSError):     # no folder that Numba may write to: compile for this process only
+            return njit(signature, nogil=True)(function)
+
+    # uint32 for words and positions: half the memory traffic of int64, and Numba need not look for negative indices.
+    words, positions, places, columns = "uint32[::1]", "uint32[::1]", "int64[::1]", "int32[::1]"
+    return (
+        compiled(f"void({words}, int64, {places}, {positions})", sort_by_word),
+        compiled(f"int64({words}, {places}, {positions}, int64, int64, int64, "
+                 f"{places}, {columns}, {places}, {places})", count_rows),
+    )
+
+
+def count_pairs(words, first, size, reach, threads):
+    """Sᵀ of one block, and how often each word occurs in it: csr_array (size, size), array (size,).
+
+    words (block,) uint32; the words before position `first` belong to the block before and are neighbours
+    only. The rows of S are dealt out in pieces of about PIECE pairs, so that threads share nothing
+    that they write to and S is the same for any number of them. SciPy transposes by a counting sort,
+    which leaves the columns of each row in ascending order: sums of such matrices are quick.
+    """
+    sort_by_word, count_rows = _compiled()
+    occurrences = np.bincount(words[first:], minlength=size)
+    starts = np.concatenate([[0], np.cumsum(occurrences)])                         # (size + 1,)
+    positions = np.empty(len(words) - first, dtype=np.uint32)
+    sort_by_word(words, first, starts[1:].copy(), positions)
+
+    pairs = starts * min(reach, len(words))                                        # counted before each row
+    step = max(PIECE, size)                                                        # a counter costs `size` to clear
+    cuts = np.unique(np.searchsorted(pairs, np.arange(0, pairs[-1], step)))        # the first row of each piece
+    lengths = np.zeros(size, dtype=np.int64)
+
+    def piece(row, stop):
+        room = np.minimum(np.diff(pairs[row:stop + 1]), size).sum()
+        columns, counts = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int64)
+        used = count_rows(words, starts, positions, row, stop, reach,
+                          np.zeros(size, dtype=np.int64), columns, counts, lengths)
+        return columns[:used].copy(), counts[:used].copy()
+
+    with ThreadPoolExecutor(threads) as pool:
+        columns, counts = zip(*pool.map(piece, cuts, [*cuts[1:], size]))
+
+    ends = np.cumsum(lengths)
+    index = np.int32 if ends[-1] < 2**31 else np.int64
+    S = sparse.csr_array((np.concatenate(counts), np.concatenate(columns, dtype=index),
+                          np.concatenate([[0], ends], dtype=index, casting="unsafe")), shape=(size, size))
+    return S.T.tocsr(), occurrences
+
+
+def cooccurrence(ids, size, window=10, threads=None):
+    """How often word j stands in a window of W + 1 words whose centre is word i.
+
+    C_ij = Σ_t 1(w_t = i) · Σ_{u=−W/2}^{W/2} 1(w_{t+u} = j)
+
+    The centre (u = 0) is in the sum, so C_ii holds the count of word i and, twice, each pair of its occurrences
+    that share a window. Windows end where the corpus does. C is symmetric, and exact.
+
+    ids (words,) integers in 0 … size − 1; or an iterable of such arrays, for a corpus that does not fit in
+        memory: windows reach across from one array into the next, as if they had been joined
+    size  c, the number of words in the vocabulary
+    window  W, even and at least 2; it may be longer than the corpus
+    threads  as many as Numba would use (NUMBA_NUM_THREADS) unless given; the result is the same for any number
+    →  C (c, c), csr_array of int64, each row's columns in ascending order
+
+    Time grows with words · W. Memory: about 50 bytes for each entry of C that is not zero, 60 for each word of the
+    vocabulary, and 80 MB for the block of some 4 million words that is being counted; never c².
+
+    Raises UserError for ids that are not integers, not in one dimension or outside the vocabulary (it names the
+    first), and for a window or a size that does not fit.
+
+    Source: ESE-2000 Lab 6, Task 6.2. Its printed formula has "=" between the two sums, where a product is meant,
+    and w_u for the neighbour w_{t+u}.
+    """
+    reach, size, threads = _checked_sizes(window, size, threads)
+    occurrences = np.zeros(size, dtype=np.int64)
+    sums = []           # Sᵀ of the blocks so far, added up so that each has more than twice the entries of the next
+    for words, first in _blocks(ids, size, reach):
+        S_T, new = count_pairs(words, first, size, reach, threads)
+        occurrences += new
+        while sums and sums[-1].nnz <= 2 * S_T.nnz:    # like is added to like: a long sum is not copied for every block
+            S_T = sums.pop() + S_T
+        sums.append(S_T)
+
+    S_T = reduce(operator.add, reversed(sums), sparse.csr_array((size, size), dtype=np.int64))
+    return (S_T + sparse.diags_array(occurrences, dtype=np.int64).tocsr()) + S_T.T.tocsr()
+
+
+def _blocks(ids, size, reach):
+    """Yield (words, first): the corpus in blocks, each behind the last `reach` words of the one before it.
+
+    words (first + new,) uint32, where words[:first] are the repeated ones and new is BLOCK to 2 BLOCK.
+    """
+    length = max(BLOCK, size)      # work on a block grows with the vocabulary too
+    block, new, seen = [np.empty(0, dtype=np.uint32)], 0, 0
+    for chunk in [ids] if isinstance(ids, np.ndarray) or not hasattr(ids, "__iter__") else ids:
+        chunk = np.asarray(chunk)
+        if chunk.ndim != 1:
+            raise UserError(f"word ids came with shape {chunk.shape} after {seen:,} words; expected an array with one "
+                            "dimension, or an iterable of such arrays: for a list of numbers, try np.array(ids)")
+        for start in range(0, len(chunk), length):
+            part = _checked_ids(chunk[start:start + length], size, seen)
+            block.append(part)
+            new += len(part)
+            seen += len(part)
+            if new >= length:
+                words = np.concatenate(block)
+                yield words, len(block[0])
+                block, new = [words[-reach:].copy()], 0
+    if new:
+        yield np.concatenate(block), len(block[0])
+
+
+def _checked_ids(part, size, seen):
+    if part.dtype.kind not in "iu":
+        raise UserError(f"word ids are integers; got {part.dtype}, the first is {part[0]} at word {seen:,}. "
+                        "Encode the words with a Vocabulary, or try ids.astype(int)")
+    if part.min() < 0 or part.max() >= size:
+        t = int(np.argmax((part < 0) | (part >= size)))
+        raise UserError(f"word id {part[t]} at word {seen + t:,} is outside the vocabulary, 0 … {size - 1}: "
+                        "try the size of the vocabulary that made the ids")
+    return part.astype(np.uint32)
+
+
+def _checked_sizes(window, size, threads):
+    """W/2, c and the number of threads, or a UserError that says which of them does not fit."""
+    given = {"window": window, "size": size, "threads": _threads() if threads is None else threads}
+    try:
+        window, size, threads = (operator.index(value) for value in given.values())
+    except TypeError:
+        raise UserError(f"window, size and threads are integers; got {given}") from None
+    if window < 2 or window % 2:
+        raise UserError(f"window is {window}; expected an even number of at least 2, half of it on either side "
+                        f"of a word: try {max(2, window + window % 2)}")
+    if not 0 <= size < 2**31:
+        raise UserError(f"size is {size}; expected the number of words in the vocabulary: try len(vocabulary)")
+    if threads < 1:
+        raise UserError(f"threads is {threads}; expected at least 1, or None for all")
+    return window // 2, size, threads
+
+
+def _threads():
+    from numba import config
+    return config.NUMBA_NUM_THREADS
