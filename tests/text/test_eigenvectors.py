@@ -1,0 +1,194 @@
+"""Eigenvectors, compared with NumPy's decomposition of the whole matrix; and what they keep of a word."""
+
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import mini_tf.text.eigenvectors  # noqa: F401
+from mini_tf.errors import UserError
+from mini_tf.text import cooccurrence, eigenvector_embeddings
+from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconstruct, word_energies
+
+module = sys.modules["mini_tf.text.eigenvectors"]
+
+
+def language(c, words=20_000, seed=0):
+    """Words of a made-up corpus: a few very frequent, most of them rare."""
+    return np.random.default_rng(seed).zipf(1.2, words) % c
+
+
+@cache
+def decomposed(c):
+    C = cooccurrence(language(c), c)
+    return C, *np.linalg.eigh(C.toarray().astype(float))
+
+
+@pytest.fixture(scope="module")
+def ids():
+    return language(600)
+
+
+@pytest.fixture(scope="module")
+def C(ids):
+    return cooccurrence(ids, 600)           # larger than what is decomposed whole
+
+
+@pytest.mark.parametrize(("c", "n"), [
+    (2, 1), (5, 1), (5, 4), (60, 10), (500, 16),      # decomposed whole
+    (501, 1), (501, 3), (501, 64),                    # Lanczos
+    (501, 250), (501, 251), (501, 500),               # the border between them, and nearly all
+])
+def test_equals_numpy(c, n):
+    C, every_value, every_V = decomposed(c)
+    values, V = eigenvector_embeddings(C, n)
+
+    assert values.shape == (n,)
+    assert V.shape == (c, n)
+    assert values.dtype == V.dtype == np.float64
+    scale = every_value.max()
+    np.testing.assert_allclose(values, every_value[::-1][:n], rtol=0, atol=1e-12 * scale)
+    assert (np.diff(values) <= 1e-12 * scale).all()
+    np.testing.assert_allclose(V.T @ V, np.eye(n), atol=1e-10)
+    assert np.linalg.norm(C @ V - V * values, axis=0).max() < 1e-12 * scale
+
+    gaps = -np.diff(every_value[::-1], prepend=np.inf, append=-np.inf)    # before each value, and after the last
+    alone = np.minimum(gaps[:-1], gaps[1:])[:n] > 1e-3 * scale                    # else any rotation is as good
+    overlap = np.abs((V * every_V[:, ::-1][:, :n]).sum(axis=0))
+    np.testing.assert_allclose(overlap[alone], 1, atol=1e-8)                      # the same lines, up to sign
+
+
+def test_largest_by_value_not_by_magnitude():
+    values, _ = eigenvector_embeddings(np.diag([-9.0, 1.0, 2.0, -7.0]), 2)
+    assert values.tolist() == [2, 1]
+
+
+def test_negative_values_are_never_taken_before_positive_ones_by_lanczos():
+    diagonal = np.concatenate([np.arange(1, 301), -2.0 * np.arange(1, 401)])
+    values, _ = eigenvector_embeddings(sparse.diags_array(diagonal).tocsr(), 4)
+    np.testing.assert_allclose(values, [300, 299, 298, 297])
+
+
+def test_repeated_eigenvalues():
+    C = sparse.diags_array(np.repeat([3.0, 1.0], 400)).tocsr()
+    values, V = eigenvector_embeddings(C, 5)
+    np.testing.assert_allclose(values, 3)
+    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 400])
+def test_the_same_every_time(C, n):
+    first, second = eigenvector_embeddings(C, n), eigenvector_embeddings(C.copy(), n)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+@pytest.mark.parametrize("n", [20, 400])
+def test_the_entry_of_largest_magnitude_is_positive(C, n):
+    _, V = eigenvector_embeddings(C, n)
+    largest = V[np.abs(V).argmax(axis=0), np.arange(n)]
+    assert (largest > 0).sum() >= n - 2              # a tie up to rounding may go to the first
+    assert (V.max(axis=0) >= (1 - 1e-6) * -V.min(axis=0)).all()
+
+
+def test_a_tie_goes_to_the_first_entry():
+    _, V = eigenvector_embeddings(np.array([[1.0, -1.0], [-1.0, 1.0]]), 1)        # (1, −1)/√2 or its opposite
+    np.testing.assert_allclose(V[:, 0], [0.5**0.5, -(0.5**0.5)])
+
+
+def test_rows_lie_together_in_memory(C):
+    """Rows are looked up as embeddings, and safetensors stores only C-contiguous arrays as they are."""
+    values, V = eigenvector_embeddings(C, 4)
+    assert V.flags.c_contiguous
+    assert values.flags.c_contiguous
+
+
+def test_the_matrix_is_left_alone(C):
+    before = C.copy()
+    eigenvector_embeddings(C, 3)
+    assert C.dtype == np.int64
+    np.testing.assert_array_equal(C.data, before.data)
+
+
+@pytest.mark.parametrize(("C", "n", "message"), [
+    (np.ones((2, 3)), 1, r"shape \(2, 3\).*square"),
+    (np.ones(3), 1, r"shape \(3,\).*square"),
+    (np.array([[1, 2], [0, 1]]), 1, r"not symmetric: C\[0, 1\] is 2 and C\[1, 0\] is 0.*C\.T"),
+    (np.zeros((3, 3)), 1, "only zeros"),
+    (sparse.csr_array((600, 600), dtype=np.int64), 1, "only zeros"),
+    (np.array([[1, np.nan], [np.nan, 1]]), 1, "not a number"),
+    (np.array([[np.inf, 0], [0, 1]]), 1, "infinite"),
+    (np.eye(3), 3, "n is 3, of 3 words.*n < 3"),
+    (np.eye(3), 0, "n is 0"),
+    (np.eye(3), -1, "n is -1"),
+    (np.eye(3), 2.0, "n is 2.0.*integer"),
+])
+def test_bad_input(C, n, message):
+    with pytest.raises(UserError, match=message):
+        eigenvector_embeddings(C, n)
+
+
+def test_rounding_is_not_asymmetry():
+    C = np.array([[1.0, 0.1 + 0.2], [0.3, 1.0]])
+    assert eigenvector_embeddings(C, 1)[0] == pytest.approx(1.3)
+
+
+def test_a_wrong_decomposition_is_not_returned(C, monkeypatch):
+    eigsh = module.eigsh
+
+    def inaccurate(*arguments, **options):
+        values, V = eigsh(*arguments, **options)
+        return values * (1 + 1e-6), V
+
+    monkeypatch.setattr(module, "eigsh", inaccurate)
+    with pytest.raises(np.linalg.LinAlgError, match="expected at most 1e-8"):
+        eigenvector_embeddings(C, 4)
+
+
+@pytest.mark.parametrize("n", [1, 7, 64])
+def test_mean_energy_over_types_is_n_by_c(C, ids, n):
+    """The trace of V Vᵀ is n, whatever the corpus; weighted by how often words occur, it is much more."""
+    _, V = eigenvector_embeddings(C, n)
+    assert word_energies(V).sum() == pytest.approx(n)
+    assert captured_energy(V) == pytest.approx(n / 600)
+    counts = np.bincount(ids, minlength=600)
+    assert captured_energy(V, counts) == pytest.approx((word_energies(V)[ids]).mean())
+    assert captured_energy(V, counts) > 5 * n / 600
+    assert captured_energy(V, np.full(600, 3)) == pytest.approx(n / 600)
+
+
+def test_reconstruction(C):
+    _, V = eigenvector_embeddings(C, 40)
+    words = np.array([3, 0, 599])
+    e = np.eye(600)[words]                                                        # (3, c)
+    np.testing.assert_allclose(pca_coefficients(V, words), e @ V)
+    np.testing.assert_allclose(reconstruct(V, words), e @ V @ V.T)
+    error = ((e - reconstruct(V, words)) ** 2).sum(axis=1)
+    np.testing.assert_allclose(error, 1 - word_energies(V)[words], atol=1e-12)
+    assert pca_coefficients(V, 5).shape == (40,)
+    assert reconstruct(V, 5).shape == (600,)
+
+
+def test_nearly_all_eigenvectors_recover_nearly_everything():
+    C = cooccurrence(language(50), 50)
+    _, V = eigenvector_embeddings(C, 49)
+    assert captured_energy(V) == pytest.approx(49 / 50)
+
+
+@pytest.mark.parametrize("ids", [-1, 4, [0, 4], 0.0, [True], "word"])
+def test_words_outside_the_vocabulary(ids):
+    with pytest.raises(UserError, match="expected integers in 0 … 3"):
+        reconstruct(np.eye(4)[:, :2], ids)
+
+
+@pytest.mark.parametrize("counts", [[1, 2], [1, 2, -1, 0], [0, 0, 0, 0], 1])
+def test_counts_that_do_not_fit(counts):
+    with pytest.raises(UserError, match=r"expected \(4,\)"):
+        captured_energy(np.eye(4)[:, :2], counts)
+
+
+def test_vectors_the_wrong_way_round():
+    with pytest.raises(UserError, match=r"shape \(2, 4\).*transpose"):
+        word_energies(np.eye(4)[:2])
