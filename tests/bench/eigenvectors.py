@@ -1,0 +1,74 @@
+"""How quickly the first n eigenvectors of a co-occurrence matrix are found: mini_tf and SciPy's eigsh as it comes.
+
+    python tests/bench/eigenvectors.py                     the lab's corpus, n = 256
+    python tests/bench/eigenvectors.py --n 64 --words 100000
+    python tests/bench/eigenvectors.py --corpus FILE
+
+Measured as in cooccurrence.py beside this file. mini_tf's time includes the checks of its input and of its result;
+the residual is the largest ‖C v − λ v‖ over the n eigenvectors, in units of the largest eigenvalue.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from cooccurrence import corpus_ids, peak_memory, print_table, take_turns
+from scipy import sparse
+from scipy.sparse.linalg import eigsh
+
+from mini_tf.text import cooccurrence, eigenvector_embeddings
+
+METHODS = {
+    "mini_tf": eigenvector_embeddings,
+    "eigsh(C)": lambda C, n: eigsh(C, k=n, which="LA"),
+    "eigsh(C as float64)": lambda C, n: eigsh(C.astype(np.float64), k=n, which="LA"),
+}
+
+
+def measure(method, path, n):
+    """In the child process: seconds, bytes, and how well the eigenvectors fit."""
+    C = sparse.load_npz(path)
+    before = peak_memory()
+    start = time.perf_counter()
+    values, V = METHODS[method](C, n)
+    seconds = time.perf_counter() - start
+    memory = peak_memory() - before
+    residual = np.linalg.norm(C @ V - V * values, axis=0).max() / values.max()
+    return {"seconds": seconds, "memory": memory, "residual": residual, "values": sorted(values)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", help="a text file (default: the lab's Shakespeare)")
+    parser.add_argument("--words", type=int, help="take the first so many (default: all)")
+    parser.add_argument("--window", type=int, default=10)
+    parser.add_argument("--n", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)       # the child process
+    options = parser.parse_args()
+
+    if options.measure:
+        method, path, n = options.measure
+        print(json.dumps(measure(method, path, int(n))))
+        return
+
+    ids = corpus_ids(options.corpus, options.words)
+    C = cooccurrence(ids, int(ids.max()) + 1, options.window)
+    print(f"C {C.shape} with {C.nnz:,} entries, n = {options.n}; {options.rounds} rounds")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "C.npz")
+        sparse.save_npz(path, C)
+        runs = take_turns(__file__, METHODS, options.rounds, [path, options.n])
+
+    ours = np.array(runs["mini_tf"][0]["values"])
+    for measured in runs.values():
+        np.testing.assert_allclose(measured[0]["values"], ours, rtol=0, atol=1e-9 * ours.max())
+    print_table(runs, lambda run, median: f"   residual {run['residual']:.0e}")
+    print(f"All found the same eigenvalues, {ours[-1]:.1f} to {ours[0]:.1f}.")
+
+
+if __name__ == "__main__":
+    main()
