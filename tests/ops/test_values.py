@@ -1,0 +1,199 @@
+"""What the ops compute, against formulas written another way, and against HIPS autograd's derivatives."""
+
+import math
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import make_vjp
+from autograd.scipy.special import erf, logsumexp
+from scipy.special import log_softmax, softmax
+
+from mini_tf import ops
+
+
+def test_linear_on_numbers_done_by_hand():
+    # CS685's softmax layer: the first product is 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8
+    x, W = np.array([[-2.3, 0.9, 5.4]]), np.array([[1.2], [-0.3], [0.9]])
+    y, _ = ops.linear(x, W)
+    assert y.item() == pytest.approx(1.83)
+
+
+def test_softmax_equals_scipys_and_survives_large_numbers(rng):
+    z = 5 * rng.standard_normal((4, 6))
+    np.testing.assert_allclose(ops.softmax(z)[0], softmax(z, -1), rtol=1e-12)
+    np.testing.assert_allclose(ops.softmax(np.array([[1e4, 1e4, -1e4]]))[0], [[0.5, 0.5, 0]])
+
+
+def test_masked_softmax_is_softmax_of_the_allowed(rng):
+    z, mask = rng.standard_normal((2, 3, 5)), rng.random((2, 3, 5)) < 0.6
+    mask[..., 0] = True
+    y, _ = ops.masked_softmax(z, mask)
+    for row, allowed, expected in zip(y.reshape(-1, 5), mask.reshape(-1, 5), z.reshape(-1, 5)):
+        np.testing.assert_allclose(row[allowed], softmax(expected[allowed]), rtol=1e-12)
+        assert (row[~allowed] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_with_nothing_allowed_is_zero_both_ways(dtype, rng):
+    z = rng.standard_normal((3, 4)).astype(dtype)
+    z[1, 2] = np.inf                                     # what is masked may be anything
+    y, backward = ops.masked_softmax(z, np.array([[True], [False], [True]]) & np.ones((3, 4), bool))
+    dz, _ = backward(np.ones_like(z))
+    assert (y[1] == 0).all()
+    assert (dz[1] == 0).all()
+    np.testing.assert_allclose(y[[0, 2]].sum(-1), 1, rtol=1e-6)
+
+
+def test_a_query_without_keys_gets_zeros_and_gives_none(rng):
+    q, k, v = (rng.standard_normal((1, 3, 2)) for _ in range(3))
+    mask = np.tri(3, dtype=bool)
+    mask[0] = False
+    y, backward = ops.attention(q, k, v, mask)
+    dq, dk, dv, dmask = backward(rng.standard_normal(y.shape))
+    assert (y[0, 0] == 0).all()
+    assert (dq[0, 0] == 0).all()
+    assert dmask is None
+    assert all(np.isfinite(d).all() for d in (y, dq, dk, dv))
+
+
+def test_causal_attention_does_not_see_the_future(rng):
+    q, k, v = (rng.standard_normal((1, 4, 3)) for _ in range(3))
+    y, _ = ops.attention(q, k, v, np.tri(4, dtype=bool))
+    k2, v2 = k.copy(), v.copy()
+    k2[0, 3], v2[0, 3] = 9.0, -9.0
+    changed, _ = ops.attention(q, k2, v2, np.tri(4, dtype=bool))
+    np.testing.assert_array_equal(changed[0, :3], y[0, :3])
+    assert not np.allclose(changed[0, 3], y[0, 3])
+
+
+def test_cross_entropy_equals_scipys_and_of_equal_logits_is_ln_c(rng):
+    logits, targets = 3 * rng.standard_normal((2, 3, 7)), rng.integers(0, 7, (2, 3))
+    loss, _ = ops.cross_entropy(logits, targets)
+    expected = -np.take_along_axis(log_softmax(logits, -1), targets[..., None], -1).mean()
+    assert float(loss) == pytest.approx(expected, rel=1e-12)
+    assert float(ops.cross_entropy(np.zeros((5, 14295)), np.arange(5))[0]) == pytest.approx(math.log(14295))
+
+
+def test_cross_entropy_of_a_certain_mistake_is_finite():
+    loss, backward = ops.cross_entropy(np.array([[1000.0, 0.0]]), np.array([1]))
+    assert float(loss) == pytest.approx(1000)
+    np.testing.assert_allclose(backward()[0], [[1, -1]])
+
+
+def test_ignored_targets_do_not_count(rng):
+    logits, targets = rng.standard_normal((4, 5)), np.array([1, 0, 3, 0])
+    loss, backward = ops.cross_entropy(logits, targets, ignore=0)
+    alone, alone_backward = ops.cross_entropy(logits[[0, 2]], targets[[0, 2]])
+    assert float(loss) == pytest.approx(float(alone))
+    dlogits, _ = backward()
+    np.testing.assert_allclose(dlogits[[0, 2]], alone_backward()[0])
+    assert (dlogits[[1, 3]] == 0).all()
+
+
+def test_the_ignored_id_need_not_be_a_word(rng):
+    logits = rng.standard_normal((2, 5))
+    loss, _ = ops.cross_entropy(logits, np.array([2, -1]), ignore=-1)
+    assert float(loss) == pytest.approx(float(ops.cross_entropy(logits[:1], np.array([2]))[0]))
+
+
+def test_layer_norm_brings_rows_to_mean_0_and_variance_1(rng):
+    x = 3 + 5 * rng.standard_normal((4, 50))
+    y, _ = ops.layer_norm(x, np.ones(50), np.zeros(50))
+    np.testing.assert_allclose(y.mean(-1), 0, atol=1e-12)
+    np.testing.assert_allclose(y.std(-1), 1, rtol=1e-5)
+
+
+def test_embedding_adds_the_gradients_of_repeated_words():
+    _, backward = ops.embedding(np.zeros((3, 2)), np.array([[2, 0], [2, 2]]))
+    dtable, dids = backward(np.ones((2, 2, 2)))
+    assert dtable.tolist() == [[1, 1], [0, 0], [3, 3]]
+    assert dids is None
+
+
+def test_mean_pool_takes_the_mean_of_the_words_that_count(rng):
+    x = rng.standard_normal((2, 3, 4))
+    np.testing.assert_allclose(ops.mean_pool(x)[0], x.mean(1))
+    y, _ = ops.mean_pool(x, np.array([[True, False, True], [False, False, False]]))
+    np.testing.assert_allclose(y[0], (x[0, 0] + x[0, 2]) / 2)
+    assert (y[1] == 0).all()
+
+
+def test_dropout_keeps_the_mean(rng):
+    keep = rng.random(200_000) >= 0.3
+    y, _ = ops.dropout(np.ones(200_000), keep, 0.3)
+    assert y.mean() == pytest.approx(1, abs=0.01)
+    assert set(np.round(np.unique(y), 6)) == {0, round(1 / 0.7, 6)}
+
+
+def test_sigmoid_does_not_overflow():
+    np.testing.assert_allclose(ops.sigmoid(np.array([-1000.0, 0.0, 1000.0]))[0], [0, 0.5, 1])
+
+
+def test_the_tanh_form_of_gelu_is_near_the_exact_one():
+    x = np.linspace(-6, 6, 1001)
+    error = np.abs(ops.gelu(x, approximate=True)[0] - ops.gelu(x)[0])
+    assert 1e-4 < error.max() < 5e-4
+
+
+def test_relu_and_the_residual_step(rng):
+    x, y = np.array([-1.0, 0.0, 2.0]), np.array([5.0, -5.0, 1.0])
+    assert ops.relu(x)[0].tolist() == [0, 0, 2]
+    assert ops.residual_relu(x, y)[0].tolist() == [4, 0, 3]
+
+
+def _autograd_attention(q, k, v):
+    scores = 0.5 * anp.matmul(q, anp.swapaxes(k, -1, -2)) + anp.where(np.tri(4, dtype=bool), 0.0, -1e30)
+    e = anp.exp(scores - anp.max(scores, -1, keepdims=True))
+    return anp.matmul(e / anp.sum(e, -1, keepdims=True), v)
+
+
+def _autograd_layer_norm(x, gamma, beta):
+    mean, var = anp.mean(x, -1, keepdims=True), anp.var(x, -1, keepdims=True)
+    return gamma * (x - mean) / anp.sqrt(var + 1e-5) + beta
+
+
+def _autograd_rnn(x, h, Wx, Wh, b):
+    states = []
+    for t in range(x.shape[1]):
+        h = anp.tanh(anp.dot(x[:, t], Wx) + anp.dot(h, Wh) + b)
+        states.append(h)
+    return anp.stack(states, axis=1)
+
+
+TARGETS = np.array([[0, 3], [3, 1]])
+
+ORACLES = {
+    "linear": (ops.linear, lambda x, W, b: anp.matmul(x, W) + b, [(2, 3, 4), (4, 5), (5,)]),
+    "softmax": (ops.softmax, lambda z: anp.exp(z - logsumexp(z, -1, keepdims=True)), [(2, 3, 5)]),
+    "layer_norm": (ops.layer_norm, _autograd_layer_norm, [(2, 3, 6), (6,), (6,)]),
+    "attention": (
+        lambda q, k, v: ops.attention(q, k, v, np.tri(4, dtype=bool), 0.5), _autograd_attention, [(2, 4, 3)] * 3,
+    ),
+    "residual_relu": (ops.residual_relu, lambda x, y: x + anp.maximum(y, 0), [(3, 4), (3, 4)]),
+    "cross_entropy": (
+        lambda z: ops.cross_entropy(z, TARGETS),
+        lambda z: anp.mean(logsumexp(z, -1) - z[np.arange(2)[:, None], np.arange(2), TARGETS]), [(2, 2, 5)],
+    ),
+    "mse": (ops.mse, lambda p, t: anp.mean((p - t) ** 2), [(3, 4), (3, 4)]),
+    "gelu": (ops.gelu, lambda x: x * 0.5 * (1 + erf(x / math.sqrt(2))), [(3, 4)]),
+    "sigmoid": (ops.sigmoid, lambda x: 1 / (1 + anp.exp(-x)), [(3, 4)]),
+    "embedding": (
+        lambda table: ops.embedding(table, TARGETS), lambda table: table[TARGETS], [(5, 3)],
+    ),
+    "rnn": (ops.rnn, _autograd_rnn, [(2, 4, 3), (2, 5), (3, 5), (5, 5), (5,)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_autograd_agrees(name, rng):
+    op, oracle, shapes = ORACLES[name]
+    inputs = [rng.standard_normal(shape) for shape in shapes]
+    y, backward = op(*inputs)
+    dy = rng.standard_normal(np.shape(y)) if np.ndim(y) else 1.3
+    gradients = backward(dy)
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+    for i, gradient in zip(range(len(inputs)), gradients):
+        vjp, expected_y = make_vjp(oracle, i)(*inputs)
+        np.testing.assert_allclose(y, expected_y, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(gradient, vjp(dy), rtol=1e-9, atol=1e-12)
