@@ -19,7 +19,8 @@ from mini_tf.layers.layer import MemoryFreed
 STEP = 1e-3              # h, times max(1, |x|)
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice
 ROUNDING = 1e-15         # relative error of one evaluation of φ
-CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, is set aside
+CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, is set aside,
+NOISE = 1e-9             # unless it is known to this, relative to φ: then it is zero for all that can be seen
 
 
 def gradcheck(f, *inputs, params=(), name=None, seed=0):
@@ -111,7 +112,7 @@ def _compare(name, x, gradient, phi, rng):
     slopes, uncertain, bent = np.array([_measure(flat, i, phi, phi_0) for i in entries]).reshape(-1, 3).T
     yours = gradient.reshape(-1)[entries]
     scale = max(np.abs(slopes).max(initial=0), np.abs(yours).max(initial=0), 1e-300)
-    clear = (bent == 0) & (uncertain < CERTAIN * scale)
+    clear = (bent == 0) & (uncertain < max(CERTAIN * scale, NOISE * max(1.0, abs(phi_0))))
     uncertain = np.maximum(uncertain, 1e-11 * scale)
     error = np.where(clear, np.abs(yours - slopes) / uncertain, 0.0)
     error[np.isnan(yours)] = np.inf

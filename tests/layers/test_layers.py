@@ -1,0 +1,177 @@
+"""Parameters, layers, and what they owe each other."""
+
+import numpy as np
+import pytest
+
+from mini_tf import layers
+from mini_tf.errors import UserError
+from mini_tf.layers import Layer, Linear, Parameter, walk_back
+from mini_tf.layers.layer import MemoryFreed
+from mini_tf.layers.positions import fourier_frequencies, geometric_frequencies, positional_encoding
+
+
+class Net(Layer):
+    def __init__(self, rng):
+        self.first = Linear(3, 4, rng)
+        self.blocks = [Linear(4, 4, rng), Linear(4, 4, rng, bias=False)]
+        self.shared = self.first.W
+        self.size = 3
+
+
+def test_parameters_have_dotted_names_in_order_and_shared_ones_appear_once(rng):
+    net = Net(rng)
+    assert list(net.parameters()) == ["first.W", "first.b", "blocks.0.W", "blocks.0.b", "blocks.1.W"]
+    assert net.parameters()["first.W"] is net.shared
+
+
+def test_a_misspelt_attribute_raises(rng):
+    with pytest.raises(AttributeError):
+        Net(rng).frist
+
+
+def test_gradients_add_and_are_forgotten_on_request():
+    p = Parameter(np.zeros(2))
+    assert p.grad is None
+    given = np.array([1.0, 2.0])
+    p.accumulate(given)
+    p.accumulate(given)
+    assert p.grad.tolist() == [2, 4]
+    assert given.tolist() == [1, 2]                      # what was given is not written into
+    with pytest.raises(ValueError, match=r"gradient has shape \(3,\), expected the parameter's \(2,\)"):
+        p.accumulate(np.zeros(3))
+
+
+def test_clear_gradients(rng):
+    layer = Linear(3, 2, rng)
+    y, backward = layer(rng.standard_normal((4, 3)))
+    backward(y)
+    assert all(p.grad is not None for p in layer.parameters().values())
+    layer.clear_gradients()
+    assert all(p.grad is None for p in layer.parameters().values())
+
+
+def test_a_layer_used_twice_keeps_both_memories(rng):
+    layer = Linear(2, 2, rng, bias=False)
+    x1, x2 = np.array([[1.0, 0.0]]), np.array([[0.0, 10.0]])
+    _, backward1 = layer(x1)
+    _, backward2 = layer(x2)
+    backward1(np.array([[1.0, 1.0]]))                    # after the second call, yet for the first input
+    np.testing.assert_allclose(layer.W.grad, [[1, 1], [0, 0]])
+    backward2(np.array([[1.0, 2.0]]))
+    np.testing.assert_allclose(layer.W.grad, [[1, 1], [10, 20]])
+
+
+def test_walk_back_runs_in_reverse_and_once():
+    order = []
+    backward = walk_back([lambda d: order.append("first") or d + 1, lambda d: order.append("second") or d * 2])
+    assert backward(5) == 11
+    assert order == ["second", "first"]
+    with pytest.raises(MemoryFreed, match="call the forward again"):
+        backward(5)
+
+
+def test_initial_weights_keep_the_variance(rng):
+    y, _ = Linear(400, 300, rng)(rng.standard_normal((200, 400)))
+    assert y.var() == pytest.approx(1, rel=0.05)
+    assert not Linear(4, 3).W.data.any()                 # without an rng: zeros
+
+
+def test_absent_words_are_zero_vectors_and_get_no_gradient(rng):
+    layer = layers.Embedding(rng.standard_normal((4, 3)))
+    x, backward = layer(np.array([[-1, 2], [0, -1]]))
+    assert not x[0, 0].any()
+    assert not x[1, 1].any()
+    np.testing.assert_array_equal(x[0, 1], layer.table.data[2])
+    backward(np.ones((2, 2, 3)))
+    assert layer.table.grad.sum(-1).tolist() == [3, 0, 3, 0]
+
+
+def test_fixed_embeddings_have_no_gradient(rng):
+    layer = layers.Embedding(rng.standard_normal((4, 3)), trainable=False)
+    x, backward = layer(np.array([[1, 2]]))
+    backward(x)
+    assert layer.table.grad is None
+
+
+def test_ids_out_of_range_are_named(rng):
+    layer = layers.Embedding(rng.standard_normal((4, 3)))
+    with pytest.raises(ValueError, match="ids has the id -2"):
+        layer(np.array([[-2, 1]]))
+
+
+def test_dropout_needs_an_rng_to_drop(rng):
+    layer = layers.Dropout(0.5)
+    x = np.ones((50, 50))
+    assert layer(x)[0] is x
+    y, backward = layer(x, rng)
+    assert 0.4 < (y == 0).mean() < 0.6
+    np.testing.assert_array_equal(backward(x), y)        # the same mask both ways
+    with pytest.raises(ValueError, match="rate is 1"):
+        layers.Dropout(1)
+
+
+def test_positional_encoding_is_the_labs_formula():
+    T, n, alpha = 6, 4, [1.0, 2.5]
+    P = positional_encoding(T, n, alpha)
+    for t in range(T):
+        for i in range(1, n // 2 + 1):
+            assert P[t, 2 * i - 2] == pytest.approx(np.cos(2 * np.pi * alpha[i - 1] * t / T))
+            assert P[t, 2 * i - 1] == pytest.approx(np.sin(2 * np.pi * alpha[i - 1] * t / T))
+
+
+def test_geometric_frequencies_are_vaswanis_whatever_T():
+    for T in (8, 32):
+        P = positional_encoding(T, 6, geometric_frequencies(T, 6))
+        for t in range(T):
+            for i in range(3):
+                assert P[t, 2 * i + 1] == pytest.approx(np.sin(t / 10000 ** (2 * i / 6)))
+
+
+def test_fourier_frequencies_with_n_equal_T_are_the_fourier_basis():
+    P = positional_encoding(8, 8, fourier_frequencies(8, 8))
+    gram = P.T @ P
+    off_diagonal = gram - np.diag(np.diag(gram))
+    assert np.abs(off_diagonal).max() < 1e-9
+
+
+def test_positions_that_do_not_fit_are_named():
+    with pytest.raises(UserError, match="n = 5 with 2 frequencies; n must be even"):
+        positional_encoding(4, 5, [1, 2])
+    with pytest.raises(UserError, match="'sinus' is unknown, expected one of geometric, fourier"):
+        layers.PositionalEncoding(4, 4, "sinus")
+
+
+def test_heads_are_independent_and_summed(rng):
+    """Multi-head attention is the sum of the lab's heads, each computed by itself."""
+    n, H, m, T = 5, 3, 2, 4
+    layer = layers.MultiHeadAttention(n, H, m, rng, dtype=np.float64)
+    X = rng.standard_normal((1, T, n))
+    Y, _ = layer(X)
+    expected = np.zeros((T, n))
+    for h in range(H):
+        Q, K, V = (part.W.data[:, h * m : (h + 1) * m] for part in (layer.query, layer.key, layer.value))
+        W = layer.output.W.data[h * m : (h + 1) * m]
+        scores = (X[0] @ Q) @ (X[0] @ K).T
+        A = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+        expected += A @ (X[0] @ V) @ W
+    np.testing.assert_allclose(Y[0], expected, rtol=1e-10)
+
+
+def test_a_transformer_layer_is_equation_15_and_then_the_norm(rng):
+    layer = layers.TransformerLayer(4, 2, 3, rng, layer_norm=True, dtype=np.float64)
+    x = rng.standard_normal((2, 3, 4))
+    attended, _ = layer.attention(x)
+    z = x + np.maximum(attended, 0)
+    y, _ = layer(x)
+    np.testing.assert_allclose(y, (z - z.mean(-1, keepdims=True)) / np.sqrt(z.var(-1, keepdims=True) + 1e-5), rtol=1e-9)
+
+
+def test_dropout_inside_a_layer_has_a_right_gradient(rng):
+    from mini_tf.gradcheck import gradcheck
+
+    layer = layers.TransformerLayer(4, 2, 3, rng, dropout=0.5)
+
+    def with_dropout(x):
+        return layer(x, None, np.random.default_rng(3))  # the same masks each time
+
+    assert gradcheck(with_dropout, rng.standard_normal((2, 3, 4)), params=layer.parameters())
