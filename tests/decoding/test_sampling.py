@@ -1,0 +1,96 @@
+"""Choosing words, and rolling generation."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from mini_tf.decoding import generate, greedy, sample
+from mini_tf.errors import UserError
+from tests.strict import strict
+
+LOGITS = np.array([0.0, 2.0, 1.0, -1.0])
+
+
+def _frequencies(rng, draws=40_000, **options):
+    return np.bincount(sample(np.tile(LOGITS, (draws, 1)), rng, **options), minlength=4) / draws
+
+
+def test_greedy_takes_the_most_probable(rng):
+    assert greedy(np.array([[0.0, 3.0, 1.0], [2.0, -1.0, 0.0]])).tolist() == [1, 0]
+
+
+def test_samples_follow_the_probabilities(rng):
+    np.testing.assert_allclose(_frequencies(rng), softmax(LOGITS), atol=0.01)
+
+
+def test_temperature_sharpens_and_flattens(rng):
+    np.testing.assert_allclose(_frequencies(rng, temperature=0.5), softmax(LOGITS / 0.5), atol=0.01)
+    np.testing.assert_allclose(_frequencies(rng, temperature=50), 0.25, atol=0.02)
+    assert (sample(np.tile(LOGITS, (100, 1)), rng, temperature=1e-3) == 1).all()
+
+
+def test_top_k_leaves_the_k_most_probable(rng):
+    frequencies = _frequencies(rng, top_k=2)
+    np.testing.assert_allclose(frequencies, [0, *softmax(LOGITS[[1, 2]]), 0], atol=0.01)
+    assert (sample(np.tile(LOGITS, (50, 1)), rng, top_k=1) == 1).all()
+    np.testing.assert_allclose(_frequencies(rng, top_k=99), softmax(LOGITS), atol=0.01)
+
+
+def test_words_of_no_probability_are_never_chosen():
+    class Extreme:
+        def random(self, shape):
+            return np.full(shape, self.u)
+
+    for u in (0.0, 1 - 2**-53):
+        source = Extreme()
+        source.u = u
+        chosen = sample(np.array([[-np.inf, 0.0, 0.0, -np.inf]]), source)
+        assert chosen[0] in (1, 2)
+
+
+def test_the_same_seed_chooses_the_same_words():
+    logits = np.random.default_rng(0).standard_normal((20, 9))
+    a, b = (sample(logits, np.random.default_rng(3)) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+
+
+def test_logits_on_a_device_come_to_the_host(rng):
+    assert greedy(strict(LOGITS[None])).tolist() == [1]
+    assert sample(strict(LOGITS[None]), rng, top_k=1).tolist() == [1]
+
+
+def test_bad_settings_are_named(rng):
+    for temperature in (0, -1, float("nan")):
+        with pytest.raises(UserError, match="temperature is .*expected a number above 0"):
+            sample(LOGITS[None], rng, temperature=temperature)
+    with pytest.raises(UserError, match="top_k is 0, expected a whole number of at least 1"):
+        sample(LOGITS[None], rng, top_k=0)
+
+
+class Counting:
+    """A model that always wants the word after the last one, and notes what it was shown."""
+
+    T, c = 4, 10
+
+    def __init__(self):
+        self.seen = []
+
+    def next_word_logits(self, histories):
+        self.seen.append(histories[0].tolist())
+        last = histories[0, -1] if histories.shape[1] else -1
+        return np.eye(self.c)[[(last + 1) % self.c]]
+
+
+def test_generation_rolls_the_history_along():
+    model = Counting()
+    assert list(generate(model, [5], 6, greedy)) == [6, 7, 8, 9, 0, 1]
+    assert model.seen == [[5], [5, 6], [5, 6, 7], [5, 6, 7, 8], [6, 7, 8, 9], [7, 8, 9, 0]]
+
+
+def test_long_prompts_use_their_last_words_and_empty_ones_work():
+    model = Counting()
+    assert list(generate(model, range(9), 1, greedy)) == [9]
+    assert model.seen == [[5, 6, 7, 8]]
+    assert list(generate(model, [], 2, partial(sample, rng=np.random.default_rng(0), top_k=1))) == [0, 1]

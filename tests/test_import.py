@@ -1,0 +1,37 @@
+"""`import mini_tf` costs next to nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+import mini_tf
+
+
+def _python(code, **environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | environment
+    )
+    return done.stdout.strip()
+
+
+def test_a_plain_import_loads_nothing_heavy():
+    heavy = _python(
+        "import sys, mini_tf, mini_tf.ops, mini_tf.models, mini_tf.text;"
+        "print([m for m in ('cupy', 'numba', 'matplotlib', 'typer', 'rich') if m in sys.modules])"
+    )
+    assert heavy == "[]"
+    assert _python("import sys, mini_tf; print([m for m in ('numpy', 'scipy') if m in sys.modules])") == "[]"
+
+
+def test_submodules_load_when_asked_for():
+    assert _python("import mini_tf; print(mini_tf.ops.softmax.__name__)") == "softmax"
+    with pytest.raises(AttributeError, match="has no attribute 'opps'; it has"):
+        _ = mini_tf.opps
+
+
+def test_threads_are_told_to_be_quiet_unless_the_user_says_otherwise():
+    code = "import mini_tf, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], os.environ['OMP_WAIT_POLICY'])"
+    assert _python(code, OPENBLAS_THREAD_TIMEOUT="28", OMP_WAIT_POLICY="active") == "28 active"

@@ -1,0 +1,74 @@
+"""Words to integers and back (Task 6.1)."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mini_tf.errors import UserError
+from mini_tf.text import Vocabulary, join, shakespeare, tokenize
+
+QUOTES = """If by your art, my dearest father, you have put the wild waters in this roar, allay them.
+Sir, are not you my father?"""
+
+
+def test_words_punctuation_and_line_breaks_are_words():
+    assert tokenize("Sir, are not you my father?\n") == ["Sir", ",", "are", "not", "you", "my", "father", "?", "\n"]
+    assert tokenize("o'er-hang; 'tis “so”…") == ["o'er", "-", "hang", ";", "tis", "so"]
+    assert tokenize("") == []
+
+
+def test_the_labs_two_quotes_have_24_different_words_and_father_is_the_eighth():
+    vocabulary = Vocabulary(token for token in tokenize(QUOTES) if token != "\n")
+    assert len(vocabulary) == 24
+    assert vocabulary.index["father"] + 1 == 8
+    assert vocabulary.index[","] + 1 == 5
+
+
+def test_index_and_word_are_inverse():
+    vocabulary = Vocabulary(tokenize(QUOTES))
+    ids = vocabulary.encode(tokenize(QUOTES))
+    assert ids.dtype == np.int64
+    assert [vocabulary.words[i] for i in ids] == tokenize(QUOTES)
+    assert vocabulary.decode(ids) == QUOTES
+    assert "father" in vocabulary
+    assert "mother" not in vocabulary
+
+
+@given(st.text(st.sampled_from("ab1'.,!?;:- \n\t“é_"), max_size=60))
+def test_joined_words_are_the_same_words_again(text):
+    tokens = tokenize(text)
+    assert tokenize(join(tokens)) == tokens
+
+
+@given(st.lists(st.sampled_from(["a", "b", "o'er", ",", ".", "-", "\n", "?"]), max_size=20), st.integers(0, 20))
+def test_join_only_ever_appends(tokens, cut):
+    assert join(tokens).startswith(join(tokens[:cut]))
+
+
+def test_unknown_words_are_named_with_their_neighbours():
+    vocabulary = Vocabulary(tokenize(QUOTES))
+    with pytest.raises(UserError, match=r"2 word\(s\) are not among the 25 .*'fathers' \(near: father.*'xyzzy'.*--unknown skip"):
+        vocabulary.encode(["my", "fathers", "xyzzy"])
+    assert vocabulary.decode(vocabulary.encode(["my", "xyzzy", "father"], unknown="skip")) == "my father"
+    with pytest.raises(UserError, match="unknown='drop' is not an option"):
+        vocabulary.encode([], unknown="drop")
+
+
+def test_ids_beyond_the_vocabulary_are_named():
+    with pytest.raises(UserError, match="id 2 is not in the vocabulary, expected 0 to 1"):
+        Vocabulary(["a", "b"]).decode([0, 2])
+
+
+def test_the_labs_corpus_has_the_labs_numbers_and_survives_the_round_trip():
+    try:
+        text = shakespeare()
+    except UserError as error:
+        pytest.skip(f"the corpus cannot be had: {error}")
+    tokens = tokenize(text)
+    vocabulary = Vocabulary(tokens)
+    assert len(tokens) == 292_072
+    assert len(vocabulary) == 14_295
+    ids = vocabulary.encode(tokens)
+    assert [vocabulary.words[i] for i in ids] == tokens
+    assert tokenize(vocabulary.decode(ids)) == tokens
