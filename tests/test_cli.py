@@ -1,0 +1,237 @@
+"""The commands, as a user types them: what they print, what they leave, and how they refuse."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mini_tf import cli
+from mini_tf.training import presets
+
+
+@pytest.fixture()
+def mini_tf(monkeypatch, tmp_path, capsys):
+    """mini_tf("train", "--steps", "3") → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
+    quick = presets.PRESETS["quick"]
+    tiny = replace(
+        quick, n=8, model=quick.model | {"T": 8, "m": 4}, steps=8, every=4, batch=8, validation_words=40, sample_words=30
+    )
+    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["mini-tf", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return end.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture()
+def corpus(tmp_path):
+    """600 words of nonsense with some order in it."""
+    rng = np.random.default_rng(0)
+    words = "the fat cat ate a rat and then my lord said good morrow to his dear father , . ! \n".split(" ")
+    path = tmp_path / "corpus.txt"
+    path.write_text(" ".join(words[i] for i in np.abs(rng.normal(0, 7, 900)).astype(int) % len(words)))
+    return path
+
+
+@pytest.fixture()
+def run_folder(mini_tf, corpus):
+    code, _, err = mini_tf("train", "--corpus", corpus, "--run", "trained")
+    assert code == 0, err
+    return "trained"
+
+
+def test_train_keeps_a_run_and_lets_the_model_write(mini_tf, corpus, tmp_path):
+    code, out, err = mini_tf("train", "--corpus", corpus)
+    assert code == 0, err
+    folder = tmp_path / "runs" / "quick"
+    assert sorted(os.listdir(folder)) == [
+        "config.json", "curves.png", "metrics.csv", "model.safetensors", "results.json", "sample.txt", "vocabulary.json",
+    ]  # fmt: skip
+    rows = list(csv.DictReader((folder / "metrics.csv").open()))
+    assert [row["step"] for row in rows] == ["4", "8"]
+    results = json.loads((folder / "results.json").read_text())
+    assert results["stopped"] == "finished"
+    assert results["uniform"] > results["unigram"]
+    assert f"{results['test']:.3f}" in out
+    assert "mini-tf generate runs/quick" in out
+    config = json.loads((folder / "config.json").read_text())
+    assert config["settings"]["steps"] == 8
+    assert config["settings"]["model"]["readout"] == "shared"
+    assert (folder / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert len((folder / "sample.txt").read_text()) > 30
+    assert "\x1b" not in out                             # no colours into a pipe
+
+
+def test_the_same_seed_trains_the_same_model(mini_tf, corpus, tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert mini_tf("train", "--corpus", corpus, "--run", name, "--steps", 3, "--seed", seed)[0] == 0
+    model = {name: (tmp_path / name / "model.safetensors").read_bytes() for name in "abc"}
+    assert model["a"] == model["b"]
+    assert model["a"] != model["c"]
+
+
+def test_generate_goes_on_from_a_prompt(mini_tf, run_folder):
+    code, out, _ = mini_tf("generate", run_folder, "--prompt", "my lord", "--words", 20)
+    assert code == 0
+    assert out.startswith("my lord")
+    assert mini_tf("generate", run_folder, "--prompt", "my lord", "--words", 20)[1] == out
+    assert mini_tf("generate", run_folder, "--prompt", "my lord", "--words", 20, "--seed", 1)[1] != out
+    greedy = [mini_tf("generate", run_folder, "--argmax", "--words", 9, "--seed", seed)[1] for seed in (0, 1)]
+    assert greedy[0] == greedy[1]
+    assert mini_tf("generate", run_folder, "--top-k", 1, "--words", 9)[1] == greedy[0]
+
+
+def test_long_prompts_say_what_they_use_and_line_breaks_can_be_typed(mini_tf, run_folder):
+    code, out, err = mini_tf("generate", run_folder, "--prompt", "my lord said good morrow to his dear father", "--words", 3)
+    assert code == 0
+    assert "the prompt has 9 words; the model sees the last T = 8" in err
+    assert mini_tf("generate", run_folder, "--prompt", r"my lord\nsaid", "--words", 3)[1].startswith("my lord\nsaid")
+
+
+def test_unknown_words_are_named_or_skipped(mini_tf, run_folder):
+    code, out, err = mini_tf("generate", run_folder, "--prompt", "my lordd xyzzy")
+    assert code == 2
+    assert "'lordd' (near: lord" in err
+    assert "'xyzzy'" in err
+    code, out, err = mini_tf("generate", run_folder, "--prompt", "my lordd xyzzy", "--unknown", "skip", "--words", 3)
+    assert code == 0
+    assert out.startswith("my")
+    assert "2 unknown word(s) left out" in err
+
+
+def test_gradcheck_prints_a_table_and_ends_with_0(mini_tf):
+    code, out, _ = mini_tf("gradcheck", "softmax", "Layer")
+    assert code == 0
+    assert out.count("PASS") == 2
+    assert "2 of 2 right" in out
+
+
+def test_gradcheck_ends_with_1_when_a_gradient_is_wrong(mini_tf, monkeypatch):
+    from mini_tf.gradcheck import EXAMPLES
+
+    wrong = (lambda x: (x * x, lambda dy: dy * x), [np.ones(3)], {})
+    monkeypatch.setitem(EXAMPLES, "square", lambda rng: wrong)
+    code, out, _ = mini_tf("gradcheck", "square")
+    assert code == 1
+    assert "your backward" in out
+    assert "times the measurement's uncertainty" in out
+
+
+def test_doctor_tells_what_is_here(mini_tf):
+    code, out, _ = mini_tf("doctor")
+    assert code == 0
+    for word in ("numpy", "numba", "GPU", "Shakespeare", "cores"):
+        assert word in out
+
+
+
+
+REFUSED = {
+    "an empty corpus": (b"", [], "empty"),
+    "a corpus of signs only": ("«»" * 50, [], "no words"),
+    "a corpus that is too short": ("to be or not to be", [], "the corpus has 6 words, expected at least"),
+    "not UTF-8": (b"caf\xe9 " * 100, [], "UTF-8"),
+    "fewer different words than n": ("to be or not to be " * 60, [], "n is 8, of 4 words"),
+    "an unknown preset": (None, ["--preset", "huge"], "preset 'huge' is unknown, expected one of quick, lab"),
+    "no steps": (None, ["--steps", "0"], "--steps is 0, expected at least 1"),
+    "a GPU that is not there": (None, ["--device", "gpu:7"], "device 'gpu:7' is not there"),
+    "an unknown device": (None, ["--device", "tpu"], "unknown device 'tpu'"),
+    "a missing corpus": (None, ["--corpus", "none.txt"], "none.txt"),
+    "a folder for a corpus": (None, ["--corpus", "."], "folder"),
+    "a run that is there": (None, ["--run", "."], "is not empty"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_train_refuses_in_one_sentence_and_leaves_nothing(case, mini_tf, corpus, tmp_path):
+    text, options, message = REFUSED[case]
+    if text is not None:
+        corpus.write_bytes(text if isinstance(text, bytes) else text.encode())
+    code, out, err = mini_tf("train", *([] if "--corpus" in options else ["--corpus", corpus]), *options)
+    assert code == 2
+    assert message in err
+    assert err.startswith("error: ")
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+    assert os.listdir(tmp_path) == ["corpus.txt"]
+
+
+def test_sizes_that_do_not_fit_are_refused(mini_tf, corpus, monkeypatch, tmp_path):
+    quick = presets.PRESETS["quick"]
+    for change, message in (
+        ({"W": 5}, "window is 5"), ({"model": quick.model | {"H": 0}}, "H is 0"), ({"n": 7}, "n is 7, expected an even n"),
+        ({"model": quick.model | {"T": 5000}}, "expected at least"),
+    ):  # fmt: skip
+        monkeypatch.setitem(presets.PRESETS, "quick", replace(quick, **change))
+        code, _, err = mini_tf("train", "--corpus", corpus)
+        assert code == 2
+        assert message in err
+        assert os.listdir(tmp_path) == ["corpus.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["none"], "there is no folder none"),
+        (["."], "is not a run folder"),
+        (["trained", "--words", "0"], "--words is 0"),
+        (["trained", "--temperature", "0"], "temperature is 0"),
+        (["trained", "--top-k", "0"], "top_k is 0"),
+        (["trained", "--device", "gpu:7"], "is not there"),
+    ],
+)
+def test_generate_refuses_in_one_sentence(options, message, mini_tf, run_folder):
+    code, out, err = mini_tf("generate", *options)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_gradcheck_names_what_there_is(mini_tf):
+    code, _, err = mini_tf("gradcheck", "convolution")
+    assert code == 2
+    assert "nothing is named convolution; there are: linear" in err
+
+
+def test_usage_errors_end_with_2(mini_tf):
+    assert mini_tf("train", "--preset")[0] == 2
+    assert mini_tf("fly")[0] == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_ctrl_c_keeps_the_run(tmp_path, corpus):
+    """The real program, interrupted in the middle of its training."""
+    words = " ".join(f"w{i}" for i in np.random.default_rng(0).integers(0, 400, 30_000))
+    corpus.write_text(words)
+    program = subprocess.Popen(
+        [sys.executable, "-c", "from mini_tf.cli import main; main()", "train", "--corpus", corpus, "--run", tmp_path / "run",
+         "--steps", "100000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        for line in program.stdout:
+            if line.startswith("step "):
+                break
+        time.sleep(0.3)
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=100)
+    finally:
+        program.kill()
+    assert program.returncode == 0, err
+    assert "interrupted: keeping the best model so far" in out
+    assert "Traceback" not in err
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["stopped"] == "interrupted"
+    assert (tmp_path / "run" / "sample.txt").exists()

@@ -1,0 +1,368 @@
+"""Optimizers, batches, the loop, checkpoints and run folders."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from mini_tf.errors import UserError
+from mini_tf.layers import Layer, Parameter
+from mini_tf.models import LanguageTransformer
+from mini_tf.training import (
+    SGD,
+    Adam,
+    AdamW,
+    fit,
+    load_checkpoint,
+    mean_loss,
+    random_windows,
+    save_checkpoint,
+    split_words,
+    windows_ending_at,
+)
+from mini_tf.training import optimizers as optimizers_module
+from mini_tf.training.batches import shortest_corpus
+from mini_tf.training.run import Run
+
+
+def _parameter(rng, shape=(3, 5)):
+    p = Parameter(rng.standard_normal(shape))
+    p.grad = rng.standard_normal(shape)
+    return p
+
+
+# --- optimizers
+
+
+def test_sgd_is_its_formula(rng):
+    p = _parameter(rng)
+    before, g = p.data.copy(), p.grad.copy()
+    optimizer = SGD(0.1, momentum=0.9)
+    optimizer.step({"p": p})
+    optimizer.step({"p": p})
+    np.testing.assert_allclose(p.data, before - 0.1 * g - 0.1 * 1.9 * g)
+    np.testing.assert_array_equal(p.grad, g)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_adam_is_its_formula(weight_decay, rng):
+    p = _parameter(rng)
+    data, m, v = p.data.copy(), 0, 0
+    optimizer = AdamW(0.01, weight_decay=weight_decay) if weight_decay else Adam(0.01)
+    for t in range(1, 5):
+        p.grad = g = rng.standard_normal(p.data.shape)
+        optimizer.step({"p": p})
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        data = data - 0.01 * weight_decay * data
+        data = data - 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        np.testing.assert_allclose(p.data, data, rtol=1e-10)
+
+
+def test_adam_in_blocks_is_adam(rng, monkeypatch):
+    whole, blocks = _parameter(rng, (7, 11)), Parameter(None)
+    blocks.data, blocks.grad = whole.data.copy(), whole.grad
+    Adam(0.01).step({"p": whole})
+    monkeypatch.setattr(optimizers_module, "BLOCK", 10)
+    Adam(0.01).step({"p": blocks})
+    np.testing.assert_allclose(blocks.data, whole.data, rtol=1e-14)
+
+
+def test_fixed_parameters_and_those_without_gradient_stay(rng):
+    fixed, unused = _parameter(rng), _parameter(rng)
+    fixed.trainable, unused.grad = False, None
+    before = fixed.data.copy(), unused.data.copy()
+    for optimizer in (SGD(), Adam(), AdamW()):
+        optimizer.step({"fixed": fixed, "unused": unused})
+    np.testing.assert_array_equal(fixed.data, before[0])
+    np.testing.assert_array_equal(unused.data, before[1])
+
+
+def test_float32_stays_float32(rng):
+    p = Parameter(np.ones(4, np.float32))
+    p.grad = np.ones(4, np.float32)
+    for optimizer in (SGD(momentum=0.5), Adam(), AdamW()):
+        optimizer.step({"p": p})
+    assert p.data.dtype == np.float32
+
+
+# --- batches
+
+
+def test_the_split_is_in_time_order_and_each_word_is_predicted_once():
+    ids = np.arange(1000)
+    train, validation, test = split_words(ids, T=10)
+    assert train.tolist() == list(range(855))
+    assert validation.tolist() == list(range(845, 900))
+    assert test.tolist() == list(range(890, 1000))       # predicted: 900 … 999, the last tenth
+
+
+def test_the_shortest_corpus_can_be_split_and_a_shorter_one_is_refused():
+    for T in (1, 2, 8, 32):
+        words = shortest_corpus(T)
+        assert all(len(part) >= T + 1 for part in split_words(np.arange(words), T))
+        with pytest.raises(UserError, match=rf"the corpus has {words - 1} words, expected at least {words}"):
+            split_words(np.arange(words - 1), T)
+
+
+def test_windows_are_consecutive_words_each_once_a_round():
+    batches = random_windows(np.arange(100, 130), T=3, batch=9, rng=np.random.default_rng(0))
+    one_round = np.concatenate([next(batches) for _ in range(3)])
+    assert one_round.shape == (27, 4)
+    assert (np.diff(one_round, axis=1) == 1).all()
+    assert sorted(one_round[:, -1]) == list(range(103, 130))
+    another = np.concatenate([next(batches) for _ in range(3)])
+    assert sorted(another[:, -1]) == list(range(103, 130))
+    assert not np.array_equal(one_round, another)
+
+
+def test_a_batch_larger_than_the_text_is_the_whole_text():
+    assert next(random_windows(np.arange(6), T=3, batch=50, rng=np.random.default_rng(0))).shape == (3, 4)
+    with pytest.raises(UserError, match="has 3 words, expected more than T = 3"):
+        next(random_windows(np.arange(3), T=3, batch=5, rng=np.random.default_rng(0)))
+
+
+# --- the loop
+
+
+class Slope(Layer):
+    """loss = mean (w·x − 2x)²: falls to 0 at w = 2"""
+
+    def __init__(self):
+        self.w = Parameter(np.zeros(1))
+        self.T = 0
+
+    def loss(self, batch, rng=None):
+        error = (self.w.data - 2) * batch
+
+        def backward():
+            self.w.accumulate(np.array([2 * (error * batch).mean()]))
+
+        return (error * error).mean(), backward
+
+
+def _ones():
+    while True:
+        yield np.ones(4)
+
+
+def test_fit_trains_and_tells():
+    model, steps, rows = Slope(), [], []
+    history = fit(
+        model, _ones(), SGD(0.1), steps=50, validate=lambda: model.loss(np.ones(4))[0], every=20,
+        on_step=lambda step, loss: steps.append(step), on_row=lambda row, best: rows.append((row["step"], best)),
+    )  # fmt: skip
+    assert model.w.data == pytest.approx(2, abs=1e-3)
+    assert steps == list(range(1, 51))
+    assert rows == [(20, True), (40, True), (50, True)]
+    assert history.stopped == "finished"
+    assert history.best_step == 50
+    assert history.best_validation_loss == history.rows[-1]["validation_loss"]
+    assert set(history.rows[0]) == {
+        "step", "train_loss", "validation_loss", "learning_rate", "seconds", "words_per_second",
+    }  # fmt: skip
+    assert model.w.grad is None
+
+
+def test_fit_stops_early_and_keeps_the_best_parameters():
+    model = Slope()
+    losses = iter([3.0, 1.0, 2.0, 2.0, 2.0, 0.0])
+    seen = []
+    history = fit(
+        model, _ones(), SGD(0.01), steps=100, every=10, patience=3,
+        validate=lambda: seen.append(model.w.data.copy()) or next(losses),
+    )  # fmt: skip
+    assert history.stopped == "early"
+    assert [row["step"] for row in history.rows] == [10, 20, 30, 40, 50]
+    assert history.best_step == 20
+    np.testing.assert_array_equal(model.w.data, seen[1])
+    assert seen[1] != seen[-1]
+
+
+def test_ctrl_c_ends_after_the_step_and_keeps_what_was_learned():
+    model, done = Slope(), []
+
+    def on_step(step, loss):
+        done.append(step)
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    history = fit(model, _ones(), SGD(0.1), steps=1000, every=100, on_step=on_step, validate=lambda: 1.0)
+    assert history.stopped == "interrupted"
+    assert done == list(range(1, 8))
+    assert history.rows[-1]["step"] == 7
+    assert model.w.data > 0
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_fit_works_outside_the_main_thread():
+    histories = []
+    thread = threading.Thread(
+        target=lambda: histories.append(fit(Slope(), _ones(), SGD(0.1), steps=3, every=1, validate=lambda: 1.0))
+    )
+    thread.start()
+    thread.join()
+    assert histories[0].stopped == "finished"
+
+
+def test_a_loss_that_is_no_number_is_an_error_with_advice():
+    with pytest.raises(UserError, match=r"the loss became (inf|nan) at step \d+.*smaller learning rate"), np.errstate(
+        over="ignore", invalid="ignore"
+    ):
+        fit(Slope(), _ones(), SGD(1e200), steps=50, every=50, validate=lambda: 1.0)
+
+
+def test_warm_up_and_decay_shape_the_learning_rate():
+    rates = []
+    optimizer = SGD(1.0)
+    fit(
+        Slope(), _ones(), optimizer, steps=10, every=1, warm_up=4, decay=True, validate=lambda: 1.0,
+        on_row=lambda row, best: rates.append(row["learning_rate"]),
+    )  # fmt: skip
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert all(a > b for a, b in zip(rates[3:], rates[4:]))
+    assert rates[-1] == pytest.approx(0.05)
+    assert optimizer.learning_rate == 1.0
+
+
+def _tiny(seed=0, **options):
+    table = np.random.default_rng(1).standard_normal((6, 4)).astype(np.float32)
+    settings = {"T": 3, "L": 1, "H": 2, "m": 2, "readout": "vec"} | options
+    return LanguageTransformer(table, seed=seed, **settings)
+
+
+def test_mean_loss_predicts_each_word_once():
+    model = _tiny()
+    model.A.W.data = np.random.default_rng(0).standard_normal(model.A.W.data.shape).astype(np.float32)
+    ids = np.random.default_rng(2).integers(0, 6, 20)
+    each = [float(model.next_word_loss(windows_ending_at(ids, [end], 3))) for end in range(3, 20)]
+    assert mean_loss(model, ids, batch=4) == pytest.approx(np.mean(each), rel=1e-5)
+    assert mean_loss(model, ids, most=1) == pytest.approx(each[0], rel=1e-5)
+    assert mean_loss(model, ids, most=2) == pytest.approx((each[0] + each[-1]) / 2, rel=1e-5)
+
+
+# --- checkpoints
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"positions": [0.5, 1.0]}, {"readout": "shared", "causal": True, "tied": True, "layer_norm": True}, {"readout": "average"}],
+)
+def test_a_checkpoint_brings_back_the_same_model(tmp_path, options):
+    model = _tiny(**options)
+    for p in model.parameters().values():
+        p.data = np.asfortranarray(np.random.default_rng(3).standard_normal(p.data.shape).astype(np.float32))
+    save_checkpoint(tmp_path / "m.safetensors", model)
+    again = load_checkpoint(tmp_path / "m.safetensors")
+    ids = np.array([[1, 2, 3]])
+    np.testing.assert_allclose(again.logits(ids), model.logits(ids), rtol=1e-4)
+    for name, p in model.parameters().items():
+        np.testing.assert_array_equal(again.parameters()[name].data, p.data)
+    assert again.config == model.config
+    trainable = {name: p.trainable for name, p in model.parameters().items()}
+    assert {name: p.trainable for name, p in again.parameters().items()} == trainable
+
+
+def test_a_checkpoint_of_a_device_model_holds_host_arrays(tmp_path):
+    from tests.strict import strict
+
+    model = _tiny()
+    expected = model.logits(np.array([[1, 2, 3]]))
+    for p in model.parameters().values():
+        p.data = strict(p.data)
+    save_checkpoint(tmp_path / "m.safetensors", model)
+    np.testing.assert_array_equal(load_checkpoint(tmp_path / "m.safetensors").logits(np.array([[1, 2, 3]])), expected)
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(tmp_path):
+    save_checkpoint(tmp_path / "m.safetensors", _tiny())
+    with pytest.raises(UserError, match="another configuration: H = 2 there, 1 here"):
+        load_checkpoint(tmp_path / "m.safetensors", _tiny(H=1))
+    other = _tiny(seed=5)
+    assert load_checkpoint(tmp_path / "m.safetensors", other) is other
+    np.testing.assert_array_equal(other.parameters()["A.W"].data, _tiny().parameters()["A.W"].data)
+
+
+def test_another_vocabulary_is_refused(tmp_path):
+    save_checkpoint(tmp_path / "m.safetensors", _tiny())
+    larger = LanguageTransformer(np.zeros((7, 4), np.float32), T=3, L=1, H=2, m=2, readout="vec")
+    with pytest.raises(UserError, match=r"embedding.table is \(6, 4\), expected \(7, 4\)"):
+        load_checkpoint(tmp_path / "m.safetensors", larger)
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    from safetensors.numpy import save_file
+
+    with pytest.raises(UserError, match="there is no checkpoint"):
+        load_checkpoint(tmp_path / "none.safetensors")
+    (tmp_path / "text.safetensors").write_text("not a model")
+    with pytest.raises(UserError, match="cannot be read as a checkpoint"):
+        load_checkpoint(tmp_path / "text.safetensors")
+    with pytest.raises(UserError, match="cannot be read as a checkpoint"):
+        load_checkpoint(tmp_path)
+    save_file({"a": np.zeros(2)}, tmp_path / "other.safetensors")
+    with pytest.raises(UserError, match="not a checkpoint of mini_tf"):
+        load_checkpoint(tmp_path / "other.safetensors")
+    save_checkpoint(tmp_path / "m.safetensors", _tiny())
+    whole = (tmp_path / "m.safetensors").read_bytes()
+    (tmp_path / "m.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match="cannot be read as a checkpoint"):
+        load_checkpoint(tmp_path / "m.safetensors")
+
+
+@pytest.mark.gpu()
+def test_a_gpu_models_checkpoint_opens_on_the_cpu(tmp_path):
+    model = _tiny()
+    expected = model.logits(np.array([[1, 2, 3]]))
+    save_checkpoint(tmp_path / "m.safetensors", model.to("gpu"))
+    np.testing.assert_allclose(load_checkpoint(tmp_path / "m.safetensors").logits(np.array([[1, 2, 3]])), expected)
+
+
+# --- run folders
+
+
+def test_new_runs_take_the_next_free_name_and_never_overwrite(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = Run.new(name="quick")
+    assert str(first.folder) == os.path.join("runs", "quick")
+    first.write_json("config.json", {})
+    assert Run.new(name="quick").folder.name == "quick-2"
+    with pytest.raises(UserError, match="is not empty; a run never overwrites one"):
+        Run.new("runs/quick")
+    with pytest.raises(UserError, match="is a file, expected a folder"):
+        Run.new("runs/quick/config.json")
+
+
+def test_folders_that_are_no_runs_are_refused(tmp_path):
+    with pytest.raises(UserError, match="there is no folder"):
+        Run.open(tmp_path / "none")
+    with pytest.raises(UserError, match="is not a run folder: it has no config.json"):
+        Run.open(tmp_path)
+
+
+def test_damaged_runs_are_refused(tmp_path):
+    from mini_tf.text import Vocabulary
+
+    run = Run(tmp_path)
+    run.save_config({}, Vocabulary("abcdef"))
+    run.save_model(_tiny())
+    model, vocabulary = Run.open(tmp_path).load()
+    assert vocabulary.words == list("abcdef")
+    run.write_json("vocabulary.json", list("abc"))
+    with pytest.raises(UserError, match="the vocabulary has 3 words, the model expects 6"):
+        Run.open(tmp_path).load()
+    (tmp_path / "vocabulary.json").write_text("[")
+    with pytest.raises(UserError, match="cannot be read"):
+        Run.open(tmp_path).load()
+
+
+def test_metrics_and_curves_are_written(tmp_path):
+    run = Run(tmp_path)
+    rows = [{"step": s, "train_loss": 9.0 / s, "validation_loss": 9.5 / s} for s in (1, 2, 3)]
+    run.save_metrics(rows)
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[:2] == ["step,train_loss,validation_loss", "1,9.0,9.5"]
+    run.save_curves(rows, {"uniform": 9.568, "unigram": 6.06, "test": 5.4})
+    assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(os.listdir(tmp_path)) == ["curves.png", "metrics.csv"]
