@@ -21,10 +21,11 @@ class Embedding(Layer):
         self.table = Parameter(np.ascontiguousarray(table), trainable)
 
     def __call__(self, ids):
+        table = self.table.data
         present = to_host(ids) != ABSENT
         all_present = bool(present.all())
-        table = self.table.data
-        x, embedding_backward = ops.embedding(table, beside(ids if all_present else np.where(present, ids, 0), table))
+        known = ids if all_present else np.where(present, to_host(ids), 0)
+        x, embedding_backward = ops.embedding(table, beside(known, table))
         if not all_present:
             present = beside(present[..., None], table)                  # (…, 1)
             x = x * present

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import mini_tf.text.cooccurrence  # noqa: F401  (loads the module; the package has the function under its name)
 from mini_tf.errors import UserError
-from mini_tf.text import cooccurrence
+from mini_tf.text import Vocabulary, cooccurrence, shakespeare, tokenize
 
 module = sys.modules["mini_tf.text.cooccurrence"]
 corpora = st.integers(1, 8).flatmap(
@@ -82,7 +82,7 @@ def zipf():
     return np.random.default_rng(0).zipf(1.3, 50_000) % 2000
 
 
-@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
 def test_any_number_of_threads_counts_the_same(zipf, threads, monkeypatch):
     expected = sum_of_shifts(zipf, 2000, 10)
     monkeypatch.setattr(module, "PIECE", 1000)
@@ -209,6 +209,28 @@ def test_the_loops_are_plain_python(monkeypatch):
     monkeypatch.setattr(module, "_compiled", lambda: (module.sort_by_word, module.count_rows))
     ids = np.random.default_rng(2).integers(0, 5, 60)
     np.testing.assert_array_equal(cooccurrence(ids, 5, 6).toarray(), reference(ids.tolist(), 5, 6))
+
+
+def test_the_labs_corpus():
+    try:
+        words = tokenize(shakespeare())
+    except UserError as error:
+        if "has to be fetched" in str(error):
+            pytest.skip(str(error))
+        raise
+    vocabulary = Vocabulary(words)
+    ids = vocabulary.encode(words)
+    C = cooccurrence(ids, len(vocabulary))
+
+    assert C.shape == (14_295, 14_295)
+    assert C.sum() == 11 * 292_072 - 30
+    assert (C - C.T).nnz == 0
+    assert (C.diagonal() >= np.bincount(ids)).all()
+    for centre, neighbour in [("king", "king"), ("my", "lord"), ("lord", "my"), ("\n", "\n"), ("\n", "king")]:
+        count = sum(words[max(t - 5, 0):t + 6].count(neighbour) for t, word in enumerate(words) if word == centre)
+        assert count > 0
+        i, j = vocabulary.encode([centre, neighbour])
+        assert C[i, j] == count, (centre, neighbour)
 
 
 def sum_of_shifts(ids, size, window):

@@ -1,5 +1,6 @@
 """Eigenvectors, compared with NumPy's decomposition of the whole matrix; and what they keep of a word."""
 
+import inspect
 import sys
 from functools import cache
 
@@ -9,7 +10,7 @@ from scipy import sparse
 
 import mini_tf.text.eigenvectors  # noqa: F401
 from mini_tf.errors import UserError
-from mini_tf.text import cooccurrence, eigenvector_embeddings
+from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
 from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconstruct, word_energies
 
 module = sys.modules["mini_tf.text.eigenvectors"]
@@ -82,6 +83,15 @@ def test_repeated_eigenvalues():
 def test_the_same_every_time(C, n):
     first, second = eigenvector_embeddings(C, n), eigenvector_embeddings(C.copy(), n)
     np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])
+
+
+@pytest.mark.skipif("rng" not in inspect.signature(module.eigsh).parameters, reason="SciPy before 1.17 draws unseeded")
+def test_the_same_every_time_where_eigenvalues_repeat():
+    """The iteration runs out of directions, and draws new ones at random."""
+    pairs_of_twins = sparse.csr_array(np.kron(np.eye(300), np.ones((2, 2))))      # 300 eigenvalues are 2, 300 are 0
+    first, second = eigenvector_embeddings(pairs_of_twins, 5), eigenvector_embeddings(pairs_of_twins, 5)
+    np.testing.assert_allclose(first[0], 2)
     np.testing.assert_array_equal(first[1], second[1])
 
 
@@ -159,6 +169,13 @@ def test_mean_energy_over_types_is_n_by_c(C, ids, n):
     assert captured_energy(V, np.full(600, 3)) == pytest.approx(n / 600)
 
 
+def test_weighted_energy_by_hand():
+    V = np.array([[1, 0], [0, 0.6], [0, 0.8]])                                    # energies 1, 0.36, 0.64
+    np.testing.assert_allclose(word_energies(V), [1, 0.36, 0.64])
+    assert captured_energy(V) == pytest.approx(2 / 3)
+    assert captured_energy(V, [7, 2, 1]) == pytest.approx((7 + 0.72 + 0.64) / 10)
+
+
 def test_reconstruction(C):
     _, V = eigenvector_embeddings(C, 40)
     words = np.array([3, 0, 599])
@@ -192,3 +209,19 @@ def test_counts_that_do_not_fit(counts):
 def test_vectors_the_wrong_way_round():
     with pytest.raises(UserError, match=r"shape \(2, 4\).*transpose"):
         word_energies(np.eye(4)[:2])
+
+
+def test_the_labs_corpus_keeps_n_by_c_of_its_different_words_and_most_of_its_text():
+    try:
+        words = tokenize(shakespeare())
+    except UserError as error:
+        if "has to be fetched" in str(error):
+            pytest.skip(str(error))
+        raise
+    vocabulary = Vocabulary(words)
+    ids = vocabulary.encode(words)
+    C = cooccurrence(ids, len(vocabulary))
+    values, V = eigenvector_embeddings(C, 64)
+    assert np.linalg.norm(C @ V - V * values, axis=0).max() <= 1e-8 * values[0]
+    assert captured_energy(V) == pytest.approx(64 / 14_295) == pytest.approx(0.00448, abs=5e-6)
+    assert captured_energy(V, np.bincount(ids)) > 0.5
