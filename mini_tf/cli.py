@@ -145,7 +145,7 @@ def gradcheck(
     judged = sum(report.judged for report in reports)
     out.print(Text(
         f"{len(reports) - len(failed)} of {len(reports)} right; {judged:,} entries compared with central differences in "
-        f"float64. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1: wrong."
+        "float64. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1 is wrong."
     ))  # fmt: skip
     raise typer.Exit(1 if failed else 0)
 

@@ -6,7 +6,7 @@ import pytest
 from mini_tf.backend import gpu_count
 
 
-@pytest.fixture()
+@pytest.fixture
 def rng():
     return np.random.default_rng(20)
 

@@ -80,7 +80,7 @@ def test_the_strict_array_is_strict():
             mixed()
 
 
-@pytest.mark.gpu()
+@pytest.mark.gpu
 def test_round_trip_through_the_gpu():
     x = np.arange(6.0).reshape(2, 3)
     on_gpu = to_device(x, "gpu")

@@ -16,7 +16,7 @@ from mini_tf import cli
 from mini_tf.training import presets
 
 
-@pytest.fixture()
+@pytest.fixture
 def mini_tf(monkeypatch, tmp_path, capsys):
     """mini_tf("train", "--steps", "3") → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
     quick = presets.PRESETS["quick"]
@@ -36,7 +36,7 @@ def mini_tf(monkeypatch, tmp_path, capsys):
     return run
 
 
-@pytest.fixture()
+@pytest.fixture
 def corpus(tmp_path):
     """600 words of nonsense with some order in it."""
     rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def corpus(tmp_path):
     return path
 
 
-@pytest.fixture()
+@pytest.fixture
 def run_folder(mini_tf, corpus):
     code, _, err = mini_tf("train", "--corpus", corpus, "--run", "trained")
     assert code == 0, err

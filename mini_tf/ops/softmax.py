@@ -1,6 +1,6 @@
 """Softmax: from any numbers to probabilities."""
 
-from numpy import broadcast_shapes                       # arithmetic on tuples, whatever the library of the arrays
+from numpy import broadcast_shapes  # arithmetic on tuples, whatever the library of the arrays
 
 from mini_tf.ops.shapes import check
 

@@ -26,7 +26,7 @@ def test_parameters_have_dotted_names_in_order_and_shared_ones_appear_once(rng):
 
 def test_a_misspelt_attribute_raises(rng):
     with pytest.raises(AttributeError):
-        Net(rng).frist
+        _ = Net(rng).frist
 
 
 def test_gradients_add_and_are_forgotten_on_request():

@@ -216,7 +216,7 @@ def test_a_model_trains_on_a_library_that_is_not_numpy(readout, rng):
         np.testing.assert_allclose(parameter.data.get(), host.parameters()[name].data, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.gpu()
+@pytest.mark.gpu
 @pytest.mark.parametrize("readout", ["average", "vec", "shared"])
 def test_a_model_trains_alike_on_cpu_and_gpu(readout, rng):
     table = rng.standard_normal((c, n))

@@ -88,7 +88,7 @@ def test_ops_run_on_a_library_that_is_not_numpy(name, rng):
             np.testing.assert_allclose(d_strict.get(), d, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.gpu()
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", OPS)
 def test_ops_say_the_same_on_the_gpu(name, rng):
     from mini_tf.backend import to_device, to_host

@@ -312,7 +312,7 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
         load_checkpoint(tmp_path / "m.safetensors")
 
 
-@pytest.mark.gpu()
+@pytest.mark.gpu
 def test_a_gpu_models_checkpoint_opens_on_the_cpu(tmp_path):
     model = _tiny()
     expected = model.logits(np.array([[1, 2, 3]]))
