@@ -144,7 +144,7 @@ def gradcheck(
         out.print(Text(report.explain()))
     judged = sum(report.judged for report in reports)
     out.print(Text(
-        f"{len(reports) - len(failed)} of {len(reports)} right; {judged:,} entries compared with central differences in "
+        f"{len(reports) - len(failed)} of {len(reports)} right; {judged:,} entries held against central differences in "
         "float64. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1 is wrong."
     ))  # fmt: skip
     raise typer.Exit(1 if failed else 0)
@@ -163,6 +163,8 @@ def doctor():
     from mini_tf.text.shakespeare import SHAKESPEARE
 
     table = Table(box=None, show_header=False)
+    for column in ("what", "which", "more"):
+        table.add_column(column, overflow="fold")
     table.add_row("mini_tf", mini_tf.__version__, str(Path(mini_tf.__file__).parent))
     table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
     for package in ("numpy", "scipy", "numba", "safetensors", "matplotlib", "typer", "rich"):
