@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from cooccurrence import corpus_ids, peak_memory, print_table, take_turns
+from cooccurrence import corpus_arguments, corpus_ids, peak_memory, print_table, take_turns
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
@@ -35,18 +35,14 @@ def measure(method, path, n):
     start = time.perf_counter()
     values, V = METHODS[method](C, n)
     seconds = time.perf_counter() - start
-    memory = peak_memory() - before
+    peak = peak_memory()
     residual = np.linalg.norm(C @ V - V * values, axis=0).max() / values.max()
-    return {"seconds": seconds, "memory": memory, "residual": residual, "values": sorted(values)}
+    return {"seconds": seconds, "peak": peak, "new": peak - before, "residual": residual, "values": sorted(values)}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", help="a text file (default: the lab's Shakespeare)")
-    parser.add_argument("--words", type=int, help="take the first so many (default: all)")
-    parser.add_argument("--window", type=int, default=10)
-    parser.add_argument("--n", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = corpus_arguments(__doc__)
+    parser.add_argument("--n", type=int, default=256, help="how many eigenvectors (default: 256)")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)       # the child process
     options = parser.parse_args()
 
@@ -55,8 +51,7 @@ def main():
         print(json.dumps(measure(method, path, int(n))))
         return
 
-    ids = corpus_ids(options.corpus, options.words)
-    C = cooccurrence(ids, int(ids.max()) + 1, options.window)
+    C = cooccurrence(*corpus_ids(options), options.window)
     print(f"C {C.shape} with {C.nnz:,} entries, n = {options.n}; {options.rounds} rounds")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "C.npz")
