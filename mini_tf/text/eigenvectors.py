@@ -10,7 +10,6 @@ Source: ESE-2000 Lab 6, Task 6.3 and its section on principal component analysis
 """
 
 import operator
-from inspect import signature
 
 import numpy as np
 from scipy import sparse
@@ -30,9 +29,8 @@ def eigenvector_embeddings(C, n):
 
     The same C gives the same V every time: the iteration starts from one fixed vector, and of the two directions
     that an eigenvector can have, the one is taken in which its entry of largest magnitude is positive. (Where an
-    eigenvalue repeats, any basis of its eigenvectors is as good as another, and before SciPy 1.17 it can be
-    another one each time.) λ are in the order of their values, not of their magnitudes: C has negative eigenvalues
-    too, and they come last.
+    eigenvalue repeats, any basis of its eigenvectors is as good as another.) λ are in the order of their values, not
+    of their magnitudes: C has negative eigenvalues too, and they come last.
 
     Lanczos iteration (ARPACK, through SciPy) on the sparse C: memory is that of C in float64 and 2.5 V. A matrix
     that is small, or of which over half of all eigenvectors are wanted, is decomposed whole, (c, c) in memory.
@@ -53,9 +51,8 @@ def eigenvector_embeddings(C, n):
         random = np.random.default_rng(0)
         start = random.standard_normal(c)
         # Where eigenvalues repeat, the iteration runs out of directions and draws new ones: they are seeded too.
-        seeded = {"rng": random} if "rng" in signature(eigsh).parameters else {}        # SciPy 1.17
         # 1.5 n vectors in the iteration's basis, not SciPy's 2 n: the quickest at n = 64 and 256 of what was measured.
-        values, V = eigsh(C, k=n, which="LA", v0=start, ncv=max(20, 3 * n // 2), **seeded)
+        values, V = eigsh(C, k=n, which="LA", v0=start, ncv=max(20, 3 * n // 2), rng=random)
 
     values, V = values[::-1].copy(), _with_fixed_signs(V[:, ::-1])
     worst = np.linalg.norm(C @ V - V * values, axis=0).max()

@@ -1,6 +1,5 @@
 """Eigenvectors, compared with NumPy's decomposition of the whole matrix; and what they keep of a word."""
 
-import inspect
 import sys
 from functools import cache
 
@@ -86,7 +85,6 @@ def test_the_same_every_time(C, n):
     np.testing.assert_array_equal(first[1], second[1])
 
 
-@pytest.mark.skipif("rng" not in inspect.signature(module.eigsh).parameters, reason="SciPy before 1.17 draws unseeded")
 def test_the_same_every_time_where_eigenvalues_repeat():
     """The iteration runs out of directions, and draws new ones at random."""
     pairs_of_twins = sparse.csr_array(np.kron(np.eye(300), np.ones((2, 2))))      # 300 eigenvalues are 2, 300 are 0
