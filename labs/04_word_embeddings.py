@@ -164,6 +164,7 @@ axes.loglog(rank, counts[by_count[9]] * 10 / rank, "--", color="0.5", linewidth=
 for word in ("\n", "the", "king", "mother", "sword", "bird"):
     place = (counts > counts[vocabulary.index[word]]).sum() + 1
     axes.annotate(shown(word), (place, counts[vocabulary.index[word]]), xytext=(6, 5), textcoords="offset points")
+axes.set_ylim(top=2e5)
 axes.legend(frameon=False)
 show(figure, "04_zipf")
 
@@ -376,7 +377,9 @@ axes.axhline(captured_energy(V, counts), color="tab:orange", linewidth=1,
              label=f"mean over the text, {captured_energy(V, counts):.2f}")
 for word in ("the", "king", "mother", "Romeo", "KING", "DUKE", "YORK", "tears", "sword", "bird"):
     i = vocabulary.index[word]
-    axes.annotate(word, (counts[i], energy[i]), xytext=(-4, 5), textcoords="offset points", ha="right", fontsize=9)
+    side = {"xytext": (6, -3)} if word.isupper() else {"xytext": (-5, 5), "ha": "right"}
+    axes.plot(counts[i], energy[i], "o", markersize=4, color="k")
+    axes.annotate(word, (counts[i], energy[i]), textcoords="offset points", fontsize=9, **side)
 axes.legend(frameon=False, loc="center left", bbox_to_anchor=(0.01, 0.5))
 show(figure, "04_energy")
 

@@ -13,12 +13,13 @@ from rich.text import Text
 
 import mini_tf
 from mini_tf.errors import UserError
+from mini_tf.training.progress import console as out
+from mini_tf.training.progress import progress_bar
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="A transformer engine whose gradients are written by hand.",
 )  # fmt: skip
-out = Console(highlight=False, soft_wrap=True)
 
 PresetOption = Annotated[str, typer.Option(help="quick (a minute or two) or lab (Lab 6's sizes: hours on a CPU)")]
 RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
@@ -116,11 +117,10 @@ def gradcheck(
 
     from mini_tf.gradcheck import EXAMPLES
     from mini_tf.gradcheck import gradcheck as check
-    from mini_tf.training.progress import progress_bar
 
     chosen = {n: make for n, make in EXAMPLES.items() if not names or any(n.startswith(name) for name in names)}
     if not chosen:
-        raise UserError(f"nothing is named {' or '.join(names)}; there are: {', '.join(EXAMPLES)}")
+        raise UserError(f"nothing is named {' or '.join(names)}; there are: {'; '.join(EXAMPLES)}")
     reports = []
     with progress_bar("checking", len(chosen)) as update:
         for done, (name, make) in enumerate(chosen.items(), 1):

@@ -1,4 +1,4 @@
-"""A progress bar for long work: on a terminal only, and gone when the work is done."""
+"""The terminal: lines, and a progress bar for long work, on a terminal only and gone when the work is done."""
 
 import time
 from contextlib import contextmanager
@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-console = Console(stderr=True, highlight=False)
+# One console for lines and bars: rich can only keep them apart where both go through the same one.
+console = Console(highlight=False, soft_wrap=True)
 
 
 @contextmanager
