@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mini_tf.errors import UserError
 from mini_tf.metrics import perplexity, uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.text import Vocabulary, shakespeare, tokenize
 
 
 def test_a_uniform_guess_among_c_words_has_perplexity_c():
@@ -24,12 +22,7 @@ def test_unigram_by_hand():
         assert loss == pytest.approx(-math.log(p[word]))
 
 
-def test_unigram_on_the_labs_test_words_is_6_06():
-    try:
-        tokens = tokenize(shakespeare())
-    except UserError as error:
-        pytest.skip(f"the corpus cannot be had: {error}")
-    vocabulary = Vocabulary(tokens)
-    ids = vocabulary.encode(tokens)
+def test_unigram_on_the_labs_test_words_is_6_06(lab_corpus):
+    _, vocabulary, ids = lab_corpus
     cut = int(0.9 * len(ids))
     assert unigram_cross_entropy(ids[:cut], ids[cut:], len(vocabulary)) == pytest.approx(6.06, abs=0.01)

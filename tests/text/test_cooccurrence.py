@@ -12,7 +12,7 @@ from scipy import sparse
 
 import mini_tf.text.cooccurrence  # noqa: F401  (loads the module; the package has the function under its name)
 from mini_tf.errors import UserError
-from mini_tf.text import Vocabulary, cooccurrence, shakespeare, tokenize
+from mini_tf.text import cooccurrence
 
 module = sys.modules["mini_tf.text.cooccurrence"]
 corpora = st.integers(1, 8).flatmap(
@@ -211,15 +211,8 @@ def test_the_loops_are_plain_python(monkeypatch):
     np.testing.assert_array_equal(cooccurrence(ids, 5, 6).toarray(), reference(ids.tolist(), 5, 6))
 
 
-def test_the_labs_corpus():
-    try:
-        words = tokenize(shakespeare())
-    except UserError as error:
-        if "has to be fetched" in str(error):
-            pytest.skip(str(error))
-        raise
-    vocabulary = Vocabulary(words)
-    ids = vocabulary.encode(words)
+def test_the_labs_corpus(lab_corpus):
+    words, vocabulary, ids = lab_corpus
     C = cooccurrence(ids, len(vocabulary))
 
     assert C.shape == (14_295, 14_295)

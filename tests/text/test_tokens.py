@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mini_tf.errors import UserError
-from mini_tf.text import Vocabulary, join, shakespeare, tokenize
+from mini_tf.text import Vocabulary, join, tokenize
 
 QUOTES = """If by your art, my dearest father, you have put the wild waters in this roar, allay them.
 Sir, are not you my father?"""
@@ -60,15 +60,9 @@ def test_ids_beyond_the_vocabulary_are_named():
         Vocabulary(["a", "b"]).decode([0, 2])
 
 
-def test_the_labs_corpus_has_the_labs_numbers_and_survives_the_round_trip():
-    try:
-        text = shakespeare()
-    except UserError as error:
-        pytest.skip(f"the corpus cannot be had: {error}")
-    tokens = tokenize(text)
-    vocabulary = Vocabulary(tokens)
+def test_the_labs_corpus_has_the_labs_numbers_and_survives_the_round_trip(lab_corpus):
+    tokens, vocabulary, ids = lab_corpus
     assert len(tokens) == 292_072
     assert len(vocabulary) == 14_295
-    ids = vocabulary.encode(tokens)
     assert [vocabulary.words[i] for i in ids] == tokens
     assert tokenize(vocabulary.decode(ids)) == tokens
