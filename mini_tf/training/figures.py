@@ -14,14 +14,20 @@ def draw_curves(rows, lines, unit="cross-entropy in nats per word"):
     steps = [row["step"] for row in rows]
     axes.plot(steps, [row["train_loss"] for row in rows], "o-", label="training", color="tab:blue")
     axes.plot(steps, [row["validation_loss"] for row in rows], "o-", label="validation", color="tab:orange")
-    for (label, loss), color in zip(lines.items(), ("0.6", "0.3", "tab:green", "tab:red", "tab:purple")):
-        axes.axhline(loss, color=color, linestyle="--", linewidth=1)
+    colors = dict(zip(lines, ("0.5", "0.2", "tab:green", "tab:red", "tab:purple")))
+    for name, loss in lines.items():
+        axes.axhline(loss, color=colors[name], linestyle="--", linewidth=1)
+    bottom, top = axes.get_ylim()
+    free = bottom                                        # the labels stand right of the axes, none on another
+    for name, loss in sorted(lines.items(), key=lambda line: line[1]):
+        height = max(loss, free)
+        free = height + 0.05 * (top - bottom)
         axes.annotate(
-            f"{label}  {loss:.3f}", (1, loss), xycoords=("axes fraction", "data"), xytext=(-4, 3),
-            textcoords="offset points", ha="right", fontsize=9, color=color,
+            f"{name}  {loss:.3f}", (1, height), xycoords=("axes fraction", "data"), xytext=(6, 0),
+            textcoords="offset points", va="center", fontsize=9, color=colors[name],
         )  # fmt: skip
     axes.set_xlabel("step")
     axes.set_ylabel(unit)
-    axes.legend(loc="upper right", bbox_to_anchor=(1, 0.93))
+    axes.legend()
     axes.spines[["top", "right"]].set_visible(False)
     return figure
