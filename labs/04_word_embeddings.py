@@ -16,7 +16,7 @@
 # The lab counts words from 1, and writes vectors as columns; Python counts from 0, and a word is a row here.
 #
 # Time on two processor cores: about a minute; with `--quick`, which computes 256 eigenvectors only and not 768,
-# ten to twenty seconds.
+# a quarter of a minute.
 
 # %%
 import textwrap

@@ -1,0 +1,90 @@
+"""Labs 04 and 05, run as a reader would: they end well, say the numbers that are known, and draw their figures."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+LABS = Path(__file__).parent.parent / "labs"
+EMBEDDINGS, REGRESSION = "04_word_embeddings", "05_next_word_regression"
+
+pytestmark = pytest.mark.lab
+
+
+@cache
+def run(name):
+    """(what the lab printed, when it was started). It is started from another folder than its own.
+
+    One thread for products of matrices: on a machine with other work, OpenBLAS's threads wait for each other.
+    """
+    started = time.time()
+    done = subprocess.run(
+        [sys.executable, LABS / f"{name}.py", "--quick"], cwd=Path(__file__).parent,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True, encoding="utf-8", timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout, started
+
+
+KNOWN = {
+    EMBEDDINGS: (
+        "expected 292,072   measured 292,072",
+        "expected  14,295   measured  14,295",
+        "expected 24   measured 24",
+        "expected 4.3 %   measured 4.3%",
+        "father … father          263     263      263",
+        "expected 1.8%   measured 1.8%",
+        "expected large   measured 70.8%",
+    ),
+    REGRESSION: (
+        "292,072 words, 14,295 different",
+        "PASS: gradients of the loss of Task 6.5",
+    ),
+}
+FIGURES = {
+    EMBEDDINGS: ("two_quotations", "zipf", "cooccurrences", "eigenvalues", "energy", "pca_coefficients"),
+    REGRESSION: ("training", "distances", "predictions"),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_says_the_numbers_that_are_known(name):
+    printed, _ = run(name)
+    assert [words for words in KNOWN[name] if words not in printed] == []
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_prints_lines_that_fit_a_terminal(name):
+    printed, _ = run(name)
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(("name", "figure"), [(name, figure) for name in FIGURES for figure in FIGURES[name]])
+def test_draws_its_figures(name, figure):
+    printed, started = run(name)
+    path = LABS / "figures" / f"{name[:2]}_{figure}.png"
+    assert f"figure: labs/figures/{path.name}" in printed
+    assert path.stat().st_mtime >= started - 1           # a file system may round
+    image = imread(path)                                 # (height, width, 4)
+    assert min(image.shape[:2]) > 300
+    assert image[..., :3].std() > 0.02                   # a white page has 0
+    assert len(np.unique(image[::5, ::5].reshape(-1, 4), axis=0)) > 10
+
+
+def test_a_small_error_explains_nothing():
+    """What lab 05 claims of its own model: it explains no more than a constant, and does not see the order of words."""
+    printed, _ = run(REGRESSION)
+    rows = re.findall(r"^  (\w.*?)  +[\d.]+ +[\d.]+ +[\d.]+ +(-?[\d.]+)%$", printed, re.MULTILINE)
+    R2 = {name: float(percent) for name, percent in rows}
+    assert -5 < R2["transformer"] < 1
+    assert R2["table: after the last word"] > 10
+    in_order, shuffled = map(float, re.search(r"in order ([\d.]+)   shuffled ([\d.]+)", printed).groups())
+    assert in_order == pytest.approx(shuffled, abs=2e-6)
