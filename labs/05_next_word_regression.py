@@ -383,6 +383,7 @@ axes.plot(*prediction[:1000, :2].T, ".", markersize=3, color="tab:blue", alpha=0
 axes.plot(*mean_vector[:2], "x", color="tab:red", markersize=9, markeredgewidth=2, label="mean training vector")
 for i in np.argsort(-np.linalg.norm(vectors[:, :2], axis=1))[:5]:
     axes.annotate(repr(vocabulary.words[i]), vectors[i, :2], xytext=(-4, 13), textcoords="offset points")
+axes.set_ylim(top=1.05)
 axes.legend(frameon=False)
 show(figure, "05_predictions")
 

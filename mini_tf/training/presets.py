@@ -37,9 +37,9 @@ PRESETS = {
                 "positions": "geometric", "scaled_attention": True, "train_embeddings": True,
             },
             embedding_scale=8.0,
-            learning_rate=3e-3,
+            learning_rate=6e-3,
             batch=64,
-            steps=300,
+            steps=400,
             every=50,
         ),
         Preset(
