@@ -21,13 +21,13 @@
 # %%
 import textwrap
 
-import numpy as np
 from _common import quick_mode, show
-from matplotlib.figure import Figure
-
 from mini_tf.errors import UserError
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
 from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconstruct, word_energies
+
+import numpy as np
+from matplotlib.figure import Figure
 
 QUICK = quick_mode("Lab 04: words to indices, co-occurrences, eigenvector embeddings")
 

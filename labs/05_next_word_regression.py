@@ -19,11 +19,7 @@
 # threads that wait for each other can cost ten times as much.
 
 # %%
-import numpy as np
 from _common import quick_mode, show
-from matplotlib.figure import Figure
-from scipy import sparse
-
 from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.layers import TransformerLayer
@@ -32,6 +28,10 @@ from mini_tf.text import shakespeare
 from mini_tf.training import Adam, fit, mean_loss, random_windows, windows_ending_at
 from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import sparse
 
 QUICK = quick_mode("Lab 05: a transformer that predicts the next word's vector")
 RECOMMENDED = False                     # True: the sizes that the source recommends, see Task 6.5

@@ -9,9 +9,9 @@ use that: their strict array refuses, as CuPy's does, to become a NumPy array un
 
 import sys
 
-import numpy as np
-
 from mini_tf.errors import UserError
+
+import numpy as np
 
 INSTALL_HINT = "pip install 'mini-tf[gpu13]' (CUDA 13) or 'mini-tf[gpu12]' (CUDA 12)"
 

@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 import mini_tf
 from mini_tf.errors import UserError
 from mini_tf.training.progress import console as out
 from mini_tf.training.progress import progress_bar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -113,10 +113,10 @@ def gradcheck(
     seed: Annotated[int, typer.Option(help="of the examples' numbers")] = 0,
 ):
     """Hold every hand-written gradient against finite differences. Ends with 1 if one is wrong."""
-    import numpy as np
-
     from mini_tf.gradcheck import EXAMPLES
     from mini_tf.gradcheck import gradcheck as check
+
+    import numpy as np
 
     chosen = {n: make for n, make in EXAMPLES.items() if not names or any(n.startswith(name) for name in names)}
     if not chosen:
@@ -156,11 +156,11 @@ def doctor():
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    import numpy as np
-
     from mini_tf.backend import gpu_count
     from mini_tf.data_wheels import where
     from mini_tf.text.shakespeare import SHAKESPEARE
+
+    import numpy as np
 
     table = Table(box=None, show_header=False)
     for column in ("what", "which", "more"):
@@ -209,9 +209,9 @@ def loss_table(results, c, readout):
 
 
 def print_continuation(folder, model, vocabulary, prompt, words, seed):
-    import numpy as np
-
     from mini_tf.decoding import sample
+
+    import numpy as np
 
     write_on(model, vocabulary, prompt, words, partial(sample, rng=np.random.default_rng(seed)))
 

@@ -1,11 +1,11 @@
 """What all tests share: random numbers that are the same every time, and the reason for skipping GPU tests."""
 
-import numpy as np
-import pytest
-
 from mini_tf.backend import gpu_count
 from mini_tf.errors import UserError
 from mini_tf.text import Vocabulary, shakespeare, tokenize
+
+import numpy as np
+import pytest
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """Which library, which device, and no mixing."""
 
-import numpy as np
-import pytest
-
 from mini_tf import backend
 from mini_tf.backend import array_module, beside, device_of, devices, resolve_device, scatter_add, to_device, to_host
 from mini_tf.errors import UserError
 from tests.strict import StrictArray, strict, strict_library
+
+import numpy as np
+import pytest
 
 
 def test_the_library_follows_the_array():

@@ -9,11 +9,11 @@ import sys
 import time
 from dataclasses import replace
 
-import numpy as np
-import pytest
-
 from mini_tf import cli
 from mini_tf.training import presets
+
+import numpy as np
+import pytest
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import sys
 import zipfile
 from dataclasses import FrozenInstanceError
 
-import pytest
-
 from mini_tf.data_wheels import Wheel, cache_folder, list_members, read_member, read_members, where
 from mini_tf.errors import UserError
+
+import pytest
 
 MEMBERS = {
     "fruit_data/b/pear.txt": b"pear\n",

@@ -2,9 +2,9 @@
 
 import os
 
-import pytest
-
 from mini_tf.files import replacing, write_text
+
+import pytest
 
 
 def test_a_file_is_replaced_when_the_block_ends_well(tmp_path):

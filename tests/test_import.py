@@ -3,9 +3,9 @@
 import subprocess
 import sys
 
-import pytest
-
 import mini_tf
+
+import pytest
 
 
 def _python(code, **environment):

@@ -2,10 +2,10 @@
 
 import math
 
+from mini_tf.metrics import perplexity, uniform_cross_entropy, unigram_cross_entropy
+
 import numpy as np
 import pytest
-
-from mini_tf.metrics import perplexity, uniform_cross_entropy, unigram_cross_entropy
 
 
 def test_a_uniform_guess_among_c_words_has_perplexity_c():

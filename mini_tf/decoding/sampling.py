@@ -3,11 +3,11 @@
 Source: ESE-2000 Lab 6, Model Sampling (Task 6.8) and Language Generation (Task 6.9)
 """
 
-import numpy as np
-
 from mini_tf import ops
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
+
+import numpy as np
 
 
 def greedy(logits):

@@ -11,10 +11,10 @@ one often is too.
 import inspect
 from contextlib import contextmanager
 
-import numpy as np
-
 from mini_tf.gradcheck.report import Report, TensorReport
 from mini_tf.layers.layer import MemoryFreed
+
+import numpy as np
 
 STEP = 1e-3              # h, times max(1, |x|)
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice

@@ -6,11 +6,11 @@ Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ cannot be s
 exchange of axes cannot be seen where they are equal), and numbers large enough that every term counts.
 """
 
-import numpy as np
-
 from mini_tf import layers, ops
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
+
+import numpy as np
 
 B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
 

@@ -1,10 +1,10 @@
 """Attention with several heads."""
 
-import numpy as np
-
 from mini_tf import ops
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
+
+import numpy as np
 
 
 class MultiHeadAttention(Layer):

@@ -1,10 +1,10 @@
 """The layer that owns the table of word vectors."""
 
-import numpy as np
-
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.layer import Layer, Parameter
+
+import numpy as np
 
 ABSENT = -1
 

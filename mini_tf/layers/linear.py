@@ -1,9 +1,9 @@
 """The layer that owns a weight and, perhaps, a bias."""
 
-import numpy as np
-
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
+
+import numpy as np
 
 
 class Linear(Layer):

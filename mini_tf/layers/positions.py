@@ -1,10 +1,10 @@
 """Positional encoding: tell the transformer where a word stands."""
 
-import numpy as np
-
 from mini_tf.backend import beside
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer
+
+import numpy as np
 
 
 def positional_encoding(T, n, frequencies):

@@ -1,12 +1,12 @@
 """One layer of the language transformer."""
 
-import numpy as np
-
 from mini_tf import ops
 from mini_tf.layers.attention import MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.normalization import LayerNorm
+
+import numpy as np
 
 
 class TransformerLayer(Layer):

@@ -1,13 +1,13 @@
 """The language transformer of ESE-2000 Lab 6: from a history of words to the next word."""
 
-import numpy as np
-
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, Layer, Linear, PositionalEncoding, TransformerLayer, walk_back
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.ops.shapes import transpose
+
+import numpy as np
 
 READOUTS = {
     "average": "x̂ = mean over the words of Φ(X), trained by squared error against the next word's vector (Task 6.5)",

@@ -1,8 +1,8 @@
 """Softmax: from any numbers to probabilities."""
 
-from numpy import broadcast_shapes  # arithmetic on tuples, whatever the library of the arrays
-
 from mini_tf.ops.shapes import check
+
+from numpy import broadcast_shapes  # arithmetic on tuples, whatever the library of the arrays
 
 
 def softmax(z):

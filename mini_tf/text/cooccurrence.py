@@ -16,10 +16,10 @@ import operator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, reduce
 
+from mini_tf.errors import UserError
+
 import numpy as np
 from scipy import sparse
-
-from mini_tf.errors import UserError
 
 BLOCK = 1 << 22     # words that are counted at a time: some 80 MB of working memory
 PIECE = 1 << 18     # pairs that one thread counts before it takes the next piece: a few milliseconds

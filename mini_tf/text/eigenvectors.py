@@ -11,12 +11,12 @@ Source: ESE-2000 Lab 6, Task 6.3 and its section on principal component analysis
 
 import operator
 
+from mini_tf.errors import UserError
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
-
-from mini_tf.errors import UserError
 
 
 def eigenvector_embeddings(C, n):

@@ -3,9 +3,9 @@
 import difflib
 import re
 
-import numpy as np
-
 from mini_tf.errors import UserError
+
+import numpy as np
 
 TOKEN = re.compile(r"\w+(?:'\w+)?|[.,!?;:\-]|\n")
 NO_SPACE_BEFORE = set(".,!?;:-\n")
@@ -77,5 +77,5 @@ class Vocabulary:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         return (
             f"{len(missing)} word(s) are not among the {len(self)} of the vocabulary: {', '.join(named)}{more}. "
-            f"Choose known words, or leave unknown ones out with --unknown skip"
+            "Choose known words, or leave the unknown ones out: --unknown skip, in Python unknown='skip'"
         )

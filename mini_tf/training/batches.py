@@ -1,8 +1,8 @@
 """Batches of windows: a history and the word after it, cut from one long row of words."""
 
-import numpy as np
-
 from mini_tf.errors import UserError
+
+import numpy as np
 
 
 def split_words(ids, T, test=0.1, validation=0.05):

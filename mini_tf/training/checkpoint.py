@@ -2,14 +2,14 @@
 
 import json
 
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
-
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
 from mini_tf.models import LanguageTransformer
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 MODELS = {"LanguageTransformer": LanguageTransformer}
 TABLE = "embedding.table"

@@ -4,8 +4,6 @@ import platform
 from dataclasses import asdict, dataclass
 from functools import partial
 
-import numpy as np
-
 import mini_tf
 from mini_tf.backend import resolve_device
 from mini_tf.decoding import generate, sample
@@ -18,6 +16,8 @@ from mini_tf.training.batches import random_windows, split_words
 from mini_tf.training.loop import fit, mean_loss
 from mini_tf.training.optimizers import Adam
 from mini_tf.training.progress import progress_bar, training_progress
+
+import numpy as np
 
 
 @dataclass

@@ -7,10 +7,10 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from mini_tf.errors import UserError
 from mini_tf.training.batches import windows_ending_at
+
+import numpy as np
 
 
 @dataclass

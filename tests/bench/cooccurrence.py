@@ -22,10 +22,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from mini_tf.text import Vocabulary, cooccurrence, read_corpus, shakespeare, tokenize
+
 import numpy as np
 from scipy import sparse
-
-from mini_tf.text import Vocabulary, cooccurrence, read_corpus, shakespeare, tokenize
 
 
 def with_mini_tf(ids, size, window):

@@ -14,12 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from mini_tf.text import cooccurrence, eigenvector_embeddings
+
 import numpy as np
 from cooccurrence import corpus_arguments, corpus_ids, peak_memory, print_table, take_turns
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
-
-from mini_tf.text import cooccurrence, eigenvector_embeddings
 
 METHODS = {
     "mini_tf": eigenvector_embeddings,

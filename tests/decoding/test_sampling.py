@@ -2,13 +2,13 @@
 
 from functools import partial
 
-import numpy as np
-import pytest
-from scipy.special import softmax
-
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.errors import UserError
 from tests.strict import strict
+
+import numpy as np
+import pytest
+from scipy.special import softmax
 
 LOGITS = np.array([0.0, 2.0, 1.0, -1.0])
 

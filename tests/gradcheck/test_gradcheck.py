@@ -1,13 +1,13 @@
 """The checker finds planted bugs, and does not cry wolf."""
 
-import numpy as np
-import pytest
-
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, gradcheck
 from mini_tf.layers import LayerNorm, Linear, Parameter
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.shapes import sum_to
+
+import numpy as np
+import pytest
 
 
 def _buggy(name, change):

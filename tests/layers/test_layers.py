@@ -1,13 +1,13 @@
 """Parameters, layers, and what they owe each other."""
 
-import numpy as np
-import pytest
-
 from mini_tf import layers
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Linear, Parameter, walk_back
 from mini_tf.layers.layer import MemoryFreed
 from mini_tf.layers.positions import fourier_frequencies, geometric_frequencies, positional_encoding
+
+import numpy as np
+import pytest
 
 
 class Net(Layer):

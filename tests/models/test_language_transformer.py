@@ -3,9 +3,6 @@
 import itertools
 import math
 
-import numpy as np
-import pytest
-
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
@@ -13,6 +10,9 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
 from mini_tf.training.optimizers import Adam
 from tests.strict import StrictArray, strict
+
+import numpy as np
+import pytest
 
 c, n, T = 9, 4, 3
 

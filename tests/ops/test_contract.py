@@ -1,11 +1,11 @@
 """What every op, layer and model promises, held over all of them."""
 
-import numpy as np
-import pytest
-
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, gradcheck
 from tests.strict import StrictArray, strict
+
+import numpy as np
+import pytest
 
 OPS = [name for name in EXAMPLES if name.split(",")[0] in ops.__all__]
 

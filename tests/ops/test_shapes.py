@@ -1,11 +1,11 @@
 """Bad input is named: the op, the argument, what came, what was expected."""
 
-import numpy as np
-import pytest
-
 from mini_tf import ops
 from mini_tf.ops.shapes import sum_to
 from tests.strict import strict
+
+import numpy as np
+import pytest
 
 x, W, b = np.zeros((2, 3, 4)), np.zeros((4, 5)), np.zeros(5)
 

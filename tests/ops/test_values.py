@@ -2,14 +2,14 @@
 
 import math
 
+from mini_tf import ops
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
 from autograd import make_vjp
 from autograd.scipy.special import erf, logsumexp
 from scipy.special import log_softmax, softmax
-
-from mini_tf import ops
 
 
 def test_linear_on_numbers_done_by_hand():

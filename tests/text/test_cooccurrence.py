@@ -4,15 +4,15 @@ import subprocess
 import sys
 from collections import Counter
 
+import mini_tf.text.cooccurrence  # noqa: F401  (loads the module; the package has the function under its name)
+from mini_tf.errors import UserError
+from mini_tf.text import cooccurrence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-
-import mini_tf.text.cooccurrence  # noqa: F401  (loads the module; the package has the function under its name)
-from mini_tf.errors import UserError
-from mini_tf.text import cooccurrence
 
 module = sys.modules["mini_tf.text.cooccurrence"]
 corpora = st.integers(1, 8).flatmap(

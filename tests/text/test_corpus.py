@@ -1,9 +1,9 @@
 """Corpora of the user's own, good and bad."""
 
-import pytest
-
 from mini_tf.errors import UserError
 from mini_tf.text.corpus import read_corpus
+
+import pytest
 
 
 def written(tmp_path, data):

@@ -3,14 +3,14 @@
 import sys
 from functools import cache
 
-import numpy as np
-import pytest
-from scipy import sparse
-
 import mini_tf.text.eigenvectors  # noqa: F401
 from mini_tf.errors import UserError
 from mini_tf.text import cooccurrence, eigenvector_embeddings
 from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconstruct, word_energies
+
+import numpy as np
+import pytest
+from scipy import sparse
 
 module = sys.modules["mini_tf.text.eigenvectors"]
 

@@ -5,10 +5,10 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 from mini_tf.data_wheels import list_members
 from mini_tf.errors import UserError
+
+import pytest
 
 # The package exports a function of the same name, so the module is asked for by its full name.
 plays = import_module("mini_tf.text.shakespeare")

@@ -1,12 +1,12 @@
 """Words to integers and back (Task 6.1)."""
 
+from mini_tf.errors import UserError
+from mini_tf.text import Vocabulary, join, tokenize
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from mini_tf.errors import UserError
-from mini_tf.text import Vocabulary, join, tokenize
 
 QUOTES = """If by your art, my dearest father, you have put the wild waters in this roar, allay them.
 Sir, are not you my father?"""

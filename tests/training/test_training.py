@@ -4,9 +4,6 @@ import os
 import signal
 import threading
 
-import numpy as np
-import pytest
-
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Parameter
 from mini_tf.models import LanguageTransformer
@@ -25,6 +22,9 @@ from mini_tf.training import (
 from mini_tf.training import optimizers as optimizers_module
 from mini_tf.training.batches import shortest_corpus
 from mini_tf.training.run import Run
+
+import numpy as np
+import pytest
 
 
 def _parameter(rng, shape=(3, 5)):
