@@ -214,7 +214,7 @@ def test_usage_errors_end_with_2(mini_tf):
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
 def test_ctrl_c_keeps_the_run(tmp_path, corpus):
     """The real program, interrupted in the middle of its training."""
-    words = " ".join(f"w{i}" for i in np.random.default_rng(0).integers(0, 400, 30_000))
+    words = " ".join(f"w{i}" for i in np.random.default_rng(0).integers(0, 200, 3_000))
     corpus.write_text(words)
     program = subprocess.Popen(
         [sys.executable, "-c", "from mini_tf.cli import main; main()", "train", "--corpus", corpus, "--run", tmp_path / "run",

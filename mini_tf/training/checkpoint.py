@@ -19,9 +19,10 @@ def save_checkpoint(path, model):
     """Write the model's parameters and configuration to `path` (.safetensors), whole or not at all."""
     # safetensors 0.8.0 scrambles arrays that are not C-contiguous, without an error.
     arrays = {name: np.ascontiguousarray(to_host(p.data)) for name, p in model.parameters().items()}
-    metadata = {"format": "mini_tf", "model": type(model).__name__, "config": json.dumps(_plain(model.config))}
+    # One entry of metadata: safetensors writes several in any order, and the same model should be the same bytes.
+    about = json.dumps({"model": type(model).__name__, "config": _plain(model.config)})
     with replacing(path) as temporary:
-        save_file(arrays, temporary, metadata)
+        save_file(arrays, temporary, {"mini_tf": about})
 
 
 def load_checkpoint(path, model=None):
@@ -31,18 +32,18 @@ def load_checkpoint(path, model=None):
     """
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
+            about = json.loads((file.metadata() or {}).get("mini_tf", "{}"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
     except FileNotFoundError:
         raise UserError(f"there is no checkpoint {path}; train a model first: mini-tf train") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read as a checkpoint ({error}); it may be damaged: train again") from None
-    if metadata.get("format") != "mini_tf" or metadata.get("model") not in MODELS:
+    if about.get("model") not in MODELS:
         raise UserError(f"{path} is a safetensors file, but not a checkpoint of mini_tf")
-    config = json.loads(metadata["config"])
+    config = about["config"]
     if model is None:
         try:
-            model = MODELS[metadata["model"]](np.zeros_like(arrays[TABLE]), **config)
+            model = MODELS[about["model"]](np.zeros_like(arrays[TABLE]), **config)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
     else:
