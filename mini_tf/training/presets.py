@@ -39,7 +39,7 @@ PRESETS = {
             embedding_scale=8.0,
             learning_rate=6e-3,
             batch=64,
-            steps=400,
+            steps=300,
             every=50,
         ),
         Preset(
