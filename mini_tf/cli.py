@@ -54,20 +54,21 @@ def train(
     Ctrl-C ends the training and keeps what was learned. The run folder has the model, metrics.csv, curves.png,
     results.json and sample.txt.
     """
-    from mini_tf.text import read_corpus
+    from mini_tf.text import join, read_corpus, tokenize
     from mini_tf.text import shakespeare as fetch
-    from mini_tf.training.language import train_language_model
+    from mini_tf.training.language import GIVEN_WORDS, train_language_model
     from mini_tf.training.presets import preset_named
     from mini_tf.training.run import Run
 
     chosen, folder = preset_named(preset), Run.new(run, preset)
     text = fetch(shakespeare.value) if corpus is None else read_corpus(corpus)
-    model, prepared, results = train_language_model(
+    _, prepared, results = train_language_model(
         text, chosen, folder, steps, seed, device, say=lambda line: out.print(Text(line))
     )
-    out.print(loss_table(results, len(prepared.vocabulary), model.readout))
-    out.print(Text("The model writes (the first words, dim, are from the test text):", style="bold"))
-    print_continuation(folder, model, prepared.vocabulary, prepared.test[model.T : model.T + 16], 100, seed)
+    out.print(loss_table(results, len(prepared.vocabulary)))
+    written = tokenize((folder / "sample.txt").read_text(encoding="utf-8"))
+    out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
+    out.print(Text(join(written[: GIVEN_WORDS + 100])))
     out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
     out.print(Text(f"  mini-tf generate {folder.folder} --prompt 'Good morrow, my lord'"))
 
@@ -187,33 +188,20 @@ def doctor():
     out.print(table)
 
 
-def loss_table(results, c, readout):
+def loss_table(results, c):
     """The losses of a run beside what guessing would give."""
     from mini_tf.metrics import perplexity
 
-    unit = "mean squared error" if readout == "average" else "nats per word"
-    table = Table("", unit, "perplexity", box=None, header_style="bold", title=None)
+    table = Table("", "nats per word", "perplexity", box=None, header_style="bold")
     table.columns[1].justify = table.columns[2].justify = "right"
     names = {
         "uniform": f"every one of {c:,} words alike", "unigram": "by how often a word occurs",
         "train": "model, training words", "validation": "model, validation words", "test": "model, test words",
     }  # fmt: skip
     for key, name in names.items():
-        if readout == "average" and key in ("uniform", "unigram"):
-            continue
         loss = results[key]
-        style = "bold" if key == "test" else ""
-        per_word = "" if readout == "average" else f"{perplexity(loss):,.0f}"
-        table.add_row(Text(name, style), Text(f"{loss:.3f}", style), per_word)
+        table.add_row(name, f"{loss:.3f}", f"{perplexity(loss):,.0f}", style="bold" if key == "test" else None)
     return table
-
-
-def print_continuation(folder, model, vocabulary, prompt, words, seed):
-    from mini_tf.decoding import sample
-
-    import numpy as np
-
-    write_on(model, vocabulary, prompt, words, partial(sample, rng=np.random.default_rng(seed)))
 
 
 def write_on(model, vocabulary, prompt, words, choose):

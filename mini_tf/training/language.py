@@ -19,6 +19,8 @@ from mini_tf.training.progress import progress_bar, training_progress
 
 import numpy as np
 
+GIVEN_WORDS = 16         # the sample goes on from so many words of the test text
+
 
 @dataclass
 class Corpus:
@@ -113,7 +115,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     }  # fmt: skip
     run.write_json("results.json", results)
     run.save_curves(history.rows, {name: results[name] for name in ("uniform", "unigram", "test")})
-    prompt = corpus.test[T : T + 16]                     # the first words that the model has never seen
+    prompt = corpus.test[T : T + GIVEN_WORDS]            # the first words that the model has never seen
     with progress_bar("writing a sample", preset.sample_words) as update:
         written = []
         for word in generate(model, prompt, preset.sample_words, partial(sample, rng=np.random.default_rng(seed))):
