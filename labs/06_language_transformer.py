@@ -173,8 +173,8 @@ once = np.sum(np.bincount(before_test) == 1) / len(before_test)
 print(f"{once:.1%} of the words before the test occur there once: Good and Turing's guess at what is new after it")
 
 # %% [markdown]
-# More is new than they guess, because the test is not more of the same: its last third is the beginning of another play,
-# The Tempest, which has its own names.
+# More is new than they guess, because the test is not more of the same: its last third is the beginning of another
+# play, The Tempest, which has its own names.
 
 # %%
 for name in ("PROSPERO", "MIRANDA", "ARIEL"):
