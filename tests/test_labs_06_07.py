@@ -54,8 +54,8 @@ def test_lab_06(output):
     assert "untrained loss 9.568,   ln c = 9.568" in output
     assert "layers.0.attention.query.W       0.00000" in output      # nothing comes through A = 0
     assert "4.3% of the test words never occur before it" in output
-    assert number(r"uniform +(\S+)", output) == pytest.approx(9.568, abs=5e-4)
-    assert number(r"unigram +(\S+)", output) == pytest.approx(6.06, abs=0.01)
+    assert number(r"\nuniform +(\S+)", output) == pytest.approx(9.568, abs=5e-4)
+    assert number(r"\nunigram +(\S+)", output) == pytest.approx(6.06, abs=0.01)
     assert number(r"transformer, test words +(\S+)", output) < 6.8    # much better than uniform after 80 steps
     assert number(r"\nnever +\S+% +(\S+)", output) > 9.568            # words never seen are dearer than a uniform guess
     assert "histories of 64 words, expected at most T = 32" in output
@@ -75,8 +75,8 @@ def test_lab_07(output):
     rows = [line.split() for line in re.findall(r"\n[1-6]   .*", output)[:6]]
     assert all(float(row[5]) == pytest.approx(1, abs=0.02) for row in rows)         # std with layer norm
     assert float(rows[-1][2]) > 2 * float(rows[0][2])                 # and without it, from layer 1 to layer 6
-    assert number(r"uniform +(\S+)", output) == pytest.approx(9.568, abs=5e-4)
-    assert number(r"unigram +(\S+)", output) == pytest.approx(6.06, abs=0.01)
+    assert number(r"\nuniform +(\S+)", output) == pytest.approx(9.568, abs=5e-4)
+    assert number(r"\nunigram +(\S+)", output) == pytest.approx(6.06, abs=0.01)
     vec = number(r"6\.6  vec +\S+ +\S+ +\S+ +\S+ +(\S+)", output)
     shared = number(r"6\.13 shared +\S+ +\S+ +\S+ +\S+ +(\S+)", output)
     assert shared < vec < 9
