@@ -1,5 +1,6 @@
 """Labs 06 and 07 run from any folder, draw what they say they draw, and find the numbers that are known."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,13 +22,17 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def output(request, tmp_path_factory):
-    """What a lab prints with --quick, started in some other folder; the figures it draws are made anew."""
+    """What a lab prints with --quick, started in some other folder; the figures it draws are made anew.
+
+    One thread for products of matrices: on a machine with other work, OpenBLAS's threads wait for each other.
+    """
     name = request.param
     for figure in FIGURES[name]:
         (LABS / "figures" / f"{figure}.png").unlink(missing_ok=True)
     lab = subprocess.run(
         [sys.executable, LABS / f"{name}.py", "--quick"], cwd=tmp_path_factory.mktemp("elsewhere"),
-        capture_output=True, text=True, timeout=600,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True, encoding="utf-8", timeout=600,
     )  # fmt: skip
     assert lab.returncode == 0, lab.stderr
     for figure in FIGURES[name]:
