@@ -57,8 +57,7 @@ print(f"mean length of the words of the text: {length:.2f}; scaled to √(n/2) =
 
 
 def new_model(**options):
-    own = embeddings.copy()                              # a model that learns its word vectors changes them in place
-    return LanguageTransformer(own, **({"T": T, "L": L, "H": H, "m": m} | options))
+    return LanguageTransformer(embeddings, **({"T": T, "L": L, "H": H, "m": m} | options))
 
 
 def train(model, steps, batch=batch, every=None):

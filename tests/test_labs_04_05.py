@@ -1,18 +1,16 @@
 """Labs 04 and 05, run as a reader would: they end well, say the numbers that are known, and draw their figures."""
 
-import os
 import re
-import subprocess
-import sys
 import time
 from functools import cache
 from pathlib import Path
+
+from tests.reader import LABS, run_lab
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
 
-LABS = Path(__file__).parent.parent / "labs"
 EMBEDDINGS, REGRESSION = "04_word_embeddings", "05_next_word_regression"
 
 pytestmark = pytest.mark.lab
@@ -20,18 +18,9 @@ pytestmark = pytest.mark.lab
 
 @cache
 def run(name):
-    """(what the lab printed, when it was started). It is started from another folder than its own.
-
-    One thread for products of matrices: on a machine with other work, OpenBLAS's threads wait for each other.
-    """
+    """(what the lab printed, when it was started)"""
     started = time.time()
-    done = subprocess.run(
-        [sys.executable, LABS / f"{name}.py", "--quick"], cwd=Path(__file__).parent,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
-        capture_output=True, encoding="utf-8", timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout, started
+    return run_lab(name, Path(__file__).parent), started
 
 
 KNOWN = {

@@ -1,14 +1,10 @@
 """Labs 06 and 07 run from any folder, draw what they say they draw, and find the numbers that are known."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
+
+from tests.reader import LABS, run_lab
 
 import pytest
-
-LABS = Path(__file__).parent.parent / "labs"
 
 FIGURES = {
     "06_language_transformer": [
@@ -22,25 +18,17 @@ FIGURES = {
 
 @pytest.fixture(scope="module")
 def output(request, tmp_path_factory):
-    """What a lab prints with --quick, started in some other folder; the figures it draws are made anew.
-
-    One thread for products of matrices: on a machine with other work, OpenBLAS's threads wait for each other.
-    """
+    """What a lab prints with --quick; the figures it draws are made anew."""
     name = request.param
     for figure in FIGURES[name]:
         (LABS / "figures" / f"{figure}.png").unlink(missing_ok=True)
-    lab = subprocess.run(
-        [sys.executable, LABS / f"{name}.py", "--quick"], cwd=tmp_path_factory.mktemp("elsewhere"),
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
-        capture_output=True, encoding="utf-8", timeout=600,
-    )  # fmt: skip
-    assert lab.returncode == 0, lab.stderr
+    printed = run_lab(name, tmp_path_factory.mktemp("elsewhere"))
     for figure in FIGURES[name]:
         png = (LABS / "figures" / f"{figure}.png").read_bytes()
         assert png.startswith(b"\x89PNG")
         assert len(png) > 10_000
-        assert f"figures/{figure}.png" in lab.stdout
-    return lab.stdout
+        assert f"figures/{figure}.png" in printed
+    return printed
 
 
 def number(pattern, text):

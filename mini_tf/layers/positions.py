@@ -38,7 +38,8 @@ def geometric_frequencies(T, n):
 def fourier_frequencies(T, n):
     """α_i = i·(T/2)/(n/2), i = 1 … n/2: evenly spaced, up to the highest frequency that T samples can hold.
 
-    With n = T this is the Fourier basis α_i = i that the lab hints at.
+    With n = T this is the Fourier basis α_i = i that the lab hints at. With n < T they are multiples of T/n, and the
+    encoding repeats after n words.
     """
     return np.arange(1, n // 2 + 1) * (T / n)
 

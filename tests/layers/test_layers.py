@@ -175,3 +175,12 @@ def test_dropout_inside_a_layer_has_a_right_gradient(rng):
         return layer(x, None, np.random.default_rng(3))  # the same masks each time
 
     assert gradcheck(with_dropout, rng.standard_normal((2, 3, 4)), params=layer.parameters())
+
+
+def test_training_leaves_the_callers_table_alone(rng):
+    """Optimizers update parameters in place; the word vectors that were given may make a second model."""
+    table = rng.standard_normal((4, 3))
+    before = table.copy()
+    layer = layers.Embedding(table)
+    layer.table.data -= 1
+    np.testing.assert_array_equal(table, before)

@@ -1,0 +1,22 @@
+"""Running a lab as a reader would."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+LABS = Path(__file__).parent.parent / "labs"
+
+
+def run_lab(name, folder):
+    """What labs/NAME.py prints with --quick, started in some other folder. Fails with its last words if it does.
+
+    One thread for products of matrices: on a machine with other work, OpenBLAS's threads wait for each other.
+    """
+    lab = subprocess.run(
+        [sys.executable, LABS / f"{name}.py", "--quick"], cwd=folder,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True, encoding="utf-8", timeout=600,
+    )  # fmt: skip
+    assert lab.returncode == 0, lab.stderr[-3000:]
+    return lab.stdout
