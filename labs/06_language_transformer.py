@@ -19,7 +19,7 @@
 # %%
 from functools import partial
 
-from _common import quick_mode, show
+from _common import loop_length, quick_mode, show, word_losses
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.embedding import ABSENT
@@ -268,16 +268,6 @@ show(figure, "06_overfitting")
 # share of the words.
 
 # %%
-def word_losses(model, ids, most):
-    """(words, losses): −log π of `most` evenly spaced words of ids, each after the T words before it."""
-    windows = windows_ending_at(ids, np.linspace(T, len(ids) - 1, most).astype(int), T)
-    losses = []
-    for some in np.array_split(windows, max(most // 128, 1)):
-        pi, _ = ops.softmax(model.next_word_logits(some[:, :-1]).astype(np.float64))        # (B, c)
-        losses.append(-np.log(pi[np.arange(len(some)), some[:, -1]]))
-    return windows[:, -1], np.concatenate(losses)
-
-
 print("\nWhere the test loss comes from; expected: words never seen cost more than 9.568 each")
 words, losses = word_losses(model, corpus.test, TESTED)
 times_seen = np.bincount(corpus.train, minlength=c)[words]
@@ -431,11 +421,6 @@ print("π like: as flat as so many equally likely words")
 # it goes round for ever. The more room is left to chance, the more different words, and the less a text holds together.
 
 # %%
-def loop_length(ids):
-    """The smallest p for which the last 100 words repeat every p words; None if they do not."""
-    return next((p for p in range(1, 101) if np.array_equal(ids[-100:], ids[-100 - p : -p])), None)
-
-
 def repeated_triples(ids):
     """The share of the runs of three words that have occurred before in the same text."""
     triples = list(zip(ids, ids[1:], ids[2:]))

@@ -17,7 +17,7 @@
 # %%
 from functools import partial
 
-from _common import quick_mode, show
+from _common import loop_length, quick_mode, show, word_losses
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.positions import FREQUENCIES, positional_encoding
@@ -343,16 +343,6 @@ variants = {
 }
 
 
-def word_losses(model, ids, most):
-    """−log π of `most` evenly spaced words of ids, each after the T words before it."""
-    windows = windows_ending_at(ids, np.linspace(T, len(ids) - 1, most).astype(int), T)
-    losses = []
-    for some in np.array_split(windows, max(most // 128, 1)):
-        pi, _ = ops.softmax(model.next_word_logits(some[:, :-1]).astype(np.float64))        # (B, c)
-        losses.append(-np.log(pi[np.arange(len(some)), some[:, -1]]))
-    return np.concatenate(losses)
-
-
 test_words = corpus.test[T:]
 baselines = {
     "uniform": uniform_cross_entropy(c),
@@ -365,7 +355,7 @@ for name, options in variants.items():
     model = models[name] = new_model(**options)
     steps = shared_steps if model.readout == "shared" else vec_steps
     rows = train(model, steps, every=max(steps // 6, 1)).rows
-    losses = word_losses(model, corpus.test, TESTED)
+    _, losses = word_losses(model, corpus.test, TESTED)
     results[name] = rows, losses
     answers = steps * batch * (T if model.readout == "shared" else 1)
     change = losses - results["6.6  vec"][1]
@@ -450,11 +440,6 @@ show(figure, "07_attention")
 # known from the training text.
 
 # %%
-def loop_length(ids):
-    """The smallest p for which the last 100 words repeat every p words; None if they do not."""
-    return next((p for p in range(1, 101) if np.array_equal(ids[-100:], ids[-100 - p : -p])), None)
-
-
 def pairs_known(ids):
     """The share of neighbouring pairs that occur in the training text."""
     known = set(zip(corpus.train.tolist(), corpus.train[1:].tolist()))

@@ -1,7 +1,12 @@
-"""What every lab needs: the --quick switch and a place for figures."""
+"""What the labs share: the --quick switch, a place for figures, and two measures of a language model."""
 
 import argparse
 from pathlib import Path
+
+from mini_tf import ops
+from mini_tf.training import windows_ending_at
+
+import numpy as np
 
 FIGURES = Path(__file__).parent / "figures"
 
@@ -29,3 +34,18 @@ def show(figure, name):
         return
     if get_ipython() is not None:
         display(Image(filename=str(path)))
+
+
+def word_losses(model, ids, most):
+    """(words, losses): −log π of `most` evenly spaced words of ids, each after the T words before it."""
+    windows = windows_ending_at(ids, np.linspace(model.T, len(ids) - 1, most).astype(int), model.T)
+    losses = []
+    for some in np.array_split(windows, max(most // 128, 1)):
+        pi, _ = ops.softmax(model.next_word_logits(some[:, :-1]).astype(np.float64))        # (B, c)
+        losses.append(-np.log(pi[np.arange(len(some)), some[:, -1]]))
+    return windows[:, -1], np.concatenate(losses)
+
+
+def loop_length(ids):
+    """The smallest p for which the last 100 words repeat every p words; None if they do not."""
+    return next((p for p in range(1, 101) if np.array_equal(ids[-100:], ids[-100 - p : -p])), None)

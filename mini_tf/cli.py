@@ -20,6 +20,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="A transformer engine whose gradients are written by hand.",
 )  # fmt: skip
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 PresetOption = Annotated[str, typer.Option(help="quick (a minute or two) or lab (Lab 6's sizes: hours on a CPU)")]
 RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
@@ -154,6 +155,7 @@ def gradcheck(
 @app.command()
 def doctor():
     """What is here: versions, threads, GPU or why none, and where the text comes from."""
+    import os
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -173,8 +175,6 @@ def doctor():
             table.add_row(package, version(package), "")
         except PackageNotFoundError:
             table.add_row(package, Text("missing", "red"), "pip install -e .")
-    import os
-
     blas = np.show_config("dicts")["Build Dependencies"]["blas"]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     table.add_row("BLAS", str(blas.get("version", "")), str(blas.get("name", "")))
@@ -221,7 +221,7 @@ def write_on(model, vocabulary, prompt, words, choose):
 
 
 def note(line):
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {line}", style="yellow"))
+    err.print(Text(f"note: {line}", style="yellow"))
 
 
 def main():
@@ -229,7 +229,7 @@ def main():
     try:
         app()
     except UserError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), str(error)))
+        err.print(Text.assemble(("error: ", "bold red"), str(error)))
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -144,9 +144,9 @@ class LanguageTransformer(Layer):
         B, length = histories.shape
         if length > self.T:
             raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
-        if self.readout != "shared" or length == 0:
-            absent = np.full((B, max(self.T if self.readout != "shared" else 1, length) - length), ABSENT)
-            histories = np.concatenate([absent, to_host(histories)], axis=1)
+        wanted = max(length, 1) if self.readout == "shared" else self.T
+        if length < wanted:
+            histories = np.concatenate([np.full((B, wanted - length), ABSENT), to_host(histories)], axis=1)
         if self.readout != "shared":
             return self.logits(histories)
         Phi, _ = self.transform(histories)

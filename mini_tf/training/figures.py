@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 
-def draw_curves(rows, lines, unit="cross-entropy in nats per word"):
+def draw_curves(rows, lines):
     """Training and validation loss against the step, with named horizontal lines to compare them with.
 
     rows    the rows of a History
@@ -27,7 +27,7 @@ def draw_curves(rows, lines, unit="cross-entropy in nats per word"):
             textcoords="offset points", va="center", fontsize=9, color=colors[name],
         )  # fmt: skip
     axes.set_xlabel("step")
-    axes.set_ylabel(unit)
+    axes.set_ylabel("cross-entropy in nats per word")
     axes.legend()
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -81,9 +81,6 @@ class Run:
     def write_json(self, name, value):
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
-    def config(self):
-        return self._read_json("config.json")
-
     def load(self):
         """(model, vocabulary) of the run. Raises UserError when a file is damaged or they do not belong together."""
         model = load_checkpoint(self / "model.safetensors")
