@@ -5,6 +5,7 @@ from textwrap import dedent
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.learner import check, load
+from tests.test_cli import mini_tf  # noqa: F401  (a fixture)
 
 import numpy as np
 import pytest
@@ -245,3 +246,34 @@ def test_bad_shapes_are_refused(shape, message, inputs):
 def test_ints_without_a_bound_in_a_docstring_are_refused(inputs):
     with pytest.raises(UserError, match="ids is int, below which number"):
         inputs("f(ids)", "ids (B, T) int")
+
+
+def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa: F811
+    right, wrong = write(SQUARE), write(SQUARE.replace("2 *", "3 *"), "wrong.py")
+    assert mini_tf("gradcheck", f"{right}::square")[0] == 0
+    code, out, err = mini_tf("gradcheck", f"{right}::square", f"{wrong}::square")
+    assert (code, err) == (1, "")
+    assert "PASS" in out
+    assert "FAIL" in out
+    code, out, _ = mini_tf("gradcheck", f"{right}::square", "--shape", "x=5,1")
+    assert code == 0
+    assert "(5, 1)" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["my_ops.py"], "my_ops.py: which function; there are: square"),
+        (["my_ops.py::square", "--shape", "x=a"], "--shape 'x=a' is not a shape"),
+        (["my_ops.py::square", "softmax"], "softmax: expected your functions, as in"),
+        (["softmax", "--shape", "z=2"], "softmax: expected your functions"),
+        (["--shape", "z=2"], "--shape alone: expected your functions"),
+        (["none.py::square"], "none.py is not there"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(arguments, message, mini_tf, write):  # noqa: F811
+    write(SQUARE)
+    code, out, err = mini_tf("gradcheck", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

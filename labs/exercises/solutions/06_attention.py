@@ -65,5 +65,5 @@ def attention(query, key, value):
 #
 # a) Uniform: all scores of a query are equal. dquery = 0: moving a query moves all its scores by the same number, which
 #    softmax does not see. In the formula: a row of dscores sums to 0 (exercise 1, b), and all rows of key are equal.
-# b) It gives nearly all weight to the largest. A is nearly 0 or nearly 1, and A·(dA − Σ A·dA) is nearly 0 in both cases:
-#    a query that has made up its mind by chance hardly learns any more. The factor keeps scores near size 1, whatever m.
+# b) It gives nearly all weight to the largest. A is nearly 0 or nearly 1, and A·(dA − Σ A·dA) is nearly 0 either way: a
+#    query that has made up its mind by chance hardly learns any more. The factor keeps scores near size 1, whatever m.
