@@ -24,7 +24,7 @@ from mini_tf.gradcheck import gradcheck
 
 import numpy as np
 
-LARGEST = 100_000        # entries of one argument: each is measured by running the function four times
+LARGEST = 100_000        # entries of one argument, and ids: the checker runs the function thousands of times
 KIND = r"bool|int(?: ?< ?\w+)?"
 ARGUMENT = re.compile(rf"(?<![\w.])(\w+) \(([^()]*)\)(?: ({KIND})\b)?")
 USUAL = dict.fromkeys(("ids", "targets", "labels"), " int<7") | dict.fromkeys(("mask", "keep"), " bool")
@@ -72,7 +72,7 @@ def _function(path, name):
         sys.modules[module.__name__] = module            # dataclasses look for their module there
         try:
             # Compiled anew each time: Python's own cache misses a change within the same second.
-            exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
+            exec(_compiled(path), module.__dict__)
         finally:
             del sys.modules[module.__name__]
     f = getattr(module, name, None)
@@ -81,6 +81,13 @@ def _function(path, name):
     there = [n for n, g in vars(module).items() if inspect.isfunction(g) and g.__module__ == module.__name__]
     came = "which function" if not name else f"it has no function {name!r}" if f is None else f"{name} is no function"
     raise UserError(f"{_shown(path)}: {came}; " + (f"there are: {', '.join(there)}" if there else "it defines none"))
+
+
+def _compiled(path):
+    try:
+        return compile(path.read_bytes(), path, "exec", dont_inherit=True)
+    except ValueError as error:                          # a null byte, in Python 3.11
+        raise UserError(f"{_shown(path)} is no Python file: {error}") from error
 
 
 @contextmanager
@@ -109,7 +116,8 @@ def _in_words(path):
     except UserError:
         raise
     except SyntaxError as error:
-        raise UserError(f"{_shown(error.filename or path)}, line {error.lineno}: {error.msg}") from error
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise UserError(f"{_shown(error.filename or path)}{line}: {error.msg}") from error
     except (Exception, SystemExit) as error:
         frames = [
             (frame, line) for frame, line in traceback.walk_tb(error.__traceback__)
@@ -131,8 +139,10 @@ def _expect_contract(f, inputs):
     if not (isinstance(came, tuple) and len(came) == 2 and callable(came[1])):
         parts = ", ".join(type(part).__name__ for part in came) if isinstance(came, tuple) else type(came).__name__
         raise UserError(f"{f.__name__} returned {parts}, expected y and the function backward: return y, backward")
-    if came[0] is ... or np.asarray(came[0]).dtype.kind not in "fiub":
-        raise UserError(f"{f.__name__} returned {came[0]!r:.60} as y, expected an array of numbers")
+    y = came[0]
+    if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
+        kind = f"{type(y).__name__} of {y.dtype}" if hasattr(y, "dtype") else type(y).__name__
+        raise UserError(f"{f.__name__} returned as y: {kind}, expected an array of floating numbers")
 
 
 def _shown(path):
@@ -145,10 +155,13 @@ def _shown(path):
 
 def _inputs(f, shapes, rng):
     """Arrays for the arguments of f, up to the last that has a shape; one without a shape keeps its default."""
-    parameters = [p for p in inspect.signature(f).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    signature = inspect.signature(f).parameters.values()
+    parameters = [p for p in signature if p.kind <= p.POSITIONAL_OR_KEYWORD]
     names = [p.name for p in parameters]
     if not names:
         raise UserError(f"{f.__name__} takes no arguments, expected arrays to differentiate with respect to")
+    if by_name := [p.name for p in signature if p.kind == p.KEYWORD_ONLY and p.default is p.empty]:
+        raise UserError(f"{f.__name__} takes {', '.join(by_name)} by name only; give it a default value")
     doc = inspect.getdoc(f) or ""
     found = _from_options(f, shapes, names) if shapes else _from_example(doc, names) or _from_letters(doc, names)
     sizes = _sizes(found.values())
@@ -192,7 +205,7 @@ def _from_letters(text, names):
 def _argument(axes, kind):
     """The Argument that ("2, T", "int < 7") means, or None: "(see below)" is not a shape."""
     axes = tuple(axis.strip().replace("...", "…") for axis in axes.strip().removesuffix(",").split(","))
-    if not all(axis == "…" or axis.isdigit() or (axis.isidentifier() and len(axis) <= 3) for axis in axes):
+    if not all(axis == "…" or axis.isdecimal() or (axis.isidentifier() and len(axis) <= 3) for axis in axes):
         return None
     kind, _, bound = (kind or "float").replace(" ", "").partition("<")
     return Argument(axes, kind, bound)
@@ -201,7 +214,7 @@ def _argument(axes, kind):
 def _sizes(arguments):
     """{letter: its size}; … is two axes. All are different, so that no exchange of axes goes unseen."""
     size = count(2)
-    letters = dict.fromkeys(axis for a in arguments for axis in a.axes if not axis.isdigit())
+    letters = dict.fromkeys(axis for a in arguments for axis in a.axes if not axis.isdecimal())
     return {axis: (next(size), next(size)) if axis == "…" else (next(size),) for axis in letters}
 
 
@@ -217,9 +230,9 @@ def _bound(name, argument, sizes):
     if argument.kind != "int":
         return None
     bound = argument.bound or "c"
-    bound = int(bound) if bound.isdigit() else sizes.get(bound, (0,))[0]
-    if not bound:
-        raise UserError(f"{name} is int, below which number? Write int<7 for ids from 0 to 6")
+    bound = int(bound) if bound.isdecimal() else sizes.get(bound, (0,))[0]
+    if not 0 < bound <= LARGEST:
+        raise UserError(f"{name} is int, below which number? Write int<7 for ids from 0 to 6; at most {LARGEST:,}")
     return bound
 
 

@@ -29,7 +29,7 @@ def write(tmp_path):
 
     def write(text, name="my_ops.py"):
         path = tmp_path / name
-        path.write_text(dedent(text))
+        path.write_bytes(text if isinstance(text, bytes) else dedent(text).encode())
         return path
 
     return write
@@ -102,7 +102,12 @@ BROKEN = {
     "no functions": ("square = 3", "square is no function; it defines none"),
     "no arguments": ("def square(): pass", "takes no arguments"),
     "no backward": (SQUARE.replace("return x * x, backward", "return x * x"), "returned ndarray, expected y and the"),
-    "no y": (SQUARE.replace("return x * x, backward", "return ..., backward"), "returned Ellipsis as y"),
+    "no y": (SQUARE.replace("return x * x, backward", "return ..., backward"), "returned as y: ellipsis, expected"),
+    "a list for y": (SQUARE.replace("return x * x, backward", "return [[1], 2], backward"), "returned as y: list"),
+    "integers for y": (SQUARE.replace("return x * x,", "return x.astype(int),"), "ndarray of int64, expected an array of fl"),
+    "an argument by name only": (SQUARE.replace("(x)", "(x, *, eps)"), "square takes eps by name only"),
+    "a null byte": ("x = 0\0", "null byte"),
+    "not UTF-8": (b"x = '\xe9'", "utf-8"),
     "an error in the forward": (SQUARE.replace("x * x,", "x @ x,"), "line 10, in square: ValueError: matmul"),
     "an error in the backward": (SQUARE.replace("dy * x", "dy @ x"), "line 8, in backward: ValueError: matmul"),
     "a blank that is used": (
@@ -233,6 +238,7 @@ def test_an_incomplete_docstring_or_option_names_what_is_missing(inputs):
         ("z=3", "f has no argument 'z'; it has x"),
         ("x=3 int", "x is int, below which number? Write int<7"),
         ("x=3 int<0", "below which number"),
+        ("x=3 int<99999999999999999999", "at most 100,000"),
         ("x=0,3", "x has the shape (0, 3), expected sizes from 1"),
         ("x=1000,1000", "at most 100,000 entries"),
     ],
