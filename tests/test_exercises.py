@@ -158,7 +158,7 @@ def test_blanks_filled_one_by_one_are_answered_in_words(name, tmp_path, mini_tf)
             text = re.sub(rf"^        {blank} = .*$", f"        {blank} = ...", text, flags=re.M)
         path.write_text(text, encoding="utf-8")
         code, out, err = mini_tf("gradcheck", target(path))
-        assert code == 1 or (code == 2 and "still blank (...) there" in err and len(err.splitlines()) == 1), out + err
+        assert code == 1 or (code == 2 and "is still ..., a blank to fill first" in err and len(err.splitlines()) == 1), out + err
 
 
 def _is_blank(node):

@@ -9,6 +9,7 @@ or in letters, as those of `mini_tf.ops`: z (…, k), gamma (k,).
 
 import importlib
 import inspect
+import linecache
 import math
 import re
 import sys
@@ -128,9 +129,16 @@ def _in_words(path):
         frame, line = frames[-1]
         code = frame.f_code
         where = f"{_shown(code.co_filename)}, line {line}" + (f", in {code.co_name}" * (code.co_name[0] != "<"))
-        blanks = [name for name, value in frame.f_locals.items() if value is ...]
-        blank = f"; still blank (...) there: {', '.join(blanks)}. Fill from the top down" if blanks else ""
-        raise UserError(f"{where}: {type(error).__name__}: {error}{blank}") from error
+        raise UserError(f"{where}: {type(error).__name__}: {error}{_blanks(frame, line)}") from error
+
+
+def _blanks(frame, line):
+    """Which names of this line, or else of this function, are still ..., in words; nothing where none is."""
+    linecache.checkcache(frame.f_code.co_filename)
+    words = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line))
+    blanks = [name for name, value in frame.f_locals.items() if value is ...]
+    blanks = [name for name in blanks if name in words] or blanks
+    return "".join(f"; {name} is still ..., a blank to fill first" for name in blanks)
 
 
 def _expect_contract(f, inputs):

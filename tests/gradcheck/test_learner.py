@@ -111,9 +111,9 @@ BROKEN = {
     "an error in the forward": (SQUARE.replace("x * x,", "x @ x,"), "line 10, in square: ValueError: matmul"),
     "an error in the backward": (SQUARE.replace("dy * x", "dy @ x"), "line 8, in backward: ValueError: matmul"),
     "a blank that is used": (
-        SQUARE.replace("return 2 * dy * x", "slope = ...\n        return slope * dy"),
+        SQUARE.replace("return 2 * dy * x", "two = slope = ...\n        return slope * dy"),
         "line 9, in backward: TypeError: unsupported operand type(s) for *: 'ellipsis' and 'float'; "
-        "still blank (...) there: slope. Fill from the top down",
+        "slope is still ..., a blank to fill first",
     ),
 }
 
