@@ -9,7 +9,6 @@ or in letters, as those of `mini_tf.ops`: z (…, k), gamma (k,).
 
 import importlib
 import inspect
-import linecache
 import math
 import re
 import sys
@@ -40,13 +39,10 @@ class Argument(NamedTuple):
 
 
 def check(target, shapes=(), seed=0):
-    """The Report on "file.py::function". An error of the file is a UserError with its line and Python's words."""
-    path = Path(target.rpartition("::")[0]).resolve()
-    with _imports_from(path.parent):
+    """The Report on "file.py::function". What keeps the file from being loaded is a UserError with line and words."""
+    with _imports_from(Path(target.rpartition("::")[0]).resolve().parent):
         f, inputs = load(target, shapes, seed)
-        with _in_words(path):
-            _expect_contract(f, inputs)
-            return gradcheck(f, *inputs, seed=seed)
+        return gradcheck(f, *inputs, seed=seed)
 
 
 def load(target, shapes=(), seed=0):
@@ -129,28 +125,7 @@ def _in_words(path):
         frame, line = frames[-1]
         code = frame.f_code
         where = f"{_shown(code.co_filename)}, line {line}" + (f", in {code.co_name}" * (code.co_name[0] != "<"))
-        raise UserError(f"{where}: {type(error).__name__}: {error}{_blanks(frame, line)}") from error
-
-
-def _blanks(frame, line):
-    """Which names of this line, or else of this function, are still ..., in words; nothing where none is."""
-    linecache.checkcache(frame.f_code.co_filename)
-    words = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line))
-    blanks = [name for name, value in frame.f_locals.items() if value is ...]
-    blanks = [name for name in blanks if name in words] or blanks
-    return "".join(f"; {name} is still ..., a blank to fill first" for name in blanks)
-
-
-def _expect_contract(f, inputs):
-    """Raise UserError unless y, backward = f(*inputs)."""
-    came = f(*inputs)
-    if not (isinstance(came, tuple) and len(came) == 2 and callable(came[1])):
-        parts = ", ".join(type(part).__name__ for part in came) if isinstance(came, tuple) else type(came).__name__
-        raise UserError(f"{f.__name__} returned {parts}, expected y and the function backward: return y, backward")
-    y = came[0]
-    if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
-        kind = f"{type(y).__name__} of {y.dtype}" if hasattr(y, "dtype") else type(y).__name__
-        raise UserError(f"{f.__name__} returned as y: {kind}, expected an array of floating numbers")
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _shown(path):
