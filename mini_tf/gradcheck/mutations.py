@@ -21,6 +21,7 @@ class Mutation:
     before: str              # the source line(s), and what becomes of them
     after: str
     text: str                # the whole file, changed
+    probe: str               # the same with 1/0 there: it raises if the place is ever reached
 
 
 def mutations(text, node, arrays=()):
@@ -28,31 +29,27 @@ def mutations(text, node, arrays=()):
 
     arrays: names of arrays that the function finds in its closure, {name: "an input" or "what the forward kept"};
     some mutants write into them.
+
+    Functions inside the function are left alone, and so are loops by `while`, which might never end.
     """
     source = _Source(text)
-    made = []
-    for part in _own(node):
-        for name, start, end, new in _changes(source, part):
-            made.append(source.mutation(name, start, end, new))
-    for value in _returned(node):
-        for name, start, end, new in _changes_of_returned(source, value):
-            made.append(source.mutation(name, start, end, new))
+    changes = [(part, change) for part in _own(node) for change in _changes(source, part)]
+    changes += [(value, change) for value in _returned(node) for change in _changes_of_returned(source, value)]
     if isinstance(node, ast.FunctionDef):
         arguments = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
         writes = [(f"{name} *= 2", "written into dy") for name in arguments[:1]]
         writes += [(f"{name}[...] = 2 * {name}", f"written into {what}") for name, what in dict(arrays).items()]
-        for statement in (part for part in _own(node) if isinstance(part, ast.Return) and part.value):
-            start, end = source.span(statement)
-            for write, name in writes:
-                gradients = source.within(source.span(statement.value))
-                new = f"gradients_ = ({gradients}); {write}; return gradients_"
-                made.append(source.mutation(name, start, end, new))
+        returns = [part for part in _own(node) if isinstance(part, ast.Return) and part.value]
+        changes += [(part, change) for part in returns for change in _changes_by_writing(source, part, writes)]
+    made = [source.mutation(part, *change) for part, change in changes]
     return sorted({m.text: m for m in made if m.text != text}.values(), key=lambda m: m.line)
 
 
 def _changes(source, part):
     """(name, start, end, new text) for one node of the syntax tree"""
-    start, end = source.span(part) if hasattr(part, "end_lineno") else (0, 0)
+    if not hasattr(part, "end_lineno"):
+        return
+    start, end = source.span(part)
     if isinstance(part, ast.BinOp):
         yield from _changes_of_operator(source, part, start, end)
     elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and not isinstance(part.operand, ast.Constant):
@@ -72,17 +69,20 @@ def _changes(source, part):
 
 
 def _changes_of_operator(source, part, start, end):
-    left, right = source.atom(part.left), source.atom(part.right)
+    right = source.atom(part.right)
     between = source.span(part.left)[1], source.span(part.right)[0]
+    # An operand without brackets needs none where the whole stood.
+    alone = source.within(source.span(part.left)) if source.span(part.left)[0] == start else source.atom(part.left)
+    other = source.within(source.span(part.right)) if source.span(part.right)[1] == end else right
     if isinstance(part.op, (ast.Add, ast.Sub)):
         minus = isinstance(part.op, ast.Sub)
-        yield "a term dropped", start, end, left
-        yield "a term dropped", start, end, f"-{right}" if minus else right
+        yield "a term dropped", start, end, alone
+        yield "a term dropped", start, end, f"-{right}" if minus else other
         flipped = re.sub(r"[+-]", "+" if minus else "-", source.within(between), count=1)
         yield "a sign flipped", *between, flipped
     elif isinstance(part.op, (ast.Mult, ast.Div)):
-        yield "a factor dropped", start, end, left
-        yield "a factor dropped", start, end, right if isinstance(part.op, ast.Mult) else f"1 / {right}"
+        yield "a factor dropped", start, end, alone
+        yield "a factor dropped", start, end, other if isinstance(part.op, ast.Mult) else f"1 / {right}"
 
 
 def _changes_of_call(source, part, start, end):
@@ -129,6 +129,13 @@ def _changes_of_returned(source, value):
         yield "two gradients swapped", start, end_other, "".join(swapped)
 
 
+def _changes_by_writing(source, statement, writes):
+    """The right gradients come back, but an array that others hold is not what it was."""
+    gradients = source.within(source.span(statement.value))
+    for write, name in writes:
+        yield name, *source.span(statement), f"gradients_ = ({gradients}); {write}; return gradients_"
+
+
 def _returned(node):
     """The values that the function returns: of `a if … else b`, both."""
     if isinstance(node, ast.Lambda):
@@ -150,7 +157,7 @@ def _own(node):
 
 
 def _inside(node):
-    if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+    if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.While)):
         return
     yield node
     for child in ast.iter_child_nodes(node):
@@ -191,12 +198,28 @@ class _Source:
         text = self.within(self.span(node))
         return text if isinstance(node, SIMPLE) and not isinstance(node, ast.Tuple) else f"({text})"
 
-    def mutation(self, name, start, end, new):
+    def mutation(self, node, name, start, end, new):
+        """The text from start to end becomes `new`; node, around it, is where it can be seen whether it runs."""
+        if self.text[start - 1: start] == "(" and self.text[end: end + 1] == ")" and _in_brackets(new):
+            new = new[1:-1]
         first, last = self.text.count("\n", 0, start), self.text.count("\n", 0, end)
-        head, tail = self.text[self.starts[first]: start], self.text[end: self.starts[last + 1] - 1]
-        before = self.within((self.starts[first], self.starts[last + 1] - 1))
-        changed = self.text[:start] + new + self.text[end:]
-        return Mutation(name, first + 1, _shown(before), _shown(head + new + tail), changed)
+        lines = self.starts[first], self.starts[last + 1] - 1
+        after = self.text[lines[0]: start] + new + self.text[end: lines[1]]
+        node_start, node_end = self.span(node)
+        return Mutation(
+            name, first + 1, _shown(self.within(lines)), _shown(after), self.text[:start] + new + self.text[end:],
+            self.text[:node_start] + "(1 / 0)" + self.text[node_end:],
+        )  # fmt: skip
+
+
+def _in_brackets(text):
+    """Is it all within one pair of brackets?"""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return at > 0 and at == len(text) - 1
+    return False
 
 
 def _shown(text):

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MethodType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.check import gradcheck
@@ -22,6 +23,7 @@ import numpy as np
 
 SAME = 1e-9              # two backwards whose results differ by less, relatively, on every draw are the same
 DRAWS = 3                # random inputs to compare them at, besides the given ones
+NEVER_RAN = "did not run on these inputs"
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,20 @@ class SelfTest:
     name: str
     caught: list = field(default_factory=list)
     missed: list = field(default_factory=list)
-    equivalent: list = field(default_factory=list)       # no bugs: they compute the same, or did not run
+    equivalent: list = field(default_factory=list)       # no bugs: they compute the same, or never ran
 
     def __bool__(self):
         return bool(self.caught) and not self.missed
 
     def explain(self):
-        """A table with a line for each mutation, and below it the source of those that were missed."""
+        """A table with a line for each mutation; below it the source of those that were missed, and what never ran."""
         tested = len(self.caught) + len(self.missed)
+        raised = sum(m.found.startswith("raised") for m in self.caught)
         lines = [f"{self.name}: {len(self.caught)} of {tested} planted bugs caught"]
+        if raised:
+            lines[0] += f", {raised} of them because they raised an error"
         if not tested:
-            lines = [f"{self.name}: nothing to plant a bug in, so nothing is known"]
+            lines = [f"{self.name}: no bug could be planted, so nothing is known"]
         lists = [Counter(m.mutation for m in mutants) for mutants in (self.caught, self.missed, self.equivalent)]
         kinds = sorted(set().union(*lists))
         width = max((len(kind) for kind in kinds), default=0)
@@ -67,7 +72,11 @@ class SelfTest:
             caught, missed, equivalent = (counts[kind] for counts in lists)
             lines.append(f"  {kind:<{width}}  {caught:>6}  {missed:>6}  {equivalent:>10}")
         for m in self.missed:
-            lines += [f"  MISSED: {m.mutation}, {m.place}", f"    is    {m.before}", f"    was   {m.after}"]
+            lines += [f"  MISSED: {m.mutation}, {m.place}", f"    right    {m.before}", f"    planted  {m.after}"]
+        silent = {f"{m.place}: {m.before}": None for m in self.equivalent if m.found == NEVER_RAN}
+        if silent:
+            lines.append("  Did not run on these inputs, or not all of it, and so was not tested:")
+            lines += [f"    {line}" for line in silent]
         return "\n".join(lines)
 
     __str__ = __repr__ = explain
@@ -94,10 +103,15 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
         sorted_out = {"caught": [], "missed": [], "equivalent": []}
         for mutation in mutations(text, node, _kept_arrays(f, inputs)):
             try:
-                wrong = with_backward(f, backward.__code__, recompiled(backward, mutation.text))
-                verdict, found = _verdict(wrong, inputs, params, draws, name, seed)
+                wrong, probe = (
+                    with_backward(f, backward.__code__, recompiled(backward, text))
+                    for text in (mutation.text, mutation.probe)
+                )
             except SyntaxError:                          # not a program, so not a bug that anybody could have
                 continue
+            verdict, found = _verdict(wrong, inputs, params, draws, name, seed)
+            if verdict == "equivalent" and _runs(probe, params, draws[0]):
+                found = NEVER_RAN
             file, m = backward.__code__.co_filename, mutation
             sorted_out[verdict].append(Mutant(m.name, file, m.line, m.before, m.after, found))
     return SelfTest(name, **sorted_out)
@@ -109,7 +123,10 @@ def with_backward(f, code, changed):
     def wrong(*inputs):
         y, backward = f(*inputs)
         function = function_of(backward)
-        return y, rebuilt(function, changed) if function.__code__ == code else backward
+        if function.__code__ != code:                    # another of f's backwards
+            return y, backward
+        new = rebuilt(function, changed)
+        return y, new if function is backward else MethodType(new, getattr(backward, "__self__", backward))
 
     wrong.__wrapped__ = f                                # its arguments have the names of f's
     wrong.__name__ = getattr(f, "__name__", type(f).__name__)
@@ -125,6 +142,14 @@ def _verdict(wrong, inputs, params, draws, name, seed):
     except Exception as error:                           # it makes itself heard, whatever it is
         return "caught", f"raised {type(error).__name__}: {error}"
     return "caught", "the check failed"
+
+
+def _runs(f, params, draw):
+    try:
+        _outcome(f, draw[0], params, *draw[1:3])
+    except ZeroDivisionError:
+        return False
+    return True
 
 
 def _draws(f, inputs, params, seed):
