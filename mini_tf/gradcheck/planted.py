@@ -36,6 +36,8 @@ KINDS = {
     "off by one step": "a state of the neighbouring time step is used",
     "wrong axis": "a sum or a mean runs over the wrong axis, or axes are merged in the wrong order",
     "some positions only": "one row, example, word or entry is wrong, or alone is right",
+    "constant rows": "all rows, or all entries, get one and the same gradient where they should get their own",
+    "not finite": "a gradient has a NaN or an infinity",
     "zero": "a gradient is zero where it is not",
     "no gradient": "a parameter gets no gradient at all",
     "not accumulated": "a parameter's later gradient replaces the earlier ones",
@@ -121,6 +123,13 @@ LINEAR = [
         "sum_to(dy, b.shape)", "sum_to(dy[:1], b.shape)",
         "linear", "some positions only", "The first example of the batch alone reaches the bias."),
     Bug(
+        "linear: one dx for all rows", ops.linear, "rows_dy @ transpose(W)",
+        "rows_dy.mean(0, keepdims=True).repeat(len(rows_dy), 0) @ transpose(W)",
+        "linear", "constant rows", "dy is averaged over the rows first, so all rows of dx are the same."),
+    Bug(
+        "linear: one number for db", ops.linear, "sum_to(dy, b.shape)", "sum_to(dy, b.shape) * 0 + dy.sum()",
+        "linear", "constant rows", "sum() without its axis: one number, which broadcasting spreads over b."),
+    Bug(
         "linear: one entry of dW", ops.linear,
         "dW = transpose(rows_x) @ rows_dy", "dW = transpose(rows_x) @ rows_dy; dW[-1, -1] *= 1.01",
         "linear", "some positions only", "One entry of dW, the last, is too large by a hundredth."),
@@ -136,6 +145,9 @@ ACTIVATIONS = [
     Bug(
         "relu: leaks", ops.relu, "dy * on", "dy * (on + 0.01 * (x < 0))",
         "relu", "mask not applied", "A hundredth of the gradient passes where x < 0: leaky relu's backward."),
+    Bug(
+        "relu: threshold elsewhere", ops.relu, "dy * on", "dy * (x > -0.5)",
+        "relu", "mask not applied", "Between −0.5 and 0, too, the gradient passes."),
     Bug(
         "residual_relu: skip path lost", ops.residual_relu, "return dz, dz * on", "return 0 * dz, dz * on",
         "residual_relu", "zero", "Nothing comes back to x, though the skip connection passes all of it."),
@@ -216,6 +228,14 @@ SOFTMAX = [
         "masked_softmax", "mask not applied",
         "A small number that should avoid a zero lets gradient through the mask."),
     Bug(
+        "masked_softmax: a constant added", ops.masked_softmax,
+        "(y * dy).sum(-1, keepdims=True)), None", "(y * dy).sum(-1, keepdims=True)) + 1e-6, None",
+        "masked_softmax", "other", "A millionth is added to every entry, as one does to avoid dividing by zero."),
+    Bug(
+        "masked_softmax: NaN where nothing is allowed", ops.masked_softmax,
+        "return y * (dy", "return xp.where(total == 0, xp.nan, y) * (dy",
+        "masked_softmax", "not finite", "A row with nothing allowed gets what 0/0 gives."),
+    Bug(
         "masked_softmax: wrong axis", ops.masked_softmax,
         "(y * dy).sum(-1, keepdims=True)", "(y * dy).sum(-2, keepdims=True)",
         "masked_softmax", "wrong axis", "The sum runs over the queries instead of over the keys."),
@@ -277,6 +297,10 @@ LAYER_NORM = [
         "sum_to(dy * normal, gamma.shape), sum_to(dy, beta.shape)",
         "sum_to(dy, beta.shape), sum_to(dy * normal, gamma.shape)",
         "layer_norm", "gradients swapped", "The two have one shape, and nothing but a check tells them apart."),
+    Bug(
+        "layer_norm: one number for dβ", ops.layer_norm,
+        "sum_to(dy, beta.shape)", "sum_to(dy, beta.shape) * 0 + dy.sum()",
+        "layer_norm", "constant rows", "The sum runs over the last axis as well, and is spread over β."),
     Bug(
         "layer_norm: dβ of the last word", ops.layer_norm, "sum_to(dy, beta.shape)",
         "sum_to(dy[..., -1:, :], beta.shape)",
@@ -456,6 +480,9 @@ THE_REST = [
     Bug(
         "rnn: tanh forgotten", ops.rnn, " * (1 - states[t + 1] * states[t + 1])", "",
         "rnn", "missing factor", "The gradient passes through tanh unchanged at every step."),
+    Bug(
+        "rnn: dh0 halved", ops.rnn, "dstate, dWx, dWh", "0.5 * dstate, dWx, dWh",
+        "rnn", "constant factor", "The first state gets half of its gradient."),
     Bug(
         "rnn: dh0 zero", ops.rnn, "dstate, dWx, dWh", "xp.zeros_like(h0), dWx, dWh",
         "rnn", "zero", "The first state is taken for a constant."),
