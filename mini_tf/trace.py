@@ -127,10 +127,22 @@ def _layers(watch):
             setattr(cls, name, method)
 
 
-def source_line(function):
-    """Where a function is written: "layers/normalization.py:24"; "" for one that is not written in Python."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
+def source_line(backward, f=None):
+    """Where a backward is written: "mini_tf/ops/normalization.py:21"; "" where no source is known.
+
+    One that f did not write itself, but was given by another function, is not where one looks: then f's own line.
+    """
+    code = getattr(inspect.unwrap(backward), "__code__", None)
+    own = getattr(inspect.unwrap(getattr(f, "__func__", f)), "__code__", None) if f is not None else None
+    if own is not None and (code is None or code not in _inside(own)):
+        code = own
     return "" if code is None else place(code.co_filename, code.co_firstlineno)
+
+
+def _inside(code):
+    """The code objects of the functions that are written inside another."""
+    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return inner + [deeper for c in inner for deeper in _inside(c)]
 
 
 def place(path, number):

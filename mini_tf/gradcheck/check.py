@@ -8,14 +8,16 @@ dy is random because ones would be blind: with dy = 1 the true dx of softmax and
 one often is too.
 """
 
-from mini_tf.gradcheck.diagnosis import Evidence, diagnose
+from mini_tf.gradcheck.diagnosis import diagnose
 from mini_tf.gradcheck.directions import find_wrong_entries, judge_directions
+from mini_tf.gradcheck.evidence import Evidence
 from mini_tf.gradcheck.measure import EXACT, Phi, slopes_of_entries, sweep, watched_relus
 from mini_tf.gradcheck.points import blind_spots, generic, with_an_empty_row
 from mini_tf.gradcheck.precision import check_precision
 from mini_tf.gradcheck.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.report import FAIL, Comparison, Report
 from mini_tf.gradcheck.subject import Subject
+from mini_tf.gradcheck.repair import find_repair
 from mini_tf.gradcheck.source import suspects
 from mini_tf.trace import source_line
 
@@ -40,16 +42,12 @@ def gradcheck(f, *inputs, params=(), name=None, seed=0, budget=BUDGET):
     a step of a kink are set aside and counted. Inputs in float32, or on a GPU, are run as they are too (`precision`).
     What breaks the contract (`promises`) is a finding, an exception included: gradcheck itself raises nothing.
     """
-    return _check(f, inputs, params, name, seed, budget, with_steps=True)
+    return check(f, inputs, params, name, seed, budget)
 
 
-def check_alone(f, inputs, params, name, seed, budget):
-    """gradcheck, but without a look at the steps that f consists of."""
-    return _check(f, inputs, params, name, seed, budget, with_steps=False)
-
-
-def _check(f, inputs, params, name, seed, budget, with_steps):
-    rng = np.random.default_rng(seed)
+def check(f, inputs, params, name=None, seed=0, budget=BUDGET, reasons=True, steps=True):
+    """gradcheck; without reasons, the verdict alone; without steps, no look at those that f consists of."""
+    rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     report, evidence = Report(name or getattr(f, "__name__", type(f).__name__)), None
     with watched_relus(f) as (watched_f, patterns):
         subject = Subject(watched_f, inputs, params)
@@ -66,19 +64,20 @@ def _check(f, inputs, params, name, seed, budget, with_steps):
                 report.findings.append(str(broken))
             report.findings = list(dict.fromkeys(report.findings))   # the second point may repeat the first one's
             report.notes = list(dict.fromkeys(report.notes))
-            if report.verdict == FAIL:
-                _find_reasons(subject, evidence, report, seed, with_steps)
+            if report.verdict == FAIL and reasons:
+                _find_reasons(subject, evidence, report, seed, steps)
     return report
 
 
-def _find_reasons(subject, evidence, report, seed, with_steps):
-    """Add to a failing report the first wrong step; or, if there is none inside, suspects and words."""
-    if with_steps:
-        from mini_tf.gradcheck.steps import first_wrong_step             # not at the top: it checks steps with check_alone
+def _find_reasons(subject, evidence, report, seed, steps):
+    """Add to a failing report the first wrong step; or, if there is none inside, suspects, a repair, and words."""
+    if steps:
+        from mini_tf.gradcheck.steps import first_wrong_step             # not at the top: steps are checked by `check`
 
         report.steps = first_wrong_step(subject, seed)
     if report.wrong_step is None and evidence is not None and evidence.wrong:
         report.suspects = suspects(evidence.backward, evidence.wrong, evidence.right, (subject.arrays, subject.floats))
+        report.repair = find_repair(evidence)
         for name, words in diagnose(evidence).items():
             report.tensor(name).diagnosis = words
 

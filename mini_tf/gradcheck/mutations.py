@@ -32,14 +32,14 @@ def mutations(text, node, arrays=()):
 
     Functions inside the function are left alone, and so are loops by `while`, which might never end.
     """
-    source = _Source(text)
-    changes = [(part, change) for part in _own(node) for change in _changes(source, part)]
-    changes += [(value, change) for value in _returned(node) for change in _changes_of_returned(source, value)]
+    source = Source(text)
+    changes = [(part, change) for part in own_nodes(node) for change in _changes(source, part)]
+    changes += [(value, change) for value in returned_values(node) for change in _changes_of_returned(source, value)]
     if isinstance(node, ast.FunctionDef):
         arguments = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
         writes = [(f"{name} *= 2", "written into dy") for name in arguments[:1]]
         writes += [(f"{name}[...] = 2 * {name}", f"written into {what}") for name, what in dict(arrays).items()]
-        returns = [part for part in _own(node) if isinstance(part, ast.Return) and part.value]
+        returns = [part for part in own_nodes(node) if isinstance(part, ast.Return) and part.value]
         changes += [(part, change) for part in returns for change in _changes_by_writing(source, part, writes)]
     made = [source.mutation(part, *change) for part, change in changes]
     return sorted({m.text: m for m in made if m.text != text}.values(), key=lambda m: m.line)
@@ -136,12 +136,12 @@ def _changes_by_writing(source, statement, writes):
         yield name, *source.span(statement), f"gradients_ = ({gradients}); {write}; return gradients_"
 
 
-def _returned(node):
+def returned_values(node):
     """The values that the function returns: of `a if … else b`, both."""
     if isinstance(node, ast.Lambda):
         values = [node.body]
     else:
-        values = [part.value for part in _own(node) if isinstance(part, ast.Return) and part.value]
+        values = [part.value for part in own_nodes(node) if isinstance(part, ast.Return) and part.value]
     while values:
         value = values.pop(0)
         if isinstance(value, ast.IfExp):
@@ -150,7 +150,7 @@ def _returned(node):
             yield value
 
 
-def _own(node):
+def own_nodes(node):
     """The nodes of a function's body, without those of functions inside it."""
     for child in node.body if isinstance(node.body, list) else [node.body]:
         yield from _inside(child)
@@ -173,7 +173,7 @@ def _number(node):
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-class _Source:
+class Source:
     """A file's text, and where in it the nodes of its syntax tree stand."""
 
     def __init__(self, text):

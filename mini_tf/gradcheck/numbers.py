@@ -3,46 +3,59 @@
 import inspect
 import math
 
+from mini_tf.layers import Layer
+
 import numpy as np
 
 
-def known_numbers(e, name, too_large):
-    """[(number > 1, what it means if d{name} is so many times too large, or too small)], the likeliest first."""
-    found = []
+def known_numbers(e, factor):
+    """[(number > 1, what it means for a gradient that is `factor` times the right one to be off by it)]"""
+    found, large = [], factor > 1
     if not np.ndim(e.dy):
-        ratio = 1 / e.dy if too_large else e.dy
-        found += [(ratio, "dy, what comes from above, is not used"), (1 / ratio, "dy, what comes from above, is used twice")]
-    for label, value in _own_numbers(e.subject.f):
-        for meaning, number in ((f"{label} = {value:g}", value), (f"1 − {label} = {1 - value:g}", 1 - value)):
+        unused = abs(factor * e.dy - 1) < 1e-6
+        meaning = "dy, what comes from above, is not used" if unused else "dy, what comes from above, is used twice"
+        found.append((max(e.dy, 1 / e.dy), meaning))
+    for label, value in own_numbers(e.subject.f):
+        for name, number in ((label, value), (f"(1 − {label})", 1 - value)):
             if number > 0 and number != 1:
-                # A factor below 1 that is missing leaves the gradient too large; one that comes twice, too small.
-                missing = too_large == (number < 1)
-                found.append((max(number, 1 / number), f"the factor {meaning} is {'missing' if missing else 'used twice or upside down'}"))
-    found += [(2.0, "the factor 2 of a square is counted twice" if too_large else "the factor 2 of a square is missing")]
+                extra, missing = (name, f"1/{name}") if (number > 1) == large else (f"1/{name}", name)
+                meaning = f"the factor {missing} is missing, or {extra} there once too often ({name} = {number:.4g})"
+                found.append((max(number, 1 / number), meaning))
+    if large:
+        mean, scale = "a mean is missing there, or a sum taken twice", "the scale 1/√ is missing"
+        found.append((2.0, "the 2 of a square is counted twice, or something is added twice"))
+    else:
+        mean, scale = "a mean where a sum belongs, or divided twice", "the scale 1/√ is used twice"
+        found.append((2.0, "the 2 of a square is missing, or half of a sum"))
+    sizes = _sizes(e)
+    found += [(size, f"{size} is {what}: {mean}") for size, what in sizes.items() if size > 1]
+    counted = [size for size, what in sizes.items() if what.endswith("count")]
+    found += [
+        (size / few, f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one of them")
+        for few in counted for size in sizes if size > few > 0
+    ]  # fmt: skip
+    last = {np.shape(x)[-1] for x in e.subject.tensors.values() if np.ndim(x) > 1}
+    return found + [(math.sqrt(m), f"√{m}, and {m} is {sizes[m]}: {scale}") for m in sorted(last) if m > 1]
+
+
+def _sizes(e):
+    """{size: what has it}: of axes, of rows, of entries, of the ids that count"""
     sizes = {}
-    for tensor, x in {**dict(zip(e.subject.names, e.subject.inputs)), **e.subject.tensors, "y": e.y}.items():
+    named = dict(zip(e.subject.names, e.subject.inputs)) | e.subject.tensors | {"y": e.y}
+    for name, x in named.items():
         shape = np.shape(x)
         for axis, size in enumerate(shape):
-            sizes.setdefault(size, f"the size of axis {axis} of {tensor}")
+            sizes.setdefault(size, f"the size of axis {axis} of {name}")
         if len(shape) > 1:
-            sizes.setdefault(math.prod(shape[:-1]), f"the number of rows of {tensor}")
-            sizes.setdefault(math.prod(shape), f"the number of entries of {tensor}")
-    for size, what in sizes.items():
-        if size > 1:
-            found.append((size, f"{size} is {what}; {_of_a_mean(too_large)}"))
-            found.append((math.sqrt(size), f"{math.sqrt(size):.4g} is the square root of {size}, {what}; {_of_a_scale(too_large)}"))
-    return found
+            sizes.setdefault(math.prod(shape[:-1]), f"the number of rows of {name}")
+            sizes.setdefault(math.prod(shape), f"the number of entries of {name}")
+    for name, slopes in e.slopes.items():
+        rows = np.nan_to_num(slopes).reshape(-1, slopes.shape[-1]).any(-1).sum() if slopes.ndim > 1 else 0
+        sizes.setdefault(int(rows), f"the number of rows of {name} that count")
+    return sizes
 
 
-def _of_a_mean(too_large):
-    return "a mean is missing, or a sum is taken twice" if too_large else "a mean where a sum belongs, or divided twice"
-
-
-def _of_a_scale(too_large):
-    return "the scale 1/√ is missing" if too_large else "the scale 1/√ is used twice"
-
-
-def _own_numbers(f, depth=3):
+def own_numbers(f, depth=3):
     """[(name, number)] of the floats that f works with: what it encloses, its options, its layer's attributes."""
     owner = getattr(f, "__self__", f)
     values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
@@ -50,8 +63,8 @@ def _own_numbers(f, depth=3):
     try:
         values |= inspect.getclosurevars(inspect.unwrap(f)).nonlocals
     except TypeError:
-        pass
+        pass                                             # a layer, or written in C
     values |= {k: v for value in list(values.values()) if isinstance(value, dict) for k, v in value.items()}
-    numbers = [(name, float(value)) for name, value in values.items() if type(value) is float]
-    inside = [value for value in values.values() if inspect.isfunction(value) or inspect.ismethod(value)]
-    return numbers + [number for g in inside if depth for number in _own_numbers(g, depth - 1)]
+    numbers = [(str(name), float(value)) for name, value in values.items() if type(value) is float]
+    inside = [v for v in values.values() if isinstance(v, Layer) or inspect.isfunction(v) or inspect.ismethod(v)]
+    return numbers + [number for g in inside if depth for number in own_numbers(g, depth - 1)]

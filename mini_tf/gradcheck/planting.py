@@ -10,6 +10,7 @@ place finds the true one. Nothing is written to disk.
 
 import ast
 import inspect
+import linecache
 from contextlib import contextmanager
 from types import CodeType, FunctionType, MethodType
 
@@ -47,12 +48,20 @@ def planted(bug):
     closure that holds it has the bug at once, and loses it at the end of the block, whatever happens there.
     """
     target = function_of(bug.target)
-    right = target.__code__
-    target.__code__ = edited(target, bug.find, bug.replace).__code__
+    right, path = target.__code__, target.__code__.co_filename
+    text, at = _place(target, bug.find)
+    wrong = text[:at] + bug.replace + text[at + len(bug.find):]
+    linecache.checkcache(path)
+    cached = linecache.cache.get(path)
     try:
+        target.__code__ = edited(target, bug.find, bug.replace).__code__
+        if cached is not None:                           # whoever reads the source is to read the edited one
+            linecache.cache[path] = cached[0], cached[1], wrong.splitlines(keepends=True), path
         yield
     finally:
         target.__code__ = right
+        if cached is not None:
+            linecache.cache[path] = cached
 
 
 def function_of(target):

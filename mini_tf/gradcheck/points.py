@@ -13,7 +13,7 @@ def generic(x, rng):
     """A floating array like x, but generic: of its shape, its signs and, unless that is tiny, its size.
 
     Entries shrink by random factors from 0.6 to 1, so zeros (padding) stay zeros, and what was positive or a probability
-    is so still. Where all entries are equal (γ = 1, a bias of 0) they are drawn anew.
+    is so still; where there are both signs, they are drawn anew. Where all entries are equal (γ = 1, a bias of 0) they are drawn anew.
     """
     if x.size and constant(x) is not None:
         sign = np.sign(x.flat[0])
@@ -21,7 +21,9 @@ def generic(x, rng):
         return np.asarray(drawn * (sign or 1.0) * _size(x))
     rms = np.sqrt((x * x).mean()) if x.size else 1.0
     scale = max(1.0, _size(x) / rms) if rms < SMALL else 1.0
-    return np.asarray(x * rng.uniform(0.6, 1.0, x.shape) * scale)
+    both_signs = x.size and x.min() < 0 < x.max()
+    signs = rng.choice([-1.0, 1.0], x.shape) if both_signs else 1.0
+    return np.asarray(x * signs * rng.uniform(0.6, 1.0, x.shape) * scale)
 
 
 def with_an_empty_row(mask):

@@ -122,6 +122,7 @@ class Report:
     blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the point given hides mistakes
     place: str = ""                                      # where the backward is written
     suspects: list = field(default_factory=list)         # the lines of the backward that can be to blame
+    repair: list = field(default_factory=list)           # [place, line, the line as it would be right], if there is one
     steps: list = field(default_factory=list)            # of a failing model: see `steps`
 
     def tensor(self, name, shape=()):
@@ -167,13 +168,18 @@ class Report:
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
         written_at = f", whose backward is at {self.place}" if self.place else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
+        said = set()
         for t in self.tensors:
-            lines += _explain_tensor(t, self.blind)
+            lines += _explain_tensor(t, self.blind, said)
+            said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
         if self.suspects:
             lines.append("  Only wrong gradients come from" + (" this line:" if len(self.suspects) == 1 else " these lines:"))
             lines += [f"    {line}" for line in self.suspects]
+        if self.repair:
+            where, before, after = self.repair
+            lines += [f"  One change makes it right, at {where}:", f"    now    {before}", f"    right  {after}"]
         return "\n".join(lines + _explain_steps(self.steps))
 
     __str__ = __repr__ = explain
@@ -237,7 +243,7 @@ def written(entry):
     return f"[{', '.join(map(str, entry))}]"
 
 
-def _explain_tensor(t, blind):
+def _explain_tensor(t, blind, said):
     points = " at two points" if len(t.comparisons) == 2 else ""
     counts = f"{t.judged} entries judged{points}"
     counts += f", {t.set_aside} set aside at a kink" if t.set_aside else ""
@@ -259,7 +265,7 @@ def _explain_tensor(t, blind):
             f"{p.where} may be off by"
         )
     if t.diagnosis:
-        lines.append(f"    → {t.diagnosis}")
+        lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
     if t.blind_given and blind:
         lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")
     return lines

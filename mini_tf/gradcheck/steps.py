@@ -4,7 +4,7 @@ import copy
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 
-from mini_tf.gradcheck.check import check_alone
+from mini_tf.gradcheck.check import check
 from mini_tf.gradcheck.report import FAIL
 from mini_tf.gradcheck.subject import argument_names
 from mini_tf.trace import source_line, trace
@@ -45,10 +45,11 @@ def first_wrong_step(subject, seed):
         return []
     steps, wrong = [], None
     for call in ended:
-        step = Step(call.name, call.line, source_line(call.backward), RIGHT)
+        step = Step(call.name, call.line, source_line(call.backward, call.f), RIGHT)
         if wrong is None:
-            report = check_alone(*_alone(call), name=call.name, seed=seed, budget=BUDGET)
-            if report.verdict == FAIL:
+            f, inputs, params = _alone(call)
+            if check(f, inputs, params, seed=seed, budget=BUDGET, reasons=False).verdict == FAIL:
+                report = check(f, inputs, params, call.name, seed, BUDGET, steps=False)
                 wrong, step.status, step.words = call, WRONG, report.explain().splitlines()[1:]
         else:
             step.status = CONTAINS if call in wrong.parents else FED

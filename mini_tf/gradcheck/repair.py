@@ -1,0 +1,125 @@
+"""One change that makes a wrong backward right: it is looked for, among all small changes of its source.
+
+What the self-test breaks, this mends: each change is made in the syntax tree, run, and held against the measured slopes.
+Only a change after which all gradients agree with what was measured is shown.
+"""
+
+import ast
+
+from mini_tf.gradcheck.mutations import Source, mutations, own_nodes, returned_values
+from mini_tf.gradcheck.planting import function_of, rebuilt, recompiled, source_of
+from mini_tf.trace import place
+
+import numpy as np
+
+MOST = 600               # changes that are tried
+
+
+def find_repair(evidence):
+    """[place, the line as it is, the line as it would be right]; [] if no single change does it, or there is no source."""
+    try:
+        backward = function_of(evidence.backward)
+        text, node = source_of(backward)
+    except ValueError:                                   # UserError: written in C, or at a prompt
+        return []
+    evidence.back_to_the_point()
+    source = Source(text)
+    for change in _changes(source, node, _arrays(backward))[:MOST]:
+        try:
+            repaired = rebuilt(backward, recompiled(backward, change.text))
+        except (SyntaxError, StopIteration, KeyError):
+            continue
+        if _makes_right(evidence, repaired):
+            return [place(backward.__code__.co_filename, change.line), change.before, change.after]
+    return []
+
+
+def _makes_right(evidence, backward):
+    """Whether all gradients that this backward gives agree with the measured slopes."""
+    subject = evidence.subject
+    dy = np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy
+    for p in subject.params.values():
+        p.grad = None
+    try:
+        with np.errstate(all="ignore"):
+            gradients = subject.named(backward(dy))
+        return all(evidence.agrees(name, gradients.get(name)) for name in evidence.slopes)
+    except Exception:                                    # most changes make no sense
+        return False
+
+
+def _changes(source, node, arrays):
+    """Changes, the simplest first: what the self-test does, then transposes, indices, other names, factors."""
+    found = list(mutations(source.text, node))
+    parts = list(own_nodes(node))
+    found += [source.mutation(part, *change) for part in parts for change in _changes_of_shape(source, part)]
+    stored = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    names = [*arrays, *sorted(stored)]
+    for part in parts:
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in {*names, *_arguments(node)}:
+            found += [
+                source.mutation(part, "another name", *source.span(part), name) for name in names if name != part.id
+            ]
+    wholes = [part.value for part in parts if isinstance(part, ast.Assign)]
+    for value in returned_values(node):
+        wholes += value.elts if isinstance(value, ast.Tuple) else [value]
+    for whole in wholes:
+        span, atom = source.span(whole), source.atom(whole)
+        for operation in ("*", "/"):
+            found += [source.mutation(whole, "a factor", *span, f"{atom} {operation} {name}") for name in arrays]
+        found.append(source.mutation(whole, "a half", *span, f"0.5 * {atom}"))
+    return list({change.text: change for change in found if change.text != source.text}.values())
+
+
+def _changes_of_shape(source, part):
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
+        for side in (part.left, part.right):
+            yield "a transpose", *source.span(side), f"{source.atom(side)}.swapaxes(-1, -2)"
+    elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
+        yield "an index left out", *source.span(part), source.atom(part.value)
+        yield from _changes_of_index(source, part.slice)
+    elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+        for argument in [*part.args, *(k.value for k in part.keywords)]:
+            number = _number(argument)
+            if number is not None:
+                for other in {-1, 0, 1, -2, number + 1, number - 1} - {number}:
+                    yield "another axis", *source.span(argument), str(other)
+
+
+def _changes_of_index(source, index):
+    if isinstance(index, ast.Slice):
+        first, last = (None if end is None else _number(end) for end in (index.lower, index.upper))
+        if (first, last) == (1, None):
+            yield "the other end", *source.span(index), ":-1"
+        elif (first, last) == (None, -1):
+            yield "the other end", *source.span(index), "1:"
+    elif isinstance(index, ast.Tuple):
+        for element in index.elts:
+            yield from _changes_of_index(source, element)
+    elif isinstance(index, ast.Name):
+        yield "the next index", *source.span(index), f"{index.id} + 1"
+        yield "the index before", *source.span(index), f"{index.id} - 1"
+
+
+def _number(node):
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+    return value if type(value) is int else None
+
+
+def _arguments(node):
+    return [argument.arg for argument in node.args.args]
+
+
+def _arrays(backward):
+    """The names of arrays and numbers that the backward finds in its closure."""
+    cells = zip(backward.__code__.co_freevars, backward.__closure__ or ())
+    kept = {}
+    for name, cell in cells:
+        try:
+            kept[name] = cell.cell_contents
+        except ValueError:                               # not set in this call
+            continue
+    return [name for name, value in kept.items() if isinstance(value, (np.ndarray, np.generic, float, int))]
