@@ -9,7 +9,6 @@ from typing import Annotated
 import mini_tf
 from mini_tf.errors import UserError
 from mini_tf.training.progress import console as out
-from mini_tf.training.progress import progress_bar
 
 import typer
 from rich.console import Console
@@ -115,47 +114,22 @@ def generate(
 @app.command()
 def gradcheck(
     names: Annotated[list[str] | None, typer.Argument(help="all that start so, or your own file.py::function")] = None,
-    seed: Annotated[int, typer.Option(help="of the examples' numbers")] = 0,
+    seed: Annotated[int, typer.Option(help="of the numbers that are drawn")] = 0,
     shape: ShapeOption = None,
+    html: Annotated[Path | None, typer.Option(help="write a page with pictures, one file that needs nothing else")] = None,
+    json: Annotated[Path | None, typer.Option(help="write all numbers")] = None,
+    self_test: Annotated[
+        bool, typer.Option("--self-test", help="plant bugs in these backwards, and see whether the check finds them")
+    ] = False,
 ):
-    """Hold every hand-written gradient against finite differences. Ends with 1 if one is wrong."""
-    if shape or any("::" in name or name.endswith(".py") for name in names or []):
-        raise typer.Exit(gradcheck_files(names or [], shape or [], seed))
-    from mini_tf.gradcheck import EXAMPLES
-    from mini_tf.gradcheck import gradcheck as check
+    """Hold hand-written gradients against finite differences: mini_tf's own, or yours. Ends with 1 if one is wrong."""
+    from mini_tf.gradcheck import command
 
-    import numpy as np
-
-    chosen = {n: make for n, make in EXAMPLES.items() if not names or any(n.startswith(name) for name in names)}
-    if not chosen:
-        raise UserError(f"nothing is named {' or '.join(names)}; there are: {'; '.join(EXAMPLES)}")
-    reports = []
-    with progress_bar("checking", len(chosen)) as update:
-        for done, (name, make) in enumerate(chosen.items(), 1):
-            f, inputs, params = make(np.random.default_rng(seed))
-            reports.append(check(f, *inputs, params=params, name=name, seed=seed))
-            update(done, name)
-
-    table = Table("", "gradients of", "tensors", "entries", "set aside", "worst error", box=None, header_style="bold")
-    for column in table.columns[2:]:
-        column.justify = "right"
-    for report in reports:
-        style = "green" if report else "bold red"
-        error = f"{report.worst.error:.1e}" if report.worst else "–"
-        table.add_row(
-            Text(report.verdict, style), report.name, str(len(report.tensors)), str(report.judged),
-            str(report.set_aside), error,
-        )  # fmt: skip
-    out.print(table)
-    failed = [report for report in reports if not report]
-    for report in failed:
-        out.print(Text(report.explain()))
-    judged = sum(report.judged for report in reports)
-    out.print(Text(
-        f"{len(reports) - len(failed)} of {len(reports)} right; {judged:,} entries held against central differences in "
-        "float64. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1 is wrong."
-    ))  # fmt: skip
-    raise typer.Exit(1 if failed else 0)
+    if self_test and (html or json):
+        raise UserError("--self-test writes no file; leave out --html and --json")
+    subjects = command.chosen(names or [], shape or [], seed)
+    right = command.plant_in_all(subjects, seed) if self_test else command.check_all(subjects, seed, html, json)
+    raise typer.Exit(0 if right else 1)
 
 
 @app.command()
@@ -192,22 +166,6 @@ def doctor():
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
-
-
-def gradcheck_files(targets, shapes, seed):
-    """Check functions of the user's own files, file.py::function, and give the exit code."""
-    from mini_tf.gradcheck.learner import check
-
-    others = [target for target in targets if ".py" not in target]
-    if others or not targets:
-        came = ", ".join(others) or "--shape alone"
-        raise UserError(f"{came}: expected your functions, as in mini-tf gradcheck my_ops.py::softmax --shape z=2,5")
-    right = True
-    for target in targets:
-        report = check(target, shapes, seed)
-        out.print(Text(report.explain()))
-        right = right and bool(report)
-    return 0 if right else 1
 
 
 def loss_table(results, c):

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from mini_tf.errors import UserError
-from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.check import gradcheck
 
 import numpy as np
 
@@ -40,8 +40,8 @@ class Argument(NamedTuple):
 
 def check(target, shapes=(), seed=0):
     """The Report on "file.py::function". What keeps the file from being loaded is a UserError with line and words."""
-    with _imports_from(Path(target.rpartition("::")[0]).resolve().parent):
-        f, inputs = load(target, shapes, seed)
+    f, inputs = load(target, shapes, seed)
+    with running(target):
         return gradcheck(f, *inputs, seed=seed)
 
 
@@ -53,6 +53,16 @@ def load(target, shapes=(), seed=0):
     file, _, name = target.rpartition("::") if "::" in target else (target, "", "")
     f = _function(Path(file), name)
     return f, _inputs(f, shapes, np.random.default_rng(seed))
+
+
+@contextmanager
+def running(target):
+    """While a function of "file.py::function" runs, imports inside it find what lies beside its file."""
+    if "::" not in target:
+        yield
+        return
+    with _imports_from(Path(target.rpartition("::")[0]).resolve().parent):
+        yield
 
 
 # The file ---------------------------------------------------------------------------------------------------------

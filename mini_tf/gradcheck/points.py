@@ -27,8 +27,8 @@ def generic(x, rng):
 
 
 def with_an_empty_row(mask):
-    """The mask with its first row False all over; itself, if it has but one row."""
-    if mask.size == mask.shape[-1]:
+    """The mask with its first row False all over; itself, if it has such a row, or but one."""
+    if mask.size == mask.shape[-1] or not mask.any(-1).all():
         return mask
     mask = np.array(mask)
     mask.reshape(-1, mask.shape[-1])[0] = False

@@ -284,9 +284,9 @@ def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa
     [
         (["my_ops.py"], "my_ops.py: which function; there are: square"),
         (["my_ops.py::square", "--shape", "x=a"], "--shape 'x=a' is not a shape"),
-        (["my_ops.py::square", "softmax"], "softmax: expected your functions, as in"),
-        (["softmax", "--shape", "z=2"], "softmax: expected your functions"),
-        (["--shape", "z=2"], "--shape alone: expected your functions"),
+        (["my_ops.py::square", "softmax", "--shape", "x=2"], "--shape with softmax: it is for your functions, as in"),
+        (["softmax", "--shape", "z=2"], "--shape with softmax: it is for your functions"),
+        (["--shape", "z=2"], "--shape with no function: it is for your functions"),
         (["none.py::square"], "none.py is not there"),
     ],
 )

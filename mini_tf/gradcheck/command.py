@@ -1,0 +1,110 @@
+"""What the command mini-tf gradcheck does."""
+
+import json
+
+from mini_tf.errors import UserError
+from mini_tf.files import write_text
+from mini_tf.gradcheck.check import gradcheck
+from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.learner import load, running
+from mini_tf.gradcheck.report import STYLES
+from mini_tf.gradcheck.selftest import self_test
+from mini_tf.training.progress import console as out
+from mini_tf.training.progress import progress_bar
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+
+def chosen(names, shapes, seed):
+    """{name: (f, inputs, params)} of what the names mean: all examples that start so, or functions of files.
+
+    Raises UserError for names that mean nothing, and for files that cannot be loaded.
+    """
+    files = [name for name in names if "::" in name or name.endswith(".py")]
+    if shapes and len(files) < max(len(names), 1):
+        others = [name for name in names if name not in files]
+        came = ", ".join(others) or "no function"
+        raise UserError(f"--shape with {came}: it is for your functions, as in mini-tf gradcheck my_ops.py::f --shape x=2,3")
+    subjects = {}
+    for name in names or [""]:
+        if name in files:
+            subjects[name] = (*load(name, shapes, seed), {})
+            continue
+        found = {n: make(np.random.default_rng(seed)) for n, make in EXAMPLES.items() if n.startswith(name)}
+        if not found:
+            raise UserError(f"nothing is named {name}; there are: {'; '.join(EXAMPLES)}; or your own: file.py::function")
+        subjects |= found
+    return subjects
+
+
+def check_all(subjects, seed, html=None, json_file=None):
+    """Check, print, write the files that are asked for; True if all gradients are right."""
+    reports = []
+    with progress_bar("checking", len(subjects)) as update:
+        for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
+            with running(name):
+                reports.append(gradcheck(f, *inputs, params=params, name=name, seed=seed))
+            update(done, name)
+    if len(reports) > 1:
+        out.print(_table(reports))
+    for report in reports:
+        if len(reports) == 1 or not report:
+            out.print(Text(report.explain()))
+    if len(reports) > 1:
+        judged = sum(report.judged for report in reports)
+        out.print(Text(
+            f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries held against central differences in "
+            "float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1 "
+            "is wrong."
+        ))  # fmt: skip
+    if html:
+        from mini_tf.gradcheck.page import write_page                    # it loads matplotlib
+
+        write_page(html, reports)
+        out.print(Text(f"page: {html}"))
+    if json_file:
+        write_text(json_file, json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False) + "\n")
+        out.print(Text(f"numbers: {json_file}"))
+    return all(reports)
+
+
+def _table(reports):
+    table = Table("", "gradients of", "tensors", "entries", "set aside", "worst error", box=None, header_style="bold")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for report in reports:
+        error = f"{report.worst.error:.1e}" if report.worst else "–"
+        table.add_row(
+            Text(report.verdict, STYLES[report.verdict]), report.name, str(len(report.tensors)), str(report.judged),
+            str(report.set_aside), error,
+        )  # fmt: skip
+    return table
+
+
+def plant_in_all(subjects, seed):
+    """Plant bugs in each backward, print what became of them; True if none was missed."""
+    results = []
+    with progress_bar("planting", len(subjects)) as update:
+        for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
+            with running(name):
+                results.append(self_test(f, *inputs, params=params, name=name, seed=seed))
+            update(done, name)
+    table = Table("", "bugs planted in the backward of", "caught", "missed", "no bug", box=None, header_style="bold")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    for result in results:
+        word, style = ("missed", "bold red") if result.missed else ("found", "green") if result.caught else ("none", "yellow")
+        counts = (str(len(mutants)) for mutants in (result.caught, result.missed, result.equivalent))
+        table.add_row(Text(word, style), result.name, *counts)
+    out.print(table)
+    for result in results:
+        if len(results) == 1 or result.missed:
+            out.print(Text(result.explain()))
+    caught, missed = (sum(len(getattr(result, what)) for result in results) for what in ("caught", "missed"))
+    out.print(Text(
+        f"{caught} of {caught + missed} planted bugs caught. A bug is one small change of the source that changes a result; "
+        "changes that leave all results as they are do not count."
+    ))  # fmt: skip
+    return caught > 0 and not missed

@@ -1,0 +1,229 @@
+"""The words about a wrong gradient are the right ones: held against bugs whose author had not seen the patterns."""
+
+import re
+
+from mini_tf import ops
+from mini_tf.gradcheck import EXAMPLES, gradcheck
+from mini_tf.gradcheck.planted import BUGS
+from mini_tf.gradcheck.planting import planted
+
+import numpy as np
+import pytest
+
+# What the report has to say about each planted bug, read and judged one by one. None: it says nothing, and shows no
+# repair. LINE: it says nothing in words, and shows the one change that makes it right.
+LINE = "One change makes it right"
+WORDS = {
+    "linear: dW is a mean": "6 × too small: 6 is the number of rows of x: a mean where a sum belongs",
+    "linear: batch counted twice": "2 × too large.*2 is the size of axis 0 of x: .* a sum taken twice",
+    "linear: sign of dx": "The sign is wrong",
+    "linear: W not transposed": "gradient for W transposed",
+    "linear: dW transposed": "the right gradient transposed",
+    "linear: dx and dW swapped": "dx and dW are exchanged",
+    "linear: db is a mean": "6 × too small: 6 is the number of rows of x: a mean where a sum belongs",
+    "linear: db of the first example": "Only the first of the 2 along axis 0 of dy comes back",
+    "linear: one dx for all rows": "It is the same all along axis 0, and the right one is not",
+    "linear: one number for db": "All entries are the same number, .* without its axis",
+    "linear: one entry of dW": r"A single entry is wrong, \[3, 2\]",
+    "relu: pattern lost": "where the function is switched off",
+    "relu: pattern of dy": "not linear in dy",
+    "relu: leaks": "where the function is switched off",
+    "relu: threshold elsewhere": "where the function is switched off",
+    "residual_relu: skip path lost": "dx is zero everywhere",
+    "residual_relu: pattern lost": "where the function is switched off",
+    "residual_relu: pattern on both ways": "dx is what dy should be",
+    "residual_relu: pattern of x": "Yours is the pattern x > 0, the right one the pattern y > 0",
+    "residual_relu: swapped": "dx and dy are exchanged",
+    "tanh: 1 − y": "Yours is 1 − y, the right one 1 − y²",
+    "tanh: 1 − x²": "Yours is 1 − x², the right one 1 − y²",
+    "tanh: left out": "dy is handed on as it came",
+    "sigmoid: y for y(1 − y)": r"Yours is y, the right one y·\(1 − y\)",
+    "sigmoid: tanh's derivative": r"Yours is 1 − y², the right one y·\(1 − y\)",
+    "sigmoid: derivative twice": "its derivative is another",
+    "gelu: no product rule": r"Yours is Φ\(x\), the right one Φ\(x\) \+ x·φ\(x\)",
+    "gelu: density not normalized": "its derivative is another",
+    "gelu: approximate backward": "its derivative is another",
+    "gelu, by tanh: 3 forgotten": "its derivative is another",
+    "gelu, by tanh: inner derivative lost": "its derivative is another",
+    "softmax: diagonal only": "the diagonal of the Jacobian only",
+    "softmax: sum left out": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
+    "softmax: dy passed on": "dy is handed on as it came",
+    "softmax: wrong axis": LINE,
+    "softmax: mean for sum": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
+    "masked_softmax: y forgotten": "the factor y is missing",
+    "masked_softmax: a leak": LINE,
+    "masked_softmax: a constant added": "not linear in dy.* something is added to it",
+    "masked_softmax: NaN where nothing is allowed": "entries are NaN or infinite: a division by zero",
+    "masked_softmax: wrong axis": LINE,
+    "masked_softmax: plus for minus": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
+    "layer_norm: mean(g) left out": "off by one number, .*the right dx sums to 0 in every row.* is missing or wrong",
+    "layer_norm: x̂·mean(g·x̂) left out": r"a multiple of x − mean\(x\): the term that the variance gives back.* missing",
+    "layer_norm: both means left out": "by a number and a multiple of x: the term that a mean.*, and the term that the variance",
+    "layer_norm: γ forgotten": "gradient for gamma = 1: gamma is forgotten",
+    "layer_norm: γ after the means": "gradient for gamma = 1, multiplied by gamma at the end",
+    "layer_norm: divided by γ": "gradient for 1/gamma: a division",
+    "layer_norm: r left out": "Every row is off by a factor of its own .*1/σ in layer norm",
+    "layer_norm: sum for mean(g)": "off by one number.* a mean .or sum. over the row gives back.* is missing or wrong",
+    "layer_norm: n − 1": "the term that the variance gives back.* is missing or wrong",
+    "layer_norm: mean over words": LINE,
+    "layer_norm: plus for minus": "the term that the variance gives back.* is missing or wrong",
+    "layer_norm: ε misplaced": r"Every row is off by a factor of its own \(0.9999.*1/σ in layer norm",
+    "layer_norm: dγ of x − μ": r"It is Σ dy·\(x − mean\) over the rows; right is Σ dy·x̂",
+    "layer_norm: dγ of y": "It is Σ dy·y over the rows; right is Σ dy·x̂",
+    "layer_norm: dγ and dβ swapped": "dgamma and dbeta are exchanged",
+    "layer_norm: one number for dβ": "All entries are the same number, .* without its axis",
+    "layer_norm: dβ of the last word": "Only the last of the 3 along axis 1 of dy comes back",
+    "attention: scale forgotten in dquery": "too large: the factor scale is missing",
+    "attention: scale twice in dkey": "too small: .* scale there once too often",
+    "attention: scale in dvalue": "too small: .* scale there once too often",
+    "attention: dquery and dkey swapped": "dquery and dkey are exchanged",
+    "attention: A not transposed": LINE,
+    "attention: dS not transposed": "It is scale·dS·Q where scale·dSᵀ·Q belongs",
+    "attention: value not transposed": "gradient for value transposed",
+    "attention: softmax's Jacobian left out": "−A·Σ_k A_k·dA_k, the term that couples the keys, is missing",
+    "attention: softmax skipped": "The softmax between the two products is skipped",
+    "attention: mask not applied": "mask is not applied on the way back",
+    "attention: last key's value": "All wrong entries have index 3 on axis 2 of dvalue",
+    "attention: one entry of dvalue": r"A single entry is wrong, \[0, 0, 1, 1\]",
+    "attention: query's gradient from the query": "It is scale·dS·Q where scale·dS·K belongs",
+    "cross_entropy: sum for mean": "6 × too large: 6 is the number of rows of logits: a mean is missing",
+    "cross_entropy: dloss ignored": "dy, what comes from above, is not used",
+    "cross_entropy: one-hot not taken off": r"the term −onehot\(targets\) is missing or wrong",
+    "cross_entropy: one-hot added": r"the term −onehot\(targets\) is missing or wrong",
+    "cross_entropy: target's softmax overwritten": "Wrong at the targets only",
+    "cross_entropy: sign": "The sign is wrong",
+    "cross_entropy: not normalized": None,
+    "cross_entropy: ignored rows not zeroed": "Wrong only in rows of logits that do not count",
+    "cross_entropy: divided by all rows": "6/4, and 4 is the number of rows of logits that count, 6 is the number of rows",
+    "cross_entropy: first row only": "wrong entries are 0, the others are right",
+    "mse: factor 2 forgotten": "2 × too small: the 2 of a square is missing",
+    "mse: mean over words": "4 × too large: 4 is the size of axis 1 of prediction: a mean is missing",
+    "mse: sign of dtarget": "The sign is wrong",
+    "mse: dtarget zero": "dtarget is zero everywhere",
+    "mse: dloss ignored": "dy, what comes from above, is not used",
+    "mse: sign of the difference": "Right in size, but .* have the wrong sign: an abs",
+    "embedding: repeats overwritten": "repeats are dropped",
+    "embedding: repeats dropped by +=": "repeats are dropped",
+    "embedding: divided by frequency": "it is divided by how often",
+    "mean_pool: not divided": "3 × too large: 3 is the size of axis 1 of x: a mean is missing",
+    "mean_pool: mask not applied": "mask is not applied on the way back",
+    "mean_pool: first word only": "Right at index 0 of axis 1 of dx, and 0 at all others",
+    "dropout: not raised": r"too small: the factor 1/\(1 − rate\) is missing",
+    "dropout: raised twice": r"too large: .* 1/\(1 − rate\) there once too often",
+    "dropout: mask lost": "keep is not applied on the way back",
+    "dropout: mask inverted": "the opposite of keep: True and False are exchanged",
+    "rnn: no time": "Right at the last index of axis 1, wrong at all before it: what comes back from later steps is missing",
+    "rnn: truncated": "Only the first of the 3 along axis 1 of dy comes back",
+    "rnn: derivative off by one": None,
+    "rnn: dWh of the same step": LINE,
+    "rnn: Wh not transposed": "what comes back from later steps is missing or wrong .in a recurrent network: da_{t.1}·Whᵀ",
+    "rnn: Wx not transposed": LINE,
+    "rnn: dWh transposed": "the right gradient transposed",
+    "rnn: tanh forgotten": None,
+    "rnn: dh0 halved": "2 × too small: .* half of a sum",
+    "rnn: dh0 zero": "dh0 is zero everywhere",
+    "rnn: dWx of the first example": "Only the first of the 2 along axis 0 of dy comes back",
+    "rnn: dWh is a mean": "2 × too small: .*2 is the size of axis 0 of x: a mean where a sum belongs",
+    "rnn: db of the last step": LINE,
+    "sum_to: mean for sum": "8 × too small: 8 is the number of rows of x: a mean where a sum belongs",
+    "sum_to: leading axes not counted": None,
+    "sum_to: first for sum": None,
+    "MultiHeadAttention: key's way back forgotten": "no gradient for key.W: backward added none to it",
+    "MultiHeadAttention: value's gradient of x not added": "What Linear gives back .called at .*attention.py:29. is left out",
+    "MultiHeadAttention: query counted twice": "What Linear gives back .called at .*attention.py:27. is counted once too often",
+    "MultiHeadAttention: heads not joined": None,
+    "MultiHeadAttention: heads not split": None,
+    "MultiHeadAttention: query and key swapped": "dquery.W and dkey.W are exchanged",
+    "TransformerLayer: residual path forgotten": "dy itself is missing: the path on which x goes straight to y",
+    "TransformerLayer: attention's way not added": "What MultiHeadAttention gives back .* is left out",
+    "TransformerLayer: norm skipped": None,
+    "TransformerLayer: dropout skipped": r"too small: the factor 1/\(1 − rate\) is missing",
+    "Dropout: backward skipped": "dy is handed on as it came",
+    "Embedding: absent words get a gradient": "Wrong only in rows of table that do not count",
+    "Linear: bias forgotten": "no gradient for b: backward added none to it",
+    "Linear: W replaced": "the gradient of W did not add up over two backwards",
+    "LayerNorm: γ and β swapped": "dgamma and dbeta are exchanged",
+    "LayerNorm: γ's gradient not divided": "2 × too large: .*2 is the size of axis 0 of x: .* a sum taken twice",
+    "PositionalEncoding: P added to the gradient": "not linear in dy.* something is added to it",
+    "Parameter: overwrites": "the gradient of W did not add up over two backwards",
+    "Parameter: adds in place": "backward wrote into dy",
+    "tied readout: not accumulated": "no gradient for embedding.table: backward added none to it",
+    "tied readout: replaced": "the gradient of table did not add up over two backwards",
+    "tied readout: not transposed": "the right gradient transposed",
+    "vec readout: axes exchanged": "the right numbers in wrong places: were axes merged",
+    "LanguageTransformer: layers in forward order": None,
+    "LanguageTransformer: embeddings forgotten": "no gradient for embedding.table: backward added none to it",
+    "LanguageTransformer: dloss ignored": "dy, what comes from above, is not used",
+}
+
+
+def report_on(bug, seed=0):
+    f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(seed))
+    with planted(bug):
+        return gradcheck(f, *inputs, params=params, name=bug.example)
+
+
+def in_words(report):
+    """Diagnoses and broken promises: of the first wrong step, if there is one inside."""
+    if report.wrong_step:
+        lines = report.wrong_step.words
+        return [line.strip() for line in lines if "→" in line or (line.startswith("  FAIL") and "judged" not in line)]
+    return [t.diagnosis for t in report.tensors if t.diagnosis] + report.findings
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
+def test_the_words_are_the_right_ones(bug):
+    report = report_on(bug)
+    words, expected = in_words(report), WORDS[bug.name]
+    assert not report
+    if expected is None:
+        assert not words
+    elif expected is LINE:
+        assert not words
+        assert LINE in report.explain()
+    else:
+        assert re.search(expected, " ".join(words)), words
+
+
+def test_how_many_get_right_words():
+    """The figures that the checker's page in the README quotes."""
+    assert WORDS.keys() == {bug.name for bug in BUGS}
+    said = list(WORDS.values())
+    assert (len(said), said.count(None), said.count(LINE)) == (140, 9, 8)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("name", ["layer_norm: γ forgotten", "attention: mask not applied", "softmax: diagonal only"])
+def test_the_words_do_not_depend_on_the_numbers(name, seed):
+    bug = next(bug for bug in BUGS if bug.name == name)
+    assert re.search(WORDS[name], " ".join(in_words(report_on(bug, seed))))
+
+
+def test_a_repair_is_one_that_was_tried():
+    """The change that is shown makes the gradient right; where no single change does, none is shown."""
+    repaired = 0
+    for bug in BUGS:
+        if bug.target in (ops.softmax, ops.rnn, ops.layer_norm):
+            report = report_on(bug)
+            if report.repair:
+                repaired += 1
+                place, before, after = report.repair
+                assert before != after
+                assert place.endswith(f"{bug.place[0].rpartition('/')[2]}:{bug.place[1]}")
+    assert repaired >= 8
+
+
+def test_lines_that_only_wrong_gradients_come_from():
+    bug = next(bug for bug in BUGS if bug.name == "attention: softmax skipped")
+    report = report_on(bug)
+    assert any("dscores" in line for line in report.suspects)
+    assert not any("dvalue" in line for line in report.suspects)
+
+
+def test_a_function_without_source_gets_no_lines():
+    namespace = {"np": np}
+    exec("def double(x):\n    def backward(dy):\n        return 3 * dy\n    return 2 * x, backward", namespace)
+    report = gradcheck(namespace["double"], np.ones(3))
+    assert report.suspects == []
+    assert report.repair == []
+    assert "1.5 × too large" in report.explain()

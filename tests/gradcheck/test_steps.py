@@ -1,0 +1,141 @@
+"""The first wrong step of a whole model is the one where the bug was planted."""
+
+import inspect
+
+from mini_tf import layers, ops
+from mini_tf.gradcheck import EXAMPLES, gradcheck
+from mini_tf.gradcheck.planted import BUGS
+from mini_tf.gradcheck.planting import function_of, planted
+from mini_tf.models import LanguageTransformer
+
+import numpy as np
+import pytest
+
+MODEL = "LanguageTransformer, shared, tied, training"     # every option on, dropout included
+HELPERS = {"sum_to", "accumulate", "walk_back"}            # they are no steps: what calls them is
+
+def _shows(bug):
+    """Whether the bug changes a gradient of the whole model, or breaks a promise there."""
+    f, inputs, params = EXAMPLES[MODEL](np.random.default_rng(0))
+    with planted(bug):
+        try:
+            return not gradcheck_quickly(f, inputs, params)
+        except ValueError:
+            return False
+
+
+def gradcheck_quickly(f, inputs, params):
+    from mini_tf.gradcheck.check import check
+
+    return check(f, inputs, params, budget=20, reasons=False)
+
+
+CASES = [bug for bug in BUGS if bug.in_transformer]
+
+
+@pytest.mark.parametrize("bug", CASES, ids=[bug.name for bug in CASES])
+def test_the_first_wrong_step_is_the_planted_one(bug):
+    f, inputs, params = EXAMPLES[MODEL](np.random.default_rng(0))
+    target = function_of(bug.target)
+    with planted(bug):
+        if gradcheck_quickly(f, inputs, params):
+            pytest.skip("needs square shapes, or another branch: it cannot show in this model")
+        report = gradcheck(f, *inputs, params=params, budget=40)
+    step = report.wrong_step
+    assert step is not None, report
+    if target.__name__ in HELPERS:
+        assert step.name in ("linear", "layer_norm", "Linear", "Embedding", "LanguageTransformer.transform")
+        return
+    names = {target.__name__, target.__qualname__, target.__qualname__.removesuffix(".__call__")}
+    assert step.name in names, report
+    # The line that is named lies in the function that the bug was planted in, at or above the planted line.
+    file, line = bug.place
+    named_file, named_line = step.place.rsplit(":", 1)
+    assert file.endswith(named_file)
+    first = target.__code__.co_firstlineno
+    last = first + len(inspect.getsourcelines(target)[0])
+    assert first <= int(named_line) <= last
+    assert first <= line <= last
+
+
+def test_enough_of_the_suite_shows_in_the_model():
+    assert len(CASES) >= 90
+
+
+def test_steps_after_the_wrong_one_are_called_what_they_are(rng):
+    bug = next(bug for bug in BUGS if bug.name == "layer_norm: γ forgotten")
+    f, inputs, params = EXAMPLES[MODEL](rng)
+    with planted(bug):
+        report = gradcheck(f, *inputs, params=params, budget=40)
+    names = [step.name for step in report.steps]
+    first = names.index("layer_norm")
+    assert [step.status for step in report.steps[:first]] == ["right"] * first
+    assert report.steps[first].status == "WRONG"
+    assert {step.status for step in report.steps[first + 1 :]} == {"around the wrong one", "fed by a wrong gradient"}
+    around = {step.name for step in report.steps if step.status == "around the wrong one"}
+    assert around == {"LayerNorm", "TransformerLayer", "LanguageTransformer.transform", "LanguageTransformer.loss"}
+    words = report.explain()
+    assert "First wrong step, number" in words
+    assert "gradient for gamma = 1: gamma is forgotten" in words
+    assert "its backward at mini_tf/ops/normalization.py" in words
+
+
+def test_a_wrong_op_inside_an_op_is_named(rng):
+    bug = next(bug for bug in BUGS if bug.name == "softmax: diagonal only")
+    with planted(bug):
+        report = gradcheck(ops.attention, *rng.standard_normal((3, 2, 4, 4)))
+    assert report.wrong_step.name == "softmax"
+    assert report.wrong_step.line.startswith("mini_tf/ops/attention.py")
+
+
+def test_glue_between_right_steps(rng):
+    """A function of one's own that joins right ops in a wrong way."""
+
+    def two_ways(x, W):
+        a, a_backward = ops.linear(x, W)
+        y, y_backward = ops.residual_relu(x, a)
+
+        def backward(dy):
+            dx, da = y_backward(dy)
+            _, dW = a_backward(da)
+            return dx, dW                                # the way back through W is left out
+
+        return y, backward
+
+    report = gradcheck(two_ways, rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 4)))
+    assert not report
+    assert report.wrong_step is None
+    assert "Its 2 steps are right by themselves" in report.explain()
+    assert "What linear gives back" in report.explain()
+    assert "is left out" in report.explain()
+
+
+def test_a_model_whose_forward_fails_has_no_steps(rng):
+    model = LanguageTransformer(rng.standard_normal((7, 4)), T=3, L=1, H=1, m=2, readout="shared", causal=True)
+    report = gradcheck(lambda: model.loss(np.zeros((2, 9), int)), params=model.parameters())
+    assert "the forward raised ValueError: LanguageTransformer: windows have shape (2, 9)" in report.explain()
+    assert report.steps == []
+
+
+def test_layers_of_ones_own_are_steps(rng):
+    class Doubled(layers.Layer):
+        def __init__(self):
+            self.linear = layers.Linear(3, 3, rng, dtype=np.float64)
+
+        def __call__(self, x):
+            y, backward = self.linear(x)
+            return 2 * y, backward                       # the 2 is forgotten on the way back
+
+    class Model(layers.Layer):
+        def __init__(self):
+            self.first, self.second = Doubled(), layers.Linear(3, 2, rng, dtype=np.float64)
+
+        def __call__(self, x):
+            a, a_backward = self.first(x)
+            y, y_backward = self.second(a)
+            return y, lambda dy: a_backward(y_backward(dy))
+
+    model = Model()
+    report = gradcheck(model, rng.standard_normal((4, 3)), params=model.parameters())
+    assert report.wrong_step.name == "Doubled"
+    assert "2 × too small" in report.explain()
