@@ -26,6 +26,7 @@ from _common import quick_mode, show
 from mini_tf import ops
 from mini_tf.data_wheels import Wheel, read_member
 from mini_tf.gradcheck import gradcheck
+from mini_tf.metrics import unigram_cross_entropy
 from mini_tf.models import LanguageTransformer
 from mini_tf.text import shakespeare
 from mini_tf.training import Adam, fit, mean_loss, random_windows
@@ -663,7 +664,7 @@ def embedding_assigns(table, ids):
 
 def residual_relu_without_mask(x, y):
     """dy passes where relu was off"""
-    z, _ = ops.residual_relu(x, y)
+    z = x + relu(y)
     return z, lambda dz: (dz, dz.copy())
 
 
@@ -729,8 +730,8 @@ GALLERY = {                                              # the mistake, the righ
     "layer norm: a mean term missing": (layer_norm_missing_term, ops.layer_norm, (words, ones, 0 * ones)),
     "softmax: the diagonal only": (softmax_diagonal, ops.softmax, (words,)),
     "softmax: twice the gradient": (softmax_twice, ops.softmax, (words,)),
-    "mse: the sign of dtarget": (mse_wrong_sign, ops.mse, (draw((40, 40)), draw((40, 40)))),
-    "mean pool: 1/T forgotten": (mean_pool_without_1_over_T, ops.mean_pool, (draw((2, 4, 5)),)),
+    "mse: the sign of dtarget": (mse_wrong_sign, ops.mse, (0.5 * draw((40, 40)), 0.5 * draw((40, 40)))),
+    "mean pool: 1/T forgotten": (mean_pool_without_1_over_T, ops.mean_pool, (draw((6, 4, 5)),)),
     "embedding: repeated ids dropped": (embedding_assigns, ops.embedding, (draw((6, 4)), np.array([3, 1, 3, 5, 3]))),
     "residual relu: mask lost": (residual_relu_without_mask, ops.residual_relu, (draw((3, 5)), draw((3, 5)))),
     "linear: W for Wᵀ": (linear_transposed, ops.linear, (draw((3, 4)), draw((4, 4)))),
@@ -744,20 +745,17 @@ GALLERY = {                                              # the mistake, the righ
 
 
 def gradients(f, inputs, dy=None):
-    """y, and the gradients of the floating inputs in one long row; dy: ones if not given"""
+    """The gradients of the floating inputs, a long row each; dy: ones if not given"""
     y, backward = f(*inputs)
-    if dy is None:
-        dy = np.ones_like(y)
-    returned = backward(dy)
+    returned = backward(np.ones_like(y) if dy is None else np.copy(dy))
     returned = returned if isinstance(returned, tuple) else (returned,)
-    return y, np.concatenate([np.ravel(d) for d in returned if d is not None])
+    return [np.ravel(d) for d in returned if d is not None]
 
 
 def naive_check(f, inputs):
     """dy = 1, one step of 1e-6, tolerance 1e-2"""
     inputs = [x.copy() for x in inputs]
-    _, yours = gradients(f, inputs)
-    measured = []
+    yours, measured = np.concatenate(gradients(f, inputs)), []
     for x in inputs:
         for i in range(x.size) if x.dtype.kind == "f" else ():
             before = x.flat[i]
@@ -778,12 +776,13 @@ for name, (wrong, right, inputs) in GALLERY.items():
     print(report.explain())
     y, _ = right(*inputs)
     dy = draw(np.shape(y)) if np.ndim(y) else 1.0
-    pair = [gradients(f, inputs, np.copy(dy))[1] for f in (wrong, right)]
+    both = list(zip(gradients(wrong, inputs, dy), gradients(right, inputs, dy)))
+    pair = max(both, key=lambda pair: np.linalg.norm(pair[0] - pair[1]))     # of the input that suffers most
     assert gradcheck(right, *inputs), name               # the right one passes
     assert naive_check(right, inputs), name
     caught[name] = bool(report), naive_check(wrong, inputs), pair
 
-print("\n4. Summary: who caught it? Off: ‖wrong − right‖ / ‖right‖ for a random dy")
+print("\n4. Summary: who caught it? Off: ‖wrong − right‖ / ‖right‖, worst input, random dy")
 print(f"{'mistake':<36}{'off':>9}{'gradcheck':>12}{'naive check':>14}")
 for name, (passed, naive_passed, (wrong, right)) in caught.items():
     off = np.linalg.norm(wrong - right) / np.linalg.norm(right)
@@ -794,8 +793,9 @@ for name, (passed, naive_passed, (wrong, right)) in caught.items():
 # ### What a wrong gradient looks like
 #
 # Draw yours against the right one (or the measured one), a point per entry. The right gradient lies on the diagonal, and
-# many mistakes have a face: **expect** a line of another slope for a factor, a second diagonal for a sign, a
-# vertical row for what should be 0, a horizontal one for what was dropped, a cloud for a wrong product.
+# many mistakes have a face: **expect** a line of another slope for a factor (−1 for a sign), a vertical row where
+# something should be 0, a few points astray where repeated ids were dropped, a cloud for a wrong product, and a cloud
+# around the diagonal where a term is missing.
 
 # %%
 FACES = (
@@ -813,3 +813,149 @@ for axes, name in zip(figure.subplots(2, 4).flat, FACES):
 figure.supxlabel("right gradient", fontsize=10)
 figure.supylabel("wrong gradient", fontsize=10)
 show(figure, "10_faces")
+
+# %% [markdown]
+# ## 5. Why a wrong gradient still trains
+#
+# "It trains, so the gradients are right" is the most frequent test there is. Lab 07's transformer with the shared
+# readout, here with four layers, learns Shakespeare with right gradients and with five wrong ones:
+#
+# - layer norm without its two mean terms: dx = r·γ·dy;
+# - attention whose dkey is half of what it should be;
+# - a residual step whose relu passes everything back;
+# - attention whose queries and keys get their gradients with the wrong sign: they walk *uphill*;
+# - attention that gives back nothing but zeros.
+#
+# Layers call `ops.layer_norm` through the module, so we put a wrong function into its place for a while. The beginning
+# and the batches are the same, only the backward differs. A yardstick: right gradients with other initial weights.
+#
+# **Expect** all the losses to go down, and most of the way. A step downhill need not follow the gradient: any direction
+# at less than 90° to it will do, if the step is small. The readout's own gradient is right in all of them, and it can
+# make something of features that are badly trained, or not at all.
+
+# %%
+def layer_norm_no_means(x, gamma, beta):
+    y, right = ops_right["layer_norm"](x, gamma, beta)
+    r = 1 / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
+    return y, lambda dy: (r * gamma * dy, *right(dy)[1:])
+
+
+def attention_half_key(query, key, value, mask=None, scale=1.0):
+    y, right = ops_right["attention"](query, key, value, mask, scale)
+
+    def backward(dY):
+        dquery, dkey, *rest = right(dY)
+        return dquery, 0.5 * dkey, *rest
+
+    return y, backward
+
+
+def attention_uphill(query, key, value, mask=None, scale=1.0):
+    y, right = ops_right["attention"](query, key, value, mask, scale)
+
+    def backward(dY):
+        dquery, dkey, *rest = right(dY)
+        return -dquery, -dkey, *rest
+
+    return y, backward
+
+
+def attention_zeros(query, key, value, mask=None, scale=1.0):
+    y, right = ops_right["attention"](query, key, value, mask, scale)
+    return y, lambda dY: tuple(None if d is None else 0 * d for d in right(dY))
+
+
+ops_right = {name: getattr(ops, name) for name in ("layer_norm", "attention", "residual_relu")}
+RUNS = {                                                 # what is put into ops, options of the model
+    "right": ({}, {}),
+    "right, other weights": ({}, {"seed": 1}),
+    "layer norm: no means": ({"layer_norm": layer_norm_no_means}, {}),
+    "attention: dkey halved": ({"attention": attention_half_key}, {}),
+    "residual: mask lost": ({"residual_relu": residual_relu_without_mask}, {}),
+    "attention: uphill": ({"attention": attention_uphill}, {}),
+    "attention: zeros": ({"attention": attention_zeros}, {}),
+}
+
+
+@contextmanager
+def replaced(functions):
+    """Within the block, mini_tf.ops has these functions in the place of its own."""
+    for name, function in functions.items():
+        setattr(ops, name, function)
+    try:
+        yield
+    finally:
+        for name in functions:
+            setattr(ops, name, ops_right[name])
+
+
+T, n = 32, 32 if QUICK else 64
+train_steps, TESTED = (24, 300) if QUICK else (300, 3000)
+print("\n5. The corpus")
+corpus = prepare(shakespeare(), n, T, say=print)
+c = len(corpus.vocabulary)
+length = np.linalg.norm(corpus.embeddings[corpus.train], axis=1).mean()
+embeddings = corpus.embeddings * np.float32((n / 2) ** 0.5 / length)
+unigram = unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c)
+
+
+def new_model(**options):
+    recipe = {
+        "T": T, "L": 4, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
+        "positions": "geometric", "position_scale": 0.1, "scaled_attention": True, "train_embeddings": True,
+    }  # fmt: skip
+    return LanguageTransformer(embeddings, **recipe | options)
+
+
+def gradient_of(model, windows):
+    """{name: gradient of the loss with respect to this parameter}"""
+    model.clear_gradients()
+    model.loss(windows)[1]()
+    return {name: p.grad.copy() for name, p in model.parameters().items()}
+
+
+def cosine(a, b, part):
+    """Between two gradients, of the parameters that have `part` in their name"""
+    a, b = (np.concatenate([g[name].ravel() for name in g if part in name]) for g in (a, b))
+    return alike(a, b)[0]
+
+
+windows = next(random_windows(corpus.train, T, 64, np.random.default_rng(1)))
+every = max(train_steps // 12, 1)
+runs = {}
+print(f"\n5. {train_steps} steps with wrong gradients; expected: all losses go down, from ln c = {math.log(c):.3f}")
+print("Cosine of the gradient used and the right one, for the trained model: all parameters; attention's matrices alone")
+print(f"{'gradients':<24}{'cosine':>8}{'attention':>11}{'training':>10}{'validation':>12}{'test':>8}{'seconds':>9}")
+for name, (functions, options) in RUNS.items():
+    model = new_model(**options)
+    batches = random_windows(corpus.train, T, 16, np.random.default_rng(0))
+    with replaced(functions), training_progress(train_steps, 16 * T) as on_step:
+        rows = fit(
+            model, batches, Adam(5e-3 if QUICK else 3e-3), steps=train_steps,
+            validate=partial(mean_loss, model, corpus.validation, TESTED // 3),
+            every=every, warm_up=train_steps // 10, decay=True, on_step=on_step,
+        ).rows  # fmt: skip
+        used = gradient_of(model, windows)
+    right = gradient_of(model, windows)
+    test = mean_loss(model, corpus.test, TESTED)
+    runs[name] = rows, test
+    last = rows[-1]
+    print(f"{name:<24}{cosine(used, right, ''):>8.2f}{cosine(used, right, 'attention'):>11.2f}"
+          f"{last['train_loss']:>10.3f}{last['validation_loss']:>12.3f}{test:>8.3f}{last['seconds']:>9.0f}")  # fmt: skip
+print(f"{'by frequency (unigram)':<65}{unigram:>8.3f}")
+
+figure = Figure(figsize=(10, 4), layout="constrained")
+left, right = figure.subplots(1, 2)
+reference = np.array([row["validation_loss"] for row in runs["right"][0]])
+for k, (name, (rows, test)) in enumerate(runs.items()):
+    at, losses = zip(*((row["step"], row["validation_loss"]) for row in rows))
+    style = {"color": "0.2" if k == 0 else f"C{k - 1}", "linestyle": "--" if k == 1 else "-"}
+    left.plot((0, *at), (math.log(c), *losses), label=f"{name}, test {test:.2f}", **style)
+    right.plot(at, losses - reference, "o", ms=3, **style | {"linestyle": ""})
+    right.plot(at, losses - reference, label=name, **style)
+left.set(title="validation loss, nats per word", xlabel="step")
+right.set(title="the same, minus that of the right gradients", xlabel="step")
+left.legend(frameon=False, fontsize=9)
+for axes in (left, right):
+    axes.spines[["top", "right"]].set_visible(False)
+show(figure, "10_wrong_training")
