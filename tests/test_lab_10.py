@@ -80,7 +80,9 @@ def test_boltzmann_machine(output):
     assert cosines[2][0] < 0.7
     assert all(row == sorted(row) and row[-1] == 1 for row in cosines)       # and every CD-k is right in the end
     of_mean = float(re.search(r"mean picture: (\S+) per digit", output)[1])
-    epochs = [[float(x) for x in row.split()] for row in re.findall(r"\n +(\d+ +[\d.]+ +-?[\d.]+)(?=\n)", output)]
+    digits = output[output.index("reconstruction error") :]
+    epochs = [[float(x) for x in row.split()] for row in re.findall(r"\n +(\d+ +[\d.]+ +-?[\d.]+)(?=\n)", digits)]
+    assert len(epochs) == 8
     assert of_mean == pytest.approx(67.7, abs=0.1)
     assert epochs[-1][1] < 0.45 * of_mean
     assert epochs[-1][2] > 2 > epochs[0][2]                          # it learns the training digits by heart
@@ -104,7 +106,8 @@ def test_wrong_gradients_train(output):
         "right ", "right, other weights", "layer norm: no means", "attention: dkey halved", "residual: mask lost",
         "attention: uphill", "attention: zeros",
     )  # fmt: skip
+    assert len(re.findall(r"^[\w ]+: .* FAIL after ", output, re.MULTILINE)) == 5
     for name in names:
-        every, attention, train, validation, test, _ = numbers(name, output[output.index("5. The corpus"):])
+        every, attention, train, validation, test, _ = numbers(name, output[output.index("steps with wrong gradients") :])
         assert max(train, validation, test) < 9.568 - 1              # from ln 14,295: all go down
         assert (attention == 1) == name.startswith("right") or name == "attention: dkey halved"
