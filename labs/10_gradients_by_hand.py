@@ -905,7 +905,7 @@ for name, (functions, _) in RUNS.items():
     for place, function in functions.items():
         start = perf_counter()
         verdict = "PASS" if gradcheck(function, *alone[place]) else "FAIL"
-        print(f"{name:<24}{verdict} after {perf_counter() - start:.2f} s")
+        print(f"{name:<24}{verdict} after {1000 * (perf_counter() - start):.0f} ms")
 print("\nThe corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
 c = len(corpus.vocabulary)
