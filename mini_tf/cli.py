@@ -25,6 +25,9 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 PresetOption = Annotated[str, typer.Option(help="quick (a minute or two) or lab (Lab 6's sizes: hours on a CPU)")]
 RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
+ShapeOption = Annotated[
+    list[str] | None, typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
+]
 
 
 class Flavour(StrEnum):
@@ -111,10 +114,13 @@ def generate(
 
 @app.command()
 def gradcheck(
-    names: Annotated[list[str] | None, typer.Argument(help="ops, layers, models: all whose names start so")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="all that start so, or your own file.py::function")] = None,
     seed: Annotated[int, typer.Option(help="of the examples' numbers")] = 0,
+    shape: ShapeOption = None,
 ):
     """Hold every hand-written gradient against finite differences. Ends with 1 if one is wrong."""
+    if shape or any("::" in name or name.endswith(".py") for name in names or []):
+        raise typer.Exit(gradcheck_files(names or [], shape or [], seed))
     from mini_tf.gradcheck import EXAMPLES
     from mini_tf.gradcheck import gradcheck as check
 
@@ -186,6 +192,22 @@ def doctor():
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
+
+
+def gradcheck_files(targets, shapes, seed):
+    """Check functions of the user's own files, file.py::function, and give the exit code."""
+    from mini_tf.gradcheck.learner import check
+
+    others = [target for target in targets if ".py" not in target]
+    if others or not targets:
+        came = ", ".join(others) or "--shape alone"
+        raise UserError(f"{came}: expected your functions, as in mini-tf gradcheck my_ops.py::softmax --shape z=2,5")
+    right = True
+    for target in targets:
+        report = check(target, shapes, seed)
+        out.print(Text(report.explain()))
+        right = right and bool(report)
+    return 0 if right else 1
 
 
 def loss_table(results, c):

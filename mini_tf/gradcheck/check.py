@@ -1,4 +1,4 @@
-"""The checker: central differences in float64, every element, against the hand-written backward.
+"""The checker: central differences in float64 against the hand-written backward, at two points.
 
 The question it asks of y, backward = f(x): with a random dy, does backward(dy) equal the slopes of the one number
 
@@ -8,178 +8,155 @@ dy is random because ones would be blind: with dy = 1 the true dx of softmax and
 one often is too.
 """
 
-import inspect
-from contextlib import contextmanager
-
-from mini_tf.gradcheck.report import Report, TensorReport
-from mini_tf.layers.layer import MemoryFreed
+from mini_tf.gradcheck.diagnosis import Evidence, diagnose
+from mini_tf.gradcheck.directions import find_wrong_entries, judge_directions
+from mini_tf.gradcheck.measure import EXACT, Phi, slopes_of_entries, sweep, watched_relus
+from mini_tf.gradcheck.points import blind_spots, generic, with_an_empty_row
+from mini_tf.gradcheck.precision import check_precision
+from mini_tf.gradcheck.promises import Broken, check_backward, check_forward, check_inputs
+from mini_tf.gradcheck.report import FAIL, Comparison, Report
+from mini_tf.gradcheck.subject import Subject
+from mini_tf.gradcheck.source import suspects
+from mini_tf.trace import source_line
 
 import numpy as np
 
-STEP = 1e-3              # h, times max(1, |x|)
-BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice
-ROUNDING = 1e-15         # relative error of one evaluation of φ
-CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, is set aside,
+BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
+CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, says nothing,
 NOISE = 1e-9             # unless it is known to this, relative to φ: then it is zero for all that can be seen
 
 
-def gradcheck(f, *inputs, params=(), name=None, seed=0):
+def gradcheck(f, *inputs, params=(), name=None, seed=0, budget=BUDGET):
     """Check y, backward = f(*inputs) against finite differences, and the op's contract. Returns a Report.
 
     f         an op, a layer, model.loss, or any function of the contract of `mini_tf.ops`
     inputs    its arguments; floating arrays are checked (in float64 copies), integers, booleans, others are passed on
     params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list
+    seed      of dy, of the generic point and of what is sampled
+    budget    entries measured of one tensor; of a larger one, so many at random and ten random directions
 
-    The measured slope of entry i is Richardson's  (4·D(h/2) − D(h))/3,   D(h) = (φ(x + h·e_i) − φ(x − h·e_i))/2h,
-    with error h⁴. Its distance from D(h/2), plus rounding, is the measurement's uncertainty, and a gradient is wrong
-    where it misses the measured slope by more than that. An entry within a step of a kink is set aside and counted.
-
-    The contract: gradients have their inputs' shapes; backward changes neither inputs nor dy; it says the same twice;
-    parameters' gradients add; the forward is the same twice.
+    Measured is at the point given and at a generic one (`points`), by Richardson's central differences (`measure`); a
+    gradient is wrong where it misses the measured slope by more than the measurement's own uncertainty. Entries within
+    a step of a kink are set aside and counted. Inputs in float32, or on a GPU, are run as they are too (`precision`).
+    What breaks the contract (`promises`) is a finding, an exception included: gradcheck itself raises nothing.
     """
-    name = name or getattr(f, "__name__", type(f).__name__)
+    return _check(f, inputs, params, name, seed, budget, with_steps=True)
+
+
+def check_alone(f, inputs, params, name, seed, budget):
+    """gradcheck, but without a look at the steps that f consists of."""
+    return _check(f, inputs, params, name, seed, budget, with_steps=False)
+
+
+def _check(f, inputs, params, name, seed, budget, with_steps):
     rng = np.random.default_rng(seed)
-    inputs = [_as_float64(x) for x in inputs]
-    params = params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
-    names = _argument_names(f, len(inputs))
-    findings = []
-
-    with _float64(params):
-        params = {name: p for name, p in params.items() if p.trainable}
-        y, backward = f(*inputs)
-        y = np.asarray(y)
-        if not np.isfinite(y).all():
-            bad = np.count_nonzero(~np.isfinite(y))
-            return Report(name, [], [f"the forward gave {bad} of {y.size} values that are not finite"])
-        dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
-
-        gradients, more = _run(f, inputs, params, dy, backward, names)
-        findings += more
-
-        def phi():
-            return float((np.asarray(f(*inputs)[0]) * dy).sum())
-
-        if phi() != phi():
-            return Report(name, [], ["the forward gave two different results for the same inputs: is it random?"])
-        floats = {n: x for n, x in zip(names, inputs) if _is_float(x)}
-        tensors = []
-        for tensor, array in [*floats.items(), *((n, p.data) for n, p in params.items())]:
-            gradient = gradients.get(tensor)
-            if gradient is None:
-                findings.append(f"backward gave no gradient for {tensor}")
-            elif np.shape(gradient) != array.shape:
-                findings.append(f"d{tensor} has shape {np.shape(gradient)}, expected {array.shape} as {tensor} has")
-            else:
-                tensors.append(_compare(tensor, array, np.asarray(gradient), phi, rng))
-    return Report(name, tensors, findings)
+    report, evidence = Report(name or getattr(f, "__name__", type(f).__name__)), None
+    with watched_relus(f) as (watched_f, patterns):
+        subject = Subject(watched_f, inputs, params)
+        with subject.in_float64():
+            try:
+                report.findings += check_inputs(subject)
+                report.blind = blind_spots(subject.tensors)
+                evidence = _check_point("given", subject, report, patterns, rng, budget)
+                check_precision(evidence, report, rng)
+                if _move_to_generic_point(subject, report, rng):
+                    generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)
+                    evidence = generic_evidence if generic_evidence.wrong else evidence
+            except Broken as broken:
+                report.findings.append(str(broken))
+            report.findings = list(dict.fromkeys(report.findings))   # the second point may repeat the first one's
+            report.notes = list(dict.fromkeys(report.notes))
+            if report.verdict == FAIL:
+                _find_reasons(subject, evidence, report, seed, with_steps)
+    return report
 
 
-def _run(f, inputs, params, dy, backward, names):
-    """All gradients, {name: array}, and what backward did that it had promised not to do."""
-    before = [np.copy(x) for x in inputs if isinstance(x, np.ndarray)]
-    dy_before = np.copy(dy)
-    returned = backward(dy)
-    first = [None if g is None else np.copy(g) for g in _as_list(returned, len(inputs))]
-    first_params = {name: None if p.grad is None else np.copy(p.grad) for name, p in params.items()}
-    findings = []
+def _find_reasons(subject, evidence, report, seed, with_steps):
+    """Add to a failing report the first wrong step; or, if there is none inside, suspects and words."""
+    if with_steps:
+        from mini_tf.gradcheck.steps import first_wrong_step             # not at the top: it checks steps with check_alone
 
-    try:
-        again = backward(dy)
-    except MemoryFreed:                                  # a model's backward runs once: run the model again
-        again = f(*inputs)[1](dy)
-    arrays = [x for x in inputs if isinstance(x, np.ndarray)]
-    if any(not np.array_equal(x, b) for x, b in zip(arrays, before)):
-        findings.append("backward or forward wrote into an input")
-    if not np.array_equal(dy, dy_before):
-        findings.append("backward wrote into dy")
-    if not all(_equal(a, b) for a, b in zip(first, _as_list(again, len(inputs)))):
-        findings.append("backward gave another answer when it was called a second time")
-    for name, p in params.items():
-        if p.grad is not None and not np.allclose(p.grad, 2 * first_params[name], rtol=1e-9, atol=1e-300):
-            findings.append(f"the gradient of {name} did not add up over two backwards")
-    # An op gives None for ids and masks; a layer's backward gives nothing for them at all. Both are clear.
-    floating = [name for name, x in zip(names, inputs) if _is_float(x)]
-    receivers = names if len(first) == len(names) else floating
-    if len(first) != len(receivers) and floating:
-        findings.append(f"backward gave {len(first)} gradients, expected one for each of {', '.join(receivers)}")
-    return dict(zip(receivers, first)) | first_params, findings
+        report.steps = first_wrong_step(subject, seed)
+    if report.wrong_step is None and evidence is not None and evidence.wrong:
+        report.suspects = suspects(evidence.backward, evidence.wrong, evidence.right, (subject.arrays, subject.floats))
+        for name, words in diagnose(evidence).items():
+            report.tensor(name).diagnosis = words
 
 
-def _compare(name, x, gradient, phi, rng):
-    """Measure the slope of φ at the entries of x, which φ reads, and compare the gradient with them."""
-    entries = np.arange(x.size) if x.size <= BUDGET else rng.choice(x.size, BUDGET, replace=False)
-    phi_0, flat = phi(), x.reshape(-1)
-    slopes, uncertain, bent = np.array([_measure(flat, i, phi, phi_0) for i in entries]).reshape(-1, 3).T
+def _check_point(point, subject, report, patterns, rng, budget):
+    """Judge all gradients at the point where the subject is, and give the Evidence."""
+    y, backward = check_forward(subject)
+    report.place = source_line(backward)
+    dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
+    gradients, findings, notes = check_backward(subject, backward, dy)
+    report.findings += findings
+    report.notes += notes
+    evidence = Evidence(subject, y, backward, dy, gradients, patterns)
+    phi = Phi(subject, dy, patterns)
+    for name, x in subject.tensors.items():
+        if x.size and name in gradients:
+            comparison, evidence.slopes[name] = _compare(point, phi, x, np.asarray(gradients[name]), rng, budget)
+            report.tensor(name, x.shape).comparisons.append(comparison)
+            (evidence.wrong if comparison.wrong else evidence.right).append(name)
+    for name in evidence.wrong or evidence.right[:1]:
+        x, comparison = subject.tensors[name], report.tensor(name).comparisons[-1]
+        comparison.sweep = sweep(phi, x, int(np.ravel_multi_index(comparison.index, x.shape)))
+    return evidence
+
+
+def _compare(point, phi, x, gradient, rng, budget):
+    """(Comparison, slopes): the gradient of x held against slopes of φ; slopes (the shape of x) NaN where not known."""
+    sampled = x.size > budget
+    entries = np.sort(rng.choice(x.size, budget, replace=False)) if sampled else np.arange(x.size)
+    directions = judge_directions(phi, x, gradient, rng) if sampled else None
+    if sampled and directions.wrong:
+        entries = np.union1d(entries, find_wrong_entries(phi, x, gradient))
+    found = slopes_of_entries(phi, x, entries)
+    size = np.abs(found.slope[~found.kink]).max(initial=0)
+    known = ~found.kink & (found.uncertainty < max(CERTAIN * size, NOISE * max(1.0, abs(phi()[0]))))
+    uncertainty = np.maximum(found.uncertainty, EXACT * size)
     yours = gradient.reshape(-1)[entries]
-    scale = max(np.abs(slopes).max(initial=0), np.abs(yours).max(initial=0), 1e-300)
-    clear = (bent == 0) & (uncertain < max(CERTAIN * scale, NOISE * max(1.0, abs(phi_0))))
-    uncertain = np.maximum(uncertain, 1e-11 * scale)
-    error = np.where(clear, np.abs(yours - slopes) / uncertain, 0.0)
-    error[np.isnan(yours)] = np.inf
-    if not len(entries):
-        return TensorReport(name, x.shape, 0, 0, 0)
+    with np.errstate(invalid="ignore"):
+        error = np.where(known, np.abs(yours - found.slope) / uncertainty, 0.0)
+    error[~np.isfinite(yours)] = np.inf
     worst = int(error.argmax())
-    return TensorReport(
-        name, x.shape, judged=int(clear.sum()), set_aside=int((~clear).sum()), wrong=int((error > 1).sum()),
-        error=float(error[worst]), worst=tuple(int(i) for i in np.unravel_index(entries[worst], x.shape)),
-        yours=float(yours[worst]), measured=float(slopes[worst]),
-    )  # fmt: skip
+
+    slopes, errors = np.full((2, x.size), np.nan)
+    slopes[entries], errors[entries] = np.where(known, found.slope, np.nan), np.where(known, error, np.nan)
+    return Comparison(
+        point, x.size, judged=int(known.sum()), set_aside=int(found.kink.sum()),
+        below_noise=int((~known & ~found.kink).sum()), wrong_entries=int((error > 1).sum()), error=float(error[worst]),
+        index=tuple(int(i) for i in np.unravel_index(entries[worst], x.shape)), yours=float(yours[worst]),
+        measured=float(found.slope[worst]), uncertainty=float(uncertainty[worst]), directions=directions,
+        errors=errors.reshape(x.shape),
+    ), slopes.reshape(x.shape)  # fmt: skip
 
 
-def _measure(flat, i, phi, phi_0):
-    """(slope, its uncertainty, 1.0 if φ has a kink here) with respect to entry i"""
-    x, h = flat[i], STEP * max(1.0, abs(flat[i]))
+def _move_to_generic_point(subject, report, rng):
+    """Redraw what is constant or tiny, and let the first row of every mask allow nothing. False if f cannot go there."""
+    given = dict(subject.tensors)
+    for name, x in given.items():
+        subject.replace(name, generic(x, rng))
+    if not _defined(subject):
+        report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
+        for name, x in given.items():
+            subject.replace(name, x)
+        return False
+    masks = {n: x for n, x in zip(subject.names, subject.inputs) if getattr(x, "dtype", None) == bool and np.ndim(x)}
+    for name, mask in masks.items():
+        subject.replace(name, with_an_empty_row(mask))
+        if not _defined(subject):
+            report.findings.append(
+                f"with a row of {name} that allows nothing, the forward fails or gives NaN; such a row (a query that may "
+                "see no key, a history without words) must give zeros, forward and backward"
+            )
+            subject.replace(name, mask)
+    return True
 
-    def phi_at(value):
-        flat[i] = value
-        result = phi()
-        flat[i] = x
-        return result
 
-    right, left, right_half, left_half = phi_at(x + h), phi_at(x - h), phi_at(x + h / 2), phi_at(x - h / 2)
-    coarse, fine = (right - left) / (2 * h), (right_half - left_half) / h
-    slope = (4 * fine - coarse) / 3
-    rounding = ROUNDING * (abs(right) + abs(left) + abs(right_half) + abs(left_half) + 1) / h
-    # How much the slopes on either side differ: on a smooth function half as much at half the step.
-    bend, bend_half = abs(right - 2 * phi_0 + left) / h, abs(right_half - 2 * phi_0 + left_half) / (h / 2)
-    kink = bend_half > 0.7 * bend + 10 * rounding
-    return slope, abs(slope - fine) + rounding, float(kink)
-
-
-@contextmanager
-def _float64(params):
-    """The parameters with float64 copies of their data and no gradient, for the time of the block."""
-    before = [(p, p.data, p.grad) for p in params.values()]
+def _defined(subject):
     try:
-        for p in params.values():
-            p.data, p.grad = _as_float64(p.data), None
-        yield
-    finally:
-        for p, data, grad in before:
-            p.data, p.grad = data, grad
-
-
-def _as_float64(x):
-    return np.array(x, dtype=np.float64, order="C") if _is_float(x) else x
-
-
-def _is_float(x):
-    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
-
-
-def _as_list(gradients, count):
-    if isinstance(gradients, tuple):
-        return list(gradients)
-    return [gradients] if count else []
-
-
-def _equal(a, b):
-    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _argument_names(f, count):
-    try:
-        names = [name for name in inspect.signature(f).parameters if name not in ("args", "kwargs")]
-    except (TypeError, ValueError):
-        names = []
-    return [*names, *(f"input {i}" for i in range(len(names), count))][:count]
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(subject.forward()[0]).all())
+    except Exception:
+        return False

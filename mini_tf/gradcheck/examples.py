@@ -9,6 +9,7 @@ exchange of axes cannot be seen where they are equal), and numbers large enough 
 from mini_tf import layers, ops
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
+from mini_tf.ops.shapes import sum_to
 
 import numpy as np
 
@@ -45,16 +46,16 @@ def layer(build, *shapes):
     return make
 
 
-def transformer(**options):
-    """An example for the language transformer's loss."""
+def transformer(words=c, **options):
+    """An example for the language transformer's loss; with dropout, if any, always the same mask."""
 
     def make(rng):
         options.setdefault("T", T)
-        model = LanguageTransformer(rng.standard_normal((c, n)), L=2, H=H, m=m, **options)
+        model = LanguageTransformer(rng.standard_normal((words, n)), L=2, H=H, m=m, **options)
         parameters = generic(model, rng)
-        windows = rng.integers(0, c, (B, T + 1))
+        windows = rng.integers(0, words, (B, T + 1))
         windows[0, 0] = ABSENT
-        return (lambda: model.loss(windows)), [], parameters
+        return (lambda: model.loss(windows, np.random.default_rng(1))), [], parameters
 
     return make
 
@@ -104,6 +105,23 @@ class Twice(layers.Layer):
         return y, lambda dy: a_backward(b_backward(d_backward(y_backward(dy))))
 
 
+def broadcast_add(x, p):
+    """y = x + p, for the one op that is no op by itself: the undoing of a broadcast."""
+    return x + p, lambda dy: (dy, sum_to(dy, p.shape))
+
+
+def trained_dropout(rng):
+    """The layer as it is while training, with the same mask at every call."""
+    made = layers.Dropout(0.4)
+    return (lambda x: made(x, np.random.default_rng(3))), [rng.standard_normal((B, T, n))], {}
+
+
+def trained_transformer_layer(rng):
+    made = layers.TransformerLayer(n, H, m, rng, layer_norm=True, dropout=0.4)
+    parameters = generic(made, rng)
+    return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
+
+
 def _named(names):
     import inspect
 
@@ -117,6 +135,7 @@ def _embedding(rng):
 EXAMPLES = {
     "linear": op(ops.linear, (B, T, n), (n, m), (m,)),
     "linear, no bias": op(ops.linear, (B, n), (n, m)),
+    "linear, square": op(ops.linear, (n, n), (n, n), (n,)),
     "relu": op(ops.relu, (B, T, n)),
     "residual_relu": op(ops.residual_relu, (B, T, n), (B, T, n)),
     "tanh": op(ops.tanh, (B, n)),
@@ -129,6 +148,7 @@ EXAMPLES = {
     "attention": op(ops.attention, (B, H, T, m), (B, H, T + 1, m), (B, H, T + 1, n)),
     "attention, causal": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), causal),
     "attention, scaled": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), scale=0.6),
+    "attention, square": op(ops.attention, (B, n, n), (B, n, n), (B, n, n)),
     "embedding": op(ops.embedding, (c, n), ids(B, T)),
     "mean_pool": op(ops.mean_pool, (B, T, n)),
     "mean_pool, masked": op(ops.mean_pool, (B, T, n), given([[True, False, True], [False] * 3])),
@@ -137,11 +157,14 @@ EXAMPLES = {
     "cross_entropy, ignore": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0),
     "mse": op(ops.mse, (B, n), (B, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
+    "rnn, square": op(ops.rnn, (n, n, n), (n, n), (n, n), (n, n), (n,)),
+    "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
     "Embedding": layer(_embedding, ids(B, T)),
     "Embedding, absent words": layer(_embedding, given([[ABSENT, 2, 2], [ABSENT, ABSENT, 5]])),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
     "Dropout, not training": layer(lambda rng: layers.Dropout(0.5), (B, n)),
+    "Dropout, training": trained_dropout,
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
     "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
@@ -149,7 +172,9 @@ EXAMPLES = {
     "TransformerLayer, layer norm": layer(
         lambda rng: layers.TransformerLayer(n, H, m, rng, layer_norm=True), (B, T, n), causal
     ),
+    "TransformerLayer, training": trained_transformer_layer,
     "one layer used twice, weights tied": layer(Twice, (B, n)),
+    "one layer used twice, one vector": layer(Twice, (n,)),
     "LanguageTransformer, average": transformer(readout="average"),
     "LanguageTransformer, vec": transformer(readout="vec"),
     "LanguageTransformer, vec, every option": transformer(
@@ -159,5 +184,12 @@ EXAMPLES = {
     "LanguageTransformer, shared, tied, every option": transformer(
         readout="shared", causal=True, layer_norm=True, positions="geometric", scaled_attention=True,
         train_embeddings=True, tied=True,
+    ),
+    "LanguageTransformer, shared, tied, training": transformer(
+        readout="shared", causal=True, layer_norm=True, positions="geometric", scaled_attention=True,
+        train_embeddings=True, tied=True, dropout=0.3,
+    ),
+    "LanguageTransformer, shared, tied, as many words as dimensions": transformer(
+        words=n, readout="shared", causal=True, train_embeddings=True, tied=True
     ),
 }  # fmt: skip

@@ -1,41 +1,141 @@
-"""What the checker found, in words."""
+"""What the checker found: in words, as a table, as JSON and as a page."""
 
+import json
 from dataclasses import dataclass, field
 
+import numpy as np
+
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
+STYLES = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}
 
 
-@dataclass(frozen=True)
-class TensorReport:
-    """The verdict on one gradient.
+@dataclass
+class Directions:
+    """A large tensor's gradient along random directions (`directions`)."""
 
-    error is the worst |your backward − measured|, in units of the measurement's own uncertainty there.
+    judged: int
+    wrong: int
+    seen: float              # an entry that is off by more than this would have been seen
+
+    @property
+    def confidence(self):
+        return 1 - 0.5**self.judged
+
+
+@dataclass
+class Comparison:
+    """One tensor's gradient held against measured slopes, at one of the two points.
+
+    error is the worst |your backward − measured|, in units of the measurement's own uncertainty there; above 1 is wrong.
     """
+
+    point: str               # "given" or "generic"
+    size: int                # entries of the tensor
+    judged: int              # entries compared
+    set_aside: int           # entries with a kink within the step: they have no slope
+    below_noise: int         # entries whose slope is not known well enough to say anything
+    wrong_entries: int       # entries that differ by more than the uncertainty
+    error: float
+    index: tuple             # of the worst entry
+    yours: float             # what backward said there
+    measured: float          # what finite differences say there
+    uncertainty: float
+    errors: np.ndarray = field(repr=False)               # of all entries, NaN where not judged
+    directions: Directions | None = None
+    sweep: np.ndarray | None = field(default=None, repr=False)       # D(h) at the worst entry, for the steps of SWEEP
+
+    @property
+    def wrong(self):
+        return bool(self.wrong_entries or (self.directions and self.directions.wrong))
+
+
+@dataclass
+class Precision:
+    """Results in float32, or on a GPU, beside the float64 gradient; error in units of the error budget, above 1 wrong."""
+
+    where: str
+    error: float
+    index: tuple
+    yours: float
+    right: float
+
+    @property
+    def wrong(self):
+        return self.error > 1
+
+
+@dataclass
+class TensorReport:
+    """The verdict on one gradient."""
 
     name: str
     shape: tuple
-    judged: int              # entries compared
-    set_aside: int           # entries where no slope can be measured: a kink lies within the step
-    wrong: int               # entries that differ by more than the uncertainty allows
-    error: float = 0.0
-    worst: tuple = ()        # index of the worst entry
-    yours: float = 0.0       # what backward said there
-    measured: float = 0.0    # what finite differences say there
+    comparisons: list = field(default_factory=list)
+    precision: Precision | None = None
+    diagnosis: str = ""      # what is wrong, in words, where a pattern fits
 
     @property
     def verdict(self):
-        if self.wrong:
+        if any(c.wrong for c in self.comparisons) or (self.precision and self.precision.wrong):
             return FAIL
         return PASS if self.judged else NOT_TESTED
 
+    @property
+    def judged(self):
+        return sum(c.judged for c in self.comparisons)
 
-@dataclass(frozen=True)
+    @property
+    def set_aside(self):
+        return sum(c.set_aside for c in self.comparisons)
+
+    @property
+    def below_noise(self):
+        return sum(c.below_noise for c in self.comparisons)
+
+    @property
+    def wrong(self):
+        return sum(c.wrong_entries for c in self.comparisons)
+
+    @property
+    def error(self):
+        return max((c.error for c in self.comparisons), default=0.0)
+
+    @property
+    def worst(self):
+        """The Comparison with the largest error, or None."""
+        return max(self.comparisons, key=lambda c: c.error, default=None)
+
+    @property
+    def blind_given(self):
+        """True if the point given hides what the generic one shows."""
+        return [c.point for c in self.comparisons if c.wrong] == ["generic"]
+
+
+@dataclass
 class Report:
-    """The checker's answer for one function: true when every gradient passed and the contract was kept."""
+    """The checker's answer for one function: true when every gradient passed and every promise was kept."""
 
     name: str
     tensors: list = field(default_factory=list)
     findings: list = field(default_factory=list)         # broken promises of the op's contract, a sentence each
+    notes: list = field(default_factory=list)            # what was not done, a sentence each
+    blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the point given hides mistakes
+    place: str = ""                                      # where the backward is written
+    suspects: list = field(default_factory=list)         # the lines of the backward that can be to blame
+    steps: list = field(default_factory=list)            # of a failing model: see `steps`
+
+    def tensor(self, name, shape=()):
+        """The TensorReport of that name; a new one, if there is none yet."""
+        found = next((t for t in self.tensors if t.name == name), None)
+        if found is None:
+            found = TensorReport(name, shape)
+            self.tensors.append(found)
+        return found
+
+    @property
+    def wrong_step(self):
+        """The first wrong Step inside the function, or None."""
+        return next((step for step in self.steps if step.status == "WRONG"), None)
 
     @property
     def ok(self):
@@ -64,17 +164,154 @@ class Report:
         return max(self.tensors, key=lambda t: t.error, default=None)
 
     def explain(self):
-        """A line for each gradient, the worst entry of those that fail, and each broken promise."""
-        lines = [f"{self.verdict}: gradients of {self.name}"]
+        """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
+        written_at = f", whose backward is at {self.place}" if self.place else ""
+        lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
         for t in self.tensors:
-            aside = f", {t.set_aside} set aside at a kink" if t.set_aside else ""
-            lines.append(f"  {t.verdict:<10} d{t.name} {t.shape}: {t.judged} entries judged{aside}, {t.wrong} wrong")
-            if t.wrong:
-                index = ", ".join(map(str, t.worst))
-                lines.append(
-                    f"    worst at [{index}]: your backward {t.yours:.9g}, measured {t.measured:.9g}: "
-                    f"{t.error:.3g} times the measurement's uncertainty"
-                )
-        return "\n".join(lines + [f"  FAIL       {finding}" for finding in self.findings])
+            lines += _explain_tensor(t, self.blind)
+        lines += [f"  FAIL       {finding}" for finding in self.findings]
+        lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
+        if self.suspects:
+            lines.append("  Only wrong gradients come from" + (" this line:" if len(self.suspects) == 1 else " these lines:"))
+            lines += [f"    {line}" for line in self.suspects]
+        return "\n".join(lines + _explain_steps(self.steps))
 
     __str__ = __repr__ = explain
+
+    def blind_notes(self):
+        """The warning that the point given hides mistakes; none where one has been shown to hide there."""
+        if not self.blind or any(t.blind_given for t in self.tensors) or not self.tensors:
+            return []
+        return [
+            f"at the point given, {everywhere(self.blind)}: a backward that forgets "
+            f"{'it' if len(self.blind) == 1 else 'them'} would pass there, but not at the generic point"
+        ]
+
+    def table(self):
+        """A rich Table with a row for each gradient: verdict, worst entry, your backward beside measured, counts."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, header_style="bold", title=f"gradients of {self.name}", title_justify="left")
+        for column in ("", "gradient", "shape", "worst at"):
+            table.add_column(column, no_wrap=True)
+        for column in ("your backward", "measured", "error", "judged", "kinks", "noise"):
+            table.add_column(column, justify="right", no_wrap=True)
+        for t in self.tensors:
+            c, numbers = t.worst, [""] * 4
+            if c is not None:
+                numbers = [written(c.index), f"{c.yours:.6g}", f"{c.measured:.6g}", f"{c.error:.1e}"]
+            counts = map(str, (t.judged, t.set_aside, t.below_noise))
+            table.add_row(Text(t.verdict, STYLES[t.verdict]), f"d{t.name}", str(t.shape), *map(Text, numbers), *counts)
+        return table
+
+    def to_json(self):
+        """The report as a text of JSON: everything but the pictures' numbers."""
+        return json.dumps(_without_infinity(self.as_dict()), indent=2, ensure_ascii=False)
+
+    def as_dict(self):
+        """What `to_json` writes."""
+        return {
+            "name": self.name, "verdict": self.verdict, "place": self.place, "suspects": self.suspects, "findings": self.findings,
+            "notes": self.notes, "blind": self.blind,
+            "tensors": [
+                {
+                    "name": t.name, "shape": list(t.shape), "verdict": t.verdict, "diagnosis": t.diagnosis,
+                    "points": [_comparison_as_dict(c) for c in t.comparisons],
+                    "precision": None if t.precision is None else vars(t.precision),
+                }
+                for t in self.tensors
+            ],
+            "steps": [{"name": s.name, "line": s.line, "place": s.place, "status": s.status} for s in self.steps],
+        }  # fmt: skip
+
+    def html(self, path):
+        """Write the report as one self-contained HTML file, with its pictures."""
+        from mini_tf.gradcheck.page import write_page
+
+        write_page(path, [self])
+
+
+def written(entry):
+    """The index of an entry, as it is written: [0, 3]."""
+    return f"[{', '.join(map(str, entry))}]"
+
+
+def _explain_tensor(t, blind):
+    points = " at two points" if len(t.comparisons) == 2 else ""
+    counts = f"{t.judged} entries judged{points}"
+    counts += f", {t.set_aside} set aside at a kink" if t.set_aside else ""
+    counts += f", {t.below_noise} below noise" if t.below_noise else ""
+    lines = [f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"]
+    c = t.worst
+    if c is not None and c.directions is not None:
+        lines += _explain_sampling(c)
+    if c is not None and c.wrong:
+        where = f"worst at {written(c.index)}" + (", at the generic point" if c.point == "generic" else "")
+        lines.append(
+            f"    {where}: your backward {c.yours:.9g}, measured {c.measured:.9g} ± {c.uncertainty:.1g}: "
+            f"off by {c.error:.3g} times the measurement's uncertainty"
+        )
+    if t.precision and t.precision.wrong:
+        p = t.precision
+        lines.append(
+            f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times what "
+            f"{p.where} may be off by"
+        )
+    if t.diagnosis:
+        lines.append(f"    → {t.diagnosis}")
+    if t.blind_given and blind:
+        lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")
+    return lines
+
+
+def _explain_sampling(c):
+    fraction = 1 - 0.05 ** (1 / c.judged) if c.judged else 1.0
+    d = c.directions
+    seen = f"an entry that is off by more than {d.seen:.1g} would be seen with {d.confidence:.2%} certainty"
+    wrong = f"{d.wrong} of them wrong" if d.wrong else "none wrong"
+    return [
+        f"    {c.judged} of {c.size} entries one by one: were {fraction:.2%} of them wrong, one would be among these with "
+        f"95% certainty; and {d.judged} random directions through all, {wrong}: {seen}"
+    ]
+
+
+def _explain_steps(steps):
+    if not steps:
+        return []
+    first = next((number for number, step in enumerate(steps) if step.status == "WRONG"), None)
+    if first is None:
+        return [f"  Its {len(steps)} steps are right by themselves: what joins them in the function itself is wrong."]
+    step, after = steps[first], steps[first + 1 :]
+    lines = [
+        f"  First wrong step, number {first + 1} of {len(steps)} on the way back:",
+        f"    {step.name}, called at {step.line}, its backward at {step.place}",
+        *(f"    {line}" for line in step.words),
+    ]
+    for status in dict.fromkeys(s.status for s in after):
+        names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
+        lines.append(f"  {sum(s.status == status for s in after)} later steps are {status}: {names}")
+    return lines
+
+
+def everywhere(blind):
+    """{"gamma": 1.0, "beta": 0.0} in words."""
+    parts = [f"{name} is {value:g}" for name, value in blind.items()]
+    if len(parts) > 4:
+        parts = [*parts[:3], f"{len(parts) - 3} more are 0 or 1"]
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) + " everywhere"
+
+
+def _comparison_as_dict(c):
+    numbers = {name: value for name, value in vars(c).items() if name not in ("errors", "sweep", "directions")}
+    directions = c.directions and vars(c.directions) | {"confidence": c.directions.confidence}
+    return numbers | {"directions": directions}
+
+
+def _without_infinity(value):
+    """JSON has no NaN and no infinity: they become texts."""
+    if isinstance(value, dict):
+        return {key: _without_infinity(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_infinity(member) for member in value]
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value

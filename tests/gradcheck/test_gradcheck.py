@@ -1,10 +1,14 @@
 """The checker finds planted bugs, and does not cry wolf."""
 
+import json
+import re
+
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, gradcheck
 from mini_tf.layers import LayerNorm, Linear, Parameter
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.shapes import sum_to
+from tests.strict import strict
 
 import numpy as np
 import pytest
@@ -108,9 +112,10 @@ def test_planted_bugs_are_found(bug, rng):
 def test_the_report_names_the_worst_entry(rng):
     f, inputs, _ = PLANTED["attention: one entry of dvalue"](rng)
     report = gradcheck(f, *inputs)
-    assert report.worst.worst == np.unravel_index(7, inputs[2].shape)
-    assert report.worst.wrong == 1
-    assert report.worst.yours - report.worst.measured == pytest.approx(1e-4, rel=1e-3)
+    worst = report.worst.worst                           # the tensor's, and in it the point's
+    assert worst.index == np.unravel_index(7, inputs[2].shape)
+    assert worst.wrong_entries == 1
+    assert worst.yours - worst.measured == pytest.approx(1e-4, rel=1e-3)
     assert "worst at [0, 0, 1, 3]: your backward" in report.explain()
     assert "FAIL" in repr(report)
 
@@ -153,7 +158,7 @@ def _too_many(x):
 
 
 BROKEN = {
-    "wrote into an input": _writes_into_input,
+    "backward wrote into x": _writes_into_input,
     "wrote into dy": _writes_into_dy,
     "another answer when it was called a second time": _once_only,
     "two different results": _random,
@@ -184,18 +189,56 @@ def test_parameters_that_do_not_accumulate_are_found(rng):
     assert any("did not add up" in finding for finding in report.findings)
 
 
-def test_an_entry_at_a_kink_is_set_aside():
-    report = gradcheck(ops.relu, np.array([0.0, 1e-5, -3e-4, 1.0, -1.0]))
+def test_an_entry_at_a_kink_is_set_aside_and_one_beside_it_is_judged():
+    report = gradcheck(ops.relu, np.array([0.0, 1e-4, -3e-5, 1.0, -1.0]))
     assert report
-    assert report.tensors[0].set_aside == 3
-    assert report.judged == 2
+    given = report.tensors[0].comparisons[0]
+    assert given.set_aside == 1
+    assert given.judged == 4                             # with smaller steps, which do not reach the kink
+
+
+@pytest.mark.parametrize("distance", [0.3, 0.55, 0.7, 0.99])
+def test_a_kink_anywhere_within_the_step_raises_no_alarm(distance):
+    """Beyond h/2 the slopes on either side say nothing of it, but the ReLU's pattern does."""
+    shift = 0.5 + distance * 3e-4
+    report = gradcheck(lambda x: ops.relu(x - shift), np.array([0.5, 1.0, 2.0]))
+    assert report
+    assert report.tensors[0].comparisons[0].judged == 3
+
+
+def test_a_kink_in_a_function_that_is_not_of_our_ops_is_seen_by_its_slopes():
+    report = gradcheck(lambda x: (np.abs(x), lambda dy: dy * np.sign(x)), np.array([0.0, 0.5, -0.5]))
+    assert report
+    assert report.tensors[0].comparisons[0].set_aside == 1
+
+
+def test_padded_rows_with_zero_biases_raise_no_alarm(rng):
+    x = rng.standard_normal((3, 4, 5))
+    x[:, 2:] = 0                                         # padding: through W alone its rows stay at the kink, 0
+
+    def relu_of_linear(x, W, b):
+        y, linear_backward = ops.linear(x, W, b)
+        z, relu_backward = ops.relu(y)
+        return z, lambda dz: linear_backward(relu_backward(dz))
+
+    report = gradcheck(relu_of_linear, x, rng.standard_normal((5, 6)), np.zeros(6))
+    assert report
+    bias = report.tensor("b")
+    assert bias.comparisons[0].set_aside == 6            # every bias moves the padding over the kink,
+    assert bias.comparisons[1].judged == 6               # but not at the generic point
 
 
 def test_nothing_judged_is_not_a_pass():
-    report = gradcheck(ops.relu, np.zeros(3))
+    def at_zero_only(x):
+        if x.all():
+            raise ValueError("made for zeros")
+        return ops.relu(x)
+
+    report = gradcheck(at_zero_only, np.zeros(3))
     assert report.verdict == "NOT TESTED"
     assert not report
-    assert gradcheck(lambda: (np.float64(1), lambda dy: None)).verdict == "NOT TESTED"
+    assert "3 set aside at a kink" in report.explain()
+    assert "checked at the given point only" in report.explain()
 
 
 def test_parameters_come_back_as_they_were(rng):
@@ -233,7 +276,162 @@ def test_no_false_alarm_with_large_and_small_numbers(rng):
         assert gradcheck(ops.linear, x, rng.standard_normal((6, 2)))
 
 
-def test_large_tensors_are_sampled(rng):
+def test_large_tensors_are_sampled_and_looked_through_in_random_directions(rng):
     report = gradcheck(ops.linear, rng.standard_normal((2, 60)), rng.standard_normal((60, 60)))
     assert report
-    assert [t.judged for t in report.tensors] == [120, 2000]
+    assert [t.comparisons[0].judged for t in report.tensors] == [120, 2000]
+    directions = report.tensors[1].comparisons[0].directions
+    assert (directions.judged, directions.wrong) == (10, 0)
+    assert "2000 of 3600 entries" in report.explain()
+    assert "99.90% certainty" in report.explain()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_single_wrong_entry_of_a_large_tensor_is_found_and_named(seed):
+    rng = np.random.default_rng(seed)
+    entry = tuple(int(i) for i in rng.integers(0, 120, 2))
+
+    def linear(x, W):
+        y, backward = ops.linear(x, W)
+
+        def wrong(dy):
+            dx, dW = backward(dy)
+            dW[entry] += 1e-4
+            return dx, dW
+
+        return y, wrong
+
+    report = gradcheck(linear, rng.standard_normal((2, 120)), rng.standard_normal((120, 120)), seed=seed, budget=50)
+    assert report.verdict == "FAIL"
+    assert report.worst.name == "W"
+    assert report.worst.worst.index == entry
+
+
+def test_a_wrong_gradient_that_the_given_point_hides(rng):
+    f, inputs, params = PLANTED["layer_norm: gamma forgotten"](rng)
+    report = gradcheck(f, inputs[0], np.ones(4), np.zeros(4))
+    dx = report.tensor("x")
+    assert [c.wrong for c in dx.comparisons] == [False, True]
+    assert "cannot be seen at the point given, where gamma is 1 and beta is 0 everywhere" in report.explain()
+
+
+def test_a_blind_point_is_named_also_when_all_is_right(rng):
+    report = gradcheck(ops.layer_norm, rng.standard_normal((3, 4)), np.ones(4), np.zeros(4))
+    assert report
+    assert "note: at the point given, gamma is 1 and beta is 0 everywhere" in report.explain()
+    assert "note" not in gradcheck(ops.layer_norm, *rng.standard_normal((3, 4, 4))[:, 0]).explain()
+
+
+def test_a_function_with_a_domain_stays_in_it():
+    x = np.array([1e-6, 0.1, 0.5, 0.9])
+    assert gradcheck(lambda p: (np.log(p), lambda dy: dy / p), x)
+    assert gradcheck(lambda p: (np.arcsin(p), lambda dy: dy / np.sqrt(1 - p * p)), x)
+
+
+def test_rows_that_a_mask_leaves_empty_must_not_be_nan(rng):
+    def careless(z, mask):
+        e = np.exp(np.where(mask, z, -np.inf))
+        y = e / e.sum(-1, keepdims=True)
+        return y, lambda dy: (y * (dy - (y * dy).sum(-1, keepdims=True)), None)
+
+    with np.errstate(invalid="ignore"):
+        report = gradcheck(careless, rng.standard_normal((3, 4)), np.tri(3, 4, dtype=bool))
+    assert [t.verdict for t in report.tensors] == ["PASS"]
+    assert "with a row of mask that allows nothing, the forward fails or gives NaN" in report.explain()
+
+
+def test_a_gradient_that_leaks_through_an_empty_row_is_found(rng):
+    def leaks(z, mask):
+        y, backward = ops.masked_softmax(z, mask)
+        return y, lambda dy: (backward(dy)[0] + (~mask.any(-1, keepdims=True)) * dy, None)
+
+    mask = np.tri(3, 4, dtype=bool)
+    report = gradcheck(leaks, rng.standard_normal((3, 4)), mask)
+    assert [c.wrong for c in report.tensor("z").comparisons] == [False, True]
+    assert mask[0].any()                                 # the caller's mask is as it was
+
+
+def test_integers_scalars_lists_and_empty_arrays_are_named():
+    square = lambda x: (x * x, lambda dy: 2 * x * dy)    # noqa: E731
+    assert "x is int64): integers have no gradient; try .astype(float)" in gradcheck(square, np.arange(3)).explain()
+    assert "x is a list, expected an array: try np.array" in gradcheck(square, [1.0, 2.0]).explain()
+    assert "x is empty, its shape is (0, 3)" in gradcheck(square, np.zeros((0, 3))).explain()
+    assert "x has 1 of 2 entries that are not finite" in gradcheck(square, np.array([1, np.nan])).explain()
+    assert "no floating input or parameter" in gradcheck(lambda: (np.float64(1), lambda dy: None)).explain()
+    assert gradcheck(square, 3.0)
+    assert gradcheck(square, np.array(3.0))
+    assert gradcheck(square, np.float64(3.0))
+    assert not gradcheck(lambda x: (x * x, lambda dy: 3 * x * dy), 3.0)
+
+
+def test_a_parameter_that_is_not_used_is_a_note_and_one_without_gradient_a_finding(rng):
+    layer, other = Linear(3, 2, rng), Linear(3, 2, rng)
+    x = rng.standard_normal((4, 3))
+    report = gradcheck(layer, x, params={"W": layer.W, "b": layer.b, "other": other.W})
+    assert report
+    assert "other is not used" in report.explain()
+    report = gradcheck(lambda x: (layer(x)[0], lambda dy: ops.linear(x, layer.W.data)[1](dy)[0]), x, params=[layer.W])
+    assert "no gradient for parameter 0: backward added none to it" in report.explain()
+
+
+def test_options_that_are_numbers_are_passed_on(rng):
+    assert gradcheck(ops.dropout, rng.standard_normal((2, 3)), np.array([True, False, True]) & np.ones((2, 1), bool), 0.4)
+    assert gradcheck(ops.attention, *rng.standard_normal((3, 2, 4, 4)), None, 0.5)
+
+
+def test_float32_results_are_judged_and_dtypes_must_follow(rng):
+    x = rng.standard_normal((3, 4)).astype(np.float32)
+    report = gradcheck(ops.softmax, x)
+    assert report
+    assert report.tensor("z").precision.where == "float32"
+    assert x.dtype == np.float32
+    report = gradcheck(lambda x: (x * np.sqrt(2.0), lambda dy: dy * np.sqrt(2.0)), x)
+    assert "the forward gave float64 for float32" in report.explain()
+    assert "dx is float64 for float32" in report.explain()
+
+
+def test_a_result_that_is_only_wrong_in_float32_is_found(rng):
+    def cancels(x):
+        big = x.dtype.type(1e4)
+        return (x + big) - big, lambda dy: (dy + big) - big
+
+    x = rng.standard_normal(5)
+    assert gradcheck(cancels, x, name="in float64")
+    report = gradcheck(cancels, x.astype(np.float32))
+    assert report.tensor("x").verdict == "FAIL"
+    assert "in float32, at [" in report.explain()
+
+
+def test_results_of_another_library_are_judged_on_the_host(rng):
+    report = gradcheck(ops.layer_norm, strict(rng.standard_normal((3, 4))), strict(np.ones(4)), strict(np.zeros(4)))
+    assert report
+    assert report.tensor("x").precision.where == "float64 on strict"
+
+
+def test_the_table_has_both_numbers_and_json_can_be_read(rng):
+    f, inputs, _ = PLANTED["attention: one entry of dvalue"](rng)
+    report = gradcheck(f, *inputs)
+    table = report.table()
+    assert [str(column.header) for column in table.columns][4:6] == ["your backward", "measured"]
+    assert table.row_count == 3
+    read = json.loads(report.to_json())
+    assert read["verdict"] == "FAIL"
+    assert [t["verdict"] for t in read["tensors"]] == ["PASS", "PASS", "FAIL"]
+    assert read["tensors"][2]["points"][0]["index"] == [0, 0, 1, 3]
+    f, inputs, _ = PLANTED["tanh: NaN"](rng)
+    assert json.loads(gradcheck(f, *inputs).to_json())["tensors"][0]["points"][0]["error"] == "inf"
+
+
+def test_the_page_is_whole_and_needs_nothing_else(rng, tmp_path):
+    f, inputs, _ = PLANTED["layer_norm: no mean term"](rng)
+    gradcheck(f, *inputs).html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page.endswith("</html>")
+    assert page.count("data:image/svg+xml;base64,") == 2             # the heat map and the curve of the steps
+    assert "http" not in re.sub("base64,[^\"]*", "", page)
+    assert "In every row it is off by one number" in page
+    assert "whatever the step: it is not the step, it is the gradient" in page
+    gradcheck(ops.tanh, rng.standard_normal(4)).html(tmp_path / "right.html")
+    assert "it agrees with your backward to" in (tmp_path / "right.html").read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) != []

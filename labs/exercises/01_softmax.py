@@ -1,0 +1,54 @@
+"""Exercise 1: softmax, and what a backward is
+
+Softmax makes probabilities of a row of numbers:
+
+    y_i = exp(z_i) / Σ_j exp(z_j)              z (…, k)  →  y (…, k), each row sums to 1
+
+A function here gives two things, its result and its own backward:
+
+    y, backward = softmax(z)
+    dz = backward(dy)
+
+Somewhere later stands a loss, one number. dy has the shape of y, and dy_i says how fast the loss rises with y_i. Your
+backward answers the same question for z: how fast does it rise with z_j? It needs no more than dy and what the forward
+has computed already.
+
+You will understand: why every z of a row moves every y of that row, and how the k×k derivatives between them fold into
+one short line that never builds a k×k matrix.
+
+Fill the blank (...) and ask, as often as you like:
+
+    mini-tf gradcheck labs/exercises/01_softmax.py::softmax
+"""
+
+import numpy as np
+
+
+def softmax(z):
+    """y_i = exp(z_i) / Σ_j exp(z_j) over the last axis
+
+    Example: z (2, 5)
+    """
+    e = np.exp(z - z.max(-1, keepdims=True))             # minus the largest: it cancels, and exp cannot overflow
+    y = e / e.sum(-1, keepdims=True)
+
+    def backward(dy):                                    # keeps y
+        # Think of one row. z_j moves every y_i, so the chain rule sums over all ways from z_j to the loss:
+        #
+        #     dz_j = Σ_i dy_i · ∂y_i/∂z_j
+        #
+        # 1. Find ∂y_i/∂z_j with the quotient rule, once for i = j and once for i ≠ j. Write both with y alone, without
+        #    any exp: y_i is what exp(z_i)/Σ is called.
+        # 2. Put them into the sum. The case i ≠ j fits every i, and i = j brings one more term.
+        # 3. Take y_j out of the bracket. A sum over the whole row is left, the same for each j: shape (…, 1), which
+        #    keepdims=True gives.
+        dz = ...                                         # (…, k)
+        return dz
+
+    return y, backward
+
+
+# To think about
+#
+# a) What is dz when dy is all ones? Say it before you compute it: what is the sum of y, whatever z is?
+# b) What is the sum of a row of dz, whatever dy is? What does it have to do with the line that subtracts the largest z?

@@ -1,0 +1,58 @@
+"""Exercise 2: cross-entropy, the loss of every language model
+
+A model gives a row of numbers, the logits, with one for each of the c words; the word that really came is the target.
+Softmax makes probabilities of the logits, and the loss is how surprised the model is by the target, averaged over rows:
+
+    loss = mean over rows of −log p[target],   p = softmax(logits)         logits (N, c), targets (N,)  →  one number
+
+Because log p_t = z_t − log Σ_j exp(z_j), a row's loss is
+
+    log Σ_j exp(z_j) − z_t
+
+which needs no logarithm of a tiny probability, and is much easier to differentiate than it looks.
+
+You will understand: why the gradient of so long a formula is "what the model said minus what was right", and where the
+factor 1/N comes from that is so often forgotten.
+
+    mini-tf gradcheck labs/exercises/02_cross_entropy.py::cross_entropy
+"""
+
+import numpy as np
+
+
+def cross_entropy(logits, targets):
+    """loss = mean over rows of log Σ_j exp(logits_j) − logits_target
+
+    Example: logits (4, 6), targets (4,) int < 6
+    """
+    N, c = logits.shape
+    shifted = logits - logits.max(-1, keepdims=True)     # the loss is the same: the largest cancels in the difference
+    e = np.exp(shifted)
+    total = e.sum(-1, keepdims=True)                     # (N, 1)
+    of_target = shifted[np.arange(N), targets]           # (N,)
+    loss = (np.log(total[:, 0]) - of_target).mean()
+
+    def backward(dloss=1.0):                             # keeps e, total, targets
+        # dloss is one number: how fast the final loss rises with this one. 1 where this is the final loss.
+        # A row's loss has two terms. Differentiate each with respect to one logit z_j of that row.
+        #
+        # 1. The first term, log Σ_i exp(z_i). The derivative of log u is u′/u. You know this fraction well: what is it
+        #    called, and how do you get it from e and total?
+        p = ...                                          # (N, c)
+
+        # 2. The second term, −z_t. It is the target's own logit: its derivative is one number for j = t and another
+        #    for j ≠ t. As a matrix over rows and words:
+        onehot = np.eye(c)[targets]                      # (N, c), 1 at each row's target, else 0
+
+        # 3. Both together. Two factors still belong to it: one from "mean over rows", one from the chain rule.
+        dlogits = ...                                    # (N, c)
+        return dlogits, None                             # targets are integers: nothing to differentiate
+
+    return loss, backward
+
+
+# To think about
+#
+# a) What is the sum of each row of dlogits? Which direction in the logits is the loss blind to, therefore?
+# b) The model is sure and right; it is sure and wrong; it finds all words alike. How large is the gradient at the
+#    target in each case? Could a single row's gradient become huge?

@@ -1,0 +1,59 @@
+"""Exercise 3: layer norm, where one number goes three ways
+
+Layer norm brings each row to mean 0 and variance 1, and then gives it a scale γ and a shift β that are learned:
+
+    μ = mean(x),   σ² = mean((x − μ)²),   r = 1/√(σ² + ε)          over the last axis: one of each for a row
+    x̂ = (x − μ)·r,   y = γ·x̂ + β                                   x (…, n), γ (n,), β (n,)  →  y (…, n)
+
+Change one x_j and y changes in three ways: x_j stands in its own x̂_j, it moves μ, and it moves r; and μ and r belong to
+the whole row. A backward that forgets one of the ways is nearly right, trains nearly well, and is the classic bug.
+
+You will understand: how to follow each way by itself and add them up, and why the result has two means in it.
+
+    mini-tf gradcheck labs/exercises/03_layer_norm.py::layer_norm
+"""
+
+import numpy as np
+
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    """y = γ·x̂ + β,   x̂ = (x − μ)·r,   r = 1/√(σ² + ε)
+
+    Example: x (2, 3, 5), gamma (5,), beta (5,)
+    """
+    centred = x - x.mean(-1, keepdims=True)
+    r = 1 / np.sqrt((centred * centred).mean(-1, keepdims=True) + eps)           # (…, 1)
+    normal = centred * r                                                        # x̂ (…, n)
+    y = gamma * normal + beta
+    leading = tuple(range(x.ndim - 1))                   # the axes of "…": gamma and beta serve every row of them
+
+    def backward(dy):                                    # keeps normal, r, gamma
+        # 1. Two to warm up. The same β_i is added in every row, so every row has its say in dβ_i. The same γ_i
+        #    multiplies x̂_i in every row: what is ∂y_i/∂γ_i there? Both are sums over `leading`.
+        dbeta = ...                                      # (n,)
+        dgamma = ...                                     # (n,)
+
+        # 2. One step back, from y to x̂: y_i = γ_i·x̂_i + β_i.
+        dnormal = ...                                    # (…, n)
+
+        # 3. From x̂ to x, along three ways. Write g for dnormal, and think of one row.
+        #
+        #    directly      x̂_j = (x_j − μ)·r with μ and r held fixed:        r·g_j
+        #    through μ     x_j moves μ by ∂μ/∂x_j = 1/n, and μ moves every x̂_i by −r. Sum over i.
+        #    through r     every x̂_i = (x_i − μ)·r moves with r. And r moves with x_j:
+        #                      ∂r/∂x_j = −r³·(x_j − μ)/n
+        #                  (from r = (σ² + ε)^(−1/2) and ∂σ²/∂x_j = 2·(x_j − μ)/n: why is there no term for μ in σ²?)
+        #                  Sum over i, then write it with x̂ wherever (x − μ)·r stands.
+        #
+        #    Every sum over i divided by n is a mean over the row, .mean(-1, keepdims=True). The common factor is r.
+        dx = ...                                         # (…, n)
+        return dx, dgamma, dbeta
+
+    return y, backward
+
+
+# To think about
+#
+# a) γ = 1 and dy is all ones. What is dx? Why could you know that before you calculated anything?
+# b) Double every x of a row. What happens to y, and what to dx? (Leave ε out of it.) A row that lies far out is moved
+#    less by the same gradient: is that good?

@@ -1,0 +1,57 @@
+# Exercise 2, solved: read the backward, and the answers at the end.
+"""Exercise 2: cross-entropy, the loss of every language model
+
+A model gives a row of numbers, the logits, with one for each of the c words; the word that really came is the target.
+Softmax makes probabilities of the logits, and the loss is how surprised the model is by the target, averaged over rows:
+
+    loss = mean over rows of −log p[target],   p = softmax(logits)         logits (N, c), targets (N,)  →  one number
+
+Because log p_t = z_t − log Σ_j exp(z_j), a row's loss is
+
+    log Σ_j exp(z_j) − z_t
+
+which needs no logarithm of a tiny probability, and is much easier to differentiate than it looks.
+
+You will understand: why the gradient of so long a formula is "what the model said minus what was right", and where the
+factor 1/N comes from that is so often forgotten.
+
+    mini-tf gradcheck labs/exercises/02_cross_entropy.py::cross_entropy
+"""
+
+import numpy as np
+
+
+def cross_entropy(logits, targets):
+    """loss = mean over rows of log Σ_j exp(logits_j) − logits_target
+
+    Example: logits (4, 6), targets (4,) int < 6
+    """
+    N, c = logits.shape
+    shifted = logits - logits.max(-1, keepdims=True)     # the loss is the same: the largest cancels in the difference
+    e = np.exp(shifted)
+    total = e.sum(-1, keepdims=True)                     # (N, 1)
+    of_target = shifted[np.arange(N), targets]           # (N,)
+    loss = (np.log(total[:, 0]) - of_target).mean()
+
+    def backward(dloss=1.0):                             # keeps e, total, targets
+        # A row's loss is log Σ_i exp(z_i) − z_t.
+        # First term: the derivative of log u is u′/u, here exp(z_j) / Σ_i exp(z_i): the softmax, p_j.
+        p = e / total                                    # (N, c)
+
+        # Second term: −1 for j = t, else 0.
+        onehot = np.eye(c)[targets]                      # (N, c), 1 at each row's target, else 0
+
+        # Together p − onehot, what the model said minus what was right. The mean gives every row the weight 1/N, and
+        # the chain rule multiplies by what comes from above, dloss.
+        dlogits = dloss * (p - onehot) / N               # (N, c)
+        return dlogits, None                             # targets are integers: nothing to differentiate
+
+    return loss, backward
+
+
+# To think about: answers
+#
+# a) Zero: p and onehot both sum to 1. The same number added to all logits of a row changes nothing.
+# b) At the target it is (p_t − 1)/N: sure and right, nearly 0; sure and wrong, nearly −1/N; all alike, −(1 − 1/c)/N.
+#    No entry ever exceeds 1/N, however wrong the model is, and however large the loss. That makes softmax and logarithm
+#    a pleasant pair to train.

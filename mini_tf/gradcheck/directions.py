@@ -1,0 +1,50 @@
+"""Large tensors: random directions through all entries, which miss a wrong one hardly ever.
+
+A direction v has an entry of +1 or −1, at random, for each entry of the tensor. Its slope is Σ v_i·dx_i, so a gradient
+that is off by e_i is off by Σ v_i·e_i along it. Whatever the other signs are, the two signs of the worst entry give two
+sums that differ by 2·|e|max, and one of them at least is as large as |e|max. So each direction sees an error of that
+size with a chance of ½ or more, and ten directions all miss it with a chance of 2⁻¹⁰ at most. (With normal entries in v
+there would be no such bound: the wrong entry could be given a small one.)
+"""
+
+from mini_tf.gradcheck.measure import EXACT, slopes_along
+from mini_tf.gradcheck.report import Directions
+
+import numpy as np
+
+COUNT = 10
+LEAF = 16                            # entries that the search for a wrong one ends with
+
+
+def judge_directions(phi, x, gradient, rng):
+    """Hold the gradient of x against slopes of φ along COUNT random directions."""
+    v = rng.integers(0, 2, (COUNT, x.size)) * 2.0 - 1.0
+    found, error, tolerance = _errors(phi, x, gradient, v)
+    judged = ~found.kink
+    return Directions(
+        judged=int(judged.sum()), wrong=int((judged & ~(error <= tolerance)).sum()),
+        seen=float(tolerance[judged].max(initial=0)),
+    )  # fmt: skip
+
+
+def find_wrong_entries(phi, x, gradient):
+    """The flat indices of a few entries with the worst one in their midst, by halving, again and again."""
+    rng = np.random.default_rng(0)
+    suspects = np.arange(x.size)
+    while len(suspects) > LEAF:
+        halves = np.array_split(suspects, 2)
+        worst = []
+        for half in halves:
+            v = np.zeros((3, x.size))                    # three, so that errors hardly cancel in all
+            v[:, half] = rng.integers(0, 2, (3, len(half))) * 2.0 - 1.0
+            found, error, tolerance = _errors(phi, x, gradient, v)
+            worst.append(np.nan_to_num(np.where(found.kink, 0, error / tolerance), nan=np.inf).max())
+        suspects = halves[int(worst[1] > worst[0])]
+    return suspects
+
+
+def _errors(phi, x, gradient, v):
+    """(slopes, |backward − measured| along each direction, what it may be at most)"""
+    found = slopes_along(phi, x, v)
+    along = v @ gradient.reshape(-1)
+    return found, np.abs(along - found.slope), np.maximum(found.uncertainty, EXACT * np.abs(gradient).sum())

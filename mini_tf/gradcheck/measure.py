@@ -1,0 +1,176 @@
+"""How steep is φ, and how well is that known?  Finite differences with their uncertainty.
+
+φ(x) = Σ dy·y(x) is one number, and the right dx is its slope in each entry of x. The measured slope is Richardson's,
+
+    (4·D(h/2) − D(h))/3,   D(h) = (φ(x + h) − φ(x − h))/2h,
+
+whose error falls with h⁴. How far it is from D(h/2), whose error falls with h², plus rounding, is the uncertainty.
+"""
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+
+from mini_tf.backend import to_host
+from mini_tf.trace import replaced_ops
+
+import numpy as np
+
+STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one where a larger one meets a kink or a bend
+FINE = 1e-7                          # a slope known to this, relative to the tensor's largest, needs no smaller step
+ROUNDING = 4e-15                     # error of one evaluation of φ, relative to Σ |dy·y|
+TREMBLE = 1e-10                      # distance of the points that show how φ trembles, times max(1, |x|)
+EXACT = 3e-11                        # nothing is known better than this, relative to the largest slope of the tensor
+SWEEP = 10.0 ** np.arange(-1, -13, -1)
+
+RECTIFIED = {"relu": 0, "residual_relu": 1}              # which input of the op is switched on and off
+
+
+class Phi:
+    """φ as a function of arrays that it reads and the caller changes.
+
+    phi() gives (φ, pattern): the pattern of all ReLUs, which is another one if the step to here has switched a ReLU.
+    noise is what rounding may do to one value of φ.
+    """
+
+    def __init__(self, subject, dy, patterns):
+        self.subject, self.dy, self.patterns = subject, dy, patterns
+        self.noise = max(ROUNDING * (1 + float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())), 4 * self.tremor())
+
+    def __call__(self):
+        self.patterns.clear()
+        try:
+            y = np.asarray(self.subject.forward()[0])
+        except Exception:                                # a step has left what f accepts
+            return np.nan, b""
+        return float((y * self.dy).sum()), b"".join(self.patterns)
+
+
+    def tremor(self):
+        """How far φ scatters about a smooth curve on a stretch too short for a curve: all the rounding inside f.
+
+        Eight points, and their third differences: of a smooth function 0, of scatter σ they have the size σ·√(6!)/3!.
+        Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
+        """
+        tensors, rng = self.subject.tensors, np.random.default_rng(0)
+        before = {name: x.copy() for name, x in tensors.items()}
+        steps = {name: TREMBLE * np.maximum(1, np.abs(x)) * rng.choice([-1, 1], x.shape) for name, x in tensors.items()}
+        values = []
+        for k in range(8):
+            for name, x in tensors.items():
+                x[...] = before[name] + k * steps[name]
+            values.append(self()[0])
+        for name, x in tensors.items():
+            x[...] = before[name]
+        scatter = np.abs(np.diff(values, 3))
+        return float(scatter.max(initial=0, where=np.isfinite(scatter))) * math.factorial(3) / math.sqrt(math.factorial(6))
+
+
+@contextmanager
+def watched_relus(f):
+    """Give f and a list to which every ReLU of ours, for the time of the block, adds its pattern of on and off."""
+    patterns = []
+
+    def replacement(name, op):
+        if name not in RECTIFIED:
+            return op
+
+        @wraps(op)
+        def watched(*inputs):
+            patterns.append(np.packbits(np.atleast_1d(to_host(inputs[RECTIFIED[name]]) > 0)).tobytes())
+            return op(*inputs)
+
+        return watched
+
+    with replaced_ops(replacement, f) as watched_f:
+        yield watched_f, patterns
+
+
+@dataclass
+class Slopes:
+    """Measured slopes of φ, one for each of some entries or directions."""
+
+    slope: np.ndarray
+    uncertainty: np.ndarray
+    kink: np.ndarray                 # bool: no slope could be measured here, a kink is too near
+
+    def __setitem__(self, where, other):
+        self.slope[where], self.uncertainty[where], self.kink[where] = other.slope, other.uncertainty, other.kink
+
+
+def slopes_of_entries(phi, x, entries):
+    """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and put back."""
+    flat, centre = x.reshape(-1), phi()
+
+    def at_step(entries, step):
+        return _collect(_slope(_moved(phi, flat, i, 1.0), centre, step * max(1.0, abs(flat[i])), phi.noise) for i in entries)
+
+    found = at_step(entries, STEPS[0])
+    for step in STEPS[1:]:
+        known = found.slope[~found.kink]
+        wanted = max(FINE * np.abs(known).max(initial=0), 4 * phi.noise / STEPS[0])
+        unclear = np.flatnonzero(found.kink | (found.uncertainty > wanted))
+        _keep_better(found, unclear, at_step(entries[unclear], step))
+    return found
+
+
+def slopes_along(phi, x, directions):
+    """The slopes of φ along directions, rows (k, x.size) of steps that all entries of x take together."""
+    flat, centre = x.reshape(-1), phi()
+    found = _collect((0.0, np.inf, True) for _ in directions)
+    for step in STEPS:
+        step = step / max(1.0, x.size**0.5 / 10)         # the more entries move, the less far each
+        trial = _collect(_slope(_moved(phi, flat, slice(None), v), centre, step, phi.noise) for v in directions)
+        _keep_better(found, np.arange(len(directions)), trial)
+    return found
+
+
+def sweep(phi, x, entry):
+    """D(h), the central difference in one entry, for every h of SWEEP (times max(1, |x|))."""
+    flat = x.reshape(-1)
+    at = _moved(phi, flat, entry, 1.0)
+    steps = SWEEP * max(1.0, abs(flat[entry]))
+    with np.errstate(all="ignore"):
+        return np.array([(at(h)[0] - at(-h)[0]) / (2 * h) for h in steps])
+
+
+def _moved(phi, flat, where, direction):
+    """φ as a function of how far the entries `where` of flat are moved along the direction."""
+    x = np.copy(flat[where])
+
+    def phi_at(distance):
+        flat[where] = x + distance * direction
+        try:
+            return phi()
+        finally:
+            flat[where] = x
+
+    return phi_at
+
+
+def _slope(phi_at, centre, h, noise):
+    """(slope, its uncertainty, whether there is a kink within h) at distance 0"""
+    with np.errstate(all="ignore"):                      # a step may leave the function's domain: then it is NaN
+        points = [phi_at(distance) for distance in (h, -h, h / 2, -h / 2)]
+    (right, left, right_half, left_half), (phi_0, pattern) = [value for value, _ in points], centre
+    if not np.isfinite([right, left, right_half, left_half]).all():
+        return 0.0, np.inf, True
+    coarse, fine = (right - left) / (2 * h), (right_half - left_half) / h
+    slope = (4 * fine - coarse) / 3
+    rounding = noise / h
+    # How much the slopes on either side differ: on a smooth function half as much at half the step.
+    bend, bend_half = abs(right - 2 * phi_0 + left) / h, abs(right_half - 2 * phi_0 + left_half) / (h / 2)
+    switched = any(other != pattern for _, other in points)
+    return slope, abs(slope - fine) + rounding, switched or bend_half > 0.7 * bend + 10 * rounding
+
+
+def _collect(triples):
+    slope, uncertainty, kink = np.array(list(triples), dtype=float).reshape(-1, 3).T.copy()
+    return Slopes(slope, uncertainty, kink.astype(bool))
+
+
+def _keep_better(found, where, trial):
+    """Take over the trial's slopes that are free of a kink, or better known, than those found so far."""
+    better = ~trial.kink & (found.kink[where] | (trial.uncertainty < found.uncertainty[where]))
+    found[where[better]] = Slopes(trial.slope[better], trial.uncertainty[better], trial.kink[better])

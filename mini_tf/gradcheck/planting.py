@@ -1,0 +1,174 @@
+"""Planting a bug: the real source of a function with a small edit, in its place for a while.
+
+    wrong = edited(ops.tanh, "1 - y * y", "1 - y")       # a function of its own
+    with planted(bug):                                   # or for everyone: every caller runs the edited code
+        ...
+
+The edited source is compiled under the name and the line numbers of its file, so that whatever looks for a backward's
+place finds the true one. Nothing is written to disk.
+"""
+
+import ast
+import inspect
+from contextlib import contextmanager
+from types import CodeType, FunctionType, MethodType
+
+from mini_tf.errors import UserError
+from mini_tf.layers.layer import MemoryFreed
+
+import numpy as np
+
+
+def edited(target, find, replace):
+    """The function `target` (of a class: its __call__) with the one place of its source that reads `find` changed.
+
+    Raises UserError if `find` does not stand there exactly once, if the source cannot be had, and if the edit changes
+    the number of lines: the lines below would no longer be those of the file.
+    """
+    target = function_of(target)
+    text, at = _place(target, find)
+    if find.count("\n") != replace.count("\n"):
+        raise UserError(f"{target.__qualname__}: {find!r} and {replace!r} must have the same number of lines")
+    return rebuilt(target, recompiled(target, text[:at] + replace + text[at + len(find):]))
+
+
+def edited_line(target, find):
+    """(file, line) where `find` stands in the source of target."""
+    target = function_of(target)
+    text, at = _place(target, find)
+    return target.__code__.co_filename, text.count("\n", 0, at) + 1
+
+
+@contextmanager
+def planted(bug):
+    """For the time of the block, everybody who calls bug.target runs it with bug.find replaced by bug.replace.
+
+    The function itself stays and gets the edited code: so every module that has imported it, every class and every
+    closure that holds it has the bug at once, and loses it at the end of the block, whatever happens there.
+    """
+    target = function_of(bug.target)
+    right = target.__code__
+    target.__code__ = edited(target, bug.find, bug.replace).__code__
+    try:
+        yield
+    finally:
+        target.__code__ = right
+
+
+def function_of(target):
+    """The plain function that runs when `target` is called: a function, method, class of layers, or layer."""
+    if isinstance(target, MethodType):
+        return target.__func__
+    if isinstance(target, FunctionType):
+        return target
+    call = getattr(target if isinstance(target, type) else type(target), "__call__", None)   # noqa: B004, it is edited
+    if isinstance(call, FunctionType):
+        return call
+    raise UserError(f"{target!r} is no Python function, and has no __call__ written in Python: nothing to edit")
+
+
+def source_of(function):
+    """(the text of the whole file, the syntax tree of the function in it); UserError if there is no source.
+
+    The whole file, because then the lines, the enclosing functions and their variables are what they are.
+    """
+    code = function.__code__
+    try:
+        lines, _ = inspect.findsource(code)
+        text = "".join(lines)
+        found = [node for node in ast.walk(ast.parse(text)) if _is_source(node, code)]
+    except (OSError, SyntaxError):
+        raise UserError(f"{function.__qualname__}: its source is not available, so it cannot be edited") from None
+    if len(found) != 1:
+        raise UserError(
+            f"{function.__qualname__}: {len(found)} functions of that name begin at line {code.co_firstlineno} of "
+            f"{code.co_filename}, expected one; if they are lambdas, give each a line; if the file has changed, reload"
+        )
+    return text, found[0]
+
+
+def recompiled(function, text):
+    """The code object of `function` after its file's text was changed to `text`."""
+    code = function.__code__
+    place = code.co_qualname, code.co_firstlineno
+    module = compile(text, code.co_filename, "exec", dont_inherit=True)
+    return next(c for c in _codes(module) if (c.co_qualname, c.co_firstlineno) == place)
+
+
+def rebuilt(function, code):
+    """A function like `function` that runs `code`: same globals, same defaults, same variables of the closure."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    new = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    new.__kwdefaults__, new.__qualname__, new.__doc__ = function.__kwdefaults__, function.__qualname__, function.__doc__
+    return new
+
+
+def outcome(f, inputs, params=None, seed=0):
+    """All that can be seen of two calls of f's backward, as a list of arrays (None where there is no gradient).
+
+    The gradients of both calls, those of the parameters {name: Parameter}, and dy and the inputs as they are then:
+    two backwards that agree in all of this, for several random draws, are the same for every user.
+    """
+    params = params or {}
+    inputs = [np.copy(x) if isinstance(x, np.ndarray) else x for x in inputs]
+    for p in params.values():
+        p.grad = None
+    y, backward = f(*inputs)
+    rng = np.random.default_rng((seed, 1))               # inputs drawn from the seed itself would be dy's own numbers
+    dy = rng.standard_normal(np.shape(y)) if np.ndim(y) else float(rng.uniform(0.5, 1.5))
+    seen = []
+    for call in range(2):
+        try:
+            gradients = backward(dy)
+        except MemoryFreed:                              # a model's backward runs once: run the model again
+            if not call:
+                raise
+            gradients = f(*inputs)[1](dy)
+        for gradient in [*(gradients if isinstance(gradients, tuple) else [gradients]), *_grads(params)]:
+            seen.append(None if gradient is None else np.copy(gradient))
+    return [*seen, np.copy(dy), *(np.copy(x) for x in inputs if isinstance(x, np.ndarray))]
+
+
+def difference(right, wrong):
+    """The largest relative difference between two outcomes; infinite if one has an array that the other has not."""
+    if [np.shape(a) for a in right] != [np.shape(a) for a in wrong]:
+        return np.inf
+    if any((a is None) != (b is None) for a, b in zip(right, wrong)):
+        return np.inf
+    pairs = [(a.astype(float), b.astype(float)) for a, b in zip(right, wrong) if a is not None and a.size]
+    sizes = [np.abs(a).max() for a, _ in pairs]
+    floor = 1e-3 * max(sizes, default=1.0) or 1.0        # a gradient that is 0 but for rounding has no size of its own
+    differences = [np.abs(a - b).max() / max(size, floor) for size, (a, b) in zip(sizes, pairs)]
+    return max((np.inf if np.isnan(d) else float(d) for d in differences), default=0.0)
+
+
+def _grads(params):
+    return [p.grad for p in params.values()]
+
+
+def _place(function, find):
+    """(text of the file, position of `find` in it), which must be unique within the function."""
+    text, node = source_of(function)
+    lines = [line + "\n" for line in text.split("\n")]
+    start = sum(map(len, lines[: node.lineno - 1]))
+    source = text[start: sum(map(len, lines[: node.end_lineno]))]
+    times = source.count(find)
+    if times != 1:
+        raise UserError(f"{function.__qualname__}: {find!r} stands {times} times in its source, expected once")
+    return text, start + source.index(find)
+
+
+def _is_source(node, code):
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        return False
+    return code.co_firstlineno == min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _codes(code):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

@@ -1,0 +1,49 @@
+"""The two points at which a gradient is checked: the one given, and a generic one.
+
+Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, no two rows
+are alike, and every mask has a row in which nothing is allowed.
+"""
+
+import numpy as np
+
+SMALL = 0.1                          # tensors with entries of this size are made larger: what they do could be too faint
+
+
+def generic(x, rng):
+    """A floating array like x, but generic: of its shape, its signs and, unless that is tiny, its size.
+
+    Entries shrink by random factors from 0.6 to 1, so zeros (padding) stay zeros, and what was positive or a probability
+    is so still. Where all entries are equal (γ = 1, a bias of 0) they are drawn anew.
+    """
+    if x.size and constant(x) is not None:
+        sign = np.sign(x.flat[0])
+        drawn = rng.uniform(0.5, 1.5, x.shape) if sign else rng.standard_normal(x.shape)
+        return np.asarray(drawn * (sign or 1.0) * _size(x))
+    rms = np.sqrt((x * x).mean()) if x.size else 1.0
+    scale = max(1.0, _size(x) / rms) if rms < SMALL else 1.0
+    return np.asarray(x * rng.uniform(0.6, 1.0, x.shape) * scale)
+
+
+def with_an_empty_row(mask):
+    """The mask with its first row False all over; itself, if it has but one row."""
+    if mask.size == mask.shape[-1]:
+        return mask
+    mask = np.array(mask)
+    mask.reshape(-1, mask.shape[-1])[0] = False
+    return mask
+
+
+def constant(x):
+    """The number that all entries of x are equal to, or None."""
+    return x.flat[0] if x.size and (x == x.flat[0]).all() else None
+
+
+def blind_spots(tensors):
+    """{name: 0.0 or 1.0} of the tensors whose entries are all 0, or all 1: a backward may forget them unseen."""
+    values = {name: constant(x) for name, x in tensors.items()}
+    return {name: float(value) for name, value in values.items() if value is not None and value in (0, 1)}
+
+
+def _size(x):
+    """Entries of this size keep x @ W of the size of x, and sums of many rows from running away."""
+    return min(0.7, x.shape[0] ** -0.5) if x.ndim > 1 else 0.7

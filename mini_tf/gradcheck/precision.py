@@ -1,0 +1,81 @@
+"""Inputs in float32, or on a GPU: the results there, against the gradient in float64.
+
+Differences cannot judge them: in float32 the best of steps leaves an error of a percent. So the checked float64 backward
+is the judge, and the error budget is what float32 costs by itself: how far the float64 gradient moves when its inputs
+are moved by float32's rounding, times ALLOWANCE, because every step of the op rounds as well.
+"""
+
+from mini_tf.backend import beside, device_of, to_host
+from mini_tf.gradcheck.report import Precision
+from mini_tf.gradcheck.subject import is_float, told
+
+import numpy as np
+
+ALLOWANCE = 64
+WIDENED = "the dtype must follow the inputs; a NumPy scalar such as np.sqrt(2), or a dtype named in the op, changes it"
+
+
+def check_precision(evidence, report, rng):
+    """Run f with what was given, and add to the report how far its gradients are from the float64 ones.
+
+    Does nothing where float64 arrays on the host were given, and where dtypes or devices are mixed.
+    """
+    subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
+    given = [x for x in subject.given if is_float(x)] + [data for p, data, _ in subject.before if p.trainable]
+    kinds = {(x.dtype, device_of(x)) for x in given}
+    if len(kinds) != 1 or kinds == {(np.dtype(np.float64), "cpu")}:
+        return
+    dtype, device = kinds.pop()
+    where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
+    patterns.clear()
+    subject.forward()
+    pattern = _take(patterns)
+    with subject.as_given():
+        try:
+            y, _ = subject.forward()
+            switched = _take(patterns) != pattern
+            came = subject.run(beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy)
+        except Exception as error:
+            report.findings.append(f"in {where}, as given, it raised {told(error)}")
+            return
+    if getattr(y, "dtype", dtype) != dtype:
+        report.findings.append(f"the forward gave {y.dtype} for {where}: {WIDENED}")
+    if switched:
+        report.notes.append(f"results in {where} were not judged: there, rounding switches a ReLU")
+        return
+
+    moves = _moves(subject, gradients, dy, np.finfo(dtype).eps, rng)
+    for name, right in gradients.items():
+        gradient = came.get(name)
+        if getattr(gradient, "shape", ()) != np.shape(right):
+            continue                                     # said already, or not there
+        if getattr(gradient, "dtype", dtype) != dtype:
+            report.findings.append(f"d{name} is {gradient.dtype} for {where}: {WIDENED}")
+        gradient = np.asarray(to_host(gradient), np.float64)
+        budget = ALLOWANCE * (moves[name] + np.finfo(dtype).eps * np.abs(right).max(initial=0))
+        error = np.nan_to_num(np.abs(gradient - right) / max(budget, 1e-300), nan=np.inf)
+        if error.size:
+            worst = np.unravel_index(int(error.argmax()), error.shape)
+            report.tensor(name).precision = Precision(
+                where, float(error[worst]), tuple(int(i) for i in worst), float(gradient[worst]), float(right[worst])
+            )
+
+
+def _moves(subject, gradients, dy, eps, rng):
+    """{name: how far the float64 gradient moves, at most, when every input is moved by rounding}, of three tries"""
+    tensors, moves = dict(subject.tensors), dict.fromkeys(gradients, 0.0)
+    for _ in range(3):
+        for name, x in tensors.items():
+            subject.replace(name, x * (1 + eps * rng.uniform(-1, 1, x.shape)))
+        moved = subject.run(dy * (1 + eps * rng.uniform(-1, 1, np.shape(dy))))
+        for name, right in gradients.items():
+            moves[name] = max(moves[name], np.abs(moved[name] - right).max(initial=0))
+    for name, x in tensors.items():
+        subject.replace(name, x)
+    return moves
+
+
+def _take(patterns):
+    taken = b"".join(patterns)
+    patterns.clear()
+    return taken

@@ -1,0 +1,156 @@
+"""What y, backward = f(…) promises beside right numbers, and a sentence for each promise that is broken."""
+
+from mini_tf.gradcheck.subject import as_list, call_backward, told
+
+import numpy as np
+
+
+class Broken(Exception):
+    """The check cannot go on; str() is the finding."""
+
+
+def check_inputs(subject):
+    """Raise Broken, or give findings, for inputs of which no gradient can be measured."""
+    for name, x in zip(subject.names, subject.inputs):
+        if isinstance(x, (list, tuple)):
+            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float)")
+        if getattr(getattr(x, "dtype", None), "kind", "") == "c":
+            raise Broken(f"{name} is complex, expected real numbers")
+    if not subject.tensors:
+        integers = [f"{name} is {x.dtype}" for name, x in zip(subject.names, subject.inputs) if hasattr(x, "dtype")]
+        raise Broken(
+            "there is no floating input or parameter to check"
+            + (f" ({', '.join(integers)}): integers have no gradient; try .astype(float)" if integers else "")
+        )
+    findings = []
+    for name, x in subject.tensors.items():
+        if not np.isfinite(x).all():
+            raise Broken(f"{name} has {np.count_nonzero(~np.isfinite(x))} of {x.size} entries that are not finite")
+        if x.size == 0:
+            findings.append(f"{name} is empty, its shape is {x.shape}: there is nothing to measure")
+    return findings
+
+
+def check_forward(subject):
+    """(y, backward) of a forward that keeps its promises. Raises Broken for one that does not."""
+    before = [np.copy(x) for x in subject.tensors.values()]
+    y, backward = _forward(subject)
+    again, _ = _forward(subject)
+    if np.shape(again) != np.shape(y) or not np.array_equal(y, again, equal_nan=True):
+        raise Broken(
+            "the forward gave two different results for the same inputs: is it random? Give it its random mask as an "
+            "input, as dropout has it, or a generator that starts anew in each call"
+        )
+    for (name, x), was in zip(subject.tensors.items(), before):
+        if not np.array_equal(x, was):
+            raise Broken(f"the forward wrote into {name}; an op only reads what it is given")
+    if not np.isfinite(y).all():
+        bad = np.count_nonzero(~np.isfinite(y))
+        raise Broken(f"the forward gave {bad} of {np.size(y)} values that are not finite (NaN or infinite)")
+    return np.asarray(y), backward
+
+
+def check_backward(subject, backward, dy):
+    """({name: gradient}, findings, notes). Only gradients that can be compared are among them. Raises Broken."""
+    given = {name: x for name, x in zip(subject.names, subject.inputs) if isinstance(x, np.ndarray)}
+    before = {name: np.copy(x) for name, x in given.items()}
+    dy_before = np.copy(dy)
+    for p in subject.params.values():
+        p.grad = None
+    returned = _backward(backward, dy)
+    first = [np.copy(g) if isinstance(g, np.ndarray) else g for g in as_list(returned)]
+    grads = {name: None if p.grad is None else np.copy(p.grad) for name, p in subject.params.items()}
+    gradients = subject.named(tuple(first)) | grads
+
+    findings = []
+    again = as_list(_backward(lambda dy: call_backward(subject, backward, dy), dy))
+    findings += [f"backward wrote into {n}" for n, x in given.items() if not np.array_equal(x, before[n])]
+    if not np.array_equal(dy, dy_before):
+        findings.append("backward wrote into dy; another op may hold the same array")
+    if len(again) != len(first) or not all(_equal(a, b) for a, b in zip(first, again)):
+        findings.append("backward gave another answer when it was called a second time")
+    for name, p in subject.params.items():
+        # What cannot be compared is found below.
+        if np.shape(p.grad) == np.shape(p.data) == np.shape(grads[name]) and not np.allclose(
+            p.grad, 2 * grads[name], rtol=1e-9, atol=1e-300, equal_nan=True
+        ):
+            findings.append(f"the gradient of {name} did not add up over two backwards (`=` where += belongs?)")
+
+    wanted = subject.floats
+    matched = not wanted or len(first) in (len(subject.arrays), len(wanted))
+    if not matched:
+        many = "few" if len(first) < len(wanted) else "many"
+        findings.append(
+            f"backward gave {len(first)} gradient{'s' * (len(first) != 1)}, too {many}: expected {len(wanted)}, "
+            f"one for each of {', '.join(wanted)}"
+        )
+    comparable, notes = {}, []
+    for name, x in subject.tensors.items():
+        if name in subject.params and gradients.get(name) is None and not _used(subject, name):
+            notes.append(f"{name} is not used: y does not depend on it")
+            continue
+        finding = _incomparable(name, x, gradients.get(name), name in subject.params)
+        if finding is None:
+            comparable[name] = gradients[name]
+        elif matched or name in subject.params:
+            findings.append(finding)
+    return comparable, findings, notes
+
+
+def _used(subject, name):
+    """Whether y depends on the tensor."""
+    x, y = subject.tensors[name], subject.forward()[0]
+    try:
+        subject.replace(name, 1.1 * x + 0.1)
+        return not np.array_equal(y, subject.forward()[0])
+    finally:
+        subject.replace(name, x)
+
+
+def _incomparable(name, x, gradient, parameter):
+    """Why this gradient of x cannot be compared with measured slopes, in a sentence; None if it can."""
+    if gradient is None:
+        return f"no gradient for {name}: backward " + ("added none to it" if parameter else "gave None")
+    if gradient is Ellipsis:
+        return f"d{name} is still `...`: a blank to fill"
+    if not (isinstance(gradient, (np.ndarray, np.generic)) or (x.ndim == 0 and isinstance(gradient, float))):
+        return f"d{name} is a {type(gradient).__name__}, expected an array of shape {x.shape}"
+    if np.shape(gradient) != x.shape:
+        turned = ": it is transposed" if np.shape(gradient) == x.shape[::-1] else ""
+        return f"d{name} has shape {np.shape(gradient)}, expected {x.shape} as {name} has{turned}"
+    if np.asarray(gradient).dtype != x.dtype:
+        return (
+            f"d{name} has dtype {np.asarray(gradient).dtype}, expected {x.dtype} as {name} has; "
+            "a dtype named in the op, or a list of numbers, does that"
+        )
+    return None
+
+
+def _forward(subject):
+    try:
+        result = subject.forward()
+    except Exception as error:
+        raise Broken(f"the forward raised {told(error)}") from error
+    if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+        came = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"one {type(result).__name__}"
+        raise Broken(f"the function returned {came}, expected two things: y, backward, where backward is a function")
+    y = result[0]
+    if y is Ellipsis:
+        raise Broken("y is still `...`: a blank to fill")
+    if isinstance(y, (list, tuple)) or np.asarray(y).dtype.kind not in "fiu":
+        raise Broken(f"y is a {type(y).__name__}, expected one floating array or number")
+    if np.asarray(y).dtype.kind != "f":
+        raise Broken(f"y has dtype {np.asarray(y).dtype}, expected a floating one: integers have no slope")
+    return result
+
+
+def _backward(backward, dy):
+    try:
+        return backward(dy)
+    except Exception as error:
+        raise Broken(f"the backward raised {told(error)}") from error
+
+
+def _equal(a, b):
+    arrays = isinstance(a, (np.ndarray, float)) and isinstance(b, (np.ndarray, float))
+    return np.array_equal(a, b, equal_nan=True) if arrays else type(a) is type(b)

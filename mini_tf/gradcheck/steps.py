@@ -1,0 +1,73 @@
+"""The first wrong step of a model: its ops and layers checked one by one, in the order in which the backward runs."""
+
+import copy
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+
+from mini_tf.gradcheck.check import check_alone
+from mini_tf.gradcheck.report import FAIL
+from mini_tf.gradcheck.subject import argument_names
+from mini_tf.trace import source_line, trace
+
+import numpy as np
+
+RIGHT, WRONG = "right", "WRONG"
+CONTAINS, FED = "around the wrong one", "fed by a wrong gradient"
+BUDGET = 300             # entries measured of each tensor of a step
+
+
+@dataclass
+class Step:
+    """One call of an op or of a layer on the way back."""
+
+    name: str
+    line: str                # the line that called it
+    place: str               # where its backward is written
+    status: str
+    words: list = field(default_factory=list, repr=False)            # of the wrong one: what is wrong
+
+
+def first_wrong_step(subject, seed):
+    """The steps of subject.f in the order in which their backwards ended, [] if it has none of ours in it.
+
+    Every op, every layer and every method that keeps the contract is a step. A layer ends after the ops inside it, so
+    the first wrong one is the innermost. Each is checked by itself, on the inputs that it had in the model and with a dy
+    of its own, so that what comes to it from other steps does not matter. Those after a wrong one get wrong numbers.
+    """
+    with trace(subject.f) as calls:
+        try:
+            y, backward = subject.f(*subject.inputs)
+            backward(np.ones_like(y) if np.ndim(y) else 1.0)
+        except Exception:
+            return []                                    # the report's findings say what it raised
+    ended = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
+    if len(ended) < 2:
+        return []
+    steps, wrong = [], None
+    for call in ended:
+        step = Step(call.name, call.line, source_line(call.backward), RIGHT)
+        if wrong is None:
+            report = check_alone(*_alone(call), name=call.name, seed=seed, budget=BUDGET)
+            if report.verdict == FAIL:
+                wrong, step.status, step.words = call, WRONG, report.explain().splitlines()[1:]
+        else:
+            step.status = CONTAINS if call in wrong.parents else FED
+        steps.append(step)
+    return steps
+
+
+def _alone(call):
+    """(f, inputs, params) for a check of one call by itself: arrays are inputs, all else stays as it was."""
+    inputs = list(call.inputs)
+    arrays = [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
+
+    def f(*given):
+        for i, x in zip(arrays, given):
+            inputs[i] = x
+        drawn = [copy.deepcopy(x) if isinstance(x, np.random.Generator) else x for x in inputs]
+        return call.f(*drawn, **call.options)
+
+    names = argument_names(call.f, len(inputs))
+    f.__signature__ = Signature([Parameter(names[i], Parameter.POSITIONAL_ONLY) for i in arrays])
+    owner = getattr(call.f, "__self__", None)
+    return f, [inputs[i] for i in arrays], {} if owner is None else owner.parameters()

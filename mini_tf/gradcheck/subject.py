@@ -1,0 +1,145 @@
+"""What is checked: a function of the contract y, backward = f(…), with everything it depends on, in float64."""
+
+import inspect
+import linecache
+import re
+import traceback
+from contextlib import contextmanager
+
+from mini_tf.backend import to_host
+from mini_tf.layers.layer import MemoryFreed
+from mini_tf.trace import place
+
+import numpy as np
+
+
+class Subject:
+    """A function with its inputs and parameters.
+
+    inputs    a list; floating arrays are float64 copies on the host, all else is passed on as it is
+    params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too
+    names     of the inputs
+    """
+
+    def __init__(self, f, inputs, params):
+        self.f = f
+        self.given = list(inputs)
+        self.inputs = [_as_float64(x) for x in inputs]
+        if not any(map(is_float, inputs)) and not params:                # f(2.0): the number is what is asked about
+            self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
+        params = params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
+        self.all_params = list({id(p): p for p in params.values()}.values())
+        self.params = {name: p for name, p in params.items() if p.trainable}
+        self.names = argument_names(f, len(inputs))
+        self.gradients = {}
+
+    @contextmanager
+    def in_float64(self):
+        """For the time of the block, the parameters hold float64 copies of their data, and no gradients."""
+        self.before = [(p, p.data, p.grad) for p in self.all_params]
+        try:
+            for p in self.all_params:
+                p.data, p.grad = _as_float64(p.data), None
+            yield
+        finally:
+            for p, data, grad in self.before:
+                p.data, p.grad = data, grad
+
+    @contextmanager
+    def as_given(self):
+        """Inside `in_float64`: for the time of the block, inputs and parameters are those that were given."""
+        inputs, data = self.inputs, [(p, p.data) for p in self.all_params]
+        try:
+            self.inputs = self.given
+            for p, original, _ in self.before:
+                p.data = original
+            yield
+        finally:
+            self.inputs = inputs
+            for p, array in data:
+                p.data = array
+
+    @property
+    def tensors(self):
+        """{name: array} of what a gradient is wanted for: the floating inputs, then the parameters."""
+        inputs = {name: x for name, x in zip(self.names, self.inputs) if is_float(x)}
+        return inputs | {name: p.data for name, p in self.params.items()}
+
+    def replace(self, name, array):
+        """Put another array in the place of a tensor or of any other input."""
+        if name in self.params:
+            self.params[name].data = array
+        else:
+            self.inputs[self.names.index(name)] = array
+
+    def forward(self):
+        """(y, backward)"""
+        return self.f(*self.inputs)
+
+    def run(self, dy):
+        """{name: gradient} of all tensors, from a fresh forward. Parameters' gradients start from None."""
+        for p in self.params.values():
+            p.grad = None
+        _, backward = self.forward()
+        return self.named(backward(dy))
+
+    def named(self, returned):
+        """{name: gradient} from what a backward returned and what it added to the parameters."""
+        returned = as_list(returned)
+        return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
+
+    def receivers(self, count):
+        """The names that `count` returned gradients are for: an op has None for ids and masks, a layer nothing."""
+        return next((names for names in (self.arrays, self.floats) if len(names) == count), [])
+
+    @property
+    def arrays(self):
+        return [name for name, x in zip(self.names, self.inputs) if hasattr(x, "dtype")]
+
+    @property
+    def floats(self):
+        return [name for name, x in zip(self.names, self.inputs) if is_float(x)]
+
+
+def as_list(gradients):
+    """What a backward returned, as a list: a single gradient comes bare."""
+    return list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+
+
+def call_backward(subject, backward, dy):
+    """backward(dy); a model's backward runs once, so for the second time the model runs again."""
+    try:
+        return backward(dy)
+    except MemoryFreed:
+        return subject.forward()[1](dy)
+
+
+def is_float(x):
+    return hasattr(x, "dtype") and hasattr(x, "shape") and x.dtype.kind == "f"
+
+
+def argument_names(f, count):
+    """The names of the first `count` arguments of f, from its signature."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+        names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    except (TypeError, ValueError):
+        names = []
+    return [*names, *(f"input_{i}" for i in range(len(names), count))][:count]
+
+
+def told(error):
+    """An exception in one line: what it says, the line of code that raised it, and the blanks that it met there."""
+    frames = [*traceback.walk_tb(error.__traceback__)]
+    own = [frame for frame in frames if "site-packages" not in frame[0].f_code.co_filename]
+    frame, line = (own or frames)[-1]
+    path = frame.f_code.co_filename
+    linecache.checkcache(path)
+    words = re.findall(r"\w+", linecache.getline(path, line))
+    blanks = [name for name, value in frame.f_locals.items() if value is ... and name in words]
+    blank = "".join(f"; {name} is still `...`, a blank to fill first" for name in blanks)
+    return f"{type(error).__name__}: {error} (at {place(path, line)}){blank}"
+
+
+def _as_float64(x):
+    return np.array(to_host(x), dtype=np.float64, order="C") if is_float(x) else x

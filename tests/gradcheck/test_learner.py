@@ -1,0 +1,298 @@
+"""A learner's own op in a file: which file, which function, which shapes, and what is said when one is wrong."""
+
+import sys
+from textwrap import dedent
+
+from mini_tf.errors import UserError
+from mini_tf.gradcheck.learner import check, load
+from tests.test_cli import mini_tf  # noqa: F401  (a fixture)
+
+import numpy as np
+import pytest
+
+SQUARE = '''
+def square(x):
+    """y = x²
+
+    Example: x (2, 3)
+    """
+    def backward(dy):
+        return 2 * dy * x
+
+    return x * x, backward
+'''
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write(text) → the path of my_ops.py with that text."""
+
+    def write(text, name="my_ops.py"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else dedent(text).encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def inputs(write):
+    """inputs("f(x, mask=None)", "its docstring", "x=3,4") → the arrays that load chooses."""
+
+    def inputs(signature, doc="", *shapes):
+        path = write(f'def {signature}:\n    """{doc}"""\n')
+        return load(f"{path}::f", shapes)[1]
+
+    return inputs
+
+
+def shapes(arrays):
+    return [np.shape(a) for a in arrays]
+
+
+def test_a_right_backward_passes_and_a_wrong_one_fails(write):
+    assert check(f"{write(SQUARE)}::square")
+    report = check(f"{write(SQUARE.replace('2 * dy', '3 * dy'))}::square")
+    assert not report
+    assert "square" in report.explain()
+    assert "dx" in report.explain()
+
+
+def test_a_change_is_seen_at_once_and_nothing_stays_behind(write, tmp_path):
+    modules, path = set(sys.modules), sys.path[:]
+    for factor in "2325":                                # same length, same second
+        assert bool(check(f"{write(SQUARE.replace('2 *', factor + ' *'))}::square")) == (factor == "2")
+    assert set(sys.modules) == modules
+    assert sys.path == path
+    assert [p.name for p in tmp_path.iterdir()] == ["my_ops.py"]
+
+
+def test_imports_beside_the_file_work_also_late_ones_and_each_folder_has_its_own(tmp_path, write):
+    for name, two in (("a", 2), ("b", 3)):
+        (tmp_path / name).mkdir()
+        write(f"TWO = {two}", f"{name}/helper.py")
+        write(f"late = {two}", f"{name}/later.py")
+        late = SQUARE.replace("return 2 *", "from later import late\n        assert late == TWO\n        return TWO *")
+        write("from helper import TWO\n" + late, f"{name}/my_ops.py")
+    assert check(f"{tmp_path}/a/my_ops.py::square")
+    assert not check(f"{tmp_path}/b/my_ops.py::square")
+    assert "helper" not in sys.modules
+    assert "later" not in sys.modules
+
+
+def test_dataclasses_and_imported_functions_work(write):
+    path = write("""
+        from __future__ import annotations
+        from dataclasses import dataclass
+        from mini_tf.ops import softmax
+
+        @dataclass
+        class Sizes:
+            n: int
+    """)
+    assert check(f"{path}::softmax")
+
+
+BROKEN = {
+    "a syntax error": ("def square(x:\n    pass", "my_ops.py, line 1: "),
+    "a name that is not there": ("import numpy as np\n\nA = nump.ones(3)", "my_ops.py, line 3: NameError: name 'nump'"),
+    "a module that is not there": ("import none_such", "line 1: ModuleNotFoundError: No module named 'none_such'"),
+    "an end of its own": ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
+    "another function": ("def cube(x): pass\ndef _root(x): pass\nfrom math import exp", "there are: cube, _root"),
+    "no functions": ("square = 3", "square is no function; it defines none"),
+    "no arguments": ("def square(): pass", "takes no arguments"),
+    "an argument by name only": (SQUARE.replace("(x)", "(x, *, eps)"), "square takes eps by name only"),
+    "a null byte": ("x = 0\0", "null byte"),
+    "not UTF-8": (b"x = '\xe9'", "utf-8"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_errors_of_the_file_say_where_and_what(case, write):
+    text, message = BROKEN[case]
+    before = set(sys.modules)
+    with pytest.raises(UserError) as error:
+        check(f"{write(text)}::square")
+    assert message in str(error.value)
+    assert set(sys.modules) == before
+
+
+FINDINGS = {
+    "no backward": (SQUARE.replace("return x * x, backward", "return x * x"), "returned one ndarray, expected two things"),
+    "no y": (SQUARE.replace("return x * x, backward", "return ..., backward"), "y is still `...`: a blank to fill"),
+    "a list for y": (SQUARE.replace("return x * x, backward", "return [[1], 2], backward"), "y is a list, expected one"),
+    "integers for y": (SQUARE.replace("return x * x,", "return x.astype(int),"), "y has dtype int64, expected a floating"),
+    "an error in the forward": (SQUARE.replace("x * x,", "x @ x,"), "the forward raised ValueError: matmul"),
+    "an error in the backward": (SQUARE.replace("dy * x", "dy @ x"), "the backward raised ValueError: matmul"),
+    "the line of an error": (SQUARE.replace("dy * x", "dy @ x"), "my_ops.py:8)"),
+    "a blank that is used": (
+        SQUARE.replace("return 2 * dy * x", "two = slope = ...\n        return slope * dy"),
+        "my_ops.py:9); slope is still `...`, a blank to fill first",
+    ),
+    "a blank that is returned": (SQUARE.replace("return 2 * dy * x", "return ..."), "dx is still `...`: a blank to fill"),
+}
+
+
+@pytest.mark.parametrize("case", FINDINGS)
+def test_what_goes_wrong_while_it_runs_is_a_finding(case, write):
+    text, message = FINDINGS[case]
+    report = check(f"{write(text)}::square")
+    assert not report
+    assert message in report.explain()
+
+
+def test_an_error_in_a_file_beside_it_names_that_file(write):
+    write("1 / 0", "helper.py")
+    with pytest.raises(UserError, match=r"helper\.py, line 1: ZeroDivisionError: division by zero"):
+        load(f"{write('import helper')}::square")
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("none.py::square", "none.py is not there"),
+        (".::square", "is not a .py file"),
+        ("my_ops.py", "which function; there are: square"),
+        ("my_ops.py::", "which function; there are: square"),
+        ("my_ops.py::squire", "has no function 'squire'; there are: square"),
+    ],
+)
+def test_targets_that_are_not_there(target, message, write, monkeypatch, tmp_path):
+    write(SQUARE)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as error:
+        load(target)
+    assert message in str(error.value)
+
+
+def test_shapes_from_options(inputs):
+    x, ids, mask = inputs("f(x, ids, mask)", "Example: x (9,)", "x=3,4", "ids=2,3 int<7", "mask = (3, 3) bool")
+    assert shapes((x, ids, mask)) == [(3, 4), (2, 3), (3, 3)]
+    assert x.dtype == np.float64
+    assert ids.dtype.kind == "i"
+    assert ids.min() >= 0
+    assert ids.max() < 7
+    assert ids[-1, -1] == ids[0, 0]
+    assert mask.dtype == bool
+    assert mask[0].any()
+    assert not mask.all()
+
+
+def test_shapes_from_the_example_in_the_docstring(inputs):
+    doc = """y = γ·x̂
+
+    x (…, n), gamma (n,)  →  y (…, n)
+    Example: x (2, 3), gamma (3,),
+             ids (2, 5) int < 7, mask (3, 3) bool
+
+    gamma (5,) is no more part of it
+    """
+    x, gamma, ids, mask = inputs("f(x, gamma, ids, mask, eps=1e-5)", doc)
+    assert shapes((x, gamma, ids, mask)) == [(2, 3), (3,), (2, 5), (3, 3)]
+    assert ids.dtype.kind == "i"
+    assert mask.dtype == bool
+
+
+def test_shapes_from_letters(inputs):
+    assert shapes(inputs("f(x, W, b=None)", "x (B, T, n), W (n, m) → y (B, T, m)")) == [(2, 3, 4), (4, 5)]
+    assert shapes(inputs("f(x, W, b=None)", "x (…, in), W (in, out), b (out,)")) == [(2, 3, 4), (4, 5), (5,)]
+    table, ids = inputs("f(table, ids)", "x (see below) = f(ids), table (c, n), ids (…) int")
+    assert shapes((table, ids)) == [(2, 3), (4, 5)]
+    assert ids.max() < 2
+    ids, mask = inputs("f(ids, mask)", "ids (T,) int < T, mask (T, T) bool")
+    assert shapes((ids, mask)) == [(2,), (2, 2)]
+
+
+def test_a_default_before_a_given_argument_is_passed_on(inputs):
+    x, mask, scale = inputs("f(x, mask=None, scale=1.0)", "", "x=2", "scale=3")
+    assert mask is None
+    assert scale.shape == (3,)
+    assert len(inputs("f(x, mask=None, scale=1.0)", "", "x=2")) == 1
+
+
+def test_the_seed_draws_the_numbers(write):
+    path = write(SQUARE)
+    first, again, other = (load(f"{path}::square", seed=seed)[1][0] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_without_shapes_it_says_what_to_write_and_that_works(write):
+    path = write("def f(z, ids, mask, eps=1): pass")
+    with pytest.raises(UserError) as error:
+        load(f"{path}::f")
+    message = str(error.value)
+    options = '--shape z=2,3 --shape "ids=2,3 int<7" --shape "mask=2,3 bool"'
+    assert f"which shape has z, ids, mask? Give those of all arguments: {options} (" in message
+    example = message[message.index("Example: "):]
+    assert example == "Example: z (2, 3), ids (2, 3) int<7, mask (2, 3) bool"
+    assert shapes(load(f"{path}::f", ["z=2,3", "ids=2,3 int<7", "mask=2,3 bool"])[1]) == [(2, 3)] * 3
+    path = write(f'def f(z, ids, mask, eps=1):\n    "{example}"')
+    assert shapes(load(f"{path}::f")[1]) == [(2, 3)] * 3
+
+
+def test_an_incomplete_docstring_or_option_names_what_is_missing(inputs):
+    with pytest.raises(UserError, match=r"which shape has beta\? .*--shape x=4,5 --shape beta=4,5 "):
+        inputs("f(x, beta)", "Example: x (4, 5)")
+    with pytest.raises(UserError, match=r"which shape has x\? "):
+        inputs("f(x, beta)", "Example: x (4, 5), beta (5,)", "beta=5")
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ("x=3,a", "is not a shape, expected x=3,4 or"),
+        ("x=3,,4", "is not a shape"),
+        ("x=-1", "is not a shape"),
+        ("x=", "is not a shape"),
+        ("x", "is not a shape"),
+        ("3,4", "is not a shape"),
+        ("x=3 float", "is not a shape"),
+        ("z=3", "f has no argument 'z'; it has x"),
+        ("x=3 int", "x is int, below which number? Write int<7"),
+        ("x=3 int<0", "below which number"),
+        ("x=3 int<99999999999999999999", "at most 100,000"),
+        ("x=0,3", "x has the shape (0, 3), expected sizes from 1"),
+        ("x=1000,1000", "at most 100,000 entries"),
+    ],
+)
+def test_bad_shapes_are_refused(shape, message, inputs):
+    with pytest.raises(UserError) as error:
+        inputs("f(x)", "", shape)
+    assert message in str(error.value)
+
+
+def test_ints_without_a_bound_in_a_docstring_are_refused(inputs):
+    with pytest.raises(UserError, match="ids is int, below which number"):
+        inputs("f(ids)", "ids (B, T) int")
+
+
+def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa: F811
+    right, wrong = write(SQUARE), write(SQUARE.replace("2 *", "3 *"), "wrong.py")
+    assert mini_tf("gradcheck", f"{right}::square")[0] == 0
+    code, out, err = mini_tf("gradcheck", f"{right}::square", f"{wrong}::square")
+    assert (code, err) == (1, "")
+    assert "PASS" in out
+    assert "FAIL" in out
+    code, out, _ = mini_tf("gradcheck", f"{right}::square", "--shape", "x=5,1")
+    assert code == 0
+    assert "(5, 1)" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["my_ops.py"], "my_ops.py: which function; there are: square"),
+        (["my_ops.py::square", "--shape", "x=a"], "--shape 'x=a' is not a shape"),
+        (["my_ops.py::square", "softmax"], "softmax: expected your functions, as in"),
+        (["softmax", "--shape", "z=2"], "softmax: expected your functions"),
+        (["--shape", "z=2"], "--shape alone: expected your functions"),
+        (["none.py::square"], "none.py is not there"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(arguments, message, mini_tf, write):  # noqa: F811
+    write(SQUARE)
+    code, out, err = mini_tf("gradcheck", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
