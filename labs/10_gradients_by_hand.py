@@ -123,8 +123,8 @@ show(figure, "10_finite_differences")
 # Where the step is so small that x + h = x (float32, h < 10⁻⁸) the measured slope is 0, an error of 1.
 #
 # Two lessons. Differences belong in float64, whatever the model computes in: in float32 the popular step 10⁻⁶ leaves an
-# error of several per cent, and a tolerance that forgives it forgives wrong gradients too. And Richardson's minimum is
-# not only lower, it lies at a large step: `gradcheck` starts from h = 10⁻³ and compares D(h/2) with the extrapolated
+# error of 5 %, and a tolerance that forgives it forgives wrong gradients too. And Richardson's minimum is not only
+# lower, it lies at a large step: `gradcheck` takes h = 3·10⁻⁴ where it can, and compares D(h/2) with the extrapolated
 # value to know how far to trust it.
 #
 # ### A kink
@@ -149,7 +149,7 @@ for x in (3e-4, 0.0):
         print(f"{f'x = {x:g}, {name}':<26}{values}")
 normal = np.abs(np.random.default_rng(0).standard_normal(1_000_000))
 print(f"{'of a million within ±h':<26}" + "".join(f"{(normal < h).sum():>9,}" for h in kink_steps))
-print("\nWhat the checker does with such entries: it sets them aside, and says so")
+print("\nWhat the checker does with such entries: a smaller step, or it sets them aside and says so")
 print(gradcheck(ops.relu, np.array([-1.0, -3e-4, 0.0, 3e-4, 0.5, 2.0])).explain())
 
 # %% [markdown]
@@ -613,7 +613,10 @@ print(f"pixels that the first reconstruction gets wrong, of ten validation digit
 # themselves small, broken promises that are no numbers (writing into dy), and blind points.
 #
 # A *blind point*: where γ = 1, and that is where γ begins, a forgotten γ changes nothing. No measurement at that point
-# can find it. One has to measure somewhere else.
+# can find it. One has to measure somewhere else, so the checker measures at a second point, with numbers of its own.
+#
+# The words after an arrow are the pattern that fits the error, not a proof. Look for those that tell another story than
+# the true one.
 
 # %%
 def layer_norm_missing_term(x, gamma, beta):
@@ -998,8 +1001,8 @@ show(figure, "10_wrong_training")
 #   0.86. More samples do not help: after 10,000 draws CD-1 is still 0.65 gradient lengths away.
 # - It learns digits anyway: the squared error of a reconstruction falls from 62 to 21 per digit, and the gap of free
 #   energies grows to 7 nats: it knows the training digits better than others.
-# - Of thirteen mistakes the naive check misses five, and a sixth where γ = 1. Nobody who measures there can see that
-#   one.
+# - Of thirteen mistakes the checker catches all, and the naive check misses five; and a sixth where γ = 1, which nobody
+#   sees who measures only there.
 # - A loss that goes down proves nothing. At step 100 right and wrong gradients lie within 0.1 nats of each other. After
 #   300 steps three of the five wrong models are 0.30 to 0.47 nats behind the right one, and at 6.06 to 6.23 no better
 #   than counting words (6.06); who has only the one curve does not know what it should have been.
