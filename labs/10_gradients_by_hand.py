@@ -820,7 +820,7 @@ for axes, name in zip(figure.subplots(2, 4).flat, FACES):
     axes.plot(ends, ends, color="0.75", linewidth=1)
     axes.plot(right, wrong, "o", ms=4, alpha=0.5, markeredgewidth=0)
     axes.set_title(name.replace(": ", ":\n"), fontsize=10)
-    axes.locator_params(axis="x", nbins=4)
+    axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 figure.supxlabel("right gradient", fontsize=10)
 figure.supylabel("wrong gradient", fontsize=10)
