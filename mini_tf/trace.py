@@ -38,6 +38,7 @@ class Call:
     dy: object = None        # what came to the backward, if it ran, and what it gave
     gradients: object = None
     ended: int | None = None                             # its place in the order in which backwards ended
+    error: Exception | None = None                       # what its backward raised itself, not a call inside it
 
 
 @contextmanager
@@ -63,7 +64,12 @@ def trace(f=None):
 
         def backward(*dy):
             call.dy = dy[0] if dy else None
-            call.gradients = call.backward(*dy)
+            try:
+                call.gradients = call.backward(*dy)
+            except Exception as error:
+                if not any(other.error is error for other in calls):
+                    call.error = error
+                raise
             call.ended = next(ends)
             return call.gradients
 

@@ -18,7 +18,7 @@ import numpy as np
 PATTERNS = [
     resemblances.not_a_number, resemblances.nothing, resemblances.constant_factor, resemblances.exchanged,
     places.repeated_ids, resemblances.ignores_mask, places.where_nothing_should_be, places.signs_only,
-    terms.dy_passed_on, resemblances.not_linear, resemblances.turned, resemblances.all_alike, terms.part_left_out,
+    terms.part_left_out, terms.dy_passed_on, resemblances.not_linear, resemblances.turned, resemblances.all_alike,
     resemblances.another_ones, resemblances.ignores_a_tensor, resemblances.part_of_the_batch, terms.sum_of_products,
     terms.other_slope, terms.diagonal_only, terms.multiple_in_every_row, terms.inside_attention, places.targets_only,
     terms.factor_entry_by_entry, terms.factor_in_every_row, resemblances.right_numbers, places.stops_in_time,
@@ -31,7 +31,7 @@ def diagnose(evidence):
     evidence.back_to_the_point()
     with np.errstate(all="ignore"):
         found = {name: _first_answer(evidence, name) for name in evidence.wrong}
-    if len(evidence.subject.tensors) > FEW and len(set(found.values())) > 1:
+    if len(evidence.subject.tensors) > 2 * FEW and len(set(found.values())) > 1:
         return {}                                        # a model: what its parts have in common is not to be guessed
     return {name: words for name, words in found.items() if words}
 

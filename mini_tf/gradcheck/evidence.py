@@ -6,7 +6,7 @@ import numpy as np
 
 CLOSE = 1e-6             # relative to the largest entry: measured slopes are better known than that
 AFFORDABLE = 600         # a tensor with more entries is not measured again under other circumstances, and neither is
-FEW = 8                  # one of a function with more tensors than this: a whole model
+FEW = 5                  # one of a function with more tensors than this: a layer of many parts, a model
 
 
 class Evidence:

@@ -109,7 +109,7 @@ def slopes_of_entries(phi, x, entries):
     found = at_step(entries, STEPS[0])
     for step in STEPS[1:]:
         known = found.slope[~found.kink]
-        wanted = max(FINE * np.abs(known).max(initial=0), 4 * phi.noise / STEPS[0])
+        wanted = max(FINE * np.abs(known).max(initial=0), 2 * phi.noise / STEPS[0])
         unclear = np.flatnonzero(found.kink | (found.uncertainty > wanted))
         _keep_better(found, unclear, at_step(entries[unclear], step))
     return found
@@ -118,11 +118,15 @@ def slopes_of_entries(phi, x, entries):
 def slopes_along(phi, x, directions):
     """The slopes of φ along directions, rows (k, x.size) of steps that all entries of x take together."""
     flat, centre = x.reshape(-1), phi()
-    found = _collect((0.0, np.inf, True) for _ in directions)
-    for step in STEPS:
+
+    def at_step(directions, step):
         step = step / max(1.0, x.size**0.5 / 10)         # the more entries move, the less far each
-        trial = _collect(_slope(_moved(phi, flat, slice(None), v), centre, step, phi.noise) for v in directions)
-        _keep_better(found, np.arange(len(directions)), trial)
+        return _collect(_slope(_moved(phi, flat, slice(None), v), centre, step, phi.noise) for v in directions)
+
+    found = at_step(directions, STEPS[0])
+    for step in STEPS[1:]:
+        unclear = np.flatnonzero(found.kink | (found.uncertainty > max(FINE * np.abs(found.slope).max(), phi.noise)))
+        _keep_better(found, unclear, at_step(directions[unclear], step))
     return found
 
 

@@ -87,16 +87,17 @@ def check_backward(subject, backward, dy):
             f"backward gave {len(first)} gradient{'s' * (len(first) != 1)}, too {many}: expected {len(wanted)}, "
             f"one for each of {', '.join(wanted)}"
         )
-    comparable, notes = {}, []
+    comparable, unused = {}, []
     for name, x in subject.tensors.items():
         if name in subject.params and gradients.get(name) is None and not _used(subject, name):
-            notes.append(f"{name} is not used: y does not depend on it")
+            unused.append(name)
             continue
         finding = _incomparable(name, x, gradients.get(name), name in subject.params)
         if finding is None:
             comparable[name] = gradients[name]
         elif matched or name in subject.params:
             findings.append(finding)
+    notes = [f"y does not depend on {', '.join(unused)}"] if unused else []
     return comparable, findings, notes
 
 

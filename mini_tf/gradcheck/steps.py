@@ -1,12 +1,13 @@
 """The first wrong step of a model: its ops and layers checked one by one, in the order in which the backward runs."""
 
+import contextlib
 import copy
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 
 from mini_tf.gradcheck.check import check
 from mini_tf.gradcheck.report import FAIL
-from mini_tf.gradcheck.subject import argument_names
+from mini_tf.gradcheck.subject import argument_names, told
 from mini_tf.trace import source_line, trace
 
 import numpy as np
@@ -34,41 +35,43 @@ def first_wrong_step(subject, seed):
     the first wrong one is the innermost. Each is checked by itself, on the inputs that it had in the model and with a dy
     of its own, so that what comes to it from other steps does not matter. Those after a wrong one get wrong numbers.
     """
-    with trace(subject.f) as calls:
-        try:
-            y, backward = subject.f(*subject.inputs)
-            backward(np.ones_like(y) if np.ndim(y) else 1.0)
-        except Exception:
-            return []                                    # the report's findings say what it raised
-    ended = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
-    if len(ended) < 2:
-        return []
+    with trace(subject.f) as calls, contextlib.suppress(Exception):
+        y, backward = subject.f(*subject.inputs)
+        backward(np.ones_like(y) if np.ndim(y) else 1.0)
     steps, wrong = [], None
-    for call in ended:
-        step = Step(call.name, call.line, source_line(call.backward, call.f), RIGHT)
-        if wrong is None:
-            f, inputs, params = _alone(call)
-            if check(f, inputs, params, seed=seed, budget=BUDGET, reasons=False).verdict == FAIL:
-                report = check(f, inputs, params, call.name, seed, BUDGET, steps=False)
-                wrong, step.status, step.words = call, WRONG, report.explain().splitlines()[1:]
-        else:
-            step.status = CONTAINS if call in wrong.parents else FED
-        steps.append(step)
+    for call in sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended):
+        if wrong is not None:
+            steps.append(_step(call, CONTAINS if call in wrong.parents else FED))
+            continue
+        f, inputs, params = _alone(call)
+        if check(f, inputs, params, seed=seed, budget=BUDGET, reasons=False).verdict != FAIL:
+            steps.append(_step(call, RIGHT))
+            continue
+        wrong, report = call, check(f, inputs, params, call.name, seed, BUDGET, steps=False)
+        report.notes = []                                # a method does not use all that its layer has
+        steps.append(_step(call, WRONG, report.explain().splitlines()[1:]))
+    raised = next((call for call in calls if call.error is not None), None)
+    if wrong is None and raised is not None:             # all that it was fed with was right
+        steps.append(_step(raised, WRONG, [f"it raised {told(raised.error)}"]))
     return steps
+
+
+def _step(call, status, words=()):
+    return Step(call.name, call.line, source_line(call.backward, call.f), status, list(words))
 
 
 def _alone(call):
     """(f, inputs, params) for a check of one call by itself: arrays are inputs, all else stays as it was."""
-    inputs = list(call.inputs)
+    function, options, inputs = call.f, call.options, list(call.inputs)
     arrays = [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
 
     def f(*given):
         for i, x in zip(arrays, given):
             inputs[i] = x
         drawn = [copy.deepcopy(x) if isinstance(x, np.random.Generator) else x for x in inputs]
-        return call.f(*drawn, **call.options)
+        return function(*drawn, **options)
 
-    names = argument_names(call.f, len(inputs))
+    names = argument_names(function, len(inputs))
     f.__signature__ = Signature([Parameter(names[i], Parameter.POSITIONAL_ONLY) for i in arrays])
-    owner = getattr(call.f, "__self__", None)
+    owner = getattr(function, "__self__", None)
     return f, [inputs[i] for i in arrays], {} if owner is None else owner.parameters()

@@ -134,7 +134,7 @@ WORDS = {
     "MultiHeadAttention: heads not joined": None,
     "MultiHeadAttention: heads not split": None,
     "MultiHeadAttention: query and key swapped": "dquery.W and dkey.W are exchanged",
-    "TransformerLayer: residual path forgotten": "dy itself is missing: the path on which x goes straight to y",
+    "TransformerLayer: residual path forgotten": "What residual_relu gives back .* is left out",
     "TransformerLayer: attention's way not added": "What MultiHeadAttention gives back .* is left out",
     "TransformerLayer: norm skipped": None,
     "TransformerLayer: dropout skipped": r"too small: the factor 1/\(1 − rate\) is missing",

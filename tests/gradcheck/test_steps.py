@@ -3,52 +3,47 @@
 import inspect
 
 from mini_tf import layers, ops
-from mini_tf.gradcheck import EXAMPLES, gradcheck
+from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.examples import generic
 from mini_tf.gradcheck.planted import BUGS
-from mini_tf.gradcheck.planting import function_of, planted
+from mini_tf.gradcheck.planting import difference, function_of, outcome, planted
+from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
 
 import numpy as np
 import pytest
 
-MODEL = "LanguageTransformer, shared, tied, training"     # every option on, dropout included
 HELPERS = {"sum_to", "accumulate", "walk_back"}            # they are no steps: what calls them is
-
-def _shows(bug):
-    """Whether the bug changes a gradient of the whole model, or breaks a promise there."""
-    f, inputs, params = EXAMPLES[MODEL](np.random.default_rng(0))
-    with planted(bug):
-        try:
-            return not gradcheck_quickly(f, inputs, params)
-        except ValueError:
-            return False
-
-
-def gradcheck_quickly(f, inputs, params):
-    from mini_tf.gradcheck.check import check
-
-    return check(f, inputs, params, budget=20, reasons=False)
-
-
 CASES = [bug for bug in BUGS if bug.in_transformer]
+
+
+def every_option(rng):
+    """(f, inputs, params): a language transformer with every option on, dropout in training included."""
+    table = rng.standard_normal((7, 4))
+    model = LanguageTransformer(
+        table, T=3, L=1, H=2, m=3, readout="shared", causal=True, layer_norm=True, positions="geometric",
+        scaled_attention=True, train_embeddings=True, tied=True, dropout=0.3,
+    )  # fmt: skip
+    windows = rng.integers(0, 7, (2, 4))
+    windows[0, 0] = ABSENT
+    return (lambda: model.loss(windows, np.random.default_rng(0))), [], generic(model, rng)
 
 
 @pytest.mark.parametrize("bug", CASES, ids=[bug.name for bug in CASES])
 def test_the_first_wrong_step_is_the_planted_one(bug):
-    f, inputs, params = EXAMPLES[MODEL](np.random.default_rng(0))
+    f, inputs, params = every_option(np.random.default_rng(0))
     target = function_of(bug.target)
     with planted(bug):
-        if gradcheck_quickly(f, inputs, params):
-            pytest.skip("needs square shapes, or another branch: it cannot show in this model")
-        report = gradcheck(f, *inputs, params=params, budget=40)
+        report = gradcheck(f, *inputs, params=params)
+    if report:
+        pytest.skip("the edited line does not run in this model, or makes no difference there")
     step = report.wrong_step
     assert step is not None, report
     if target.__name__ in HELPERS:
-        assert step.name in ("linear", "layer_norm", "Linear", "Embedding", "LanguageTransformer.transform")
+        assert step.name in ("linear", "layer_norm", "Linear", "Embedding", "LanguageTransformer.read_out")
         return
-    names = {target.__name__, target.__qualname__, target.__qualname__.removesuffix(".__call__")}
-    assert step.name in names, report
-    # The line that is named lies in the function that the bug was planted in, at or above the planted line.
+    assert step.name in {target.__name__, target.__qualname__, target.__qualname__.removesuffix(".__call__")}, report
+    # The line that is named lies in the function that the bug was planted in.
     file, line = bug.place
     named_file, named_line = step.place.rsplit(":", 1)
     assert file.endswith(named_file)
@@ -59,14 +54,25 @@ def test_the_first_wrong_step_is_the_planted_one(bug):
 
 
 def test_enough_of_the_suite_shows_in_the_model():
-    assert len(CASES) >= 90
+    """So that the skips above stay few: where no gradient of the model changes, the checker has nothing to find."""
+    f, inputs, params = every_option(np.random.default_rng(0))
+    right = outcome(f, inputs, params)
+    shown = 0
+    for bug in CASES:
+        with planted(bug):
+            try:
+                shown += difference(right, outcome(f, inputs, params)) > 1e-6
+            except ValueError:                           # some need square shapes, and say so by their shapes
+                shown += 1
+    assert shown >= 80
+    assert shown > 0.8 * len(CASES)
 
 
 def test_steps_after_the_wrong_one_are_called_what_they_are(rng):
     bug = next(bug for bug in BUGS if bug.name == "layer_norm: γ forgotten")
-    f, inputs, params = EXAMPLES[MODEL](rng)
+    f, inputs, params = every_option(rng)
     with planted(bug):
-        report = gradcheck(f, *inputs, params=params, budget=40)
+        report = gradcheck(f, *inputs, params=params)
     names = [step.name for step in report.steps]
     first = names.index("layer_norm")
     assert [step.status for step in report.steps[:first]] == ["right"] * first
