@@ -116,7 +116,9 @@ def gradcheck(
     names: Annotated[list[str] | None, typer.Argument(help="all that start so, or your own file.py::function")] = None,
     seed: Annotated[int, typer.Option(help="of the numbers that are drawn")] = 0,
     shape: ShapeOption = None,
-    html: Annotated[Path | None, typer.Option(help="write a page with pictures, one file that needs nothing else")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="write a page with pictures, one file that needs nothing else")
+    ] = None,
     json: Annotated[Path | None, typer.Option(help="write all numbers")] = None,
     self_test: Annotated[
         bool, typer.Option("--self-test", help="plant bugs in these backwards, and see whether the check finds them")

@@ -10,15 +10,15 @@ one often is too.
 
 from mini_tf.gradcheck.diagnosis import diagnose
 from mini_tf.gradcheck.directions import find_wrong_entries, judge_directions
-from mini_tf.gradcheck.evidence import Evidence
+from mini_tf.gradcheck.evidence import Evidence, kind_of
 from mini_tf.gradcheck.measure import EXACT, Phi, slopes_of_entries, sweep, watched_relus
 from mini_tf.gradcheck.points import blind_spots, generic, with_an_empty_row
 from mini_tf.gradcheck.precision import check_precision
 from mini_tf.gradcheck.promises import Broken, check_backward, check_forward, check_inputs
-from mini_tf.gradcheck.report import FAIL, Comparison, Report
-from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.repair import find_repair
+from mini_tf.gradcheck.report import FAIL, Comparison, Report
 from mini_tf.gradcheck.source import suspects
+from mini_tf.gradcheck.subject import Subject
 from mini_tf.trace import source_line
 
 import numpy as np
@@ -72,7 +72,7 @@ def check(f, inputs, params, name=None, seed=0, budget=BUDGET, reasons=True, ste
 def _find_reasons(subject, evidence, report, seed, steps):
     """Add to a failing report the first wrong step; or, if there is none inside, suspects, a repair, and words."""
     if steps:
-        from mini_tf.gradcheck.steps import first_wrong_step             # not at the top: steps are checked by `check`
+        from mini_tf.gradcheck.steps import first_wrong_step  # not at the top: steps are checked by `check`
 
         report.steps = first_wrong_step(subject, seed)
     if report.wrong_step is None and evidence is not None and evidence.wrong:
@@ -132,7 +132,7 @@ def _compare(point, phi, x, gradient, rng, budget):
 
 
 def _move_to_generic_point(subject, report, rng):
-    """Redraw what is constant or tiny, and let the first row of every mask allow nothing. False if f cannot go there."""
+    """Redraw what is constant or tiny, and let every mask's first row allow nothing. False if f cannot go there."""
     given = dict(subject.tensors)
     for name, x in given.items():
         subject.replace(name, generic(x, rng))
@@ -141,13 +141,14 @@ def _move_to_generic_point(subject, report, rng):
         for name, x in given.items():
             subject.replace(name, x)
         return False
-    masks = {n: x for n, x in zip(subject.names, subject.inputs) if getattr(x, "dtype", None) == bool and np.ndim(x)}
+    inputs = zip(subject.names, subject.inputs)
+    masks = {n: x for n, x in inputs if kind_of(x) == "b" and np.ndim(x)}
     for name, mask in masks.items():
         subject.replace(name, with_an_empty_row(mask))
         if not _defined(subject):
             report.findings.append(
-                f"with a row of {name} that allows nothing, the forward fails or gives NaN; such a row (a query that may "
-                "see no key, a history without words) must give zeros, forward and backward"
+                f"with a row of {name} that allows nothing, the forward fails or gives NaN; such a row (a query that "
+                "may see no key, a history without words) must give zeros, forward and backward"
             )
             subject.replace(name, mask)
     return True

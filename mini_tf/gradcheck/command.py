@@ -26,7 +26,9 @@ def chosen(names, shapes, seed):
     if shapes and len(files) < max(len(names), 1):
         others = [name for name in names if name not in files]
         came = ", ".join(others) or "no function"
-        raise UserError(f"--shape with {came}: it is for your functions, as in mini-tf gradcheck my_ops.py::f --shape x=2,3")
+        raise UserError(
+            f"--shape with {came}: it is for your functions, as in mini-tf gradcheck my_ops.py::f --shape x=2,3"
+        )
     subjects = {}
     for name in names or [""]:
         if name in files:
@@ -34,7 +36,8 @@ def chosen(names, shapes, seed):
             continue
         found = {n: make(np.random.default_rng(seed)) for n, make in EXAMPLES.items() if n.startswith(name)}
         if not found:
-            raise UserError(f"nothing is named {name}; there are: {'; '.join(EXAMPLES)}; or your own: file.py::function")
+            known = "; ".join(EXAMPLES)
+            raise UserError(f"nothing is named {name}; there are: {known}; or your own: file.py::function")
         subjects |= found
     return subjects
 
@@ -55,12 +58,12 @@ def check_all(subjects, seed, html=None, json_file=None):
     if len(reports) > 1:
         judged = sum(report.judged for report in reports)
         out.print(Text(
-            f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries held against central differences in "
-            "float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; above 1 "
-            "is wrong."
+            f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries held against central differences "
+            "in float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; "
+            "above 1 is wrong."
         ))  # fmt: skip
     if html:
-        from mini_tf.gradcheck.page import write_page                    # it loads matplotlib
+        from mini_tf.gradcheck.page import write_page  # it loads matplotlib
 
         write_page(html, reports)
         out.print(Text(f"page: {html}"))
@@ -95,7 +98,9 @@ def plant_in_all(subjects, seed):
     for column in table.columns[2:]:
         column.justify = "right"
     for result in results:
-        word, style = ("missed", "bold red") if result.missed else ("found", "green") if result.caught else ("none", "yellow")
+        word, style = (
+            ("missed", "bold red") if result.missed else ("found", "green") if result.caught else ("none", "yellow")
+        )
         counts = (str(len(mutants)) for mutants in (result.caught, result.missed, result.equivalent))
         table.add_row(Text(word, style), result.name, *counts)
     out.print(table)
@@ -104,7 +109,7 @@ def plant_in_all(subjects, seed):
             out.print(Text(result.explain()))
     caught, missed = (sum(len(getattr(result, what)) for result in results) for what in ("caught", "missed"))
     out.print(Text(
-        f"{caught} of {caught + missed} planted bugs caught. A bug is one small change of the source that changes a result; "
-        "changes that leave all results as they are do not count."
+        f"{caught} of {caught + missed} planted bugs caught. A bug is one small change of the source that changes a "
+        "result; changes that leave all results as they are do not count."
     ))  # fmt: skip
     return caught > 0 and not missed

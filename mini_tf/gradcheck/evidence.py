@@ -64,15 +64,20 @@ class Evidence:
     @property
     def masks(self):
         """{name: mask} of the boolean inputs"""
-        return {n: x for n, x in self._inputs() if getattr(x, "dtype", None) == bool and np.ndim(x)}
+        return {n: x for n, x in self._inputs() if kind_of(x) == "b" and np.ndim(x)}
 
     @property
     def ids(self):
         """{name: ids} of the integer inputs"""
-        return {n: x for n, x in self._inputs() if getattr(getattr(x, "dtype", None), "kind", "") in "iu" and np.size(x)}
+        return {n: x for n, x in self._inputs() if kind_of(x) in "iu" and np.size(x)}
 
     def _inputs(self):
         return zip(self.subject.names, self.subject.inputs)
+
+
+def kind_of(x):
+    """NumPy's letter for the dtype of x: "b" bool, "i" or "u" integer, "f" floating; "" for what has no dtype."""
+    return getattr(getattr(x, "dtype", None), "kind", "")
 
 
 def close(a, b, known):

@@ -64,7 +64,8 @@ class Phi:
         for name, x in tensors.items():
             x[...] = before[name]
         scatter = np.abs(np.diff(values, 3))
-        return float(scatter.max(initial=0, where=np.isfinite(scatter))) * math.factorial(3) / math.sqrt(math.factorial(6))
+        worst = float(scatter.max(initial=0, where=np.isfinite(scatter)))
+        return worst * math.factorial(3) / math.sqrt(math.factorial(6))
 
 
 @contextmanager
@@ -104,7 +105,9 @@ def slopes_of_entries(phi, x, entries):
     flat, centre = x.reshape(-1), phi()
 
     def at_step(entries, step):
-        return _collect(_slope(_moved(phi, flat, i, 1.0), centre, step * max(1.0, abs(flat[i])), phi.noise) for i in entries)
+        return _collect(
+            _slope(_moved(phi, flat, i, 1.0), centre, step * max(1.0, abs(flat[i])), phi.noise) for i in entries
+        )
 
     found = at_step(entries, STEPS[0])
     for step in STEPS[1:]:

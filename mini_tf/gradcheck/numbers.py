@@ -1,5 +1,6 @@
 """Numbers that a gradient is off by, and what they mean."""
 
+import contextlib
 import inspect
 import math
 
@@ -31,7 +32,10 @@ def known_numbers(e, factor):
     found += [(size, f"{size} is {what}: {mean}") for size, what in sizes.items() if size > 1]
     counted = [size for size, what in sizes.items() if what.endswith("count")]
     found += [
-        (size / few, f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one of them")
+        (
+            size / few,
+            f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one of them",
+        )
         for few in counted for size in sizes if size > few > 0
     ]  # fmt: skip
     last = {np.shape(x)[-1] for x in e.subject.tensors.values() if np.ndim(x) > 1}
@@ -60,10 +64,8 @@ def own_numbers(f, depth=3):
     owner = getattr(f, "__self__", f)
     values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
     values |= getattr(f, "keywords", {})                 # of a functools.partial
-    try:
+    with contextlib.suppress(TypeError):                 # a layer, or written in C
         values |= inspect.getclosurevars(inspect.unwrap(f)).nonlocals
-    except TypeError:
-        pass                                             # a layer, or written in C
     values |= {k: v for value in list(values.values()) if isinstance(value, dict) for k, v in value.items()}
     numbers = [(str(name), float(value)) for name, value in values.items() if type(value) is float]
     inside = [v for v in values.values() if isinstance(v, Layer) or inspect.isfunction(v) or inspect.ismethod(v)]

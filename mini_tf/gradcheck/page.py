@@ -1,4 +1,4 @@
-"""Reports as one HTML file that needs nothing else: verdicts, words, heat maps of the errors, the curves of the steps."""
+"""Reports as one HTML file that needs nothing else: verdicts, words, heat maps of the errors, curves of the steps."""
 
 import base64
 import io
@@ -16,15 +16,18 @@ from matplotlib.figure import Figure
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: .6rem 0; display: block; overflow-x: auto; }
-th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid #e4e4e4; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid #e4e4e4;
+  font-variant-numeric: tabular-nums; }
 td.n, th.n { text-align: right; }
 code, pre, td.m { font-family: ui-monospace, monospace; font-size: .9em; }
-.PASS { color: #1a7f37; font-weight: 600; } .FAIL { color: #c62828; font-weight: 600; } .NOT { color: #8a6d00; font-weight: 600; }
+.PASS { color: #1a7f37; font-weight: 600; } .FAIL { color: #c62828; font-weight: 600; }
+.NOT { color: #8a6d00; font-weight: 600; }
 .words { background: #fff4e5; border-left: 4px solid #e69500; padding: .5rem .8rem; margin: .5rem 0; }
 .note { color: #555; } figure { margin: .8rem 0; } figcaption { color: #444; max-width: 44rem; }
 section { border-top: 2px solid #ddd; margin-top: 2rem; } img { max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { body { background: #1b1b1b; color: #ddd; } .words { background: #3a2d12; }
-  th, td { border-color: #333; } .note, figcaption { color: #aaa; } img { background: #fff; } .PASS { color: #57c26e; } .FAIL { color: #ff7b72; } }
+  th, td { border-color: #333; } .note, figcaption { color: #aaa; } img { background: #fff; }
+  .PASS { color: #57c26e; } .FAIL { color: #ff7b72; } }
 """
 
 
@@ -33,22 +36,25 @@ def write_page(path, reports):
     reports = sorted(reports, key=lambda report: report.ok)
     right = sum(map(bool, reports))
     rows = "".join(
-        f'<tr><td>{_verdict(r.verdict)}</td><td><a href="#r{i}">{escape(r.name)}</a></td><td class=n>{len(r.tensors)}</td>'
-        f"<td class=n>{r.judged}</td><td class=n>{r.set_aside}</td><td class=n>{_worst(r)}</td></tr>"
+        f'<tr><td>{_verdict(r.verdict)}</td><td><a href="#r{i}">{escape(r.name)}</a></td>'
+        f"<td class=n>{len(r.tensors)}</td><td class=n>{r.judged}</td><td class=n>{r.set_aside}</td>"
+        f"<td class=n>{_worst(r)}</td></tr>"
         for i, r in enumerate(reports)
     )
     body = (
-        f"<h1>Gradients held against finite differences</h1><p>{right} of {len(reports)} right.</p><table><tr><th></th>"
-        "<th>gradients of</th><th class=n>tensors</th><th class=n>entries judged</th><th class=n>at kinks</th>"
-        f"<th class=n>worst error</th></tr>{rows}</table><p class=note>Error: |your backward − measured|, in units of the "
-        "measurement's own uncertainty; above 1 is wrong. Every gradient is measured at the point given and at a generic "
-        "one. Kinks: entries set aside, because a ReLU switches within the smallest step.</p>"
+        f"<h1>Gradients held against finite differences</h1><p>{right} of {len(reports)} right.</p>"
+        "<table><tr><th></th><th>gradients of</th><th class=n>tensors</th><th class=n>entries judged</th>"
+        f"<th class=n>at kinks</th><th class=n>worst error</th></tr>{rows}</table>"
+        "<p class=note>Error: |your backward − measured|, in units of the measurement's own uncertainty; above 1 is "
+        "wrong. Every gradient is measured at the point given and at a generic one. Kinks: entries set aside, "
+        "because a ReLU switches within the smallest step.</p>"
         + "".join(_section(i, report) for i, report in enumerate(reports))
     )
     write_text(
         path,
         "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>Gradient check: {right} of {len(reports)} right</title><style>{STYLE}</style></head><body>{body}</body></html>",
+        f"<title>Gradient check: {right} of {len(reports)} right</title><style>{STYLE}</style></head>"
+        f"<body>{body}</body></html>",
     )
 
 
@@ -91,8 +97,8 @@ def _tensor_table(report):
 
 def _steps(steps):
     rows = "".join(
-        f"<tr><td class={'FAIL' if s.status == 'WRONG' else 'm'}>{escape(s.status)}</td><td class=m>{escape(s.name)}</td>"
-        f"<td class=m>{escape(s.line)}</td><td class=m>{escape(s.place)}</td></tr>"
+        f"<tr><td class={'FAIL' if s.status == 'WRONG' else 'm'}>{escape(s.status)}</td>"
+        f"<td class=m>{escape(s.name)}</td><td class=m>{escape(s.line)}</td><td class=m>{escape(s.place)}</td></tr>"
         for s in steps
     )
     wrong = next((s for s in steps if s.status == "WRONG"), None)
@@ -113,12 +119,17 @@ def _pictures(t):
         return ""
     pictures = []
     if t.verdict == FAIL and c.errors.size > 1 and np.isfinite(c.errors).any():
-        pictures.append((_heat_map(c), f"Error of d{t.name} over the tensor, at the {c.point} point: in units of the uncertainty; grey was not judged."))
+        words = (
+            f"Error of d{t.name} over the tensor, at the {c.point} point: in units of the uncertainty; grey was not "
+            "judged."
+        )
+        pictures.append((_heat_map(c), words))
     curve = next((c for c in reversed(t.comparisons) if c.sweep is not None), None)
     if curve is not None:
         pictures.append((_curve(curve), read_curve(curve)))
     return "".join(
-        f'<figure><img src="data:image/svg+xml;base64,{svg}" alt="{escape(words)}"><figcaption>{escape(words)}</figcaption></figure>'
+        f'<figure><img src="data:image/svg+xml;base64,{svg}" alt="{escape(words)}">'
+        f"<figcaption>{escape(words)}</figcaption></figure>"
         for svg, words in pictures
     )
 
@@ -129,13 +140,14 @@ def read_curve(c):
     if c.wrong:
         level = abs(c.yours - c.measured)
         return (
-            f"At entry {written(c.index)} the central difference comes no nearer to your {c.yours:.6g} than about {level:.1g}, "
-            "whatever the step: it is not the step, it is the gradient."
+            f"At entry {written(c.index)} the central difference comes no nearer to your {c.yours:.6g} than "
+            f"about {level:.1g}, whatever the step: it is not the step, it is the gradient."
         )
     best = int(np.nanargmin(off))
     return (
-        f"At entry {written(c.index)}: with large steps the central difference is off by the bend of the function (∝ h²), with "
-        f"small ones by rounding (∝ 1/h). In between, at h = {steps[best]:.0e}, it agrees with your backward to {off[best]:.0e}."
+        f"At entry {written(c.index)}: with large steps the central difference is off by the bend of the function "
+        f"(∝ h²), with small ones by rounding (∝ 1/h). In between, at h = {steps[best]:.0e}, it agrees with your "
+        f"backward to {off[best]:.0e}."
     )
 
 
@@ -147,7 +159,8 @@ def _distances(c, value):
 def _curve(c):
     figure = Figure(figsize=(6, 3.2), layout="constrained")
     axes = figure.add_subplot()
-    axes.loglog(*_distances(c, c.yours), "o-", label="|central difference − your backward|", color="tab:red" if c.wrong else "tab:green")
+    color = "tab:red" if c.wrong else "tab:green"
+    axes.loglog(*_distances(c, c.yours), "o-", label="|central difference − your backward|", color=color)
     if c.wrong:
         axes.loglog(*_distances(c, c.measured), "o:", label="|central difference − measured slope|", color="0.5")
     axes.set_xlabel("step h")

@@ -28,8 +28,8 @@ def repeated_ids(e, name):
                 kept = kept[order].reshape(ids.shape + (1,) * (np.ndim(e.dy) - ids.ndim))
                 if close(yours, e.measured(name, dy=e.dy * kept), known):
                     return (
-                        f"{often}: only one of several places counts, repeats are dropped. `G[ids] += d` keeps only the "
-                        "last of them; scatter_add (np.add.at) adds all."
+                        f"{often}: only one of several places counts, repeats are dropped. `G[ids] += d` keeps only "
+                        "the last of them; scatter_add (np.add.at) adds all."
                     )
         return f"{often}: look at what becomes of repeated ids, whose gradients must add up."
     return None
@@ -45,7 +45,10 @@ def targets_only(e, name):
         onehot = (np.arange(right.shape[-1]) == ids[..., None]) & known
         counts = (right != 0).any(-1, keepdims=True)
         if wrong.any() and (wrong <= onehot).all() and (onehot & counts <= wrong).all():
-            return f"Wrong at the {ids_name} only, in every row that counts: the term −onehot({ids_name}) is missing or wrong."
+            return (
+                f"Wrong at the {ids_name} only, in every row that counts: the term −onehot({ids_name}) is missing or "
+                "wrong."
+            )
         if (onehot & counts).any() and not (wrong & onehot).any() and (~onehot & counts & known <= wrong).all():
             return f"Right at the {ids_name} only: the other entries of each row (the softmax) are missing or wrong."
     return None
@@ -62,19 +65,21 @@ def where_nothing_should_be(e, name):
         for shaped in (allowed, allowed[..., None]):
             spread = fitted(shaped, right.shape)
             if spread is not None and not (wrong & spread).any():
-                return f"Wrong only where {mask} is False: {mask} is not applied on the way back, there dy must become 0."
+                return (
+                    f"Wrong only where {mask} is False: {mask} is not applied on the way back, there dy must become 0."
+                )
     if right.ndim > 1:
         rows = zero.reshape(-1, right.shape[-1]).all(-1)
         wrong_rows = wrong.reshape(-1, right.shape[-1]).any(-1)
         if (wrong_rows <= rows).all() and not rows.all():
             return (
-                f"Wrong only in rows of {name} that do not count, where the right gradient is 0 (padding, ignored targets, "
-                "rows that a mask leaves empty): they must give nothing back."
+                f"Wrong only in rows of {name} that do not count, where the right gradient is 0 (padding, ignored "
+                "targets, rows that a mask leaves empty): they must give nothing back."
             )
     if e.y.ndim and e.y.shape == right.shape:
         return (
-            "Wrong only where the right gradient is 0: where the function is switched off (a ReLU below 0, a dropped entry) "
-            "dy must not come through."
+            "Wrong only where the right gradient is 0: where the function is switched off (a ReLU below 0, a dropped "
+            "entry) dy must not come through."
         )
     return None
 
@@ -111,7 +116,10 @@ def signs_only(e, name):
     wrong = e.wrong_entries(name)
     yours, right, known = e.pair(name)
     if wrong.any() and close(np.abs(yours), np.abs(right), known):
-        return f"Right in size, but {wrong.sum()} of {known.sum()} entries have the wrong sign: an abs, a square, a comparison?"
+        return (
+            f"Right in size, but {wrong.sum()} of {known.sum()} entries have the wrong sign: an abs, a square, a "
+            "comparison?"
+        )
     return None
 
 

@@ -1,19 +1,20 @@
 """The two points at which a gradient is checked: the one given, and a generic one.
 
-Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, no two rows
-are alike, and every mask has a row in which nothing is allowed.
+Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, no two
+rows are alike, and every mask has a row in which nothing is allowed.
 """
 
 import numpy as np
 
-SMALL = 0.1                          # tensors with entries of this size are made larger: what they do could be too faint
+SMALL = 0.1              # tensors with entries of this size are made larger: what they do could be too faint
 
 
 def generic(x, rng):
     """A floating array like x, but generic: of its shape, its signs and, unless that is tiny, its size.
 
-    Entries shrink by random factors from 0.6 to 1, so zeros (padding) stay zeros, and what was positive or a probability
-    is so still; where there are both signs, they are drawn anew. Where all entries are equal (γ = 1, a bias of 0) they are drawn anew.
+    Entries shrink by random factors from 0.6 to 1, so zeros (padding) stay zeros, and what was positive or a
+    probability is so still; where there are both signs, they are drawn anew. Where all entries are equal (γ = 1, a
+    bias of 0) they are drawn anew.
     """
     if x.size and constant(x) is not None:
         sign = np.sign(x.flat[0])

@@ -1,7 +1,7 @@
 """One change that makes a wrong backward right: it is looked for, among all small changes of its source.
 
-What the self-test breaks, this mends: each change is made in the syntax tree, run, and held against the measured slopes.
-Only a change after which all gradients agree with what was measured is shown.
+What the self-test breaks, this mends: each change is made in the syntax tree, run, and held against the measured
+slopes. Only a change after which all gradients agree with what was measured is shown.
 """
 
 import ast
@@ -16,7 +16,10 @@ MOST = 600               # changes that are tried
 
 
 def find_repair(evidence):
-    """[place, the line as it is, the line as it would be right]; [] if no single change does it, or there is no source."""
+    """[place, the line as it is, the line as it would be right].
+
+    [] if no single change does it, or there is no source.
+    """
     try:
         backward = function_of(evidence.backward)
         text, node = source_of(backward)

@@ -26,7 +26,8 @@ class Directions:
 class Comparison:
     """One tensor's gradient held against measured slopes, at one of the two points.
 
-    error is the worst |your backward − measured|, in units of the measurement's own uncertainty there; above 1 is wrong.
+    error is the worst |your backward − measured|, in units of the measurement's own uncertainty there; above 1 is
+    wrong.
     """
 
     point: str               # "given" or "generic"
@@ -51,7 +52,10 @@ class Comparison:
 
 @dataclass
 class Precision:
-    """Results in float32, or on a GPU, beside the float64 gradient; error in units of the error budget, above 1 wrong."""
+    """Results in float32, or on a GPU, beside the float64 gradient.
+
+    error is in units of the error budget; above 1 is wrong.
+    """
 
     where: str
     error: float
@@ -175,7 +179,8 @@ class Report:
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
         if self.suspects:
-            lines.append("  Only wrong gradients come from" + (" this line:" if len(self.suspects) == 1 else " these lines:"))
+            these = "this line" if len(self.suspects) == 1 else "these lines"
+            lines.append(f"  Only wrong gradients come from {these}:")
             lines += [f"    {line}" for line in self.suspects]
         if self.repair:
             where, before, after = self.repair
@@ -218,8 +223,8 @@ class Report:
     def as_dict(self):
         """What `to_json` writes."""
         return {
-            "name": self.name, "verdict": self.verdict, "place": self.place, "suspects": self.suspects, "findings": self.findings,
-            "notes": self.notes, "blind": self.blind,
+            "name": self.name, "verdict": self.verdict, "place": self.place, "suspects": self.suspects,
+            "findings": self.findings, "notes": self.notes, "blind": self.blind,
             "tensors": [
                 {
                     "name": t.name, "shape": list(t.shape), "verdict": t.verdict, "diagnosis": t.diagnosis,
@@ -261,8 +266,8 @@ def _explain_tensor(t, blind, said):
     if t.precision and t.precision.wrong:
         p = t.precision
         lines.append(
-            f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times what "
-            f"{p.where} may be off by"
+            f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times "
+            f"what {p.where} may be off by"
         )
     if t.diagnosis:
         lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
@@ -277,8 +282,8 @@ def _explain_sampling(c):
     seen = f"an entry that is off by more than {d.seen:.1g} would be seen with {d.confidence:.2%} certainty"
     wrong = f"{d.wrong} of them wrong" if d.wrong else "none wrong"
     return [
-        f"    {c.judged} of {c.size} entries one by one: were {fraction:.2%} of them wrong, one would be among these with "
-        f"95% certainty; and {d.judged} random directions through all, {wrong}: {seen}"
+        f"    {c.judged} of {c.size} entries one by one: were {fraction:.2%} of them wrong, one would be among these "
+        f"with 95% certainty; and {d.judged} random directions through all, {wrong}: {seen}"
     ]
 
 

@@ -71,7 +71,8 @@ def turned(e, name):
     yours, right, known = e.pair(name)
     for axes in list(itertools.permutations(range(right.ndim)))[1:]:
         if close(yours, right.transpose(axes), known.transpose(axes)):
-            return "It is the right gradient transposed" + (f": its axes in the order {axes}." if right.ndim > 2 else ".")
+            order = f": its axes in the order {axes}" if right.ndim > 2 else ""
+            return f"It is the right gradient transposed{order}."
     for axis, length in enumerate(right.shape):
         if length > 1 and close(yours, np.flip(right, axis), np.flip(known, axis)):
             return f"It is the right gradient backwards along axis {axis}."
@@ -96,8 +97,8 @@ def right_numbers(e, name):
         a, b = np.sort(yours, axis=None), np.sort(right, axis=None)
         if np.abs(a - b).max() < CLOSE * np.abs(b).max() and np.diff(b).max() > CLOSE * np.abs(b).max():
             return (
-                "It has the right numbers in wrong places: were axes merged or exchanged in another order than on the way "
-                "forward (a reshape without its swapaxes)?"
+                "It has the right numbers in wrong places: were axes merged or exchanged in another order than on the "
+                "way forward (a reshape without its swapaxes)?"
             )
     return None
 
@@ -109,17 +110,17 @@ def all_alike(e, name):
         return None
     if (yours == yours.flat[0]).all():
         return (
-            f"All entries are the same number, {yours.flat[0]:.6g}, and the right ones are not: a sum or mean without its "
-            "axis, which broadcasting has spread over them?"
+            f"All entries are the same number, {yours.flat[0]:.6g}, and the right ones are not: a sum or mean without "
+            "its axis, which broadcasting has spread over them?"
         )
     for axis in range(right.ndim):
-        first = np.take(yours, [0], axis)
-        if right.shape[axis] > 1 and np.abs(yours - first).max() < CLOSE * np.abs(yours).max():
-            if np.abs(right - np.take(right, [0], axis)).max() > CLOSE * np.abs(right).max():
-                return (
-                    f"It is the same all along axis {axis}, and the right one is not: each of the {right.shape[axis]} should "
-                    "get its own, and all get a sum or mean of theirs, or the one of a single one."
-                )
+        alike = np.abs(yours - np.take(yours, [0], axis)).max() < CLOSE * np.abs(yours).max()
+        differ = np.abs(right - np.take(right, [0], axis)).max() > CLOSE * np.abs(right).max()
+        if right.shape[axis] > 1 and alike and differ:
+            return (
+                f"It is the same all along axis {axis}, and the right one is not: each of the {right.shape[axis]} "
+                "should get its own, and all get a sum or mean of theirs, or the one of a single one."
+            )
     return None
 
 
@@ -144,8 +145,9 @@ def not_linear(e, name):
         return "It is the same whatever dy is: dy, what comes from above, is not used."
     where = place_of_the_wrong(e, name)
     return (
-        "Your backward is not linear in dy: backward(a + b) is not backward(a) + backward(b). dy may only be multiplied, and "
-        "by numbers that come from the forward; here something is added to it, or it decides something itself."
+        "Your backward is not linear in dy: backward(a + b) is not backward(a) + backward(b). dy may only be "
+        "multiplied, and by numbers that come from the forward; here something is added to it, or "
+        "it decides something itself."
         + (f" {where}" if where else "")
     )
 
@@ -171,7 +173,9 @@ def ignores_mask(e, name):
     yours, _, known = e.pair(name)
     for mask, allowed in e.masks.items():
         if not allowed.all() and close(yours, e.measured(name, **{mask: np.ones_like(allowed)}), known):
-            return f"It is the right gradient for a {mask} that is True everywhere: {mask} is not applied on the way back."
+            return (
+                f"It is the right gradient for a {mask} that is True everywhere: {mask} is not applied on the way back."
+            )
         if close(yours, e.measured(name, **{mask: ~allowed}), known):
             return f"It is the right gradient for the opposite of {mask}: True and False are exchanged on the way back."
     return None
@@ -184,17 +188,19 @@ def ignores_a_tensor(e, name):
         return None
     others = {n: x for n, x in e.subject.tensors.items() if n != name}
     for other, x in others.items():
-        if x.ndim >= 2 and x.shape[-1] == x.shape[-2]:
-            if close(yours, e.measured(name, **{other: x.swapaxes(-1, -2)}), known):
-                return f"It is the right gradient for {other} transposed: a transpose of {other} is missing, or one too many."
+        square = x.ndim >= 2 and x.shape[-1] == x.shape[-2]
+        if square and close(yours, e.measured(name, **{other: x.swapaxes(-1, -2)}), known):
+            return (
+                f"It is the right gradient for {other} transposed: a transpose of {other} is missing, or one too many."
+            )
         without = e.measured(name, **{other: np.ones_like(x)})
         if close(yours, without, known):
             return f"It is the right gradient for {other} = 1: {other} is forgotten."
         spread = fitted(x, right.shape)
         if without is not None and spread is not None and close(yours, without * spread, known):
             return (
-                f"It is the right gradient for {other} = 1, multiplied by {other} at the end: {other} belongs to dy before "
-                "anything else is done with it."
+                f"It is the right gradient for {other} = 1, multiplied by {other} at the end: {other} belongs to dy "
+                "before anything else is done with it."
             )
         if (x != 0).all() and close(yours, e.measured(name, **{other: 1 / x}), known):
             return f"It is the right gradient for 1/{other}: a division where {other} should multiply, or the reverse."

@@ -32,8 +32,9 @@ def first_wrong_step(subject, seed):
     """The steps of subject.f in the order in which their backwards ended, [] if it has none of ours in it.
 
     Every op, every layer and every method that keeps the contract is a step. A layer ends after the ops inside it, so
-    the first wrong one is the innermost. Each is checked by itself, on the inputs that it had in the model and with a dy
-    of its own, so that what comes to it from other steps does not matter. Those after a wrong one get wrong numbers.
+    the first wrong one is the innermost. Each is checked by itself, on the inputs that it had in the model and with a
+    dy of its own, so that what comes to it from other steps does not matter. Those after a wrong one get wrong
+    numbers.
     """
     with trace(subject.f) as calls, contextlib.suppress(Exception):
         y, backward = subject.f(*subject.inputs)

@@ -40,7 +40,9 @@ def part_left_out(e, name):
                 continue
             for word, missing in (("left out", right - yours), ("counted once too often", yours - right)):
                 if close(missing, part, known):
-                    return f"What {call.name} gives back (called at {call.line}) is {word}: the paths of a gradient add."
+                    return (
+                        f"What {call.name} gives back (called at {call.line}) is {word}: the paths of a gradient add."
+                    )
     return None
 
 
@@ -103,8 +105,8 @@ def diagonal_only(e, name):
     diagonal = _diagonal(e, name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
         return (
-            f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} moves other entries of y "
-            "too, and what they give back is missing (in softmax: −y_i·Σ_j y_j·dy_j)."
+            f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} moves other entries of "
+            "y too, and what they give back is missing (in softmax: −y_i·Σ_j y_j·dy_j)."
         )
     return None
 
@@ -127,21 +129,26 @@ def multiple_in_every_row(e, name):
     mean = "the term that a mean (or sum) over the row gives back"
     if np.abs(right.reshape(-1, n).sum(-1)).max() < CLOSE * size:
         mean += (
-            f" (the right d{name} sums to 0 in every row, because a number added to a whole row of {name} leaves y as it is; "
-            "yours does not)"
+            f" (the right d{name} sums to 0 in every row, because a number added to a whole row of {name} leaves y as "
+            "it is; yours does not)"
         )
-    variance = f"the term that the variance gives back, a multiple of {name} − mean({name}) (in layer norm: −x̂·mean(g·x̂))"
+    variance = (
+        f"the term that the variance gives back, a multiple of {name} − mean({name}) (in layer norm: −x̂·mean(g·x̂))"
+    )
     if spanned(ones):
         return f"In every row it is off by one number, the same for the whole row: {mean} is missing or wrong."
     if e.y.shape == right.shape and spanned(e.y.reshape(-1, n)):
         return (
-            "In every row it is off by a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend "
-            "on one another, is missing or wrong."
+            "In every row it is off by a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax "
+            "depend on one another, is missing or wrong."
         )
     if spanned(centred):
         return f"In every row it is off by a multiple of {name} − mean({name}): {variance} is missing or wrong."
     if n > 3 and spanned(ones, centred):
-        return f"In every row it is off by a number and a multiple of {name}: {mean}, and {variance}, are missing or wrong."
+        return (
+            f"In every row it is off by a number and a multiple of {name}: {mean}, and {variance}, are missing or "
+            "wrong."
+        )
     return None
 
 
@@ -169,7 +176,11 @@ def inside_attention(e, name):
     jacobian = "the softmax between the two products is"
     for dscores, words in (
         (dA, f"{jacobian} skipped: dA goes on in the place of dS = A·(dA − Σ_k A_k·dA_k)."),
-        (A * dA, f"{jacobian} differentiated on its diagonal only: −A·Σ_k A_k·dA_k, the term that couples the keys, is missing."),
+        (
+            A * dA,
+            f"{jacobian} differentiated on its diagonal only: −A·Σ_k A_k·dA_k, the term that couples the keys, is "
+            "missing.",
+        ),
         (A * (1 - A) * dA, f"{jacobian} differentiated on its diagonal only: dS = A·(dA − Σ_k A_k·dA_k) is right."),
     ):
         both = scale * dscores @ key, scale * dscores.swapaxes(-1, -2) @ query
@@ -197,7 +208,8 @@ def sum_of_products(e, name):
         found |= {word: label for word, g in (("yours", yours), ("right", right)) if close(g, total, known)}
     if "yours" not in found:
         return None
-    return f"It is Σ dy·{found['yours']} over the rows" + (f"; right is Σ dy·{found['right']}." if "right" in found else ".")
+    instead = f"; right is Σ dy·{found['right']}" if "right" in found else ""
+    return f"It is Σ dy·{found['yours']} over the rows{instead}."
 
 
 def _row_arrays(e):
@@ -234,10 +246,12 @@ def factor_in_every_row(e, name):
     a, b = yours.reshape(-1, n), right.reshape(-1, n)
     c = (a * b).sum(-1, keepdims=True) / (b * b).sum(-1, keepdims=True)
     rows = np.isfinite(c)[:, 0]
-    if rows.sum() < 2 or not c[rows].all() or np.abs((a - c * b)[rows]).max() > CLOSE * np.abs(a).max() or np.abs(a[~rows]).max(initial=0) > 0:
+    if rows.sum() < 2 or not c[rows].all() or np.abs(a[~rows]).max(initial=0) > 0:
+        return None
+    if np.abs((a - c * b)[rows]).max() > CLOSE * np.abs(a).max():
         return None
     some = ", ".join(f"{value:.6g}" for value in c[rows][:3, 0])
     return (
-        f"Every row is off by a factor of its own ({some}, …): a factor that each row has one of (1/σ in layer norm, the sum "
-        "of a softmax, a length) is missing or wrong."
+        f"Every row is off by a factor of its own ({some}, …): a factor that each row has one of (1/σ in layer norm, "
+        "the sum of a softmax, a length) is missing or wrong."
     )
