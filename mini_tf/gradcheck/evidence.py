@@ -69,7 +69,7 @@ class Evidence:
     @property
     def ids(self):
         """{name: ids} of the integer inputs"""
-        return {n: x for n, x in self._inputs() if kind_of(x) in "iu" and np.size(x)}
+        return {n: x for n, x in self._inputs() if kind_of(x) in ("i", "u") and np.size(x)}
 
     def _inputs(self):
         return zip(self.subject.names, self.subject.inputs)

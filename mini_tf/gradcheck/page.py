@@ -19,7 +19,7 @@ table { border-collapse: collapse; margin: .6rem 0; display: block; overflow-x: 
 th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid #e4e4e4;
   font-variant-numeric: tabular-nums; }
 td.n, th.n { text-align: right; }
-code, pre, td.m { font-family: ui-monospace, monospace; font-size: .9em; }
+code, pre, td.m { font-family: ui-monospace, monospace; font-size: .9em; } pre { white-space: pre-wrap; }
 .PASS { color: #1a7f37; font-weight: 600; } .FAIL { color: #c62828; font-weight: 600; }
 .NOT { color: #8a6d00; font-weight: 600; }
 .words { background: #fff4e5; border-left: 4px solid #e69500; padding: .5rem .8rem; margin: .5rem 0; }
@@ -48,7 +48,7 @@ def write_page(path, reports):
         "<p class=note>Error: |your backward − measured|, in units of the measurement's own uncertainty; above 1 is "
         "wrong. Every gradient is measured at the point given and at a generic one. Kinks: entries set aside, "
         "because a ReLU switches within the smallest step.</p>"
-        + "".join(_section(i, report) for i, report in enumerate(reports))
+        + "".join(_section(i, report, len(reports) == 1) for i, report in enumerate(reports))
     )
     write_text(
         path,
@@ -58,21 +58,30 @@ def write_page(path, reports):
     )
 
 
-def _section(number, report):
+def _section(number, report, alone):
     parts = [f'<section id="r{number}"><h2>{_verdict(report.verdict)} {escape(report.name)}</h2>']
     if report.place:
         parts.append(f"<p class=note>backward at <code>{escape(report.place)}</code></p>")
     parts += [f"<p class=words>{escape(finding)}</p>" for finding in report.findings]
-    if report.tensors:
-        parts.append(_tensor_table(report))
+    said = {}
     for t in report.tensors:
         if t.diagnosis:
-            parts.append(f"<p class=words><b>d{escape(t.name)}</b>: {escape(t.diagnosis)}</p>")
+            said.setdefault(t.diagnosis, []).append(f"d{t.name}")
+    parts += [f"<p class=words><b>{escape(', '.join(who))}</b>: {escape(words)}</p>" for words, who in said.items()]
+    if report.suspects:
+        lines = escape("\n".join(report.suspects))
+        parts.append(f"<p>Only wrong gradients come from:</p><pre>{lines}</pre>")
+    if report.repair:
+        place, before, after = map(escape, report.repair)
+        parts.append(f"<p>One change makes it right, at <code>{place}</code>:</p>")
+        parts.append(f"<pre>now    {before}\nright  {after}</pre>")
+    parts.append(_steps(report))
+    if report.tensors:
+        parts.append(_tensor_table(report))
     parts += [f"<p class=note>{escape(note)}</p>" for note in (*report.notes, *report.blind_notes())]
-    if report.steps:
-        parts.append(_steps(report.steps))
-    for t in [t for t in report.tensors if t.verdict == FAIL] or report.tensors[:1]:
-        parts.append(_pictures(t))
+    if report.wrong_step is None:                        # behind a wrong step, pictures of errors say nothing
+        failed = [t for t in report.tensors if t.verdict == FAIL]
+        parts += [_pictures(t) for t in failed or report.tensors[: int(alone)]]
     return "".join(parts) + "</section>"
 
 
@@ -95,20 +104,21 @@ def _tensor_table(report):
     return f"<table><tr><th></th>{heads}</tr>{''.join(rows)}</table>"
 
 
-def _steps(steps):
+def _steps(report):
+    """The first wrong step with its own report's words, and all steps in the order of the backward."""
+    steps, wrong = report.steps, report.wrong_step
+    if wrong is None:
+        return ""
     rows = "".join(
-        f"<tr><td class={'FAIL' if s.status == 'WRONG' else 'm'}>{escape(s.status)}</td>"
-        f"<td class=m>{escape(s.name)}</td><td class=m>{escape(s.line)}</td><td class=m>{escape(s.place)}</td></tr>"
+        f"<tr><td class={'FAIL' if s is wrong else 'm'}>{escape(s.status)}</td><td class=m>{escape(s.name)}</td>"
+        f"<td class=m>{escape(s.line)}</td><td class=m>{escape(s.place)}</td></tr>"
         for s in steps
     )
-    wrong = next((s for s in steps if s.status == "WRONG"), None)
-    first = (
-        f"First wrong step: {wrong.name}, written at {wrong.place}, called at {wrong.line}." if wrong
-        else "Every step is right by itself: what joins them is wrong."
-    )  # fmt: skip
     return (
-        f"<p class=words>{escape(first)}</p><table><tr><th></th><th>step, in the order in which the backward ends</th>"
-        f"<th>called at</th><th>its backward</th></tr>{rows}</table>"
+        f"<p class=words>First wrong step: <b>{escape(wrong.name)}</b>, written at <code>{escape(wrong.place)}</code>, "
+        f"called at <code>{escape(wrong.line)}</code>.</p><pre>{escape(chr(10).join(wrong.words))}</pre><details><summary>All "
+        f"{len(steps)} steps</summary><table><tr><th></th><th>in the order in which their backwards end</th>"
+        f"<th>called at</th><th>backward at</th></tr>{rows}</table></details>"
     )
 
 

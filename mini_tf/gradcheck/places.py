@@ -85,11 +85,16 @@ def where_nothing_should_be(e, name):
 
 
 def stops_in_time(e, name):
-    """Right at the last index of an axis only: what is carried from step to step is lost."""
+    """Right at the last index of an axis only, and later indices of y depend on earlier ones of the tensor."""
     wrong = e.wrong_entries(name)
-    for axis in range(wrong.ndim - 1 if not e.masks else 0):             # under a causal mask, the last is special too
+    for axis in range(wrong.ndim - 1):
         by_index = wrong.any(axis=tuple(a for a in range(wrong.ndim) if a != axis))
-        if len(by_index) > 2 and not by_index[-1] and by_index[:-1].all():
+        if len(by_index) < 3 or by_index[-1] or not by_index[:-1].all() or np.shape(e.dy)[:axis] != wrong.shape[:axis]:
+            continue
+        last = np.zeros_like(e.dy)
+        last[(slice(None),) * axis + (-1,)] = 1.0
+        carried = e.measured(name, dy=last)
+        if carried is not None and np.take(carried, 0, axis).any():
             return (
                 f"Right at the last index of axis {axis}, wrong at all before it: what comes back from later steps is "
                 "missing or wrong (in a recurrent network: da_{t+1}·Whᵀ)."

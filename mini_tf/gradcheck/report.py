@@ -172,9 +172,11 @@ class Report:
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
         written_at = f", whose backward is at {self.place}" if self.place else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
+        lines += _explain_steps(self.steps)
         said = set()
         for t in self.tensors:
-            lines += _explain_tensor(t, self.blind, said)
+            # Behind a wrong step all gradients are wrong: how much says nothing any more.
+            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said)
             said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
@@ -185,7 +187,7 @@ class Report:
         if self.repair:
             where, before, after = self.repair
             lines += [f"  One change makes it right, at {where}:", f"    now    {before}", f"    right  {after}"]
-        return "\n".join(lines + _explain_steps(self.steps))
+        return "\n".join(lines)
 
     __str__ = __repr__ = explain
 
@@ -248,12 +250,16 @@ def written(entry):
     return f"[{', '.join(map(str, entry))}]"
 
 
-def _explain_tensor(t, blind, said):
+def _counts(t):
     points = " at two points" if len(t.comparisons) == 2 else ""
     counts = f"{t.judged} entries judged{points}"
     counts += f", {t.set_aside} set aside at a kink" if t.set_aside else ""
     counts += f", {t.below_noise} below noise" if t.below_noise else ""
-    lines = [f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"]
+    return f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"
+
+
+def _explain_tensor(t, blind, said):
+    lines = [_counts(t)]
     c = t.worst
     if c is not None and c.directions is not None:
         lines += _explain_sampling(c)
@@ -292,7 +298,8 @@ def _explain_steps(steps):
         return []
     first = next((number for number, step in enumerate(steps) if step.status == "WRONG"), None)
     if first is None:
-        return [f"  Its {len(steps)} steps are right by themselves: what joins them in the function itself is wrong."]
+        right = f"Its {len(steps)} steps are right by themselves: what joins them in the function itself is wrong."
+        return [f"  {right}"] if len(steps) > 1 else []
     step, after = steps[first], steps[first + 1 :]
     lines = [
         f"  First wrong step, number {first + 1} of {len(steps)} on the way back:",
@@ -302,7 +309,7 @@ def _explain_steps(steps):
     for status in dict.fromkeys(s.status for s in after):
         names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
         lines.append(f"  {sum(s.status == status for s in after)} later steps are {status}: {names}")
-    return lines
+    return [*lines, "  The gradients of the whole:"]
 
 
 def everywhere(blind):

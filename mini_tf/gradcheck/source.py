@@ -65,8 +65,8 @@ def _feeds(function, receivers):
                 values = _returned(node.value)
                 names = next((names for names in receivers if len(names) == len(values)), [])
                 for name, value in zip(names, values):
-                    lines = _own(value) | _lines_of(value, sources)
-                    returned[name] = returned.get(name, set()) | lines
+                    own = set() if isinstance(value, ast.Name) else _own(value)
+                    returned[name] = returned.get(name, set()) | own | _lines_of(value, sources)
     return returned
 
 

@@ -61,7 +61,7 @@ def other_slope(e, name):
     names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said else ""
     return (
         f"The function acts on every entry by itself, and its derivative is another: at {name} = "
-        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.4g}, the right one {diagonal[at]:.4g}.{names}"
+        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.6g}, the right one {diagonal[at]:.6g}.{names}"
     )
 
 

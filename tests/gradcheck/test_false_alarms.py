@@ -1,0 +1,83 @@
+"""The checker does not cry wolf: all correct ops and layers pass, at twenty seeds, in float32, with padding and masks."""
+
+from mini_tf import layers, ops
+from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.check import check
+from mini_tf.layers.embedding import ABSENT
+
+import numpy as np
+import pytest
+
+MODELS = [name for name in EXAMPLES if name.startswith("LanguageTransformer")]
+PARTS = [name for name in EXAMPLES if name not in MODELS]
+
+
+def passes(f, inputs, params, seed):
+    report = check(f, inputs, params, seed=seed, reasons=False)
+    assert report, report
+    assert report.judged > 0
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_ops_and_layers_at_twenty_seeds(name):
+    for seed in range(20):
+        passes(*EXAMPLES[name](np.random.default_rng(seed)), seed)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_at_two_seeds(name):
+    for seed in range(2):
+        passes(*EXAMPLES[name](np.random.default_rng(seed)), seed)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_inputs_in_float32(name):
+    for seed in range(20):
+        f, inputs, params = EXAMPLES[name](np.random.default_rng(seed))
+        inputs = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in inputs]
+        for parameter in params.values():
+            parameter.data = parameter.data.astype(np.float32)
+        passes(f, inputs, params, seed)
+
+
+def padded(rng):
+    """(x, mask): histories of 4 words of which the last ones are padding, rows of zeros; one has no word at all."""
+    x = rng.standard_normal((3, 4, 6))
+    words = np.arange(4) < np.array([4, 2, 0])[:, None]              # (B, T)
+    x[~words] = 0
+    return x, words
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_padded_rows_with_zero_biases_and_fully_masked_rows(seed):
+    rng = np.random.default_rng(seed)
+    x, words = padded(rng)
+    keys = words[:, None, None, :]                       # (B, 1, 1, T): no query of the last history sees a key
+
+    linear = layers.Linear(6, 5, rng)                    # its bias is 0: the padding stays at the ReLU's kink
+    def relu_of_linear(x):
+        y, linear_backward = linear(x)
+        z, relu_backward = ops.relu(y)
+        return z, lambda dz: linear_backward(relu_backward(dz))
+
+    passes(relu_of_linear, [x], linear.parameters(), seed)
+    layer = layers.TransformerLayer(6, 2, 3, rng, layer_norm=True)   # γ = 1, β = 0, as it starts
+    passes(layer, [x, keys & np.tri(4, dtype=bool)], layer.parameters(), seed)
+    passes(ops.mean_pool, [x, words], {}, seed)
+    embedding = layers.Embedding(rng.standard_normal((7, 6)))
+    passes(embedding, [np.where(words, rng.integers(0, 7, words.shape), ABSENT)], embedding.parameters(), seed)
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-2, 30.0, 1e3])
+def test_large_and_small_numbers(size):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = size * rng.standard_normal((3, 6))
+        for f, *others in (
+            (ops.softmax,), (ops.tanh,), (ops.gelu,), (ops.relu,), (ops.layer_norm, np.ones(6), np.zeros(6)),
+            (ops.linear, rng.standard_normal((6, 2))), (ops.residual_relu, x[::-1].copy()), (ops.mse, x + 1),
+            (ops.cross_entropy, np.array([0, 5, 0])),
+        ):  # fmt: skip
+            report = check(f, [x, *others], {}, seed=seed, reasons=False)
+            assert not report.findings, report
+            assert not any(c.wrong for t in report.tensors for c in t.comparisons), report
