@@ -116,8 +116,9 @@ def _steps(report):
     )
     return (
         f"<p class=words>First wrong step: <b>{escape(wrong.name)}</b>, written at <code>{escape(wrong.place)}</code>, "
-        f"called at <code>{escape(wrong.line)}</code>.</p><pre>{escape(chr(10).join(wrong.words))}</pre><details><summary>All "
-        f"{len(steps)} steps</summary><table><tr><th></th><th>in the order in which their backwards end</th>"
+        f"called at <code>{escape(wrong.line)}</code>.</p><pre>{escape(chr(10).join(wrong.words))}</pre>"
+        f"<details><summary>All {len(steps)} steps</summary><table>"
+        "<tr><th></th><th>in the order in which their backwards end</th>"
         f"<th>called at</th><th>backward at</th></tr>{rows}</table></details>"
     )
 

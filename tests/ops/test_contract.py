@@ -1,7 +1,7 @@
-"""What every op, layer and model promises, held over all of them."""
+"""What every op promises beside right gradients, held over all of them."""
 
 from mini_tf import ops
-from mini_tf.gradcheck import EXAMPLES, gradcheck
+from mini_tf.gradcheck import EXAMPLES
 from tests.strict import StrictArray, strict
 
 import numpy as np
@@ -20,15 +20,6 @@ def _dy(y, rng):
 
 def test_every_op_has_an_example():
     assert {name.split(",")[0] for name in OPS} == set(ops.__all__)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_gradients_are_right(name, seed):
-    f, inputs, params = EXAMPLES[name](np.random.default_rng(seed))
-    report = gradcheck(f, *inputs, params=params, name=name, seed=seed)
-    assert report
-    assert report.judged > 0
 
 
 @pytest.mark.parametrize("name", OPS)
