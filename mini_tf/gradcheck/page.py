@@ -20,6 +20,7 @@ th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px so
   font-variant-numeric: tabular-nums; }
 td.n, th.n { text-align: right; }
 code, pre, td.m { font-family: ui-monospace, monospace; font-size: .9em; } pre { white-space: pre-wrap; }
+td.m { white-space: nowrap; }
 .PASS { color: #1a7f37; font-weight: 600; } .FAIL { color: #c62828; font-weight: 600; }
 .NOT { color: #8a6d00; font-weight: 600; }
 .words { background: #fff4e5; border-left: 4px solid #e69500; padding: .5rem .8rem; margin: .5rem 0; }
