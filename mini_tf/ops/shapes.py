@@ -5,6 +5,9 @@ from functools import lru_cache
 
 from mini_tf.backend import array_module
 
+import numpy
+from numpy import ndarray
+
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
 
 
@@ -20,25 +23,31 @@ def check(signature, *arrays):
     Raises ValueError (TypeError where two arrays live on different devices) naming op, argument, what came, what
     was expected.
     """
-    op, expected = _parse(signature)
-    given = {name: array for (name, _, _), array in zip(expected, arrays) if array is not None}
-    try:
-        xp = array_module(**given)
-    except TypeError as error:
-        raise TypeError(f"{op}: {error}") from None
-
-    sizes = {}                                           # axis letter -> (its size, the argument that fixed it)
-    for name, axes, kind in expected:
-        if name not in given:
-            continue
-        array = given[name]
-        if array.dtype.kind not in KINDS[kind]:
-            raise ValueError(f"{op}: {name} has dtype {array.dtype}, expected {_dtype_wanted(name, kind)}")
-        if axes is None:
-            continue
-        if not _fits(array.shape, axes, sizes, name):
-            raise ValueError(f"{op}: {name} has shape {array.shape}, expected {_explain(axes, sizes)}")
+    if all(type(array) is ndarray or array is None for array in arrays):
+        xp = numpy
+    else:
+        op, expected = _parse(signature)
+        try:
+            xp = array_module(**{name: array for (name, _, _), array in zip(expected, arrays)})
+        except TypeError as error:
+            raise TypeError(f"{op}: {error}") from None
+    _check(signature, tuple([None if array is None else (array.shape, array.dtype) for array in arrays]))
     return xp
+
+
+@lru_cache(4096)
+def _check(signature, given):
+    """Raise ValueError unless the (shape, dtype) fit. What has been found to fit is not looked at again."""
+    op, expected = _parse(signature)
+    sizes = {}                                           # axis letter -> (its size, the argument that fixed it)
+    for (name, axes, kind), described in zip(expected, given):
+        if described is None:
+            continue
+        shape, dtype = described
+        if dtype.kind not in KINDS[kind]:
+            raise ValueError(f"{op}: {name} has dtype {dtype}, expected {_dtype_wanted(name, kind)}")
+        if axes is not None and not _fits(shape, axes, sizes, name):
+            raise ValueError(f"{op}: {name} has shape {shape}, expected {_explain(axes, sizes)}")
 
 
 def check_ids(op, name, ids, size, what):
