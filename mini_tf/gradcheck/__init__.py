@@ -10,7 +10,7 @@
 
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.planting import SelfTest, self_test
 from mini_tf.gradcheck.report import Report, TensorReport
-from mini_tf.gradcheck.selftest import SelfTest, self_test
 
 __all__ = ["EXAMPLES", "Report", "SelfTest", "TensorReport", "gradcheck", "self_test"]

@@ -7,8 +7,8 @@ from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import load, running
-from mini_tf.gradcheck.report import STYLES
-from mini_tf.gradcheck.selftest import self_test
+from mini_tf.gradcheck.planting.selftest import self_test
+from mini_tf.gradcheck.verdicts import STYLES
 from mini_tf.training.progress import console as out
 from mini_tf.training.progress import progress_bar
 

@@ -5,8 +5,8 @@ import io
 from html import escape
 
 from mini_tf.files import write_text
-from mini_tf.gradcheck.measure import SWEEP
-from mini_tf.gradcheck.report import FAIL, written
+from mini_tf.gradcheck.measuring.slopes import SWEEP
+from mini_tf.gradcheck.verdicts import FAIL, written
 
 import matplotlib
 import numpy as np

@@ -3,10 +3,9 @@
 import json
 from dataclasses import dataclass, field
 
-import numpy as np
+from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, written
 
-PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
-STYLES = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}
+import numpy as np
 
 
 @dataclass
@@ -243,11 +242,6 @@ class Report:
         from mini_tf.gradcheck.page import write_page
 
         write_page(path, [self])
-
-
-def written(entry):
-    """The index of an entry, as it is written: [0, 3]."""
-    return f"[{', '.join(map(str, entry))}]"
 
 
 def _counts(t):

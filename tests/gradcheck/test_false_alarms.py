@@ -2,7 +2,7 @@
 
 from mini_tf import layers, ops
 from mini_tf.gradcheck import EXAMPLES
-from mini_tf.gradcheck.check import check
+from mini_tf.gradcheck.judge import judge
 from mini_tf.layers.embedding import ABSENT
 
 import numpy as np
@@ -13,7 +13,7 @@ PARTS = [name for name in EXAMPLES if name not in MODELS]
 
 
 def passes(f, inputs, params, seed):
-    report = check(f, inputs, params, seed=seed, reasons=False)
+    report = judge(f, inputs, params, seed=seed)
     assert report, report
     assert report.judged > 0
 
@@ -78,6 +78,6 @@ def test_large_and_small_numbers(size):
             (ops.linear, rng.standard_normal((6, 2))), (ops.residual_relu, x[::-1].copy()), (ops.mse, x + 1),
             (ops.cross_entropy, np.array([0, 5, 0])),
         ):  # fmt: skip
-            report = check(f, [x, *others], {}, seed=seed, reasons=False)
+            report = judge(f, [x, *others], {}, seed=seed)
             assert not report.findings, report
             assert not any(c.wrong for t in report.tensors for c in t.comparisons), report

@@ -5,8 +5,8 @@ import re
 
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, gradcheck
-from mini_tf.gradcheck.planted import BUGS
-from mini_tf.gradcheck.planting import planted
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import planted
 from mini_tf.layers import LayerNorm, Linear, Parameter
 from mini_tf.models import LanguageTransformer
 from tests.strict import strict
@@ -16,7 +16,7 @@ import pytest
 
 
 def report_on(bug_name, rng, *inputs):
-    """The report while a bug of `planted.py` is planted, on its own example or on other inputs."""
+    """The report while a bug of `planting/bugs.py` is planted, on its own example or on other inputs."""
     bug = next(bug for bug in BUGS if bug.name == bug_name)
     f, example, params = EXAMPLES[bug.example](rng)
     with planted(bug):

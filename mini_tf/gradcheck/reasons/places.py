@@ -1,6 +1,6 @@
 """Patterns of wrong gradients: where the wrong entries are, and what is special about them."""
 
-from mini_tf.gradcheck.evidence import CLOSE, close, fitted
+from mini_tf.gradcheck.reasons.evidence import CLOSE, close, fitted
 
 import numpy as np
 

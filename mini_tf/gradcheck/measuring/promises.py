@@ -1,6 +1,6 @@
 """What y, backward = f(…) promises beside right numbers, and a sentence for each promise that is broken."""
 
-from mini_tf.gradcheck.subject import as_list, call_backward, told
+from mini_tf.gradcheck.measuring.subject import as_list, call_backward, told
 
 import numpy as np
 

@@ -6,8 +6,8 @@ slopes. Only a change after which all gradients agree with what was measured is 
 
 import ast
 
-from mini_tf.gradcheck.mutations import Source, mutations, own_nodes, returned_values
-from mini_tf.gradcheck.planting import function_of, rebuilt, recompiled, source_of
+from mini_tf.gradcheck.planting.editing import function_of, rebuilt, recompiled, source_of
+from mini_tf.gradcheck.planting.mutations import Source, mutations, own_nodes, returned_values
 from mini_tf.trace import place
 
 import numpy as np

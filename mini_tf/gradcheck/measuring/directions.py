@@ -7,7 +7,7 @@ size with a chance of ½ or more, and ten directions all miss it with a chance o
 there would be no such bound: the wrong entry could be given a small one.)
 """
 
-from mini_tf.gradcheck.measure import EXACT, slopes_along
+from mini_tf.gradcheck.measuring.slopes import EXACT, slopes_along
 from mini_tf.gradcheck.report import Directions
 
 import numpy as np

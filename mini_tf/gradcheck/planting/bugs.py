@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FunctionType
 
 from mini_tf import layers, ops
-from mini_tf.gradcheck.planting import edited_line, function_of
+from mini_tf.gradcheck.planting.editing import edited_line, function_of
 from mini_tf.layers import walk_back
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.shapes import sum_to

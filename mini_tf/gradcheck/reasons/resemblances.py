@@ -2,9 +2,9 @@
 
 import itertools
 
-from mini_tf.gradcheck.evidence import AFFORDABLE, CLOSE, close, fitted
-from mini_tf.gradcheck.numbers import known_numbers
-from mini_tf.gradcheck.places import place_of_the_wrong
+from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, fitted
+from mini_tf.gradcheck.reasons.numbers import known_numbers
+from mini_tf.gradcheck.reasons.places import place_of_the_wrong
 
 import numpy as np
 

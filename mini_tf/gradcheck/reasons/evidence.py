@@ -1,6 +1,6 @@
 """What is known about a function at one point, and what can still be asked."""
 
-from mini_tf.gradcheck.measure import Phi, slopes_of_entries
+from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
 
 import numpy as np
 

@@ -5,13 +5,12 @@ it is off by a number, or by a term, that can be recognized. Each pattern is a q
 with a sentence, or with None. The first that answers is believed: the sharpest questions come first, and the last ones
 only say where the wrong entries are. A question is answered with yes when all entries fit, to a part in a million.
 
-How good it is: `tests/gradcheck/test_diagnosis.py` plants the bugs of `planted.py`, which were written by somebody who
-had not seen the patterns, and holds each answer against what was planted. Of the 140 bugs, RIGHT get right words, NONE
-get no words, and WRONG get wrong ones.
+How good it is: `tests/gradcheck/reasons/test_diagnosis.py` plants the bugs of `planting/bugs.py`, whose author had not
+seen the patterns, and holds each answer against what was planted. The README of the checker has the figures.
 """
 
-from mini_tf.gradcheck import places, resemblances, terms
-from mini_tf.gradcheck.evidence import FEW
+from mini_tf.gradcheck.reasons import places, resemblances, terms
+from mini_tf.gradcheck.reasons.evidence import FEW
 
 import numpy as np
 

@@ -5,8 +5,8 @@ import inspect
 from mini_tf import layers, ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
-from mini_tf.gradcheck.planted import BUGS
-from mini_tf.gradcheck.planting import difference, function_of, outcome, planted
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import difference, function_of, outcome, planted
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
 

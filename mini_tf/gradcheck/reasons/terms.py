@@ -3,9 +3,9 @@
 import math
 
 from mini_tf.backend import erf
-from mini_tf.gradcheck.evidence import AFFORDABLE, CLOSE, close, fitted
-from mini_tf.gradcheck.measure import Phi, slopes_of_entries
-from mini_tf.gradcheck.numbers import own_numbers
+from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, fitted
+from mini_tf.gradcheck.reasons.numbers import own_numbers
 from mini_tf.trace import trace
 
 import numpy as np

@@ -6,8 +6,8 @@ its inputs are moved by float32's rounding, times ALLOWANCE, because every step 
 """
 
 from mini_tf.backend import beside, device_of, to_host
+from mini_tf.gradcheck.measuring.subject import is_float, told
 from mini_tf.gradcheck.report import Precision
-from mini_tf.gradcheck.subject import is_float, told
 
 import numpy as np
 

@@ -1,13 +1,16 @@
-"""The first wrong step of a model: its ops and layers checked one by one, in the order in which the backward runs."""
+"""The first wrong step of a model, and the reasons: its ops and layers are checked one by one, in backward order."""
 
 import contextlib
 import copy
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 
-from mini_tf.gradcheck.check import check
-from mini_tf.gradcheck.report import FAIL
-from mini_tf.gradcheck.subject import argument_names, told
+from mini_tf.gradcheck.judge import judged
+from mini_tf.gradcheck.measuring.subject import argument_names, told
+from mini_tf.gradcheck.reasons.diagnosis import diagnose
+from mini_tf.gradcheck.reasons.lines import suspects
+from mini_tf.gradcheck.reasons.repair import find_repair
+from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.trace import source_line, trace
 
 import numpy as np
@@ -45,16 +48,28 @@ def first_wrong_step(subject, seed):
             steps.append(_step(call, CONTAINS if call in wrong.parents else FED))
             continue
         f, inputs, params = _alone(call)
-        if check(f, inputs, params, seed=seed, budget=BUDGET, reasons=False).verdict != FAIL:
-            steps.append(_step(call, RIGHT))
-            continue
-        wrong, report = call, check(f, inputs, params, call.name, seed, BUDGET, steps=False)
-        report.notes = []                                # a method does not use all that its layer has
+        with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
+            if report.verdict != FAIL:
+                steps.append(_step(call, RIGHT))
+                continue
+            add_reasons(report, evidence)
+        wrong, report.notes = call, []                   # a method does not use all that its layer has
         steps.append(_step(call, WRONG, report.explain().splitlines()[1:]))
     raised = next((call for call in calls if call.error is not None), None)
     if wrong is None and raised is not None:             # all that it was fed with was right
         steps.append(_step(raised, WRONG, [f"it raised {told(raised.error)}"]))
     return steps
+
+
+def add_reasons(report, evidence):
+    """Add to the report of a failing function, which has no wrong step inside, suspects, a repair and words."""
+    if evidence is None or not evidence.wrong:
+        return                                           # only promises were broken
+    receivers = evidence.subject.arrays, evidence.subject.floats
+    report.suspects = suspects(evidence.backward, evidence.wrong, evidence.right, receivers)
+    report.repair = find_repair(evidence)
+    for name, words in diagnose(evidence).items():
+        report.tensor(name).diagnosis = words
 
 
 def _step(call, status, words=()):

@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MethodType
 
 from mini_tf.errors import UserError
-from mini_tf.gradcheck.check import check
-from mini_tf.gradcheck.mutations import mutations
-from mini_tf.gradcheck.planting import difference, function_of, outcome, rebuilt, recompiled, source_of
+from mini_tf.gradcheck.judge import judge
+from mini_tf.gradcheck.planting.editing import difference, function_of, outcome, rebuilt, recompiled, source_of
+from mini_tf.gradcheck.planting.mutations import mutations
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
     name = name or getattr(f, "__name__", type(f).__name__)
     params = params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
     with np.errstate(all="ignore"), _kept(params):
-        report = check(f, inputs, params, name, seed)
+        report = judge(f, inputs, params, name, seed)
         if not report:
             raise UserError(f"the self-test starts from a backward that passes, and this one does not:\n{report}")
         backward = function_of(f(*inputs)[1])
@@ -137,7 +137,7 @@ def _verdict(wrong, inputs, params, draws, name, seed):
     try:
         if all(_same(wrong, params, *draw) for draw in draws):
             return "equivalent", "gives the right gradients"
-        if check(wrong, inputs, params, name, seed, reasons=False):
+        if judge(wrong, inputs, params, name, seed):
             return "missed", "the check passed"
     except Exception as error:                           # it makes itself heard, whatever it is
         return "caught", f"raised {type(error).__name__}: {error}"

@@ -3,8 +3,8 @@
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import EXAMPLES, gradcheck, self_test
-from mini_tf.gradcheck.mutations import mutations
-from mini_tf.gradcheck.planting import source_of
+from mini_tf.gradcheck.planting.editing import source_of
+from mini_tf.gradcheck.planting.mutations import mutations
 from mini_tf.layers import LayerNorm, Linear
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 
 OPS = [name for name in EXAMPLES if name.split(",")[0] in ops.__all__]
 LAYERS = ["Linear", "LayerNorm", "Embedding", "MultiHeadAttention, causal", "TransformerLayer", "Dropout, training"]
-SELFTEST = "mini_tf.gradcheck.selftest.check"
+SELFTEST = "mini_tf.gradcheck.planting.selftest.judge"
 
 
 @pytest.mark.parametrize("name", OPS + LAYERS)
@@ -180,7 +180,7 @@ def test_no_source_is_said(rng):
 
 
 def test_nothing_to_plant_is_not_a_pass(rng, monkeypatch):
-    monkeypatch.setattr("mini_tf.gradcheck.selftest.mutations", lambda *args: [])
+    monkeypatch.setattr("mini_tf.gradcheck.planting.selftest.mutations", lambda *args: [])
     result = self_test(ops.tanh, rng.standard_normal(3))
     assert not result
     assert "nothing is known" in result.explain()

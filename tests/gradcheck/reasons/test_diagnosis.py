@@ -4,8 +4,8 @@ import re
 
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, gradcheck
-from mini_tf.gradcheck.planted import BUGS
-from mini_tf.gradcheck.planting import planted
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import planted
 
 import numpy as np
 import pytest

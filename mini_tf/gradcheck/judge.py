@@ -1,0 +1,131 @@
+"""The verdict: a gradient held against measured slopes, at two points."""
+
+from contextlib import contextmanager
+
+from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
+from mini_tf.gradcheck.measuring.points import blind_spots, generic, with_an_empty_row
+from mini_tf.gradcheck.measuring.precision import check_precision
+from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
+from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
+from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.reasons.evidence import Evidence, kind_of
+from mini_tf.gradcheck.report import Comparison, Report
+from mini_tf.trace import source_line
+
+import numpy as np
+
+BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
+CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, says nothing,
+NOISE = 1e-9             # unless it is known to this, relative to φ: then it is zero for all that can be seen
+
+
+def judge(f, inputs, params, name=None, seed=0, budget=BUDGET):
+    """The Report with all verdicts, but without reasons. The arguments are gradcheck's, with the inputs as a list."""
+    with judged(f, inputs, params, name, seed, budget) as (report, _, _):
+        return report
+
+
+@contextmanager
+def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
+    """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be asked about it.
+
+    evidence is that of the generic point, if it has wrong gradients, else that of the given one; None if there is none.
+    """
+    rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
+    report, evidence = Report(name or getattr(f, "__name__", type(f).__name__)), None
+    with watched_relus(f) as (watched_f, patterns):
+        subject = Subject(watched_f, inputs, params)
+        with subject.in_float64():
+            try:
+                report.findings += check_inputs(subject)
+                report.blind = blind_spots(subject.tensors)
+                evidence = _check_point("given", subject, report, patterns, rng, budget)
+                check_precision(evidence, report, rng)
+                if _move_to_generic_point(subject, report, rng):
+                    generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)
+                    evidence = generic_evidence if generic_evidence.wrong else evidence
+            except Broken as broken:
+                report.findings.append(str(broken))
+            report.findings = list(dict.fromkeys(report.findings))   # the second point may repeat the first one's
+            report.notes = list(dict.fromkeys(report.notes))
+            yield report, subject, evidence
+
+
+def _check_point(point, subject, report, patterns, rng, budget):
+    """Judge all gradients at the point where the subject is, and give the Evidence."""
+    y, backward = check_forward(subject)
+    report.place = source_line(backward)
+    dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
+    gradients, findings, notes = check_backward(subject, backward, dy)
+    report.findings += findings
+    report.notes += notes
+    evidence = Evidence(subject, y, backward, dy, gradients, patterns)
+    phi = Phi(subject, dy, patterns)
+    for name, x in subject.tensors.items():
+        if x.size and name in gradients:
+            comparison, evidence.slopes[name] = _compare(point, phi, x, np.asarray(gradients[name]), rng, budget)
+            report.tensor(name, x.shape).comparisons.append(comparison)
+            (evidence.wrong if comparison.wrong else evidence.right).append(name)
+    for name in evidence.wrong or evidence.right[:1]:
+        x, comparison = subject.tensors[name], report.tensor(name).comparisons[-1]
+        comparison.sweep = sweep(phi, x, int(np.ravel_multi_index(comparison.index, x.shape)))
+    return evidence
+
+
+def _compare(point, phi, x, gradient, rng, budget):
+    """(Comparison, slopes): the gradient of x held against slopes of φ; slopes (the shape of x) NaN where not known."""
+    sampled = x.size > budget
+    entries = np.sort(rng.choice(x.size, budget, replace=False)) if sampled else np.arange(x.size)
+    directions = judge_directions(phi, x, gradient, rng) if sampled else None
+    if sampled and directions.wrong:
+        entries = np.union1d(entries, find_wrong_entries(phi, x, gradient))
+    found = slopes_of_entries(phi, x, entries)
+    size = np.abs(found.slope[~found.kink]).max(initial=0)
+    known = ~found.kink & (found.uncertainty < max(CERTAIN * size, NOISE * max(1.0, abs(phi()[0]))))
+    uncertainty = np.maximum(found.uncertainty, EXACT * size)
+    yours = gradient.reshape(-1)[entries]
+    with np.errstate(invalid="ignore"):
+        error = np.where(known, np.abs(yours - found.slope) / uncertainty, 0.0)
+    error[~np.isfinite(yours)] = np.inf
+    worst = int(error.argmax())
+
+    slopes, errors = np.full((2, x.size), np.nan)
+    slopes[entries], errors[entries] = np.where(known, found.slope, np.nan), np.where(known, error, np.nan)
+    return Comparison(
+        point, x.size, judged=int(known.sum()), set_aside=int(found.kink.sum()),
+        below_noise=int((~known & ~found.kink).sum()), wrong_entries=int((error > 1).sum()), error=float(error[worst]),
+        index=tuple(int(i) for i in np.unravel_index(entries[worst], x.shape)), yours=float(yours[worst]),
+        measured=float(found.slope[worst]), uncertainty=float(uncertainty[worst]), directions=directions,
+        errors=errors.reshape(x.shape),
+    ), slopes.reshape(x.shape)  # fmt: skip
+
+
+def _move_to_generic_point(subject, report, rng):
+    """Redraw what is constant or tiny, and let every mask's first row allow nothing. False if f cannot go there."""
+    given = dict(subject.tensors)
+    for name, x in given.items():
+        subject.replace(name, generic(x, rng))
+    if not _defined(subject):
+        report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
+        for name, x in given.items():
+            subject.replace(name, x)
+        return False
+    inputs = zip(subject.names, subject.inputs)
+    masks = {n: x for n, x in inputs if kind_of(x) == "b" and np.ndim(x)}
+    for name, mask in masks.items():
+        subject.replace(name, with_an_empty_row(mask))
+        if not _defined(subject):
+            report.findings.append(
+                f"with a row of {name} that allows nothing, the forward fails or gives NaN; such a row (a query that "
+                "may see no key, a history without words) must give zeros, forward and backward"
+            )
+            subject.replace(name, mask)
+    return True
+
+
+def _defined(subject):
+    try:
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(subject.forward()[0]).all())
+    except Exception:
+        return False
