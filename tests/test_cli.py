@@ -130,6 +130,33 @@ def test_gradcheck_ends_with_1_when_a_gradient_is_wrong(mini_tf, monkeypatch):
     assert "times the measurement's uncertainty" in out
 
 
+def test_gradcheck_writes_a_page_and_the_numbers(mini_tf, tmp_path):
+    page, numbers = tmp_path / "page.html", tmp_path / "numbers.json"
+    code, out, _ = mini_tf("gradcheck", "softmax", "tanh", "--html", page, "--json", numbers)
+    assert code == 0
+    assert f"written: {page}" in out.replace("\n", "")
+    assert page.read_text(encoding="utf-8").count("<section") == 2
+    assert [report["name"] for report in json.loads(numbers.read_text(encoding="utf-8"))] == ["softmax", "tanh"]
+    assert json.loads(numbers.read_text(encoding="utf-8"))[0]["tensors"][0]["points"][1]["point"] == "generic"
+
+
+def test_gradcheck_that_cannot_write_says_so(mini_tf, tmp_path):
+    code, out, err = mini_tf("gradcheck", "softmax", "--html", tmp_path)
+    assert code == 2
+    assert "PASS" in out
+    assert "cannot be written" in err
+
+
+def test_gradcheck_tests_itself(mini_tf):
+    code, out, _ = mini_tf("gradcheck", "tanh", "softmax", "--self-test")
+    assert code == 0
+    assert out.count("found") == 2
+    assert "MISSED" not in out
+    code, _, err = mini_tf("gradcheck", "tanh", "--self-test", "--json", "x.json")
+    assert code == 2
+    assert "writes no file" in err
+
+
 def test_doctor_tells_what_is_here(mini_tf):
     code, out, _ = mini_tf("doctor")
     assert code == 0

@@ -1,6 +1,7 @@
 """What the command mini-tf gradcheck does."""
 
 import json
+from contextlib import contextmanager
 
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
@@ -65,12 +66,22 @@ def check_all(subjects, seed, html=None, json_file=None):
     if html:
         from mini_tf.gradcheck.page import write_page  # it loads matplotlib
 
-        write_page(html, reports)
-        out.print(Text(f"page: {html}"))
+        with _writing(html):
+            write_page(html, reports)
     if json_file:
-        write_text(json_file, json.dumps([report.as_dict() for report in reports], indent=2, ensure_ascii=False) + "\n")
-        out.print(Text(f"numbers: {json_file}"))
+        with _writing(json_file):
+            numbers = [report.as_dict() for report in reports]
+            write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
     return all(reports)
+
+
+@contextmanager
+def _writing(path):
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}); the results above stand") from error
+    out.print(Text(f"written: {path}"))
 
 
 def _table(reports):

@@ -206,7 +206,8 @@ class Report:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, header_style="bold", title=f"gradients of {self.name}", title_justify="left")
+        title = f"gradients of {self.name}" + (f", whose backward is at {self.place}" if self.place else "")
+        table = Table(box=None, header_style="bold", title=title, title_justify="left")
         for column in ("", "gradient", "shape", "worst at"):
             table.add_column(column, no_wrap=True)
         for column in ("your backward", "measured", "error", "judged", "kinks", "noise"):
@@ -221,23 +222,23 @@ class Report:
 
     def to_json(self):
         """The report as a text of JSON: everything but the pictures' numbers."""
-        return json.dumps(_without_infinity(self.as_dict()), indent=2, ensure_ascii=False)
+        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
 
     def as_dict(self):
-        """What `to_json` writes."""
-        return {
-            "name": self.name, "verdict": self.verdict, "place": self.place, "suspects": self.suspects,
-            "findings": self.findings, "notes": self.notes, "blind": self.blind,
-            "tensors": [
-                {
-                    "name": t.name, "shape": list(t.shape), "verdict": t.verdict, "diagnosis": t.diagnosis,
-                    "points": [_comparison_as_dict(c) for c in t.comparisons],
-                    "precision": None if t.precision is None else vars(t.precision),
-                }
-                for t in self.tensors
-            ],
-            "steps": [{"name": s.name, "line": s.line, "place": s.place, "status": s.status} for s in self.steps],
-        }  # fmt: skip
+        """What `to_json` writes: JSON's types only, "inf" and "nan" as texts."""
+        tensors = [
+            {
+                "name": t.name, "shape": t.shape, "verdict": t.verdict, "diagnosis": t.diagnosis,
+                "points": [_comparison_as_dict(c) for c in t.comparisons],
+                "precision": t.precision and vars(t.precision),
+            }
+            for t in self.tensors
+        ]  # fmt: skip
+        return _plain({
+            "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
+            "notes": self.notes, "blind": self.blind, "tensors": tensors, "suspects": self.suspects,
+            "repair": self.repair, "steps": [vars(step) for step in self.steps],
+        })  # fmt: skip
 
     def html(self, path):
         """Write the report as one self-contained HTML file, with its pictures."""
@@ -330,10 +331,9 @@ def _comparison_as_dict(c):
     return numbers | {"directions": directions}
 
 
-def _without_infinity(value):
-    """JSON has no NaN and no infinity: they become texts."""
+def _plain(value):
     if isinstance(value, dict):
-        return {key: _without_infinity(member) for key, member in value.items()}
+        return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_infinity(member) for member in value]
+        return [_plain(member) for member in value]
     return str(value) if isinstance(value, float) and not np.isfinite(value) else value

@@ -320,6 +320,17 @@ def test_results_of_another_library_are_judged_on_the_host(rng):
     assert report.tensor("x").precision.where == "float64 on strict"
 
 
+@pytest.mark.gpu
+def test_results_on_the_gpu_are_judged_on_the_host(rng):
+    from mini_tf.backend import to_device
+
+    for dtype in (np.float64, np.float32):
+        arrays = [to_device(x.astype(dtype), "gpu") for x in (rng.standard_normal((3, 4)), np.ones(4), np.zeros(4))]
+        report = gradcheck(ops.layer_norm, *arrays)
+        assert report
+        assert report.tensor("x").precision.where == f"{np.dtype(dtype)} on gpu:0"
+
+
 def test_the_table_has_both_numbers_and_json_can_be_read(rng):
     report = report_on("attention: one entry of dvalue", rng)
     table = report.table()
