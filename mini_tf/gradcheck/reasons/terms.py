@@ -142,6 +142,9 @@ def multiple_in_every_row(e, name):
             "In every row it is off by a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax "
             "depend on one another, is missing or wrong."
         )
+    e_x = np.exp(x - x.max(-1, keepdims=True))
+    if spanned((e_x / e_x.sum(-1, keepdims=True)).reshape(-1, n)):
+        return f"In every row it is off by a multiple of softmax({name}): that term has a wrong factor, or is missing."
     if spanned(centred):
         return f"In every row it is off by a multiple of {name} − mean({name}): {variance} is missing or wrong."
     if n > 3 and spanned(ones, centred):
