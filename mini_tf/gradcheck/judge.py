@@ -1,5 +1,6 @@
 """The verdict: a gradient held against measured slopes, at two points."""
 
+import contextlib
 from contextlib import contextmanager
 
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
@@ -10,13 +11,15 @@ from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sw
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.reasons.evidence import Evidence, kind_of
 from mini_tf.gradcheck.report import Comparison, Report
+from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.trace import source_line
 
 import numpy as np
 
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
-CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, says nothing,
-NOISE = 1e-9             # unless it is known to this, relative to φ: then it is zero for all that can be seen
+CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, says nothing;
+NOISE = 1e-9             # unless it is known to this, relative to φ: then it is zero for all that can be seen,
+FAINT = 1e-4             # and so must the gradient be, which is known far better, to this part of the uncertainty
 
 
 def judge(f, inputs, params, name=None, seed=0, budget=BUDGET):
@@ -44,6 +47,8 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
                 if _move_to_generic_point(subject, report, rng):
                     generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)
                     evidence = generic_evidence if generic_evidence.wrong else evidence
+                    if report.verdict != FAIL:
+                        _try_empty_rows(subject, report, patterns, rng, budget)
             except Broken as broken:
                 report.findings.append(str(broken))
             report.findings = list(dict.fromkeys(report.findings))   # the second point may repeat the first one's
@@ -81,11 +86,13 @@ def _compare(point, phi, x, gradient, rng, budget):
         entries = np.union1d(entries, find_wrong_entries(phi, x, gradient))
     found = slopes_of_entries(phi, x, entries)
     size = np.abs(found.slope[~found.kink]).max(initial=0)
-    known = ~found.kink & (found.uncertainty < max(CERTAIN * size, NOISE * max(1.0, abs(phi()[0]))))
-    uncertainty = np.maximum(found.uncertainty, EXACT * size)
+    uncertainty = np.maximum(found.uncertainty, max(EXACT * size, np.finfo(float).tiny))
     yours = gradient.reshape(-1)[entries]
-    with np.errstate(invalid="ignore"):
-        error = np.where(known, np.abs(yours - found.slope) / uncertainty, 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(yours - found.slope)
+        zero = (found.uncertainty <= NOISE * phi.size) & ((np.abs(yours) <= FAINT * uncertainty) | (off > uncertainty))
+        known = ~found.kink & ((found.uncertainty <= CERTAIN * size) | zero)
+        error = np.where(known, off / uncertainty, 0.0)
     error[~np.isfinite(yours)] = np.inf
     worst = int(error.argmax())
 
@@ -101,7 +108,7 @@ def _compare(point, phi, x, gradient, rng, budget):
 
 
 def _move_to_generic_point(subject, report, rng):
-    """Redraw what is constant or tiny, and let every mask's first row allow nothing. False if f cannot go there."""
+    """Redraw what is constant or tiny. False if f cannot go there."""
     given = dict(subject.tensors)
     for name, x in given.items():
         subject.replace(name, generic(x, rng))
@@ -110,17 +117,30 @@ def _move_to_generic_point(subject, report, rng):
         for name, x in given.items():
             subject.replace(name, x)
         return False
-    inputs = zip(subject.names, subject.inputs)
-    masks = {n: x for n, x in inputs if kind_of(x) == "b" and np.ndim(x)}
-    for name, mask in masks.items():
-        subject.replace(name, with_an_empty_row(mask))
-        if not _defined(subject):
-            report.findings.append(
-                f"with a row of {name} that allows nothing, the forward fails or gives NaN; such a row (a query that "
-                "may see no key, a history without words) must give zeros, forward and backward"
-            )
-            subject.replace(name, mask)
     return True
+
+
+def _try_empty_rows(subject, report, patterns, rng, budget):
+    """A note, if the gradients are wrong, or not defined, where a mask has a row that allows nothing and had none."""
+    inputs = zip(subject.names, subject.inputs)
+    masks = {n: with_an_empty_row(x) for n, x in inputs if kind_of(x) == "b" and np.ndim(x)}
+    before = dict(zip(subject.names, subject.inputs))
+    for name, mask in masks.items():
+        if mask is before[name]:
+            continue
+        subject.replace(name, mask)
+        wrong = "the forward fails or gives NaN"
+        if _defined(subject):
+            trial = Report(report.name)
+            with contextlib.suppress(Broken):
+                _check_point("empty rows", subject, trial, patterns, rng, budget)
+            wrong = "the gradients are wrong" if trial.verdict == FAIL else None
+        if wrong:
+            report.notes.append(
+                f"right for the {name} you gave; but with a row of it that allows nothing {wrong}; such a row "
+                "(a query that may see no key, a history without words) should give zeros, forward and backward"
+            )
+        subject.replace(name, before[name])
 
 
 def _defined(subject):

@@ -71,10 +71,10 @@ def _section(number, report, alone):
     parts += [f"<p class=words><b>{escape(', '.join(who))}</b>: {escape(words)}</p>" for words, who in said.items()]
     if report.suspects:
         lines = escape("\n".join(report.suspects))
-        parts.append(f"<p>Only wrong gradients come from:</p><pre>{lines}</pre>")
+        parts.append(f"<p>{report.about_suspects()}:</p><pre>{lines}</pre>")
     if report.repair:
-        place, before, after = map(escape, report.repair)
-        parts.append(f"<p>One change makes it right, at <code>{place}</code>:</p>")
+        place, words, before, after = map(escape, report.repair)
+        parts.append(f"<p>One change makes it right, for {words}, at <code>{place}</code>:</p>")
         parts.append(f"<pre>now    {before}\nright  {after}</pre>")
     parts.append(_steps(report))
     if report.tensors:

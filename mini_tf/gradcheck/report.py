@@ -125,7 +125,8 @@ class Report:
     blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the point given hides mistakes
     place: str = ""                                      # where the backward is written
     suspects: list = field(default_factory=list)         # the lines of the backward that can be to blame
-    repair: list = field(default_factory=list)           # [place, line, the line as it would be right], if there is one
+    suspects_are_sharp: bool = False                     # no right gradient comes from them
+    repair: list = field(default_factory=list)           # [place, what is wrong, line, the line as it would be right]
     steps: list = field(default_factory=list)            # of a failing model: see `steps`
 
     def tensor(self, name, shape=()):
@@ -182,15 +183,20 @@ class Report:
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
         if self.suspects:
-            these = "this line" if len(self.suspects) == 1 else "these lines"
-            lines.append(f"  Only wrong gradients come from {these}:")
+            lines.append(f"  {self.about_suspects()}:")
             lines += [f"    {line}" for line in self.suspects]
         if self.repair:
-            where, before, after = self.repair
-            lines += [f"  One change makes it right, at {where}:", f"    now    {before}", f"    right  {after}"]
+            where, words, before, after = self.repair
+            lines.append(f"  One change makes it right, for {words}, at {where}:")
+            lines += [f"    now    {before}", f"    right  {after}"]
         return "\n".join(lines)
 
     __str__ = __repr__ = explain
+
+    def about_suspects(self):
+        """What the suspects have in common."""
+        these = "this line" if len(self.suspects) == 1 else "these lines"
+        return f"{'Only wrong gradients come' if self.suspects_are_sharp else 'All that is wrong comes'} from {these}"
 
     def blind_notes(self):
         """The warning that the point given hides mistakes; none where one has been shown to hide there."""

@@ -248,8 +248,13 @@ def test_rows_that_a_mask_leaves_empty_must_not_be_nan(rng):
 
     with np.errstate(invalid="ignore"):
         report = gradcheck(careless, rng.standard_normal((3, 4)), np.tri(3, 4, dtype=bool))
-    assert [t.verdict for t in report.tensors] == ["PASS"]
-    assert "with a row of mask that allows nothing, the forward fails or gives NaN" in report.explain()
+    assert report                                        # for the mask that was given
+    assert "note: right for the mask you gave" in report.explain()
+    assert "with a row of it that allows nothing the forward fails or gives NaN" in report.explain()
+    mask = np.tri(3, 4, dtype=bool)
+    mask[1] = False
+    with np.errstate(invalid="ignore"):
+        assert not gradcheck(careless, rng.standard_normal((3, 4)), mask)
 
 
 def test_a_gradient_that_leaks_through_an_empty_row_is_found(rng):
@@ -259,13 +264,17 @@ def test_a_gradient_that_leaks_through_an_empty_row_is_found(rng):
 
     mask = np.tri(3, 4, dtype=bool)
     report = gradcheck(leaks, rng.standard_normal((3, 4)), mask)
-    assert [c.wrong for c in report.tensor("z").comparisons] == [False, True]
+    assert report
+    assert "with a row of it that allows nothing the gradients are wrong" in report.explain()
     assert mask[0].any()                                 # the caller's mask is as it was
+    mask[0] = False
+    report = gradcheck(leaks, rng.standard_normal((3, 4)), mask)
+    assert [c.wrong for c in report.tensor("z").comparisons] == [True, True]
 
 
 def test_integers_scalars_lists_and_empty_arrays_are_named():
     square = lambda x: (x * x, lambda dy: 2 * x * dy)    # noqa: E731
-    assert "x is int64): integers have no gradient; try .astype(float)" in gradcheck(square, np.arange(3)).explain()
+    assert "x is int64): only floating numbers have a slope; try .astype(float)" in gradcheck(square, np.arange(3)).explain()
     assert "x is a list, expected an array: try np.array" in gradcheck(square, [1.0, 2.0]).explain()
     assert "x is empty, its shape is (0, 3)" in gradcheck(square, np.zeros((0, 3))).explain()
     assert "x has 1 of 2 entries that are not finite" in gradcheck(square, np.array([1, np.nan])).explain()
@@ -274,6 +283,62 @@ def test_integers_scalars_lists_and_empty_arrays_are_named():
     assert gradcheck(square, np.array(3.0))
     assert gradcheck(square, np.float64(3.0))
     assert not gradcheck(lambda x: (x * x, lambda dy: 3 * x * dy), 3.0)
+
+
+def test_arrays_that_are_given_stay_as_they_are(rng):
+    """Also when the search for a repair runs changes that write into what the backward keeps."""
+
+    def embedding(table, ids):
+        def backward(dy):
+            seen = np.zeros_like(ids)
+            dtable = np.zeros_like(table)
+            for j, i in enumerate(ids):
+                seen[j] = 1
+                dtable[i] = dy[j]
+            return dtable, None
+
+        return table[ids], backward
+
+    table, ids = rng.standard_normal((4, 3)), np.array([2, 0, 2, 1])
+    before = table.copy(), ids.copy()
+    report = gradcheck(embedding, table, ids)
+    assert "repeats are dropped" in report.explain()
+    assert np.array_equal(table, before[0])
+    assert np.array_equal(ids, before[1])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e-6, 1e6, 1e12])
+def test_functions_of_any_size_are_judged(scale, rng):
+    x = rng.standard_normal(6)
+    assert gradcheck(lambda x: (scale * x, lambda dy: scale * dy), x)
+    assert not gradcheck(lambda x: (scale * x, lambda dy: 2 * scale * dy), x)
+    assert gradcheck(lambda x: (scale * np.tanh(x), lambda dy: scale * dy * (1 - np.tanh(x) ** 2)), x)
+
+
+def test_what_rounding_hides_is_not_judged(rng):
+    report = gradcheck(lambda x: (x + 1e12, lambda dy: 2 * dy), rng.standard_normal(6))
+    assert report.verdict == "NOT TESTED"
+    assert "below noise" in report.explain()
+    report = gradcheck(lambda x, w: (x + 1e-12 * w, lambda dy: (dy, 2e-12 * dy)), *rng.standard_normal((2, 6)))
+    assert [t.verdict for t in report.tensors] == ["PASS", "NOT TESTED"]
+
+
+def test_odd_results_are_named(rng):
+    x = rng.standard_normal(3)
+    cases = {
+        "y has dtype bool, expected a floating one": lambda x: (x > 0, lambda dy: dy),
+        "y is empty, its shape is (0,)": lambda x: (x[:0], lambda dy: 0 * x),
+        "returned 2 things (ndarray, NoneType), expected two things": lambda x: (x, None),
+        "dx has dtype object": lambda x: (x, lambda dy: np.array([*dy], dtype=object)),
+        "the backward raised TypeError": lambda x: (x, lambda: x),
+        "test_gradcheck.py": lambda x: (x, lambda: x),
+        "the forward raised TypeError": lambda: (1.0, lambda dy: dy),
+    }
+    for words, f in cases.items():
+        report = gradcheck(f, x)
+        assert not report
+        assert words in report.explain()
+    assert gradcheck(lambda x, nothing: (2 * x, lambda dy: (2 * dy, None)), x, None)
 
 
 def test_a_parameter_that_is_not_used_is_a_note_and_one_without_gradient_a_finding(rng):

@@ -1,7 +1,7 @@
 """The two points at which a gradient is checked: the one given, and a generic one.
 
-Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, no two
-rows are alike, and every mask has a row in which nothing is allowed.
+Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, and no two
+rows are alike. (Masks stay as they are; what a row does in which nothing is allowed is tried apart.)
 """
 
 import numpy as np

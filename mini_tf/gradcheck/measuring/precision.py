@@ -36,7 +36,7 @@ def check_precision(evidence, report, rng):
             switched = _take(patterns) != pattern
             came = subject.run(beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy)
         except Exception as error:
-            report.findings.append(f"in {where}, as given, it raised {told(error)}")
+            report.findings.append(f"in {where}, as given, it raised {told(error, subject.f)}")
             return
     if getattr(y, "dtype", dtype) != dtype:
         report.findings.append(f"the forward gave {y.dtype} for {where}: {WIDENED}")

@@ -17,10 +17,10 @@ def check_inputs(subject):
         if getattr(getattr(x, "dtype", None), "kind", "") == "c":
             raise Broken(f"{name} is complex, expected real numbers")
     if not subject.tensors:
-        integers = [f"{name} is {x.dtype}" for name, x in zip(subject.names, subject.inputs) if hasattr(x, "dtype")]
+        came = [f"{n} is {getattr(x, 'dtype', repr(x)[:40])}" for n, x in zip(subject.names, subject.inputs)]
         raise Broken(
             "there is no floating input or parameter to check"
-            + (f" ({', '.join(integers)}): integers have no gradient; try .astype(float)" if integers else "")
+            + (f" ({', '.join(came)}): only floating numbers have a slope; try .astype(float), or 2.0" if came else "")
         )
     findings = []
     for name, x in subject.tensors.items():
@@ -80,7 +80,7 @@ def check_backward(subject, backward, dy):
             findings.append(f"the gradient of {name} did not add up over two backwards (`=` where += belongs?)")
 
     wanted = subject.floats
-    matched = not wanted or len(first) in (len(subject.arrays), len(wanted))
+    matched = not wanted or len(first) in (len(subject.arrays), len(wanted), len(subject.names))
     if not matched:
         many = "few" if len(first) < len(wanted) else "many"
         findings.append(
@@ -134,17 +134,21 @@ def _forward(subject):
     try:
         result = subject.forward()
     except Exception as error:
-        raise Broken(f"the forward raised {told(error)}") from error
+        raise Broken(f"the forward raised {told(error, subject.f)}") from error
     if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
-        came = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"one {type(result).__name__}"
+        came = f"one {type(result).__name__}"
+        if isinstance(result, tuple):
+            came = f"{len(result)} things ({', '.join(type(part).__name__ for part in result)})"
         raise Broken(f"the function returned {came}, expected two things: y, backward, where backward is a function")
     y = result[0]
     if y is Ellipsis:
         raise Broken("y is still `...`: a blank to fill")
-    if isinstance(y, (list, tuple)) or np.asarray(y).dtype.kind not in "fiu":
+    if not isinstance(y, (np.ndarray, np.generic, float, int)):
         raise Broken(f"y is a {type(y).__name__}, expected one floating array or number")
     if np.asarray(y).dtype.kind != "f":
-        raise Broken(f"y has dtype {np.asarray(y).dtype}, expected a floating one: integers have no slope")
+        raise Broken(f"y has dtype {np.asarray(y).dtype}, expected a floating one")
+    if np.size(y) == 0:
+        raise Broken(f"y is empty, its shape is {np.shape(y)}: there is nothing to differentiate")
     return result
 
 
@@ -152,9 +156,10 @@ def _backward(backward, dy):
     try:
         return backward(dy)
     except Exception as error:
-        raise Broken(f"the backward raised {told(error)}") from error
+        raise Broken(f"the backward raised {told(error, backward)}") from error
 
 
 def _equal(a, b):
-    arrays = isinstance(a, (np.ndarray, float)) and isinstance(b, (np.ndarray, float))
-    return np.array_equal(a, b, equal_nan=True) if arrays else type(a) is type(b)
+    if type(a) is not type(b) or not isinstance(a, (np.ndarray, np.generic, float)):
+        return type(a) is type(b)
+    return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")

@@ -36,7 +36,8 @@ class Phi:
 
     def __init__(self, subject, dy, patterns):
         self.subject, self.dy, self.patterns = subject, dy, patterns
-        self.noise = max(ROUNDING * (1 + float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())), 4 * self.tremor())
+        self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
+        self.noise = max(ROUNDING * self.size, 4 * self.tremor())
 
     def __call__(self):
         self.patterns.clear()

@@ -5,10 +5,11 @@ import linecache
 import re
 import traceback
 from contextlib import contextmanager
+from pathlib import Path
 
 from mini_tf.backend import to_host
 from mini_tf.layers.layer import MemoryFreed
-from mini_tf.trace import place
+from mini_tf.trace import place, source_line
 
 import numpy as np
 
@@ -16,7 +17,7 @@ import numpy as np
 class Subject:
     """A function with its inputs and parameters.
 
-    inputs    a list; floating arrays are float64 copies on the host, all else is passed on as it is
+    inputs    a list; arrays are copies on the host, floating ones in float64, all else is passed on as it is
     params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too
     names     of the inputs
     """
@@ -24,14 +25,13 @@ class Subject:
     def __init__(self, f, inputs, params):
         self.f = f
         self.given = list(inputs)
-        self.inputs = [_as_float64(x) for x in inputs]
+        self.inputs = [_copied(x) for x in inputs]
         if not any(map(is_float, inputs)) and not params:                # f(2.0): the number is what is asked about
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
         params = params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
         self.all_params = list({id(p): p for p in params.values()}.values())
         self.params = {name: p for name, p in params.items() if p.trainable}
         self.names = argument_names(f, len(inputs))
-        self.gradients = {}
 
     @contextmanager
     def in_float64(self):
@@ -39,7 +39,7 @@ class Subject:
         self.before = [(p, p.data, p.grad) for p in self.all_params]
         try:
             for p in self.all_params:
-                p.data, p.grad = _as_float64(p.data), None
+                p.data, p.grad = _copied(p.data), None
             yield
         finally:
             for p, data, grad in self.before:
@@ -90,7 +90,7 @@ class Subject:
 
     def receivers(self, count):
         """The names that `count` returned gradients are for: an op has None for ids and masks, a layer nothing."""
-        return next((names for names in (self.arrays, self.floats) if len(names) == count), [])
+        return next((names for names in (self.arrays, self.floats, self.names) if len(names) == count), [])
 
     @property
     def arrays(self):
@@ -128,12 +128,17 @@ def argument_names(f, count):
     return [*names, *(f"input_{i}" for i in range(len(names), count))][:count]
 
 
-def told(error):
-    """An exception in one line: what it says, the line of code that raised it, and the blanks that it met there."""
+def told(error, f):
+    """An exception in one line: what it says, the line of code that raised it, and the blanks that it met there.
+
+    f: the function that was called; where it was called in a wrong way, its own line is the one to look at.
+    """
     frames = [*traceback.walk_tb(error.__traceback__)]
     own = [frame for frame in frames if "site-packages" not in frame[0].f_code.co_filename]
     frame, line = (own or frames)[-1]
     path = frame.f_code.co_filename
+    if Path(path).parent == Path(__file__).parent:
+        return f"{type(error).__name__}: {error} (of {source_line(f) or f})"
     linecache.checkcache(path)
     words = re.findall(r"\w+", linecache.getline(path, line))
     blanks = [name for name, value in frame.f_locals.items() if value is ... and name in words]
@@ -141,5 +146,7 @@ def told(error):
     return f"{type(error).__name__}: {error} (at {place(path, line)}){blank}"
 
 
-def _as_float64(x):
-    return np.array(to_host(x), dtype=np.float64, order="C") if is_float(x) else x
+def _copied(x):
+    if is_float(x):
+        return np.array(to_host(x), dtype=np.float64, order="C")
+    return np.array(to_host(x)) if hasattr(x, "dtype") and np.ndim(x) else x

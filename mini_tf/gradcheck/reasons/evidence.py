@@ -17,12 +17,13 @@ class Evidence:
         self.gradients, self.patterns = gradients, patterns
         self.slopes = {}                                 # NaN where not known
         self.wrong, self.right = [], []                  # names of the gradients that are so
+        self.each = {}                                   # of `slopes_of_each`, measured once
         self.everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
 
-    def back_to_the_point(self):
-        """Put the subject's arrays back to what they were here."""
+    def back_to_the_point(self, copies=False):
+        """Put the subject's arrays back to what they were here, or copies of them, which may be spoiled."""
         for name, array in self.everything.items():
-            self.subject.replace(name, array)
+            self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
 
     def pair(self, name):
         """(your gradient, the measured one, where the measured one is known)"""
@@ -95,3 +96,18 @@ def fitted(a, shape):
         return np.broadcast_to(a, shape)
     except ValueError:
         return None
+
+
+def slopes_of_each(e, name):
+    """∂y_i/∂x_i of all entries, measured; None where y has another shape than x, or it costs too much."""
+    x = e.subject.tensors[name]
+    if e.y.shape != x.shape or x.size > AFFORDABLE // 4 or not x.ndim:
+        return None
+    if name not in e.each:
+        each = np.zeros(x.size)
+        for i in range(x.size):
+            one = np.zeros(x.shape)
+            one.flat[i] = 1.0
+            each[i] = slopes_of_entries(Phi(e.subject, one, e.patterns), x, np.array([i])).slope[0]
+        e.each[name] = each.reshape(x.shape)
+    return e.each[name]

@@ -11,31 +11,32 @@ from mini_tf.trace import place
 
 
 def suspects(backward, wrong, right, receivers):
-    """["ops/normalization.py:26  dx = r * (…)", …]: the lines that feed all wrong gradients and no right one.
+    """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed all wrong gradients and no right one.
 
     wrong, right    names of tensors whose gradients are wrong and right
     receivers       lists of the names that returned gradients can be for, in order; the one of fitting length is. A
                     parameter W is found by its `….W.accumulate(dW)`
 
-    Where every line feeds a right one too, those that feed all wrong ones. [] where there is no source to read.
+    Where every line feeds a right one too, those that feed all wrong ones, and False. No lines where there is no
+    source.
     """
     try:
         function = inspect.unwrap(backward)
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError):
-        return []
+        return [], False
     body = next((node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))), None)
     if not isinstance(body, ast.FunctionDef):
-        return []
+        return [], False
     feeds = _feeds(body, receivers)
     wrong_feeds = [feeds[name] for name in wrong if name in feeds]
     if not wrong_feeds:
-        return []
+        return [], False
     common = set.intersection(*wrong_feeds)
     sharp = common - set().union(*(feeds[name] for name in right if name in feeds))
     path = inspect.getsourcefile(function)
-    return [f"{place(path, first + number - 1)}  {text}" for number, text in sorted(sharp or common)]
+    return [f"{place(path, first + number - 1)}  {text}" for number, text in sorted(sharp or common)], bool(sharp)
 
 
 def _feeds(function, receivers):

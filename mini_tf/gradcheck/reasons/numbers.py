@@ -1,6 +1,5 @@
 """Numbers that a gradient is off by, and what they mean."""
 
-import contextlib
 import inspect
 import math
 
@@ -9,33 +8,43 @@ from mini_tf.layers import Layer
 import numpy as np
 
 
-def known_numbers(e, factor):
-    """[(number > 1, what it means for a gradient that is `factor` times the right one to be off by it)]"""
-    found, large = [], factor > 1
+def known_numbers(e, factor, entry_by_entry=False):
+    """[(number > 1, what it means for a gradient that is `factor` times the right one to be off by it)]
+
+    The function's own numbers come first, because sizes explain too much: with few of them, they explain everything.
+    entry_by_entry: the function acts on each entry by itself, so that no size of an axis can have to do with it.
+    """
+    large = factor > 1
+    ratio = max(factor, 1 / factor)
+    found = []
     if not np.ndim(e.dy):
         unused = abs(factor * e.dy - 1) < 1e-6
         meaning = "dy, what comes from above, is not used" if unused else "dy, what comes from above, is used twice"
         found.append((max(e.dy, 1 / e.dy), meaning))
-    for label, value in own_numbers(e.subject.f):
-        for name, number in ((label, value), (f"(1 − {label})", 1 - value)):
+    for label, value in dict.fromkeys(own_numbers(e.subject.f) + own_numbers(e.backward)):
+        named = not label[0].isdigit()                   # a rate, say, of which 1 − rate may be the factor
+        for name, number in ((label, value), *([(f"(1 − {label})", 1 - value)] if named else [])):
             if number > 0 and number != 1:
                 extra, missing = (name, f"1/{name}") if (number > 1) == large else (f"1/{name}", name)
-                meaning = f"the factor {missing} is missing, or {extra} there once too often ({name} = {number:.4g})"
+                value_too = f" ({name} = {number:.4g})" if name != f"{number:g}" else ""
+                meaning = f"the factor {missing} is missing, or {extra} there once too often{value_too}"
                 found.append((max(number, 1 / number), meaning))
+    found = [pair for pair in found if abs(pair[0] / ratio - 1) < 1e-6]
+    if found:
+        return found
     if large:
         mean, scale = "a mean is missing there, or a sum taken twice", "the scale 1/√ is missing"
         found.append((2.0, "the 2 of a square is counted twice, or something is added twice"))
     else:
         mean, scale = "a mean where a sum belongs, or divided twice", "the scale 1/√ is used twice"
         found.append((2.0, "the 2 of a square is missing, or half of a sum"))
+    if entry_by_entry:
+        return found
     sizes = _sizes(e)
     found += [(size, f"{size} is {what}: {mean}") for size, what in sizes.items() if size > 1]
-    counted = [size for size, what in sizes.items() if what.endswith("count")]
+    counted = [size for size, what in sizes.items() if what.endswith("count") and (e.ids or e.masks)]
     found += [
-        (
-            size / few,
-            f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one of them",
-        )
+        (size / few, f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one")
         for few in counted for size in sizes if size > few > 0
     ]  # fmt: skip
     last = {np.shape(x)[-1] for x in e.subject.tensors.values() if np.ndim(x) > 1}
@@ -60,13 +69,19 @@ def _sizes(e):
 
 
 def own_numbers(f, depth=3):
-    """[(name, number)] of the floats that f works with: what it encloses, its options, its layer's attributes."""
+    """[(name, number)] of the floats that f works with: options, defaults, what it encloses, its layer's attributes,
+    and those that stand in its source, which have no name."""
     owner = getattr(f, "__self__", f)
     values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
     values |= getattr(f, "keywords", {})                 # of a functools.partial
-    with contextlib.suppress(TypeError):                 # a layer, or written in C
-        values |= inspect.getclosurevars(inspect.unwrap(f)).nonlocals
+    function = inspect.unwrap(f) if inspect.isfunction(f) else getattr(f, "__func__", None)
+    literals = []
+    if function is not None:
+        values |= inspect.getclosurevars(function).nonlocals
+        values |= {name: p.default for name, p in inspect.signature(function).parameters.items()}
+        literals = [(f"{c:g}", c) for c in function.__code__.co_consts if type(c) is float]
     values |= {k: v for value in list(values.values()) if isinstance(value, dict) for k, v in value.items()}
     numbers = [(str(name), float(value)) for name, value in values.items() if type(value) is float]
     inside = [v for v in values.values() if isinstance(v, Layer) or inspect.isfunction(v) or inspect.ismethod(v)]
-    return numbers + [number for g in inside if depth for number in own_numbers(g, depth - 1)]
+    deeper = [number for g in inside if depth for number in own_numbers(g, depth - 1)]
+    return numbers + deeper + literals

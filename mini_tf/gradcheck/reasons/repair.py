@@ -15,40 +15,61 @@ import numpy as np
 MOST = 600               # changes that are tried
 
 
-def find_repair(evidence):
-    """[place, the line as it is, the line as it would be right].
+WORDS = {
+    "an axis changed": "it runs over the wrong axis", "another axis": "it runs over the wrong axis",
+    "sum for mean, or mean for sum": "a sum and a mean are confused", "a transpose": "a transpose is missing",
+    "a transpose left out": "there is a transpose too many", "two gradients swapped": "two gradients are exchanged",
+    "a sign flipped": "a sign is wrong", "a factor dropped": "there is a factor too many",
+    "a half": "there is a 2 too many",
+    "a term dropped": "there is a term too many", "a factor": "a factor is missing",
+    "another name": "it is the wrong array",
+    "an index left out": "there is an index too many", "the other end": "an index is off by one",
+    "the next index": "an index is off by one", "the index before": "an index is off by one",
+    "a gradient doubled": "a 2 is missing", "an order reversed": "the order is wrong",
+    "a statement dropped": "there is a statement too many",
+}  # fmt: skip
 
-    [] if no single change does it, or there is no source.
+
+def find_repair(evidence):
+    """[place, what is wrong, the line as it is, the line as it would be right].
+
+    [] if no single change does it, or there is no source. Every change runs in the closure of a forward of its own, on
+    copies: many of them write where they should not.
     """
     try:
         backward = function_of(evidence.backward)
         text, node = source_of(backward)
     except ValueError:                                   # UserError: written in C, or at a prompt
         return []
-    evidence.back_to_the_point()
     source = Source(text)
     for change in _changes(source, node, _arrays(backward))[:MOST]:
         try:
-            repaired = rebuilt(backward, recompiled(backward, change.text))
-        except (SyntaxError, StopIteration, KeyError):
+            code = recompiled(backward, change.text)
+        except (SyntaxError, StopIteration):
             continue
-        if _makes_right(evidence, repaired):
-            return [place(backward.__code__.co_filename, change.line), change.before, change.after]
+        if _makes_right(evidence, code):
+            where = place(backward.__code__.co_filename, change.line)
+            return [where, WORDS.get(change.name, change.name), change.before, change.after]
+    evidence.back_to_the_point()
     return []
 
 
-def _makes_right(evidence, backward):
-    """Whether all gradients that this backward gives agree with the measured slopes."""
+def _makes_right(evidence, code):
+    """Whether all gradients agree with the measured slopes, if the backward runs this code."""
     subject = evidence.subject
-    dy = np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy
+    evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
         p.grad = None
     try:
         with np.errstate(all="ignore"):
-            gradients = subject.named(backward(dy))
+            _, backward = subject.forward()
+            repaired = rebuilt(function_of(backward), code)
+            gradients = subject.named(repaired(np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy))
         return all(evidence.agrees(name, gradients.get(name)) for name in evidence.slopes)
     except Exception:                                    # most changes make no sense
         return False
+    finally:
+        evidence.back_to_the_point()
 
 
 def _changes(source, node, arrays):

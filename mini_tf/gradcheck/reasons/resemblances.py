@@ -2,7 +2,7 @@
 
 import itertools
 
-from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, fitted
+from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, fitted, slopes_of_each
 from mini_tf.gradcheck.reasons.numbers import known_numbers
 from mini_tf.gradcheck.reasons.places import place_of_the_wrong
 
@@ -36,8 +36,12 @@ def constant_factor(e, name):
     large = abs(factor) > 1
     ratio = abs(factor) if large else 1 / abs(factor)
     sign = " and the sign is wrong" if factor < 0 else ""
-    meanings = [words for value, words in known_numbers(e, abs(factor)) if abs(value / ratio - 1) < CLOSE]
-    because = f": {'; or '.join(meanings[:3])}" if meanings else ""
+    diagonal = slopes_of_each(e, name)
+    alone = diagonal is not None and close(right, e.dy * diagonal, known)
+    numbers = known_numbers(e, abs(factor), entry_by_entry=alone)
+    meanings = [words for value, words in numbers if abs(value / ratio - 1) < CLOSE]
+    perhaps = "perhaps " if len(meanings) > 1 else ""
+    because = f": {perhaps}{'; or '.join(meanings[:3])}" if meanings else ""
     return f"Everywhere {ratio:.6g} × too {'large' if large else 'small'}{sign}{because}."
 
 

@@ -57,7 +57,7 @@ def first_wrong_step(subject, seed):
         steps.append(_step(call, WRONG, report.explain().splitlines()[1:]))
     raised = next((call for call in calls if call.error is not None), None)
     if wrong is None and raised is not None:             # all that it was fed with was right
-        steps.append(_step(raised, WRONG, [f"it raised {told(raised.error)}"]))
+        steps.append(_step(raised, WRONG, [f"it raised {told(raised.error, raised.backward)}"]))
     return steps
 
 
@@ -66,10 +66,10 @@ def add_reasons(report, evidence):
     if evidence is None or not evidence.wrong:
         return                                           # only promises were broken
     receivers = evidence.subject.arrays, evidence.subject.floats
-    report.suspects = suspects(evidence.backward, evidence.wrong, evidence.right, receivers)
-    report.repair = find_repair(evidence)
+    report.suspects, report.suspects_are_sharp = suspects(evidence.backward, evidence.wrong, evidence.right, receivers)
     for name, words in diagnose(evidence).items():
         report.tensor(name).diagnosis = words
+    report.repair = find_repair(evidence)
 
 
 def _step(call, status, words=()):

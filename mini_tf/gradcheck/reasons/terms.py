@@ -1,10 +1,10 @@
 """Patterns of wrong gradients: a term or a factor is missing, or another one stands in its place."""
 
+import itertools
 import math
 
 from mini_tf.backend import erf
-from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
-from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, fitted
+from mini_tf.gradcheck.reasons.evidence import CLOSE, close, fitted, slopes_of_each
 from mini_tf.gradcheck.reasons.numbers import own_numbers
 from mini_tf.trace import trace
 
@@ -52,47 +52,37 @@ def part_left_out(e, name):
 def other_slope(e, name):
     """dy·f′(x), entry by entry, with another f′."""
     yours, right, known = e.pair(name)
-    diagonal = _diagonal(e, name)
+    diagonal = slopes_of_each(e, name)
     if diagonal is None or not close(right, e.dy * diagonal, known):
         return None
     slope = yours / e.dy
     at = np.unravel_index(int(np.argmax(np.where(known, np.abs(slope - diagonal), -1))), right.shape)
     said, true = _named(e, slope, known), _named(e, diagonal, known)
-    names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said else ""
+    names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said and said != true else ""
     return (
         f"The function acts on every entry by itself, and its derivative is another: at {name} = "
-        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.6g}, the right one {diagonal[at]:.6g}.{names}"
+        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.9g}, the right one {diagonal[at]:.9g}.{names}"
     )
-
-
-def _diagonal(e, name):
-    """∂y_i/∂x_i of all entries, measured; None where y has another shape than x, or it costs too much."""
-    x = e.subject.tensors[name]
-    if e.y.shape != x.shape or x.size > AFFORDABLE // 4 or not x.ndim:
-        return None
-    diagonal = np.zeros(x.size)
-    for i in range(x.size):
-        one = np.zeros(x.shape)
-        one.flat[i] = 1.0
-        diagonal[i] = slopes_of_entries(Phi(e.subject, one, e.patterns), x, np.array([i])).slope[0]
-    return diagonal.reshape(x.shape)
 
 
 def _named(e, slope, known):
     """What a slope looks like: a formula in x and y, the pattern of an input; None if like nothing known."""
-    y, candidates = e.y, {}
-    for name, x in e.subject.tensors.items():
-        if x.shape == y.shape:
-            Phi_x, phi_x = 0.5 * (1 + erf(x * math.sqrt(0.5))), np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-            candidates |= {
-                f"the pattern {name} > 0": (x > 0) * 1.0, f"1 − {name}²": 1 - x * x, f"1 − {name}": 1 - x, name: x,
-                f"Φ({name})": Phi_x, f"Φ({name}) + {name}·φ({name})": Phi_x + x * phi_x,
-                f"Φ({name}) + φ({name})": Phi_x + phi_x, f"exp({name})": np.exp(x),
-            }  # fmt: skip
-    candidates |= {
+    y = e.y
+    candidates = {
         "1 − y²": 1 - y * y, "1 − y": 1 - y, "y·(1 − y)": y * (1 - y), "y": y, "1": np.ones_like(y), "y²": y * y,
         "the square of y·(1 − y)": (y * (1 - y)) ** 2, "the square of 1 − y²": (1 - y * y) ** 2,
     }  # fmt: skip
+    for name, x in e.subject.tensors.items():
+        if x.shape == y.shape:
+            Phi_x, phi_x = 0.5 * (1 + erf(x * math.sqrt(0.5))), np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+            s = 1 / (1 + np.exp(-x))
+            candidates |= {
+                f"the pattern {name} > 0": (x > 0) * 1.0, f"1 − {name}²": 1 - x * x, f"1 − {name}": 1 - x, name: x,
+                f"Φ({name})": Phi_x, f"Φ({name}) + {name}·φ({name})": Phi_x + x * phi_x,
+                f"Φ({name}) + φ({name})": Phi_x + phi_x, f"exp({name})": np.exp(x), f"σ({name})": s,
+                f"σ({name})·(1 − σ({name}))": s * (1 - s),
+                f"σ({name}) + {name}·σ({name})·(1 − σ({name}))": s + x * s * (1 - s),
+            }  # fmt: skip
     return next((formula for formula, values in candidates.items() if close(slope, values, known)), None)
 
 
@@ -102,7 +92,7 @@ def _named(e, slope, known):
 def diagonal_only(e, name):
     """dy_i·∂y_i/∂x_i where Σ_j dy_j·∂y_j/∂x_i belongs."""
     yours, _, known = e.pair(name)
-    diagonal = _diagonal(e, name)
+    diagonal = slopes_of_each(e, name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
         return (
             f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} moves other entries of "
@@ -112,14 +102,28 @@ def diagonal_only(e, name):
 
 
 def multiple_in_every_row(e, name):
-    """In every row, the error is a number times a known row."""
+    """Along one axis, the error is a number times a known row."""
     yours, right, known = e.pair(name)
-    n = right.shape[-1] if right.ndim else 0
-    if n < 3 or right.size < 2 * n or not known.all():
+    if not known.all():
         return None
-    error, x = (yours - right).reshape(-1, n), e.subject.tensors[name]
+    x = e.subject.tensors[name]
+    for axis in reversed(range(right.ndim)):
+        arrays = [np.moveaxis(a, axis, -1) for a in (yours, right, x, *([e.y] if e.y.shape == x.shape else []))]
+        n = arrays[0].shape[-1]
+        if n < 3 or right.size < 2 * n:
+            continue
+        words = _multiple(name, *(a.reshape(-1, n) for a in arrays))
+        if words:
+            where = "In every row" if axis == right.ndim - 1 else f"Along axis {axis}, everywhere,"
+            return f"{where} it is off by {words}"
+    return None
+
+
+def _multiple(name, yours, right, x, y=None):
+    """What the rows of the error are multiples of, in words."""
+    error, n = yours - right, x.shape[-1]
     size = np.abs(right).max() + np.abs(yours).max()
-    ones, centred = np.ones_like(error), (x - x.mean(-1, keepdims=True)).reshape(-1, n)
+    ones, centred = np.ones_like(error), x - x.mean(-1, keepdims=True)
 
     def spanned(*rows):
         basis = np.stack(rows, axis=-1)                  # (rows, n, k)
@@ -127,31 +131,36 @@ def multiple_in_every_row(e, name):
         return np.abs(left).max() < CLOSE * size
 
     mean = "the term that a mean (or sum) over the row gives back"
-    if np.abs(right.reshape(-1, n).sum(-1)).max() < CLOSE * size:
+    if np.abs(right.sum(-1)).max() < CLOSE * size:
         mean += (
             f" (the right d{name} sums to 0 in every row, because a number added to a whole row of {name} leaves y as "
             "it is; yours does not)"
         )
-    variance = (
-        f"the term that the variance gives back, a multiple of {name} − mean({name}) (in layer norm: −x̂·mean(g·x̂))"
-    )
+    variance = f"the term that the variance gives back, a multiple of {name} − mean({name})"
     if spanned(ones):
-        return f"In every row it is off by one number, the same for the whole row: {mean} is missing or wrong."
-    if e.y.shape == right.shape and spanned(e.y.reshape(-1, n)):
+        return f"one number, the same for the whole row: {mean} is missing or wrong."
+    if y is not None and spanned(y) and (y >= 0).all() and np.isin(y.sum(-1).round(9), (0, 1)).all():
         return (
-            "In every row it is off by a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax "
-            "depend on one another, is missing or wrong."
+            "a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is "
+            "missing or wrong."
         )
     e_x = np.exp(x - x.max(-1, keepdims=True))
-    if spanned((e_x / e_x.sum(-1, keepdims=True)).reshape(-1, n)):
-        return f"In every row it is off by a multiple of softmax({name}): that term has a wrong factor, or is missing."
-    if spanned(centred):
-        return f"In every row it is off by a multiple of {name} − mean({name}): {variance} is missing or wrong."
-    if n > 3 and spanned(ones, centred):
+    if spanned(e_x / e_x.sum(-1, keepdims=True)):
+        return f"a multiple of softmax({name}): that term has a wrong factor, or is missing."
+    if spanned(x):
         return (
-            f"In every row it is off by a number and a multiple of {name}: {mean}, and {variance}, are missing or "
+            f"a multiple of {name}: the term that the length of the row gives back (√Σ{name}², a norm, the rms) is "
+            "missing or wrong."
+        )
+    if spanned(centred):
+        return f"a multiple of {name} − mean({name}): {variance} (in layer norm: −x̂·mean(g·x̂)), is missing or wrong."
+    if y is not None and spanned(y):
+        return (
+            "a multiple of y: a term y·Σ_j (…), by which the entries of a row depend on one another, is missing or "
             "wrong."
         )
+    if n > 3 and spanned(ones, centred):
+        return f"a number and a multiple of {name}: {mean}, and {variance}, are missing or wrong."
     return None
 
 
@@ -161,8 +170,9 @@ def inside_attention(e, name):
     if len(arrays) != 3 or e.subject.params:
         return None
     query, key, value = arrays
-    mask = next(iter(e.masks.values()), np.array(True))
-    for scale in (1.0, query.shape[-1] ** -0.5, *(number for _, number in own_numbers(e.subject.f))):
+    masks = [*e.masks.values()] or [np.array(True), np.tri(query.shape[-2], key.shape[-2], dtype=bool)]
+    scales = 1.0, query.shape[-1] ** -0.5, *(number for _, number in own_numbers(e.subject.f))
+    for scale, mask in itertools.product(scales, masks):
         try:
             scores = np.where(mask, scale * query @ key.swapaxes(-1, -2), -np.inf)
             A = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
@@ -208,6 +218,7 @@ def sum_of_products(e, name):
     found = {}
     for label, a in _row_arrays(e).items():
         total = (e.dy * a).sum(axis=tuple(range(e.y.ndim - right.ndim)))
+        label = label.strip()
         found |= {word: label for word, g in (("yours", yours), ("right", right)) if close(g, total, known)}
     if "yours" not in found:
         return None
@@ -220,8 +231,9 @@ def _row_arrays(e):
     for name, x in e.subject.tensors.items():
         if x.shape == e.y.shape:
             centred = x - x.mean(-1, keepdims=True)
-            deviation = np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
-            arrays |= {name: x, f"({name} − mean)": centred, "x̂": centred / deviation}
+            arrays |= {name: x, f"({name} − mean)": centred}
+            for eps in (1e-5, 1e-6, 1e-8, 1e-12, 1e-3, 0.0):
+                arrays["x̂" + " " * len(arrays)] = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + eps)
     return arrays
 
 

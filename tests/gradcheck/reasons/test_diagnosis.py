@@ -83,7 +83,7 @@ WORDS = {
     "attention: softmax's Jacobian left out": "−A·Σ_k A_k·dA_k, the term that couples the keys, is missing",
     "attention: softmax skipped": "The softmax between the two products is skipped",
     "attention: mask not applied": "mask is not applied on the way back",
-    "attention: last key's value": "All wrong entries have index 3 on axis 2 of dvalue",
+    "attention: last key's value": "Right at index 0, 1, 2 of axis 2 of dvalue, and 0 at all others",
     "attention: one entry of dvalue": r"A single entry is wrong, \[0, 0, 1, 1\]",
     "attention: query's gradient from the query": "It is scale·dS·Q where scale·dS·K belongs",
     "cross_entropy: sum for mean": "6 × too large: 6 is the number of rows of logits: a mean is missing",
@@ -96,7 +96,7 @@ WORDS = {
     "cross_entropy: ignored rows not zeroed": "Wrong only in rows of logits that do not count",
     "cross_entropy: divided by all rows": "6/4, and 4 is the number of rows of logits that count, 6 is the number of rows",
     "cross_entropy: first row only": "wrong entries are 0, the others are right",
-    "mse: factor 2 forgotten": "2 × too small: the 2 of a square is missing",
+    "mse: factor 2 forgotten": "2 × too small: perhaps the 2 of a square is missing",
     "mse: mean over words": "4 × too large: 4 is the size of axis 1 of prediction: a mean is missing",
     "mse: sign of dtarget": "The sign is wrong",
     "mse: dtarget zero": "dtarget is zero everywhere",
@@ -120,7 +120,7 @@ WORDS = {
     "rnn: Wx not transposed": LINE,
     "rnn: dWh transposed": "the right gradient transposed",
     "rnn: tanh forgotten": None,
-    "rnn: dh0 halved": "2 × too small: .* half of a sum",
+    "rnn: dh0 halved": "2 × too small: .*0.5 there once too often",
     "rnn: dh0 zero": "dh0 is zero everywhere",
     "rnn: dWx of the first example": "Only the first of the 2 along axis 0 of dy comes back",
     "rnn: dWh is a mean": "2 × too small: .*2 is the size of axis 0 of x: a mean where a sum belongs",
@@ -207,8 +207,9 @@ def test_a_repair_is_one_that_was_tried():
             report = report_on(bug)
             if report.repair:
                 repaired += 1
-                place, before, after = report.repair
+                place, words, before, after = report.repair
                 assert before != after
+                assert words
                 assert place.endswith(f"{bug.place[0].rpartition('/')[2]}:{bug.place[1]}")
     assert repaired >= 8
 
