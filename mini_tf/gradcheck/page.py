@@ -74,7 +74,7 @@ def _section(number, report, alone):
         parts.append(f"<p>{report.about_suspects()}:</p><pre>{lines}</pre>")
     if report.repair:
         place, words, before, after = map(escape, report.repair)
-        parts.append(f"<p>One change makes it right, for {words}, at <code>{place}</code>:</p>")
+        parts.append(f"<p>One change makes it right: {words}, at <code>{place}</code>:</p>")
         parts.append(f"<pre>now    {before}\nright  {after}</pre>")
     parts.append(_steps(report))
     if report.tensors:

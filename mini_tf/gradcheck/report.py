@@ -187,7 +187,7 @@ class Report:
             lines += [f"    {line}" for line in self.suspects]
         if self.repair:
             where, words, before, after = self.repair
-            lines.append(f"  One change makes it right, for {words}, at {where}:")
+            lines.append(f"  One change makes it right: {words}, at {where}:")
             lines += [f"    now    {before}", f"    right  {after}"]
         return "\n".join(lines)
 

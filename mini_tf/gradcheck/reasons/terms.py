@@ -112,14 +112,14 @@ def multiple_in_every_row(e, name):
         n = arrays[0].shape[-1]
         if n < 3 or right.size < 2 * n:
             continue
-        words = _multiple(name, *(a.reshape(-1, n) for a in arrays))
+        line = "row" if axis == right.ndim - 1 else "column" if axis == right.ndim - 2 else f"line along axis {axis}"
+        words = _multiple(name, line, *(a.reshape(-1, n) for a in arrays))
         if words:
-            where = "In every row" if axis == right.ndim - 1 else f"Along axis {axis}, everywhere,"
-            return f"{where} it is off by {words}"
+            return f"In every {line} it is off by {words}"
     return None
 
 
-def _multiple(name, yours, right, x, y=None):
+def _multiple(name, row, yours, right, x, y=None):
     """What the rows of the error are multiples of, in words."""
     error, n = yours - right, x.shape[-1]
     size = np.abs(right).max() + np.abs(yours).max()
@@ -130,15 +130,15 @@ def _multiple(name, yours, right, x, y=None):
         left = error - (basis @ (np.linalg.pinv(basis) @ error[..., None]))[..., 0]
         return np.abs(left).max() < CLOSE * size
 
-    mean = "the term that a mean (or sum) over the row gives back"
+    mean = f"the term that a mean (or sum) over the {row} gives back"
     if np.abs(right.sum(-1)).max() < CLOSE * size:
         mean += (
-            f" (the right d{name} sums to 0 in every row, because a number added to a whole row of {name} leaves y as "
-            "it is; yours does not)"
+            f" (the right d{name} sums to 0 in every {row}, because a number added to a whole {row} of {name} leaves y "
+            "as it is; yours does not)"
         )
     variance = f"the term that the variance gives back, a multiple of {name} − mean({name})"
     if spanned(ones):
-        return f"one number, the same for the whole row: {mean} is missing or wrong."
+        return f"one number, the same for the whole {row}: {mean} is missing or wrong."
     if y is not None and spanned(y) and (y >= 0).all() and np.isin(y.sum(-1).round(9), (0, 1)).all():
         return (
             "a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is "
@@ -149,14 +149,14 @@ def _multiple(name, yours, right, x, y=None):
         return f"a multiple of softmax({name}): that term has a wrong factor, or is missing."
     if spanned(x):
         return (
-            f"a multiple of {name}: the term that the length of the row gives back (√Σ{name}², a norm, the rms) is "
+            f"a multiple of {name}: the term that the length of the {row} gives back (√Σ{name}², a norm, the rms) is "
             "missing or wrong."
         )
     if spanned(centred):
         return f"a multiple of {name} − mean({name}): {variance} (in layer norm: −x̂·mean(g·x̂)), is missing or wrong."
     if y is not None and spanned(y):
         return (
-            "a multiple of y: a term y·Σ_j (…), by which the entries of a row depend on one another, is missing or "
+            f"a multiple of y: a term y·Σ_j (…), by which the entries of a {row} depend on one another, is missing or "
             "wrong."
         )
     if n > 3 and spanned(ones, centred):
