@@ -1,6 +1,7 @@
 """What the command mini-tf gradcheck does."""
 
 import json
+import textwrap
 from contextlib import contextmanager
 
 from mini_tf.errors import UserError
@@ -55,7 +56,7 @@ def check_all(subjects, seed, html=None, json_file=None):
         out.print(_table(reports))
     for report in reports:
         if len(reports) == 1 or not report:
-            out.print(Text(report.explain()))
+            out.print(Text(_wrapped(report.explain())))
     if len(reports) > 1:
         judged = sum(report.judged for report in reports)
         out.print(Text(
@@ -73,6 +74,17 @@ def check_all(subjects, seed, html=None, json_file=None):
             numbers = [report.as_dict() for report in reports]
             write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
     return all(reports)
+
+
+def _wrapped(text):
+    """The text with long lines broken between words, as wide as the terminal; elsewhere as it is."""
+    if not out.is_terminal:
+        return text
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        lines += textwrap.wrap(line, out.width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The verdict: a gradient held against measured slopes, at two points."""
 
-import contextlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.points import blind_spots, generic, with_an_empty_row
@@ -132,7 +131,7 @@ def _try_empty_rows(subject, report, patterns, rng, budget):
         wrong = "the forward fails or gives NaN"
         if _defined(subject):
             trial = Report(report.name)
-            with contextlib.suppress(Broken):
+            with suppress(Broken):
                 _check_point("empty rows", subject, trial, patterns, rng, budget)
             wrong = "the gradients are wrong" if trial.verdict == FAIL else None
         if wrong:

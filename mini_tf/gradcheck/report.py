@@ -172,7 +172,7 @@ class Report:
 
     def explain(self):
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
-        written_at = f", whose backward is at {self.place}" if self.place else ""
+        written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
         lines += _explain_steps(self.steps)
         said = set()

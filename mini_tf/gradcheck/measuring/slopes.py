@@ -47,7 +47,6 @@ class Phi:
             return np.nan, b""
         return float((y * self.dy).sum()), b"".join(self.patterns)
 
-
     def tremor(self):
         """How far φ scatters about a smooth curve on a stretch too short for a curve: all the rounding inside f.
 
