@@ -114,7 +114,7 @@ def generate(
 @app.command()
 def gradcheck(
     names: Annotated[list[str] | None, typer.Argument(help="all that start so, or your own file.py::function")] = None,
-    seed: Annotated[int, typer.Option(help="of the numbers that are drawn")] = 0,
+    seed: Annotated[int, typer.Option(help="of the numbers that are drawn", min=0)] = 0,
     shape: ShapeOption = None,
     html: Annotated[
         Path | None, typer.Option(help="write a page with pictures, one file that needs nothing else")

@@ -1,5 +1,6 @@
 """What the command mini-tf gradcheck does."""
 
+import difflib
 import json
 import textwrap
 from contextlib import contextmanager
@@ -38,8 +39,9 @@ def chosen(names, shapes, seed):
             continue
         found = {n: make(np.random.default_rng(seed)) for n, make in EXAMPLES.items() if n.startswith(name)}
         if not found:
-            known = "; ".join(EXAMPLES)
-            raise UserError(f"nothing is named {name}; there are: {known}; or your own: file.py::function")
+            near = difflib.get_close_matches(name.lower(), [*EXAMPLES], 3)
+            hint = f"did you mean {' or '.join(near)}? " if near else f"there are: {'; '.join(EXAMPLES)}. "
+            raise UserError(f"nothing is named {name}; {hint}Your own function is file.py::function")
         subjects |= found
     return subjects
 
@@ -54,9 +56,16 @@ def check_all(subjects, seed, html=None, json_file=None):
             update(done, name)
     if len(reports) > 1:
         out.print(_table(reports))
+    told = {}                                            # first wrong steps that have been explained
     for report in reports:
-        if len(reports) == 1 or not report:
+        step = report.wrong_step and (report.wrong_step.name, report.wrong_step.place)
+        if step in told:
+            same = f"the same first wrong step as in {told[step]}, {step[0]}"
+            out.print(Text(f"FAIL: gradients of {report.name}: {same}"))
+        elif len(reports) == 1 or not report:
             out.print(Text(_wrapped(report.explain())))
+        if step and not report:
+            told.setdefault(step, report.name)
     if len(reports) > 1:
         judged = sum(report.judged for report in reports)
         out.print(Text(

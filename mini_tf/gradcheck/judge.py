@@ -3,7 +3,7 @@
 from contextlib import contextmanager, suppress
 
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
-from mini_tf.gradcheck.measuring.points import blind_spots, generic, with_an_empty_row
+from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
@@ -109,14 +109,15 @@ def _compare(point, phi, x, gradient, rng, budget):
 def _move_to_generic_point(subject, report, rng):
     """Redraw what is constant or tiny. False if f cannot go there."""
     given = dict(subject.tensors)
-    for name, x in given.items():
-        subject.replace(name, generic(x, rng))
-    if not _defined(subject):
-        report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
+    for another in (generic, near):
         for name, x in given.items():
-            subject.replace(name, x)
-        return False
-    return True
+            subject.replace(name, another(x, rng))
+        if _defined(subject):
+            return True
+    for name, x in given.items():
+        subject.replace(name, x)
+    report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
+    return False
 
 
 def _try_empty_rows(subject, report, patterns, rng, budget):

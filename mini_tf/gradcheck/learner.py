@@ -3,7 +3,7 @@
     mini-tf gradcheck my_ops.py::softmax                         shapes from the docstring
     mini-tf gradcheck my_ops.py::softmax --shape z=2,5           or from you
 
-A docstring says the shapes in numbers,   Example: z (2, 5), ids (2, 3) int < 7, mask (2, 5) bool
+A docstring says the shapes in numbers,   Example: z (2, 5), ids (2, 3) int < 7, mask (2, 5) bool, p (3,) positive
 or in letters, as those of `mini_tf.ops`: z (…, k), gamma (k,).
 """
 
@@ -25,7 +25,7 @@ from mini_tf.gradcheck.check import gradcheck
 import numpy as np
 
 LARGEST = 100_000        # entries of one argument, and ids: the checker runs the function thousands of times
-KIND = r"bool|int(?: ?< ?\w+)?"
+KIND = r"positive|bool|int(?: ?< ?\w+)?"
 ARGUMENT = re.compile(rf"(?<![\w.])(\w+) \(([^()]*)\)(?: ({KIND})\b)?")
 USUAL = dict.fromkeys(("ids", "targets", "labels"), " int<7") | dict.fromkeys(("mask", "keep"), " bool")
 
@@ -156,13 +156,16 @@ def _inputs(f, shapes, rng):
     if by_name := [p.name for p in signature if p.kind == p.KEYWORD_ONLY and p.default is p.empty]:
         raise UserError(f"{f.__name__} takes {', '.join(by_name)} by name only; give it a default value")
     doc = inspect.getdoc(f) or ""
-    found = _from_options(f, shapes, names) if shapes else _from_example(doc, names) or _from_letters(doc, names)
+    found = _from_example(doc, names) | _from_options(f, shapes, names)
+    if not shapes:
+        found = found or _from_letters(doc, names)
     sizes = _sizes(found.values())
     found = {name: (_shape(name, a, sizes), a.kind, _bound(name, a, sizes)) for name, a in found.items()}
 
     missing = [p.name for p in parameters if p.name not in found and p.default is p.empty]
     if missing:
-        raise UserError(_ask(f, missing, {n: found.get(n) for n in names if n in found or n in missing}))
+        said = " (what stands after Example: was not understood)" if not found and "Example:" in doc else ""
+        raise UserError(_ask(f, missing, {n: found.get(n) for n in names if n in found or n in missing}) + said)
     used = parameters[: max(names.index(name) for name in found) + 1] if found else []
     return [_draw(*found[p.name], rng) if p.name in found else p.default for p in used]
 
@@ -172,7 +175,7 @@ def _from_options(f, shapes, names):
     for option in shapes:
         name, equals, text = (part.strip() for part in option.partition("="))
         match = re.fullmatch(rf"\(?([\d, ]*)\)? ?({KIND})?", text)
-        if not equals or not match or not (argument := _argument(*match.groups())):
+        if not equals or not text or not match or not (argument := _argument(*match.groups())):
             raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
         if name not in names:
             raise UserError(f"--shape {option!r}: {f.__name__} has no argument {name!r}; it has {', '.join(names)}")
@@ -197,7 +200,7 @@ def _from_letters(text, names):
 
 def _argument(axes, kind):
     """The Argument that ("2, T", "int < 7") means, or None: "(see below)" is not a shape."""
-    axes = tuple(axis.strip().replace("...", "…") for axis in axes.strip().removesuffix(",").split(","))
+    axes = tuple(axis.strip().replace("...", "…") for axis in axes.strip().removesuffix(",").split(",") if axes.strip())
     if not all(axis == "…" or axis.isdecimal() or (axis.isidentifier() and len(axis) <= 3) for axis in axes):
         return None
     kind, _, bound = (kind or "float").replace(" ", "").partition("<")
@@ -230,9 +233,11 @@ def _bound(name, argument, sizes):
 
 
 def _draw(shape, kind, bound, rng):
-    """Standard normal; ids with a repeat, the last is the first again; booleans of both values, the first True."""
+    """Standard normal, or positive and not near 0; ids of which the last is the first again; booleans of both values."""
     if kind == "float":
         return rng.standard_normal(shape)
+    if kind == "positive":
+        return rng.uniform(0.2, 2, shape)
     drawn = rng.integers(0, bound, shape) if kind == "int" else rng.random(shape) < 0.5
     flat = drawn.reshape(-1)
     if kind == "int":

@@ -202,10 +202,10 @@ class Report:
         """The warning that the point given hides mistakes; none where one has been shown to hide there."""
         if not self.blind or any(t.blind_given for t in self.tensors) or not self.tensors:
             return []
-        return [
-            f"at the point given, {everywhere(self.blind)}: a backward that forgets "
-            f"{'it' if len(self.blind) == 1 else 'them'} would pass there, but not at the generic point"
-        ]
+        it = "it" if len(self.blind) == 1 else "them"
+        generic = any(c.point == "generic" for t in self.tensors for c in t.comparisons)
+        then = "passes there, but not at the generic point" if generic else f"passes: give {it} other numbers"
+        return [f"at the point given, {everywhere(self.blind)}: a backward that forgets {it} {then}"]
 
     def table(self):
         """A rich Table with a row for each gradient: verdict, worst entry, your backward beside measured, counts."""
@@ -314,12 +314,12 @@ def _explain_steps(steps):
     step, after = steps[first], steps[first + 1 :]
     lines = [
         f"  First wrong step, number {first + 1} of {len(steps)} on the way back:",
-        f"    {step.name}, called at {step.line}, its backward at {step.place}",
+        f"    {step.name}, called at {step.line}, written at {step.place}",
         *(f"    {line}" for line in step.words),
     ]
     for status in dict.fromkeys(s.status for s in after):
         names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
-        lines.append(f"  {sum(s.status == status for s in after)} later steps are {status}: {names}")
+        lines.append(f"  later steps, {status} ({sum(s.status == status for s in after)}): {names}")
     return [*lines, "  The gradients of the whole:"]
 
 

@@ -235,7 +235,22 @@ def test_an_incomplete_docstring_or_option_names_what_is_missing(inputs):
     with pytest.raises(UserError, match=r"which shape has beta\? .*--shape x=4,5 --shape beta=4,5 "):
         inputs("f(x, beta)", "Example: x (4, 5)")
     with pytest.raises(UserError, match=r"which shape has x\? "):
-        inputs("f(x, beta)", "Example: x (4, 5), beta (5,)", "beta=5")
+        inputs("f(x, beta)", "x (B, n), beta (n,)", "beta=5")        # letters and sizes are not mixed
+    with pytest.raises(UserError, match="what stands after Example: was not understood"):
+        inputs("f(x)", "Example: x 3, 4")
+
+
+def test_an_option_overrides_one_argument_of_the_example(inputs):
+    x, beta = inputs("f(x, beta)", "Example: x (4, 5), beta (5,)", "x=2,5")
+    assert shapes((x, beta)) == [(2, 5), (5,)]
+
+
+def test_scalars_and_positive_numbers(inputs):
+    p, c = inputs("f(p, c)", "Example: p (3, 4) positive, c ()")
+    assert shapes((p, c)) == [(3, 4), ()]
+    assert p.min() > 0
+    (p,) = inputs("f(p)", "", "p=3,4 positive")
+    assert p.min() > 0
 
 
 @pytest.mark.parametrize(

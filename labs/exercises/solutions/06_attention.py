@@ -37,7 +37,7 @@ def transpose(x):
 def attention(query, key, value):
     """y = softmax(Q·Kᵀ/√m)·V
 
-    Example: query (2, 3, 4), key (2, 5, 4), value (2, 5, 6)
+    Example: query (2, 4, 3), key (2, 5, 3), value (2, 5, 6)
     """
     scale = 1 / query.shape[-1] ** 0.5
     scores = scale * (query @ transpose(key))            # (…, Tq, Tk)

@@ -27,6 +27,11 @@ def generic(x, rng):
     return np.asarray(x * signs * rng.uniform(0.6, 1.0, x.shape) * scale)
 
 
+def near(x, rng):
+    """x, moved a little: for functions that are not defined far from it."""
+    return np.asarray(x + 0.1 * rng.uniform(-1, 1, x.shape))
+
+
 def with_an_empty_row(mask):
     """The mask with its first row False all over; itself, if it has such a row, or but one."""
     if mask.size == mask.shape[-1] or not mask.any(-1).all():

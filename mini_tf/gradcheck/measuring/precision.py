@@ -1,6 +1,6 @@
 """Inputs in float32, or on a GPU: the results there, against the gradient in float64.
 
-Differences cannot judge them: in float32 the best of steps leaves an error of a percent. So the checked float64
+Differences cannot judge them: in float32 even the best of steps leaves too large an error. So the checked float64
 backward is the judge, and the error budget is what float32 costs by itself: how far the float64 gradient moves when
 its inputs are moved by float32's rounding, times ALLOWANCE, because every step of the op rounds as well.
 """

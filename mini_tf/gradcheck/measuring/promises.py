@@ -1,5 +1,8 @@
 """What y, backward = f(…) promises beside right numbers, and a sentence for each promise that is broken."""
 
+import inspect
+import re
+
 from mini_tf.gradcheck.measuring.subject import as_list, call_backward, told
 
 import numpy as np
@@ -46,7 +49,10 @@ def check_forward(subject):
             raise Broken(f"the forward wrote into {name}; an op only reads what it is given")
     if not np.isfinite(y).all():
         bad = np.count_nonzero(~np.isfinite(y))
-        raise Broken(f"the forward gave {bad} of {np.size(y)} values that are not finite (NaN or infinite)")
+        raise Broken(
+            f"the forward gave {bad} of {np.size(y)} values that are not finite (NaN or infinite); if the function is "
+            "not defined everywhere, give it inputs where it is"
+        )
     return np.asarray(y), backward
 
 
@@ -98,7 +104,22 @@ def check_backward(subject, backward, dy):
         elif matched or name in subject.params:
             findings.append(finding)
     notes = [f"y does not depend on {', '.join(unused)}"] if unused else []
+    if any(gradient is Ellipsis for gradient in gradients.values()):
+        notes += _blanks(backward)
     return comparable, findings, notes
+
+
+def _blanks(backward):
+    """A note of all lines of the backward that are still blank: some serve others, and are judged with them."""
+    try:
+        lines, first = inspect.getsourcelines(inspect.unwrap(backward))
+    except (OSError, TypeError):
+        return []
+    found = [(re.match(r" *(\w+) = \.\.\.", line), number) for number, line in enumerate(lines, first)]
+    blanks = [f"{match[1]} (line {number})" for match, number in found if match]
+    if not blanks:
+        return []
+    return [f"still blank: {', '.join(blanks)}; one that others are computed from is judged with them"]
 
 
 def _used(subject, name):

@@ -96,6 +96,34 @@ def source_of(function):
     return text, found[0]
 
 
+def has_changed(function):
+    """Whether there is a source that can be read, and it is not that of the code which runs."""
+    try:
+        inspect.findsource(function_of(function).__code__)
+    except (UserError, OSError):
+        return False
+    return not is_current(function)
+
+
+def is_current(function):
+    """Whether the source that can be read is that of the code which runs, and was not changed after its import."""
+    try:
+        function = function_of(function)
+        text, _ = source_of(function)
+        return _same_code(recompiled(function, text), function.__code__)
+    except (UserError, SyntaxError, StopIteration):
+        return False
+
+
+def _same_code(a, b):
+    simple = [[c for c in code.co_consts if not isinstance(c, CodeType)] for code in (a, b)]
+    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (a, b)]
+    return (
+        a.co_code == b.co_code and a.co_names == b.co_names and repr(simple[0]) == repr(simple[1])
+        and len(inner[0]) == len(inner[1]) and all(map(_same_code, *inner))
+    )  # fmt: skip
+
+
 def recompiled(function, text):
     """The code object of `function` after its file's text was changed to `text`."""
     code = function.__code__

@@ -1,27 +1,26 @@
 """Which lines of a backward can be to blame?  Those that wrong gradients come from, and right ones do not.
 
-The source of the backward is read, not run: a line that assigns to a name feeds all that is computed from that name.
+The source of the backward is read: a line that assigns to a name feeds all that is computed from that name. Lines that
+do not run on these inputs are left out.
 """
 
 import ast
 import inspect
+import sys
 import textwrap
 
 from mini_tf.trace import place
 
+import numpy as np
 
-def suspects(backward, wrong, right, receivers):
-    """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed all wrong gradients and no right one.
 
-    wrong, right    names of tensors whose gradients are wrong and right
-    receivers       lists of the names that returned gradients can be for, in order; the one of fitting length is. A
-                    parameter W is found by its `….W.accumulate(dW)`
+def suspects(evidence):
+    """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed a wrong gradient and no right one.
 
-    Where every line feeds a right one too, those that feed all wrong ones, and False. No lines where there is no
-    source.
+    Where every line feeds a right one too, those that feed wrong ones, and False. No lines where there is no source.
     """
     try:
-        function = inspect.unwrap(backward)
+        function = inspect.unwrap(evidence.backward)
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError):
@@ -29,14 +28,40 @@ def suspects(backward, wrong, right, receivers):
     body = next((node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))), None)
     if not isinstance(body, ast.FunctionDef):
         return [], False
-    feeds = _feeds(body, receivers)
-    wrong_feeds = [feeds[name] for name in wrong if name in feeds]
-    if not wrong_feeds:
-        return [], False
-    common = set.intersection(*wrong_feeds)
-    sharp = common - set().union(*(feeds[name] for name in right if name in feeds))
+    subject = evidence.subject
+    feeds = _feeds(body, (subject.arrays, subject.floats))
+    wrong = set().union(*(feeds[name] for name in evidence.wrong if name in feeds))
+    sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
+    ran = _ran(evidence, function.__code__)
+    shown = [(first + number - 1, text) for number, text in sorted(sharp or wrong)]
+    shown = [(number, text) for number, text in shown if not ran or number in ran]
+    longer = [(number, text) for number, text in shown if not text.strip().isidentifier()]   # dx alone says little
     path = inspect.getsourcefile(function)
-    return [f"{place(path, first + number - 1)}  {text}" for number, text in sorted(sharp or common)], bool(sharp)
+    if not longer:                                       # the wrong name is returned: of which place?
+        places = [(number, len(text) - len(text.rstrip()) + 1) for number, text in shown]
+        longer = [(n, f"{lines[n - first].strip()}  (number {which} of what it returns)") for n, which in places]
+    return [f"{place(path, number)}  {text.rstrip()}" for number, text in longer], bool(sharp)
+
+
+def _ran(evidence, code):
+    """The numbers of the lines of this code that run in one backward; empty if that cannot be seen."""
+    ran, before = set(), sys.gettrace()
+
+    def follow(frame, event, argument):
+        if frame.f_code is code:
+            ran.add(frame.f_lineno)
+            return follow
+        return None
+
+    try:
+        _, backward = evidence.subject.forward()
+        sys.settrace(follow)
+        backward(np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy)
+    except Exception:
+        return set()
+    finally:
+        sys.settrace(before)
+    return ran
 
 
 def _feeds(function, receivers):
@@ -65,8 +90,8 @@ def _feeds(function, receivers):
             elif isinstance(node, ast.Return) and node.value is not None:
                 values = _returned(node.value)
                 names = next((names for names in receivers if len(names) == len(values)), [])
-                for name, value in zip(names, values):
-                    own = set() if isinstance(value, ast.Name) else _own(value)
+                for place_, (name, value) in enumerate(zip(names, values)):
+                    own = {(number, text + " " * place_) for number, text in _own(value)}         # a, a: two places
                     returned[name] = returned.get(name, set()) | own | _lines_of(value, sources)
     return returned
 

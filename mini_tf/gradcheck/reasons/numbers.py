@@ -21,17 +21,22 @@ def known_numbers(e, factor, entry_by_entry=False):
         unused = abs(factor * e.dy - 1) < 1e-6
         meaning = "dy, what comes from above, is not used" if unused else "dy, what comes from above, is used twice"
         found.append((max(e.dy, 1 / e.dy), meaning))
-    for label, value in dict.fromkeys(own_numbers(e.subject.f) + own_numbers(e.backward)):
-        named = not label[0].isdigit()                   # a rate, say, of which 1 − rate may be the factor
-        for name, number in ((label, value), *([(f"(1 − {label})", 1 - value)] if named else [])):
+    if not e.y.ndim and e.y != 0:
+        found.append((max(abs(float(e.y)), 1 / abs(float(e.y))), "y itself is that number: a factor y, or 1/y"))
+    names = {value: label for label, value in reversed(own_numbers(e.subject.f) + own_numbers(e.backward))}
+    own = [(label, value) for value, label in names.items()]
+    rates = [(f"(1 − {label})", 1 - value) for label, value in own if not label[0].isdigit() and 0 < value < 1]
+    for numbers in (own, rates):                         # 1 − x only where no x fits
+        for name, number in numbers:
             if number > 0 and number != 1:
                 extra, missing = (name, f"1/{name}") if (number > 1) == large else (f"1/{name}", name)
                 value_too = f" ({name} = {number:.4g})" if name != f"{number:g}" else ""
                 meaning = f"the factor {missing} is missing, or {extra} there once too often{value_too}"
                 found.append((max(number, 1 / number), meaning))
-    found = [pair for pair in found if abs(pair[0] / ratio - 1) < 1e-6]
-    if found:
-        return found
+        fitting = [pair for pair in found if abs(pair[0] / ratio - 1) < 1e-6]
+        if fitting:
+            return fitting
+    found = []
     if large:
         mean, scale = "a mean is missing there, or a sum taken twice", "the scale 1/√ is missing"
         found.append((2.0, "the 2 of a square is counted twice, or something is added twice"))
@@ -47,8 +52,11 @@ def known_numbers(e, factor, entry_by_entry=False):
         (size / few, f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one")
         for few in counted for size in sizes if size > few > 0
     ]  # fmt: skip
-    last = {np.shape(x)[-1] for x in e.subject.tensors.values() if np.ndim(x) > 1}
-    return found + [(math.sqrt(m), f"√{m}, and {m} is {sizes[m]}: {scale}") for m in sorted(last) if m > 1]
+    last = {np.shape(x)[-1]: name for name, x in reversed(e.subject.tensors.items()) if np.ndim(x) > 1}
+    return found + [
+        (math.sqrt(m), f"√{m}, and {m} is the size of the last axis of {name}: {scale.replace('1/√', f'1/√{m}')}")
+        for m, name in sorted(last.items()) if m > 1
+    ]  # fmt: skip
 
 
 def _sizes(e):

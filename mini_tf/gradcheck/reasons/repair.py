@@ -73,8 +73,13 @@ def _makes_right(evidence, code):
 
 
 def _changes(source, node, arrays):
-    """Changes, the simplest first: what the self-test does, then transposes, indices, other names, factors."""
-    found = list(mutations(source.text, node))
+    """Changes, the likeliest first: what the self-test does, transposes and indices, other names, factors by name.
+
+    Bare numbers come last: a 2 may stand for √m where m is 4, and then it is right by chance.
+    """
+    tested = [change for change in mutations(source.text, node) if change.name in WORDS]
+    bare = [change for change in tested if change.name == "a gradient doubled"]
+    found = [change for change in tested if change not in bare]
     parts = list(own_nodes(node))
     found += [source.mutation(part, *change) for part in parts for change in _changes_of_shape(source, part)]
     stored = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
@@ -91,8 +96,9 @@ def _changes(source, node, arrays):
         span, atom = source.span(whole), source.atom(whole)
         for operation in ("*", "/"):
             found += [source.mutation(whole, "a factor", *span, f"{atom} {operation} {name}") for name in arrays]
-        found.append(source.mutation(whole, "a half", *span, f"0.5 * {atom}"))
-    return list({change.text: change for change in found if change.text != source.text}.values())
+        bare.append(source.mutation(whole, "a half", *span, f"0.5 * {atom}"))
+    every = {change.text: change for change in (*found, *bare) if change.text != source.text}
+    return list(every.values())
 
 
 def _changes_of_shape(source, part):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 
 from mini_tf.gradcheck.judge import judged
-from mini_tf.gradcheck.measuring.subject import argument_names, told
+from mini_tf.gradcheck.measuring.subject import argument_names, is_float, told
+from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.lines import suspects
 from mini_tf.gradcheck.reasons.repair import find_repair
@@ -16,7 +17,7 @@ from mini_tf.trace import source_line, trace
 import numpy as np
 
 RIGHT, WRONG = "right", "WRONG"
-CONTAINS, FED = "around the wrong one", "fed by a wrong gradient"
+CONTAINS, FED, AFTER = "contains the wrong one", "fed by a wrong gradient", "after it, not looked at"
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -42,17 +43,22 @@ def first_wrong_step(subject, seed):
     with trace(subject.f) as calls, contextlib.suppress(Exception):
         y, backward = subject.f(*subject.inputs)
         backward(np.ones_like(y) if np.ndim(y) else 1.0)
-    steps, wrong = [], None
+    steps, wrong, fed = [], None, FED
     for call in sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended):
         if wrong is not None:
-            steps.append(_step(call, CONTAINS if call in wrong.parents else FED))
+            steps.append(_step(call, CONTAINS if call in wrong.parents else fed))
             continue
         f, inputs, params = _alone(call)
+        if not any(map(is_float, inputs)) and not any(p.trainable for p in params.values()):
+            steps.append(_step(call, RIGHT))             # fixed embeddings: there is no gradient that could be wrong
+            continue
         with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
             if report.verdict != FAIL:
                 steps.append(_step(call, RIGHT))
                 continue
             add_reasons(report, evidence)
+        if not any(t.verdict == FAIL for t in report.tensors if t.name not in params):
+            fed = AFTER                                  # what goes on from here is right, or was not judged
         wrong, report.notes = call, []                   # a method does not use all that its layer has
         steps.append(_step(call, WRONG, report.explain().splitlines()[1:]))
     raised = next((call for call in calls if call.error is not None), None)
@@ -65,15 +71,18 @@ def add_reasons(report, evidence):
     """Add to the report of a failing function, which has no wrong step inside, suspects, a repair and words."""
     if evidence is None or not evidence.wrong:
         return                                           # only promises were broken
-    receivers = evidence.subject.arrays, evidence.subject.floats
-    report.suspects, report.suspects_are_sharp = suspects(evidence.backward, evidence.wrong, evidence.right, receivers)
+    evidence.back_to_the_point()
+    current = is_current(evidence.backward)
+    if current:
+        report.suspects, report.suspects_are_sharp = suspects(evidence)
     for name, words in diagnose(evidence).items():
         report.tensor(name).diagnosis = words
-    report.repair = find_repair(evidence)
+    report.repair = find_repair(evidence) if current else []
 
 
 def _step(call, status, words=()):
-    return Step(call.name, call.line, source_line(call.backward, call.f), status, list(words))
+    line = "the checker" if call.line.startswith("mini_tf/gradcheck/") else call.line
+    return Step(call.name, line, source_line(call.backward, call.f), status, list(words))
 
 
 def _alone(call):

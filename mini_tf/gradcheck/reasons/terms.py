@@ -73,7 +73,8 @@ def _named(e, slope, known):
         "the square of y·(1 − y)": (y * (1 - y)) ** 2, "the square of 1 − y²": (1 - y * y) ** 2,
     }  # fmt: skip
     for name, x in e.subject.tensors.items():
-        if x.shape == y.shape:
+        if fitted(x, y.shape) is not None:
+            x = fitted(x, y.shape)
             Phi_x, phi_x = 0.5 * (1 + erf(x * math.sqrt(0.5))), np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
             s = 1 / (1 + np.exp(-x))
             candidates |= {

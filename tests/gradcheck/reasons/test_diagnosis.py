@@ -109,7 +109,7 @@ WORDS = {
     "mean_pool: mask not applied": "mask is not applied on the way back",
     "mean_pool: first word only": "Right at index 0 of axis 1 of dx, and 0 at all others",
     "dropout: not raised": r"too small: the factor 1/\(1 − rate\) is missing",
-    "dropout: raised twice": r"too large: .* 1/\(1 − rate\) there once too often",
+    "dropout: raised twice": "too large: .* raised there once too often",
     "dropout: mask lost": "keep is not applied on the way back",
     "dropout: mask inverted": "the opposite of keep: True and False are exchanged",
     "rnn: no time": "Right at the last index of axis 1, wrong at all before it: what comes back from later steps is missing",
