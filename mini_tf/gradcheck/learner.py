@@ -233,7 +233,7 @@ def _bound(name, argument, sizes):
 
 
 def _draw(shape, kind, bound, rng):
-    """Standard normal, or positive and not near 0; ids of which the last is the first again; booleans of both values."""
+    """Standard normal, or positive, not near 0; ids of which the last is the first again; booleans of both values."""
     if kind == "float":
         return rng.standard_normal(shape)
     if kind == "positive":

@@ -319,7 +319,8 @@ def _explain_steps(steps):
     ]
     for status in dict.fromkeys(s.status for s in after):
         names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
-        lines.append(f"  later steps, {status} ({sum(s.status == status for s in after)}): {names}")
+        count = sum(s.status == status for s in after)
+        lines.append(f"  later steps, {status.replace('contains', 'containing')} ({count}): {names}")
     return [*lines, "  The gradients of the whole:"]
 
 
