@@ -1,5 +1,6 @@
 """The words about a wrong gradient are the right ones: held against bugs whose author had not seen the patterns."""
 
+import importlib
 import re
 
 from mini_tf import ops
@@ -228,3 +229,59 @@ def test_a_function_without_source_gets_no_lines():
     assert report.suspects == []
     assert report.repair == []
     assert "1.5 × too large" in report.explain()
+
+
+def scaled_attention(query, key, value):
+    """Both scales are forgotten: two mistakes, and none of them in a line that all wrong gradients come from."""
+    scale = query.shape[-1] ** -0.5
+    A, softmax_backward = ops.softmax(scale * query @ key.swapaxes(-1, -2))
+
+    def backward(dy):
+        dA = dy @ value.swapaxes(-1, -2)
+        dvalue = A.swapaxes(-1, -2) @ dy
+        dscores = softmax_backward(dA)
+        dquery = dscores @ key
+        dkey = dscores.swapaxes(-1, -2) @ query
+        return dquery, dkey, dvalue
+
+    return A @ value, backward
+
+
+def test_the_lines_have_every_mistake_and_no_repair_is_right_by_chance(rng):
+    report = gradcheck(scaled_attention, *(rng.standard_normal(s) for s in ((2, 3, 4), (2, 5, 4), (2, 5, 6))))
+    lines = "\n".join(report.suspects)
+    assert "dquery = dscores @ key" in lines
+    assert "dkey = dscores.swapaxes(-1, -2) @ query" in lines
+    assert "dvalue" not in lines
+    assert "0.5 *" not in " ".join(report.repair)        # √4 is 2, but a 2 is not what is missing
+
+
+def test_lines_that_do_not_run_are_not_suspects(rng):
+    def two_ways(x, exact=True):
+        def backward(dy):
+            dx = 3 * dy
+            if not exact:
+                dx = 5 * dy
+            return dx
+
+        return 2 * x, backward
+
+    report = gradcheck(two_ways, rng.standard_normal(4))
+    assert [line.partition("  ")[2] for line in report.suspects] == ["dx = 3 * dy"]
+
+
+def test_a_file_that_has_changed_since_its_import_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    path.write_text("def twice(x):\n    def backward(dy):\n        return 3 * dy\n\n    return 2 * x, backward\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    mine = importlib.import_module("mine")
+    report = gradcheck(mine.twice, np.ones(3))
+    assert "return 3 * dy" not in report.notes
+    assert report.suspects
+    assert not report.notes
+    path.write_text(path.read_text().replace("3 * dy", "2 * dy"))
+    report = gradcheck(mine.twice, np.ones(3))
+    assert not report
+    assert "its file has changed since it was imported" in report.explain()
+    assert report.suspects == []
+    assert report.repair == []

@@ -145,3 +145,34 @@ def test_layers_of_ones_own_are_steps(rng):
     report = gradcheck(model, rng.standard_normal((4, 3)), params=model.parameters())
     assert report.wrong_step.name == "Doubled"
     assert "2 × too small" in report.explain()
+
+
+def test_fixed_embeddings_are_not_a_wrong_step(rng):
+    """They have no gradient; the model's own way back is what is wrong."""
+    model = LanguageTransformer(rng.standard_normal((7, 4)), T=3, L=1, H=1, m=2, readout="average")
+
+    class Forgetful(LanguageTransformer):
+        def transform(self, histories, rng=None):
+            x, backward = super().transform(histories, rng)
+            return x, lambda dx: None
+
+    model.__class__ = Forgetful
+    windows = np.array([[0, 1, 2, 3], [4, 5, 6, 0]])
+    report = gradcheck(lambda: model.loss(windows), params=model.parameters())
+    assert report.wrong_step.name == "Forgetful.transform"
+
+
+def test_after_a_wrong_parameter_nothing_is_called_fed_by_a_wrong_gradient(rng):
+    bug = next(bug for bug in BUGS if bug.name == "Linear: bias forgotten")
+    first, second = layers.Linear(3, 3, rng, dtype=np.float64), layers.Linear(3, 2, rng, dtype=np.float64)
+
+    def both(x):
+        a, a_backward = first(x)
+        y, y_backward = second(a)
+        return y, lambda dy: a_backward(y_backward(dy))
+
+    params = {"1": first.W, "2": first.b, "3": second.W, "4": second.b}
+    with planted(bug):
+        report = gradcheck(both, rng.standard_normal((4, 3)), params=params)
+    assert report.wrong_step.name == "Linear"
+    assert {step.status for step in report.steps} == {"right", "WRONG", "after it, not looked at"}
