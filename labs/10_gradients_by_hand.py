@@ -250,6 +250,8 @@ off = np.abs(gelu_mixed(x)[1](np.ones_like(x)) - ops.gelu(x)[1](np.ones_like(x))
 print(f"The mixture's gradient is off by at most {off:.1e}")
 
 # %% [markdown]
+# The lines that the report blames are in the library's own gelu, and they are right: it was put together wrongly here.
+#
 # ## 3. A restricted Boltzmann machine (HW3a, question 3)
 #
 # D visible units v and K hidden ones h, all 0 or 1, joined by weights W (D, K), with biases b (D,) and c (K,). Energy
@@ -990,7 +992,7 @@ show(figure, "10_wrong_training")
 #
 # - No step is right for all: forward differences are best at 1.3·10⁻⁸, central ones at 7.5·10⁻⁶ (error 6·10⁻¹²),
 #   Richardson's at 1.8·10⁻³ (error 6·10⁻¹⁴), in float64. In float32 even the best is 10⁻⁶. The minima lie where
-#   ε^(1/(p+1)) puts them, up to a factor of three; the errors are 2 to 6 times smaller than ε^(p/(p+1)), because the
+#   ε^(1/(p+1)) puts them, up to a factor of three; the errors are up to 6 times smaller than ε^(p/(p+1)), because the
 #   constants 1/6 and 1/480, and typical roundings, are smaller than 1.
 # - a = (4 − π)/(6π) = 0.04554 is the series' constant, and below |x| = 1 it is seven times as good as the published
 #   0.044715. The latter is, within the grid of 0.00001, the constant with the least greatest error of Φ: 0.04472. For
