@@ -9,7 +9,7 @@ one often is too.
 """
 
 from mini_tf.gradcheck.judge import BUDGET, judged
-from mini_tf.gradcheck.planting.editing import has_changed
+from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
 from mini_tf.gradcheck.verdicts import FAIL
 
@@ -30,7 +30,7 @@ def gradcheck(f, *inputs, params=(), name=None, seed=0, budget=BUDGET):
     included: gradcheck itself raises nothing.
     """
     with judged(f, inputs, params, name, seed, budget) as (report, subject, evidence):
-        if evidence is not None and has_changed(evidence.backward):
+        if evidence is not None and is_current(evidence.backward) is False:
             report.notes.append(
                 "its file has changed since it was imported, and what was checked is the old code: start a new Python, "
                 "or importlib.reload the module"

@@ -11,7 +11,8 @@ place finds the true one. Nothing is written to disk.
 import ast
 import inspect
 import linecache
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
 
 from mini_tf.errors import UserError
@@ -27,10 +28,7 @@ def edited(target, find, replace):
     the number of lines: the lines below would no longer be those of the file.
     """
     target = function_of(target)
-    text, at = _place(target, find)
-    if find.count("\n") != replace.count("\n"):
-        raise UserError(f"{target.__qualname__}: {find!r} and {replace!r} must have the same number of lines")
-    return rebuilt(target, recompiled(target, text[:at] + replace + text[at + len(find):]))
+    return rebuilt(target, recompiled(target, _edited_text(target, find, replace)))
 
 
 def edited_line(target, find):
@@ -49,12 +47,11 @@ def planted(bug):
     """
     target = function_of(bug.target)
     right, path = target.__code__, target.__code__.co_filename
-    text, at = _place(target, bug.find)
-    wrong = text[:at] + bug.replace + text[at + len(bug.find):]
+    wrong = _edited_text(target, bug.find, bug.replace)
     linecache.checkcache(path)
     cached = linecache.cache.get(path)
     try:
-        target.__code__ = edited(target, bug.find, bug.replace).__code__
+        target.__code__ = recompiled(target, wrong)
         if cached is not None:                           # whoever reads the source is to read the edited one
             linecache.cache[path] = cached[0], cached[1], wrong.splitlines(keepends=True), path
         yield
@@ -83,9 +80,7 @@ def source_of(function):
     """
     code = function.__code__
     try:
-        lines, _ = inspect.findsource(code)
-        text = "".join(lines)
-        found = [node for node in ast.walk(ast.parse(text)) if _is_source(node, code)]
+        text, found = _written(code)
     except (OSError, SyntaxError):
         raise UserError(f"{function.__qualname__}: its source is not available, so it cannot be edited") from None
     if len(found) != 1:
@@ -96,23 +91,32 @@ def source_of(function):
     return text, found[0]
 
 
-def has_changed(function):
-    """Whether there is a source that can be read, and it is not that of the code which runs."""
-    try:
-        inspect.findsource(function_of(function).__code__)
-    except (UserError, OSError):
-        return False
-    return not is_current(function)
-
-
 def is_current(function):
-    """Whether the source that can be read is that of the code which runs, and was not changed after its import."""
+    """Whether the code that runs is that of its source: False if the file was changed after its import.
+
+    None where that cannot be told: there is no source, or several functions stand on one line.
+    """
     try:
         function = function_of(function)
-        text, _ = source_of(function)
-        return _same_code(recompiled(function, text), function.__code__)
-    except (UserError, SyntaxError, StopIteration):
+        text, found = _written(function.__code__)
+        if len(found) > 1:
+            return None
+        return len(found) == 1 and _same_code(recompiled(function, text), function.__code__)
+    except (UserError, OSError):
+        return None
+    except (SyntaxError, StopIteration):                 # what is there now is another program
         return False
+
+
+def _written(code):
+    """(the text of its file, the nodes of the functions there that may be it)"""
+    text = "".join(inspect.findsource(code)[0])
+    return text, [node for node in ast.walk(_parsed(text)) if _is_source(node, code)]
+
+
+@lru_cache(16)
+def _parsed(text):
+    return ast.parse(text)
 
 
 def _same_code(a, b):
@@ -182,6 +186,23 @@ def difference(right, wrong):
 
 def _grads(params):
     return [p.grad for p in params.values()]
+
+
+def closure_of(function):
+    """{name: value} of what a function finds in its closure; without the variables that were never set."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def _edited_text(function, find, replace):
+    """The text of the function's file with the edit made."""
+    text, at = _place(function, find)
+    if find.count("\n") != replace.count("\n"):
+        raise UserError(f"{function.__qualname__}: {find!r} and {replace!r} must have the same number of lines")
+    return text[:at] + replace + text[at + len(find):]
 
 
 def _place(function, find):

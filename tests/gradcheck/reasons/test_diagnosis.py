@@ -285,3 +285,9 @@ def test_a_file_that_has_changed_since_its_import_is_named(tmp_path, monkeypatch
     assert "its file has changed since it was imported" in report.explain()
     assert report.suspects == []
     assert report.repair == []
+
+
+def test_of_functions_that_share_a_line_nobody_says_that_their_file_has_changed():
+    report = gradcheck(lambda x: (2 * x, lambda dy: 3 * dy), np.ones(3))
+    assert not report
+    assert report.notes == []
