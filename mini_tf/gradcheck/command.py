@@ -48,12 +48,7 @@ def chosen(names, shapes, seed):
 
 def check_all(subjects, seed, html=None, json_file=None):
     """Check, print, write the files that are asked for; True if all gradients are right."""
-    reports = []
-    with progress_bar("checking", len(subjects)) as update:
-        for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
-            with running(name):
-                reports.append(gradcheck(f, *inputs, params=params, name=name, seed=seed))
-            update(done, name)
+    reports = _for_each("checking", subjects, gradcheck, seed)
     if len(reports) > 1:
         out.print(_table(reports))
     told = {}                                            # first wrong steps that have been explained
@@ -85,6 +80,25 @@ def check_all(subjects, seed, html=None, json_file=None):
     return all(reports)
 
 
+def _for_each(what, subjects, do, seed):
+    """[do(…)] of all subjects, in the order they have, with a progress bar; do is called as gradcheck is."""
+    results = []
+    with progress_bar(what, len(subjects)) as update:
+        for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
+            with running(name):
+                results.append(do(f, *inputs, params=params, name=name, seed=seed))
+            update(done, name)
+    return results
+
+
+def _counts(*headers):
+    """An empty Table: a word, a name, then numbers."""
+    table = Table(*headers, box=None, header_style="bold")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    return table
+
+
 def _wrapped(text):
     """The text with long lines broken between words, as wide as the terminal; elsewhere as it is."""
     if not out.is_terminal:
@@ -106,9 +120,7 @@ def _writing(path):
 
 
 def _table(reports):
-    table = Table("", "gradients of", "tensors", "entries", "set aside", "worst error", box=None, header_style="bold")
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = _counts("", "gradients of", "tensors", "entries", "set aside", "worst error")
     for report in reports:
         error = f"{report.worst.error:.1e}" if report.worst else "–"
         table.add_row(
@@ -120,15 +132,8 @@ def _table(reports):
 
 def plant_in_all(subjects, seed):
     """Plant bugs in each backward, print what became of them; True if none was missed."""
-    results = []
-    with progress_bar("planting", len(subjects)) as update:
-        for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
-            with running(name):
-                results.append(self_test(f, *inputs, params=params, name=name, seed=seed))
-            update(done, name)
-    table = Table("", "bugs planted in the backward of", "caught", "missed", "no bug", box=None, header_style="bold")
-    for column in table.columns[2:]:
-        column.justify = "right"
+    results = _for_each("planting", subjects, self_test, seed)
+    table = _counts("", "bugs planted in the backward of", "caught", "missed", "no bug")
     for result in results:
         word, style = (
             ("missed", "bold red") if result.missed else ("found", "green") if result.caught else ("none", "yellow")

@@ -7,8 +7,8 @@ from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, with_
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
-from mini_tf.gradcheck.measuring.subject import Subject
-from mini_tf.gradcheck.reasons.evidence import Evidence, kind_of
+from mini_tf.gradcheck.measuring.subject import Subject, name_of
+from mini_tf.gradcheck.reasons.evidence import Evidence
 from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.trace import source_line
@@ -34,7 +34,7 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
     evidence is that of the generic point, if it has wrong gradients, else that of the given one; None if there is none.
     """
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
-    report, evidence = Report(name or getattr(f, "__name__", type(f).__name__)), None
+    report, evidence = Report(name or name_of(f)), None
     with watched_relus(f) as (watched_f, patterns):
         subject = Subject(watched_f, inputs, params)
         with subject.in_float64():
@@ -122,11 +122,9 @@ def _move_to_generic_point(subject, report, rng):
 
 def _try_empty_rows(subject, report, patterns, rng, budget):
     """A note, if the gradients are wrong, or not defined, where a mask has a row that allows nothing and had none."""
-    inputs = zip(subject.names, subject.inputs)
-    masks = {n: with_an_empty_row(x) for n, x in inputs if kind_of(x) == "b" and np.ndim(x)}
-    before = dict(zip(subject.names, subject.inputs))
-    for name, mask in masks.items():
-        if mask is before[name]:
+    for name, given in subject.masks.items():
+        mask = with_an_empty_row(given)
+        if mask is given:
             continue
         subject.replace(name, mask)
         wrong = "the forward fails or gives NaN"
@@ -140,7 +138,7 @@ def _try_empty_rows(subject, report, patterns, rng, budget):
                 f"right for the {name} you gave; but with a row of it that allows nothing {wrong}; such a row "
                 "(a query that may see no key, a history without words) should give zeros, forward and backward"
             )
-        subject.replace(name, before[name])
+        subject.replace(name, given)
 
 
 def _defined(subject):

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, written
+from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, written
 
 import numpy as np
 
@@ -140,7 +140,7 @@ class Report:
     @property
     def wrong_step(self):
         """The first wrong Step inside the function, or None."""
-        return next((step for step in self.steps if step.status == "WRONG"), None)
+        return next((step for step in self.steps if step.status == WRONG), None)
 
     @property
     def ok(self):
@@ -174,7 +174,7 @@ class Report:
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
         written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
-        lines += _explain_steps(self.steps)
+        lines += _explain_steps(self.steps, self.wrong_step)
         said = set()
         for t in self.tensors:
             # Behind a wrong step all gradients are wrong: how much says nothing any more.
@@ -304,16 +304,15 @@ def _explain_sampling(c):
     ]
 
 
-def _explain_steps(steps):
-    if not steps:
-        return []
-    first = next((number for number, step in enumerate(steps) if step.status == "WRONG"), None)
-    if first is None:
+def _explain_steps(steps, step):
+    """What there is to say of the steps, of which `step` is the first wrong one, or None."""
+    if step is None:
         right = f"Its {len(steps)} steps are right by themselves: what joins them in the function itself is wrong."
         return [f"  {right}"] if len(steps) > 1 else []
-    step, after = steps[first], steps[first + 1 :]
+    number = 1 + next(number for number, s in enumerate(steps) if s is step)
+    after = steps[number:]
     lines = [
-        f"  First wrong step, number {first + 1} of {len(steps)} on the way back:",
+        f"  First wrong step, number {number} of {len(steps)} on the way back:",
         f"    {step.name}, called at {step.line}, written at {step.place}",
         *(f"    {line}" for line in step.words),
     ]

@@ -1,6 +1,7 @@
-"""The three verdicts, and how they and the index of an entry are written."""
+"""The three verdicts, and that on a step; how they and the index of an entry are written."""
 
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
+WRONG = "WRONG"                                          # of a step
 STYLES = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}         # of the terminal
 
 

@@ -28,7 +28,7 @@ class Subject:
         self.inputs = [_copied(x) for x in inputs]
         if not any(map(is_float, inputs)) and not params:                # f(2.0): the number is what is asked about
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
-        params = params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
+        params = named_parameters(params)
         self.all_params = list({id(p): p for p in params.values()}.values())
         self.params = {name: p for name, p in params.items() if p.trainable}
         self.names = argument_names(f, len(inputs))
@@ -100,6 +100,16 @@ class Subject:
     def floats(self):
         return [name for name, x in zip(self.names, self.inputs) if is_float(x)]
 
+    @property
+    def masks(self):
+        """{name: mask} of the boolean inputs"""
+        return {name: x for name, x in zip(self.names, self.inputs) if kind_of(x) == "b" and np.ndim(x)}
+
+    @property
+    def ids(self):
+        """{name: ids} of the integer inputs"""
+        return {name: x for name, x in zip(self.names, self.inputs) if kind_of(x) in ("i", "u") and np.size(x)}
+
 
 def as_list(gradients):
     """What a backward returned, as a list: a single gradient comes bare."""
@@ -114,8 +124,22 @@ def call_backward(subject, backward, dy):
         return subject.forward()[1](dy)
 
 
+def kind_of(x):
+    """NumPy's letter for the dtype of x: "b" bool, "i" or "u" integer, "f" floating; "" for what has no dtype."""
+    return getattr(getattr(x, "dtype", None), "kind", "")
+
+
 def is_float(x):
-    return hasattr(x, "dtype") and hasattr(x, "shape") and x.dtype.kind == "f"
+    return kind_of(x) == "f" and hasattr(x, "shape")
+
+
+def name_of(f):
+    return getattr(f, "__name__", type(f).__name__)
+
+
+def named_parameters(params):
+    """{name: Parameter} of a dict that is one already, or of a list."""
+    return params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
 
 
 def argument_names(f, count):

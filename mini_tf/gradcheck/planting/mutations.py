@@ -94,7 +94,7 @@ def _changes_of_call(source, part, start, end):
         # np.sum(x, axis) or x.sum(axis): the axis is named, or stands behind the array
         places = [k.value for k in part.keywords if k.arg == "axis"] or part.args[1 if library else 0:][:1]
         for axis in places:
-            number = _number(axis)
+            number = whole_number(axis)
             if number is not None:
                 yield "an axis changed", *source.span(axis), "0" if number == -1 else "-1"
     if name in ("sum", "mean") and owner is not None:
@@ -164,11 +164,11 @@ def _inside(node):
         yield from _inside(child)
 
 
-def _number(node):
+def whole_number(node):
     """−1 for the node of -1, else None where it is no whole number"""
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

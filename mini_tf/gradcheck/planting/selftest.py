@@ -16,7 +16,16 @@ from types import MethodType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.judge import judge
-from mini_tf.gradcheck.planting.editing import difference, function_of, outcome, rebuilt, recompiled, source_of
+from mini_tf.gradcheck.measuring.subject import name_of, named_parameters
+from mini_tf.gradcheck.planting.editing import (
+    closure_of,
+    difference,
+    function_of,
+    outcome,
+    rebuilt,
+    recompiled,
+    source_of,
+)
 from mini_tf.gradcheck.planting.mutations import mutations
 
 import numpy as np
@@ -91,8 +100,7 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
 
     Raises UserError when the gradients are wrong as they are, and when the source of the backward is not available.
     """
-    name = name or getattr(f, "__name__", type(f).__name__)
-    params = params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
+    name, params = name or name_of(f), named_parameters(params)
     with np.errstate(all="ignore"), _kept(params):
         report = judge(f, inputs, params, name, seed)
         if not report:
@@ -129,7 +137,7 @@ def with_backward(f, code, changed):
         return y, new if function is backward else MethodType(new, getattr(backward, "__self__", backward))
 
     wrong.__wrapped__ = f                                # its arguments have the names of f's
-    wrong.__name__ = getattr(f, "__name__", type(f).__name__)
+    wrong.__name__ = name_of(f)
     return wrong
 
 
@@ -185,15 +193,10 @@ def _kept_arrays(f, inputs):
     """{name: whose} of the floating arrays that the backward finds in its closure: an input, or the forward's own."""
     inputs = [_float64(x) for x in inputs]
     backward = function_of(f(*inputs)[1])
-    found = {}
-    for name, cell in zip(backward.__code__.co_freevars, backward.__closure__ or ()):
-        try:
-            array = cell.cell_contents
-        except ValueError:                               # a variable that this call has not set
-            continue
-        if _is_float(array):
-            found[name] = "an input" if any(array is x for x in inputs) else "what the forward kept"
-    return found
+    return {
+        name: "an input" if any(array is x for x in inputs) else "what the forward kept"
+        for name, array in closure_of(backward).items() if _is_float(array)
+    }  # fmt: skip
 
 
 @contextmanager

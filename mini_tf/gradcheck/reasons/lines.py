@@ -5,10 +5,10 @@ do not run on these inputs are left out.
 """
 
 import ast
-import inspect
 import sys
-import textwrap
 
+from mini_tf.errors import UserError
+from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.trace import place
 
 import numpy as np
@@ -20,27 +20,22 @@ def suspects(evidence):
     Where every line feeds a right one too, those that feed wrong ones, and False. No lines where there is no source.
     """
     try:
-        function = inspect.unwrap(evidence.backward)
-        lines, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
+        function = function_of(evidence.backward)
+        text, node = source_of(function)
+    except UserError:
         return [], False
-    body = next((node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))), None)
-    if not isinstance(body, ast.FunctionDef):
+    if not isinstance(node, ast.FunctionDef):
         return [], False
-    subject = evidence.subject
-    feeds = _feeds(body, (subject.arrays, subject.floats))
+    feeds, path, file_lines = _feeds(node, evidence.subject.receivers), function.__code__.co_filename, text.split("\n")
     wrong = set().union(*(feeds[name] for name in evidence.wrong if name in feeds))
     sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
     ran = _ran(evidence, function.__code__)
-    shown = [(first + number - 1, text) for number, text in sorted(sharp or wrong)]
-    shown = [(number, text) for number, text in shown if not ran or number in ran]
-    longer = [(number, text) for number, text in shown if not text.strip().isidentifier()]   # dx alone says little
-    path = inspect.getsourcefile(function)
+    shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
+    longer = [(number, code) for number, code in shown if not code.strip().isidentifier()]   # dx alone says little
     if not longer:                                       # the wrong name is returned: of which place?
-        places = [(number, len(text) - len(text.rstrip()) + 1) for number, text in shown]
-        longer = [(n, f"{lines[n - first].strip()}  (number {which} of what it returns)") for n, which in places]
-    return [f"{place(path, number)}  {text.rstrip()}" for number, text in longer], bool(sharp)
+        places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
+        longer = [(n, f"{file_lines[n - 1].strip()}  (number {which} of what it returns)") for n, which in places]
+    return [f"{place(path, number)}  {code.rstrip()}" for number, code in longer], bool(sharp)
 
 
 def _ran(evidence, code):
@@ -65,7 +60,10 @@ def _ran(evidence, code):
 
 
 def _feeds(function, receivers):
-    """{receiver: {(number, text) of the lines, or of its part of the last line, that its gradient comes from}}"""
+    """{receiver: {(number, code) of the lines, or of its part of the last line, that its gradient comes from}}
+
+    receivers: gives the names that so many returned gradients are for.
+    """
     sources = {}                                         # name -> what it comes from
     returned = {}
     statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
@@ -89,9 +87,8 @@ def _feeds(function, receivers):
                     sources[call.args[0].id] = sources.get(call.args[0].id, set()) | lines
             elif isinstance(node, ast.Return) and node.value is not None:
                 values = _returned(node.value)
-                names = next((names for names in receivers if len(names) == len(values)), [])
-                for place_, (name, value) in enumerate(zip(names, values)):
-                    own = {(number, text + " " * place_) for number, text in _own(value)}         # a, a: two places
+                for which, (name, value) in enumerate(zip(receivers(len(values)), values)):
+                    own = {(number, code + " " * which) for number, code in _own(value)}          # a, a: two places
                     returned[name] = returned.get(name, set()) | own | _lines_of(value, sources)
     return returned
 

@@ -3,22 +3,32 @@
 import inspect
 import math
 
+from mini_tf.gradcheck.reasons.evidence import CLOSE
 from mini_tf.layers import Layer
 
 import numpy as np
 
 
-def known_numbers(e, factor, entry_by_entry=False):
-    """[(number > 1, what it means for a gradient that is `factor` times the right one to be off by it)]
+def meanings_of(e, factor, sizes_count=True):
+    """What it can mean for a gradient to be `factor` times the right one, in words, the likeliest first; [] if nothing.
 
     The function's own numbers come first, because sizes explain too much: with few of them, they explain everything.
-    entry_by_entry: the function acts on each entry by itself, so that no size of an axis can have to do with it.
+    sizes_count: False for a function that acts on each entry by itself; no size can have to do with it.
     """
-    large = factor > 1
     ratio = max(factor, 1 / factor)
+    for numbers in (_own_meanings(e, factor), _size_meanings(e, factor > 1, sizes_count)):
+        fitting = [words for number, words in numbers if abs(number / ratio - 1) < CLOSE]
+        if fitting:
+            return fitting
+    return []
+
+
+def _own_meanings(e, factor):
+    """[(number > 1, words)] of dy, y and the function's own numbers; 1 − x only where no x fits"""
+    large, ratio = factor > 1, max(factor, 1 / factor)
     found = []
     if not np.ndim(e.dy):
-        unused = abs(factor * e.dy - 1) < 1e-6
+        unused = abs(factor * e.dy - 1) < CLOSE
         meaning = "dy, what comes from above, is not used" if unused else "dy, what comes from above, is used twice"
         found.append((max(e.dy, 1 / e.dy), meaning))
     if not e.y.ndim and e.y != 0:
@@ -26,35 +36,39 @@ def known_numbers(e, factor, entry_by_entry=False):
     names = {value: label for label, value in reversed(own_numbers(e.subject.f) + own_numbers(e.backward))}
     own = [(label, value) for value, label in names.items()]
     rates = [(f"(1 − {label})", 1 - value) for label, value in own if not label[0].isdigit() and 0 < value < 1]
-    for numbers in (own, rates):                         # 1 − x only where no x fits
+    for numbers in (own, rates):
         for name, number in numbers:
             if number > 0 and number != 1:
                 extra, missing = (name, f"1/{name}") if (number > 1) == large else (f"1/{name}", name)
                 value_too = f" ({name} = {number:.4g})" if name != f"{number:g}" else ""
                 meaning = f"the factor {missing} is missing, or {extra} there once too often{value_too}"
                 found.append((max(number, 1 / number), meaning))
-        fitting = [pair for pair in found if abs(pair[0] / ratio - 1) < 1e-6]
-        if fitting:
-            return fitting
-    found = []
+        if any(abs(number / ratio - 1) < CLOSE for number, _ in found):
+            break
+    return found
+
+
+def _size_meanings(e, large, sizes_count):
+    """[(number > 1, words)] of 2 and of the sizes of axes"""
     if large:
-        mean, scale = "a mean is missing there, or a sum taken twice", "the scale 1/√ is missing"
-        found.append((2.0, "the 2 of a square is counted twice, or something is added twice"))
+        mean, scale = "a mean is missing there, or a sum taken twice", "is missing"
+        found = [(2.0, "the 2 of a square is counted twice, or something is added twice")]
     else:
-        mean, scale = "a mean where a sum belongs, or divided twice", "the scale 1/√ is used twice"
-        found.append((2.0, "the 2 of a square is missing, or half of a sum"))
-    if entry_by_entry:
+        mean, scale = "a mean where a sum belongs, or divided twice", "is used twice"
+        found = [(2.0, "the 2 of a square is missing, or half of a sum")]
+    if not sizes_count:
         return found
     sizes = _sizes(e)
     found += [(size, f"{size} is {what}: {mean}") for size, what in sizes.items() if size > 1]
-    counted = [size for size, what in sizes.items() if what.endswith("count") and (e.ids or e.masks)]
-    found += [
-        (size / few, f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one")
-        for few in counted for size in sizes if size > few > 0
-    ]  # fmt: skip
+    counted = [size for size, what in sizes.items() if what.endswith("count")]
+    if e.subject.ids or e.subject.masks:
+        found += [
+            (size / few, f"{size}/{few}, and {few} is {sizes[few]}, {size} is {sizes[size]}: divided by the wrong one")
+            for few in counted for size in sizes if size > few > 0
+        ]  # fmt: skip
     last = {np.shape(x)[-1]: name for name, x in reversed(e.subject.tensors.items()) if np.ndim(x) > 1}
     return found + [
-        (math.sqrt(m), f"√{m}, and {m} is the size of the last axis of {name}: {scale.replace('1/√', f'1/√{m}')}")
+        (math.sqrt(m), f"√{m}, and {m} is the size of the last axis of {name}: the scale 1/√{m} {scale}")
         for m, name in sorted(last.items()) if m > 1
     ]  # fmt: skip
 
@@ -77,8 +91,10 @@ def _sizes(e):
 
 
 def own_numbers(f, depth=3):
-    """[(name, number)] of the floats that f works with: options, defaults, what it encloses, its layer's attributes,
-    and those that stand in its source, which have no name."""
+    """[(name, number)] of the floats that f works with: options, defaults, what it encloses, its layer's attributes.
+
+    Those that stand in its source come last, and are their own names.
+    """
     owner = getattr(f, "__self__", f)
     values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
     values |= getattr(f, "keywords", {})                 # of a functools.partial

@@ -9,7 +9,7 @@ def repeated_ids(e, name):
     """Embeddings: rows that several ids name."""
     wrong = e.wrong_entries(name)
     yours, right, known = e.pair(name)
-    for ids_name, ids in e.ids.items():
+    for ids_name, ids in e.subject.ids.items():
         if not right.ndim or ids.max() >= len(right) or ids.min() < 0:
             continue
         counts = np.bincount(ids.reshape(-1), minlength=len(right))
@@ -39,7 +39,7 @@ def targets_only(e, name):
     """Losses: wrong, or right, at the places that the targets point to."""
     wrong = e.wrong_entries(name)
     _, right, known = e.pair(name)
-    for ids_name, ids in e.ids.items():
+    for ids_name, ids in e.subject.ids.items():
         if right.ndim != ids.ndim + 1 or right.shape[:-1] != ids.shape or ids.max() >= right.shape[-1] or ids.min() < 0:
             continue
         onehot = (np.arange(right.shape[-1]) == ids[..., None]) & known
@@ -61,7 +61,7 @@ def where_nothing_should_be(e, name):
     zero = known & (np.abs(right) < CLOSE * np.abs(right).max(initial=0))
     if not wrong.any() or not (wrong <= zero).all():
         return None
-    for mask, allowed in e.masks.items():
+    for mask, allowed in e.subject.masks.items():
         for shaped in (allowed, allowed[..., None]):
             spread = fitted(shaped, right.shape)
             if spread is not None and not (wrong & spread).any():

@@ -6,14 +6,13 @@ slopes. Only a change after which all gradients agree with what was measured is 
 
 import ast
 
-from mini_tf.gradcheck.planting.editing import function_of, rebuilt, recompiled, source_of
-from mini_tf.gradcheck.planting.mutations import Source, mutations, own_nodes, returned_values
+from mini_tf.gradcheck.planting.editing import closure_of, function_of, rebuilt, recompiled, source_of
+from mini_tf.gradcheck.planting.mutations import Source, mutations, own_nodes, returned_values, whole_number
 from mini_tf.trace import place
 
 import numpy as np
 
 MOST = 600               # changes that are tried
-
 
 WORDS = {
     "an axis changed": "it runs over the wrong axis", "another axis": "it runs over the wrong axis",
@@ -48,8 +47,7 @@ def find_repair(evidence):
             continue
         if _makes_right(evidence, code):
             where = place(backward.__code__.co_filename, change.line)
-            return [where, WORDS.get(change.name, change.name), change.before, change.after]
-    evidence.back_to_the_point()
+            return [where, WORDS[change.name], change.before, change.after]
     return []
 
 
@@ -105,7 +103,7 @@ def _changes_of_shape(source, part):
         yield from _changes_of_index(source, part.slice)
     elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
         for argument in [*part.args, *(k.value for k in part.keywords)]:
-            number = _number(argument)
+            number = whole_number(argument)
             if number is not None:
                 for other in {-1, 0, 1, -2, number + 1, number - 1} - {number}:
                     yield "another axis", *source.span(argument), str(other)
@@ -113,7 +111,7 @@ def _changes_of_shape(source, part):
 
 def _changes_of_index(source, index):
     if isinstance(index, ast.Slice):
-        first, last = (None if end is None else _number(end) for end in (index.lower, index.upper))
+        first, last = (None if end is None else whole_number(end) for end in (index.lower, index.upper))
         if (first, last) == (1, None):
             yield "the other end", *source.span(index), ":-1"
         elif (first, last) == (None, -1):
@@ -126,25 +124,11 @@ def _changes_of_index(source, index):
         yield "the index before", *source.span(index), f"{index.id} - 1"
 
 
-def _number(node):
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError):
-        return None
-    return value if type(value) is int else None
-
-
 def _arguments(node):
     return [argument.arg for argument in node.args.args]
 
 
 def _arrays(backward):
     """The names of arrays and numbers that the backward finds in its closure."""
-    cells = zip(backward.__code__.co_freevars, backward.__closure__ or ())
-    kept = {}
-    for name, cell in cells:
-        try:
-            kept[name] = cell.cell_contents
-        except ValueError:                               # not set in this call
-            continue
-    return [name for name, value in kept.items() if isinstance(value, (np.ndarray, np.generic, float, int))]
+    numbers = np.ndarray, np.generic, float, int
+    return [name for name, value in closure_of(backward).items() if isinstance(value, numbers)]

@@ -2,8 +2,8 @@
 
 import itertools
 
-from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, fitted, slopes_of_each
-from mini_tf.gradcheck.reasons.numbers import known_numbers
+from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, entry_by_entry, fitted
+from mini_tf.gradcheck.reasons.numbers import meanings_of
 from mini_tf.gradcheck.reasons.places import place_of_the_wrong
 
 import numpy as np
@@ -36,10 +36,7 @@ def constant_factor(e, name):
     large = abs(factor) > 1
     ratio = abs(factor) if large else 1 / abs(factor)
     sign = " and the sign is wrong" if factor < 0 else ""
-    diagonal = slopes_of_each(e, name)
-    alone = diagonal is not None and close(right, e.dy * diagonal, known)
-    numbers = known_numbers(e, abs(factor), entry_by_entry=alone)
-    meanings = [words for value, words in numbers if abs(value / ratio - 1) < CLOSE]
+    meanings = meanings_of(e, abs(factor), sizes_count=entry_by_entry(e, name) is None)
     perhaps = "perhaps " if len(meanings) > 1 else ""
     because = f": {perhaps}{'; or '.join(meanings[:3])}" if meanings else ""
     return f"Everywhere {ratio:.6g} × too {'large' if large else 'small'}{sign}{because}."
@@ -80,19 +77,11 @@ def turned(e, name):
     for axis, length in enumerate(right.shape):
         if length > 1 and close(yours, np.flip(right, axis), np.flip(known, axis)):
             return f"It is the right gradient backwards along axis {axis}."
-        ahead, behind = _without_last(axis, right.ndim), _without_first(axis, right.ndim)
+        ahead, behind = (slice(None),) * axis + (slice(None, -1),), (slice(None),) * axis + (slice(1, None),)
         for here, there in ((ahead, behind), (behind, ahead)):
             if length > 2 and close(yours[here], right[there], known[there]):
                 return f"It is the right gradient shifted by one along axis {axis}: an index is off by one."
     return None
-
-
-def _without_last(axis, ndim):
-    return tuple(slice(None, -1) if a == axis else slice(None) for a in range(ndim))
-
-
-def _without_first(axis, ndim):
-    return tuple(slice(1, None) if a == axis else slice(None) for a in range(ndim))
 
 
 def right_numbers(e, name):
@@ -133,8 +122,7 @@ def all_alike(e, name):
 
 def not_linear(e, name):
     """A backward is linear in dy; nothing in it but dy depends on dy."""
-    _, _, known = e.pair(name)
-    yours = e.pair(name)[0]
+    yours, _, known = e.pair(name)
     rng = np.random.default_rng(0)
     other = rng.standard_normal(np.shape(e.dy)) if np.ndim(e.dy) else 0.6
     try:
@@ -175,7 +163,7 @@ def part_of_the_batch(e, name):
 
 def ignores_mask(e, name):
     yours, _, known = e.pair(name)
-    for mask, allowed in e.masks.items():
+    for mask, allowed in e.subject.masks.items():
         if not allowed.all() and close(yours, e.measured(name, **{mask: np.ones_like(allowed)}), known):
             return (
                 f"It is the right gradient for a {mask} that is True everywhere: {mask} is not applied on the way back."

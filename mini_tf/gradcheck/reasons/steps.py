@@ -11,12 +11,12 @@ from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.lines import suspects
 from mini_tf.gradcheck.reasons.repair import find_repair
-from mini_tf.gradcheck.verdicts import FAIL
+from mini_tf.gradcheck.verdicts import FAIL, WRONG
 from mini_tf.trace import source_line, trace
 
 import numpy as np
 
-RIGHT, WRONG = "right", "WRONG"
+RIGHT = "right"
 CONTAINS, FED, AFTER = "contains the wrong one", "fed by a wrong gradient", "after it, not looked at"
 BUDGET = 300             # entries measured of each tensor of a step
 

@@ -3,8 +3,9 @@
 import itertools
 import math
 
+from mini_tf import ops
 from mini_tf.backend import erf
-from mini_tf.gradcheck.reasons.evidence import CLOSE, close, fitted, slopes_of_each
+from mini_tf.gradcheck.reasons.evidence import CLOSE, close, entry_by_entry, fitted, slopes_of_each
 from mini_tf.gradcheck.reasons.numbers import own_numbers
 from mini_tf.trace import trace
 
@@ -51,17 +52,17 @@ def part_left_out(e, name):
 
 def other_slope(e, name):
     """dy·f′(x), entry by entry, with another f′."""
-    yours, right, known = e.pair(name)
-    diagonal = slopes_of_each(e, name)
-    if diagonal is None or not close(right, e.dy * diagonal, known):
+    yours, _, known = e.pair(name)
+    true_slope = entry_by_entry(e, name)
+    if true_slope is None:
         return None
     slope = yours / e.dy
-    at = np.unravel_index(int(np.argmax(np.where(known, np.abs(slope - diagonal), -1))), right.shape)
-    said, true = _named(e, slope, known), _named(e, diagonal, known)
+    at = np.unravel_index(int(np.argmax(np.where(known, np.abs(slope - true_slope), -1))), slope.shape)
+    said, true = _named(e, slope, known), _named(e, true_slope, known)
     names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said and said != true else ""
     return (
         f"The function acts on every entry by itself, and its derivative is another: at {name} = "
-        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.9g}, the right one {diagonal[at]:.9g}.{names}"
+        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.9g}, the right one {true_slope[at]:.9g}.{names}"
     )
 
 
@@ -73,8 +74,8 @@ def _named(e, slope, known):
         "the square of y·(1 − y)": (y * (1 - y)) ** 2, "the square of 1 − y²": (1 - y * y) ** 2,
     }  # fmt: skip
     for name, x in e.subject.tensors.items():
-        if fitted(x, y.shape) is not None:
-            x = fitted(x, y.shape)
+        x = fitted(x, y.shape)
+        if x is not None:
             Phi_x, phi_x = 0.5 * (1 + erf(x * math.sqrt(0.5))), np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
             s = 1 / (1 + np.exp(-x))
             candidates |= {
@@ -145,8 +146,7 @@ def _multiple(name, row, yours, right, x, y=None):
             "a multiple of y: the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is "
             "missing or wrong."
         )
-    e_x = np.exp(x - x.max(-1, keepdims=True))
-    if spanned(e_x / e_x.sum(-1, keepdims=True)):
+    if spanned(ops.softmax(x)[0]):
         return f"a multiple of softmax({name}): that term has a wrong factor, or is missing."
     if spanned(x):
         return (
@@ -171,40 +171,33 @@ def inside_attention(e, name):
     if len(arrays) != 3 or e.subject.params:
         return None
     query, key, value = arrays
-    masks = [*e.masks.values()] or [np.array(True), np.tri(query.shape[-2], key.shape[-2], dtype=bool)]
+    masks = [*e.subject.masks.values()] or [np.array(True), np.tri(query.shape[-2], key.shape[-2], dtype=bool)]
     scales = 1.0, query.shape[-1] ** -0.5, *(number for _, number in own_numbers(e.subject.f))
     for scale, mask in itertools.product(scales, masks):
         try:
-            scores = np.where(mask, scale * query @ key.swapaxes(-1, -2), -np.inf)
-            A = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
-            A = A / np.maximum(A.sum(-1, keepdims=True), 1e-300)
+            A, _ = ops.masked_softmax(scale * query @ key.swapaxes(-1, -2), mask)
             if close(A @ value, e.y, np.ones(e.y.shape, bool)):
                 break
         except ValueError:
             return None
     else:
         return None
-    yours, _, known = e.pair(name)
+    yours, right, known = e.pair(name)
     dA = e.dy @ value.swapaxes(-1, -2)
-    dS = A * (dA - (A * dA).sum(-1, keepdims=True))
-    jacobian = "the softmax between the two products is"
+    dS = A * (dA - (A * dA).sum(-1, keepdims=True))      # not by the op's backward: it may be what is wrong
+    diagonal = "differentiated on its diagonal only"
     for dscores, words in (
-        (dA, f"{jacobian} skipped: dA goes on in the place of dS = A·(dA − Σ_k A_k·dA_k)."),
-        (
-            A * dA,
-            f"{jacobian} differentiated on its diagonal only: −A·Σ_k A_k·dA_k, the term that couples the keys, is "
-            "missing.",
-        ),
-        (A * (1 - A) * dA, f"{jacobian} differentiated on its diagonal only: dS = A·(dA − Σ_k A_k·dA_k) is right."),
+        (dA, "skipped: dA goes on in the place of dS = A·(dA − Σ_k A_k·dA_k)."),
+        (A * dA, f"{diagonal}: −A·Σ_k A_k·dA_k, the term that couples the keys, is missing."),
+        (A * (1 - A) * dA, f"{diagonal}: dS = A·(dA − Σ_k A_k·dA_k) is right."),
     ):
         both = scale * dscores @ key, scale * dscores.swapaxes(-1, -2) @ query
         if any(close(yours, gradient, known) for gradient in both):
-            return words[0].upper() + words[1:]
-    if query.shape == key.shape and query.shape[-2] == key.shape[-2]:
+            return f"The softmax between the two products is {words}"
+    if query.shape == key.shape:
         turned = dS.swapaxes(-1, -2)
         products = {"dS·Q": dS @ query, "dSᵀ·Q": turned @ query, "dS·K": dS @ key, "dSᵀ·K": turned @ key}
-        wanted = {"dS·K": dS @ key, "dSᵀ·Q": turned @ query}
-        belongs = next((w for w, g in wanted.items() if close(e.pair(name)[1], scale * g, known)), None)
+        belongs = next((w for w in ("dS·K", "dSᵀ·Q") if close(right, scale * products[w], known)), None)
         said = next((w for w, g in products.items() if close(yours, scale * g, known)), None)
         if said and belongs:
             return f"It is scale·{said} where scale·{belongs} belongs."
@@ -241,7 +234,7 @@ def _row_arrays(e):
 def factor_entry_by_entry(e, name):
     """yours·a = right, or right·a = yours, for a known array a."""
     yours, right, known = e.pair(name)
-    arrays = dict(e.subject.tensors) | {n: m.astype(float) for n, m in e.masks.items()} | {"y": e.y}
+    arrays = dict(e.subject.tensors) | {n: m.astype(float) for n, m in e.subject.masks.items()} | {"y": e.y}
     for label, a in arrays.items():
         a = fitted(a, right.shape)
         if a is None or (np.abs(a - a.flat[0]) < CLOSE).all():
