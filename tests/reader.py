@@ -8,15 +8,25 @@ from pathlib import Path
 LABS = Path(__file__).parent.parent / "labs"
 
 
-def run_lab(name, folder):
+def run_lab(name, folder, figures=()):
     """What labs/NAME.py prints with --quick, started in some other folder. Fails with its last words if it does.
+
+    figures: those that it has to draw anew, and say so.
 
     One thread for products of matrices: on a machine with other work, OpenBLAS's threads wait for each other.
     """
+    paths = [LABS / "figures" / f"{figure}.png" for figure in figures]
+    for path in paths:
+        path.unlink(missing_ok=True)
     lab = subprocess.run(
         [sys.executable, LABS / f"{name}.py", "--quick"], cwd=folder,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
         capture_output=True, encoding="utf-8", timeout=600,
     )  # fmt: skip
     assert lab.returncode == 0, lab.stderr[-3000:]
+    for path in paths:
+        png = path.read_bytes()
+        assert png.startswith(b"\x89PNG")
+        assert len(png) > 10_000
+        assert f"figures/{path.name}" in lab.stdout
     return lab.stdout
