@@ -1,5 +1,5 @@
 """Decoding: from scores to words, and from words to more words."""
 
-from mini_tf.decoding.sampling import generate, greedy, sample
+from mini_tf.decoding.sampling import continuations, generate, greedy, sample
 
-__all__ = ["generate", "greedy", "sample"]
+__all__ = ["continuations", "generate", "greedy", "sample"]

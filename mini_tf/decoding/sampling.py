@@ -15,7 +15,7 @@ def greedy(logits):
 
     Best for predicting the next word; as a way to write, it soon repeats itself.
     """
-    return to_host(logits).argmax(-1)
+    return _numbers(logits).argmax(-1)
 
 
 def sample(logits, rng, temperature=1.0, top_k=None):
@@ -30,7 +30,7 @@ def sample(logits, rng, temperature=1.0, top_k=None):
         raise UserError(f"temperature is {temperature}, expected a number above 0; argmax takes the most probable word")
     if top_k is not None and top_k < 1:
         raise UserError(f"top_k is {top_k}, expected a whole number of at least 1")
-    logits = to_host(logits).astype(np.float64) / temperature
+    logits = _numbers(logits).astype(np.float64) / temperature
     c = logits.shape[-1]
     if top_k is not None and top_k < c:
         allowed = np.zeros(logits.shape, dtype=bool)
@@ -48,12 +48,44 @@ def generate(model, prompt, words, choose):
 
     X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  the history rolls, and what was written becomes given.
 
-    model     has .T and .next_word_logits(histories)
+    model     has .reader(), as a recurrent model, which reads each word once and remembers; or else .T and
+              .next_word_logits(histories)
     prompt    ids, any number; of more than T, the last T are used; of fewer, the model stands in for the absent ones
     choose    from logits (1, c) to the id of a word: `greedy`, or functools.partial(sample, rng=rng, …)
     """
-    history = np.asarray(prompt, dtype=np.int64)[-model.T :]
+    read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
+    new = np.asarray(prompt, dtype=np.int64)
     for _ in range(words):
-        word = int(choose(model.next_word_logits(history[None, :]))[0])
+        word = int(choose(read(new))[0])
         yield word
-        history = np.append(history, word)[-model.T :]
+        new = np.array([word])
+
+
+def rolling_reader(model):
+    """A function that is given the words that are new, and gives the logits (1, c) after the last T of all so far."""
+    history = np.zeros(0, dtype=np.int64)
+
+    def read(new):
+        nonlocal history
+        history = np.concatenate([history, new])
+        history = history[max(len(history) - model.T, 0) :]
+        return model.next_word_logits(history[None, :])
+
+    return read
+
+
+def continuations(model, prompt, most=10):
+    """(ids, probabilities) of the most probable words after the prompt, the best first."""
+    read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
+    p, _ = ops.softmax(_numbers(read(np.asarray(prompt, dtype=np.int64))).astype(np.float64)[0])
+    best = np.argsort(-p, kind="stable")[:most]
+    return best, p[best]
+
+
+def _numbers(logits):
+    """The logits on the host. Raises UserError when there are none that could be compared: a model gone wrong."""
+    logits = to_host(logits)
+    if np.isnan(logits).any():
+        raise UserError("the logits are not numbers (NaN): the model's weights are damaged or its training diverged; "
+                        "train again, with a smaller learning rate")  # fmt: skip
+    return logits

@@ -6,5 +6,6 @@
 """
 
 from mini_tf.models.language_transformer import LanguageTransformer
+from mini_tf.models.ngram import NGramModel, markov_chain
 
-__all__ = ["LanguageTransformer"]
+__all__ = ["LanguageTransformer", "NGramModel", "markov_chain"]

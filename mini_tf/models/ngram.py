@@ -1,0 +1,324 @@
+"""Language models that count: the Markov chain, and n-gram models of orders 1 to 7.
+
+An n-gram is n words in a row. With h the k − 1 words before a word w, and h′ the same without the first of them, every
+smoothing that is known here can be written as
+
+    p_k(w | h) = share(hw) + rest(h)·p_{k−1}(w | h′),     p_0(w) = 1/c,        Σ_w share(hw) + rest(h) = 1
+
+where share(hw) is a number for each k-gram that occurs in the training text, and 0 for the others, and rest(h) one for
+each history, and 1 for those that never occur: of them the model knows nothing, and asks about h′. So the whole file
+is: `count_grams` counts, the functions of SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
+"""
+
+import operator
+from dataclasses import dataclass
+
+from mini_tf.errors import UserError
+
+import numpy as np
+
+ORDERS = range(1, 8)
+NOT_THERE = -1                   # in place of a gram that never occurs; as an index, the last entry
+
+
+def markov_chain(sequences, size):
+    """(π, A), the maximum likelihood estimates of a Markov chain over the states 0 … S − 1
+
+    π_s = sequences that start in s / sequences,      A_ss′ = transitions from s to s′ / transitions from s
+
+    sequences: an iterable of integer arrays; size: S  →  π (S,), A (S, S). The row of a state that is never left, of
+    which maximum likelihood says nothing (0/0), is uniform.
+    Raises UserError when there is no sequence, an empty one, or a state outside 0 … S − 1.
+    Source: CSCI 567 lecture 8; CS685, n-gram models. One line of the lecture's log-likelihood lacks the ln before π.
+    """
+    starts, transitions = np.zeros(size), np.zeros((size, size))
+    for sequence in sequences:
+        sequence = checked_ids(sequence, size, "markov_chain")
+        if len(sequence) == 0:
+            raise UserError("markov_chain: a sequence is empty, expected at least one state in each")
+        starts[sequence[0]] += 1
+        np.add.at(transitions, (sequence[:-1], sequence[1:]), 1)
+    if not starts.any():
+        raise UserError("markov_chain: there is no sequence, expected at least one")
+    left = transitions.sum(1, keepdims=True)
+    return starts / starts.sum(), np.divide(transitions, left, out=np.full((size, size), 1 / size), where=left > 0)
+
+
+@dataclass
+class Grams:
+    """All different k-grams of a text, sorted by their first k − 1 words, then by their last.
+
+    A gram's number is its place in that order. The k-grams that go on from one history stand next to each other, for
+    key = number of the history, a (k−1)-gram, times c, plus the last word.
+    """
+
+    key: np.ndarray              # (G,) ascending
+    count: np.ndarray            # (G,) how often each occurs
+    shorter: np.ndarray          # (G,) the number of the (k−1)-gram without its first word
+    history: np.ndarray          # (G,) the number of the (k−1)-gram without its last word
+    histories: int               # how many (k−1)-grams there are
+
+    def sums(self, values):
+        """For each history, the sum of the values of the grams that go on from it: (G,) → (histories,)"""
+        return np.bincount(self.history, weights=values, minlength=self.histories)
+
+
+def count_grams(ids, order, size):
+    """The Grams of order 1, 2, … `order`, by sorting: a k-gram is the number of a (k−1)-gram and one more word."""
+    grams, histories = [], 1
+    before = np.zeros(len(ids) + 1, dtype=np.int64)      # before[t]: the number of the k − 1 words before word t
+    for k in range(1, order + 1):
+        key, first, number, count = np.unique(
+            before[k - 1 : -1] * size + ids[k - 1 :], return_index=True, return_inverse=True, return_counts=True
+        )
+        grams.append(Grams(key, count, before[k:][first], key // size, histories))
+        before = np.concatenate([np.full(k, NOT_THERE), number])
+        histories = len(key)
+    return grams
+
+
+def maximum_likelihood(model, grams):
+    """share = count(hw)/count(h),  rest = 0: what never followed h is impossible.  count(h) = Σ_w count(hw)
+
+    Source: CSCI 567 lecture 8; CS685, n-gram models
+    """
+    for here in grams:
+        yield shared_out(here, here.count, taken=np.zeros(len(here.key)))
+
+
+def add_k(model, grams):
+    """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c), of the uniform 1/c:  (count + k)/(count + k·c)
+
+    The orders between are passed over: after an unseen history all words are alike.
+    Source: CS685 (smoothing); Lidstone 1920
+    """
+    for here in grams[:-1]:
+        yield np.zeros(len(here.key)), np.ones(here.histories)
+    top = grams[-1]
+    total = top.sums(top.count) + model.k * model.size
+    yield top.count / total[top.history], model.k * model.size / total
+
+
+def stupid_backoff(model, grams):
+    """S(w | h) = count(hw)/count(h) if hw occurs, else α·S(w | h′);  p = S/Z with Z(h) = Σ_w S(w | h)
+
+    The scores S are no probabilities; here they are divided by their sum Z, so that they can be compared with some:
+    Z(h) = 1 + α·Z(h′)·(1 − what p_{k−1} gives to the words that follow h). Then rest = α·Z(h′)/Z(h), and a word that
+    does follow h has rest·p_{k−1}, which is not meant for it, taken off its share.
+    Source: Brants et al. 2007, aclanthology.org/D07-1090, α = 0.4
+    """
+    Z, p, shorter_history = np.ones(1), np.full(1, 1 / model.size), np.zeros(1, dtype=np.int64)
+    for here in grams:
+        likelihood, at_end = shared_out(here, here.count, taken=np.zeros(len(here.key)))     # at_end: 1 if 0/0
+        lower = p[here.shorter]                          # (G,) p_{k−1}(w | h′)
+        left = model.backoff * Z[shorter_history] * (1 - here.sums(lower))
+        Z_here = 1 + np.maximum(left, 0)                 # below 0 by rounding, where all words follow h
+        rest = np.where(at_end, 1, model.backoff * Z[shorter_history] / Z_here)
+        p = likelihood / Z_here[here.history]
+        yield p - rest[here.history] * lower, rest
+        Z, shorter_history = Z_here, here.shorter
+
+
+def kneser_ney(model, grams):
+    """share = (n(hw) − D)/n(h),  rest = D·(words that follow h)/n(h):  D is taken from each count, and handed down
+
+    n is the count at the highest order; below it, in how many different words' company, {v: vhw occurs}: "Francisco"
+    is frequent, but only after "San", and so it is improbable elsewhere. n(h) = Σ_w n(hw).
+    Source: Kneser, Ney 1995; interpolated by Chen, Goodman 1998, one D for all orders
+    """
+    yield from _discounted(grams, lambda n: np.array([0, 1, 1, 1]) * model.discount)
+
+
+def modified_kneser_ney(model, grams):
+    """Kneser-Ney with three discounts, for n = 1, 2, and 3 or more, estimated anew at each order
+
+    With N_i the number of grams with n = i, and Y = N_1/(N_1 + 2·N_2):  D_i = i − (i + 1)·Y·N_{i+1}/N_i.
+    Where the text is too short for an estimate between 0 and i, D_i is the model's one discount.
+    Source: Chen, Goodman 1998, Harvard TR-10-98
+    """
+
+    def discounts(n):
+        N = np.bincount(np.minimum(n, 5), minlength=6)
+        D = [0.0]
+        for i in (1, 2, 3):
+            estimate = i - (i + 1) * N[1] / (N[1] + 2 * N[2]) * N[i + 1] / N[i] if N[1] and N[i] else 0
+            D.append(estimate if 0 < estimate <= i else model.discount)
+        return np.array(D)
+
+    yield from _discounted(grams, discounts)
+
+
+def _discounted(grams, discounts):
+    for here, longer in zip(grams, [*grams[1:], None]):
+        n = here.count if longer is None else np.bincount(longer.shorter, minlength=len(here.key))
+        yield shared_out(here, n, taken=discounts(n)[np.minimum(n, 3)])
+
+
+def shared_out(grams, n, taken):
+    """share = (n − taken)/n(h),   rest = Σ taken/n(h),   n(h) the sum over the words that follow h;  0, 1 if it is 0"""
+    total = grams.sums(n)                                # (histories,)
+    share = (n - taken) / np.maximum(total, 1)[grams.history]
+    return share, np.where(total > 0, grams.sums(taken) / np.maximum(total, 1), 1)
+
+
+SMOOTHINGS = {
+    "maximum-likelihood": maximum_likelihood,
+    "add-k": add_k,
+    "stupid-backoff": stupid_backoff,
+    "kneser-ney": kneser_ney,
+    "modified-kneser-ney": modified_kneser_ney,
+}
+
+
+@dataclass
+class Level:
+    """share and rest of one order, with one more entry for what is not there: share[−1] = 0 and rest[−1] = 1."""
+
+    key: np.ndarray
+    share: np.ndarray
+    rest: np.ndarray
+
+    def find(self, history, word, size):
+        """The numbers of the grams (history, word), NOT_THERE for those that never occur."""
+        wanted = history * size + word
+        number = np.searchsorted(self.key, wanted)
+        return np.where((history != NOT_THERE) & (np.append(self.key, NOT_THERE)[number] == wanted), number, NOT_THERE)
+
+    def following(self, history, size):
+        """(words, shares) of the grams that go on from one history."""
+        some = slice(*np.searchsorted(self.key, [history * size, (history + 1) * size]))
+        return self.key[some] - history * size, self.share[:-1][some]
+
+
+class NGramModel:
+    """p(w | the order − 1 words before it), from counts
+
+    order      words in a gram, the predicted one included: 1 (unigram) to 7
+    size       c, the number of words in the vocabulary
+    smoothing  "maximum-likelihood", "add-k", "stupid-backoff", "kneser-ney" or "modified-kneser-ney": see SMOOTHINGS
+    discount   of Kneser-Ney, the same at every order, 0 < D ≤ 1
+    k          of add-k
+    backoff    α of stupid back-off
+
+    The words before the first are not there: the first word is predicted by p_1, the second by p_2, and so on. After a
+    history that never occurs, p is that of the longest end of it that does (with add-k: uniform).
+    Raises UserError for sizes that do not fit, an empty training text, and ids outside the vocabulary.
+    Source: CS685 and CSCI 567 lecture 8, n-gram models
+    """
+
+    def __init__(self, order, size, smoothing="kneser-ney", discount=0.75, k=1.0, backoff=0.4):
+        if not isinstance(order, (int, np.integer)) or order not in ORDERS:
+            raise UserError(
+                f"order is {order!r}, expected {ORDERS[0]} to {ORDERS[-1]}: the words in a gram, with the predicted one"
+            )
+        if smoothing not in SMOOTHINGS:
+            raise UserError(f"smoothing {smoothing!r} is unknown, expected one of {', '.join(SMOOTHINGS)}")
+        if size < 1:
+            raise UserError(f"size is {size}, expected the number of words in the vocabulary: try len(vocabulary)")
+        for name, value, most in (("discount", discount, 1), ("k", k, np.inf), ("backoff", backoff, 1)):
+            if not 0 < value <= most:
+                raise UserError(f"{name} is {value}, expected a number above 0{' and at most 1' * (most == 1)}: at 0, "
+                                "words that were not seen would be impossible")  # fmt: skip
+        self.order, self.size, self.smoothing = int(order), int(size), smoothing
+        self.discount, self.k, self.backoff = discount, k, backoff
+        self.levels = None
+
+    @property
+    def T(self):
+        """The words of a history that are looked at."""
+        return self.order - 1
+
+    @property
+    def grams(self):
+        """How many different grams of each order, 1 to `order`, the training text has."""
+        return [len(level.key) for level in self._fitted()]
+
+    def fit(self, ids):
+        """Count the training text (words,) of ids; returns the model itself."""
+        ids = checked_ids(ids, self.size, "fit")
+        if len(ids) == 0:
+            raise UserError("fit: the training text is empty, expected at least one word")
+        grams = count_grams(ids, self.order, self.size)
+        self.levels = [
+            Level(here.key, np.append(share, 0), np.append(rest, 1))
+            for here, (share, rest) in zip(grams, SMOOTHINGS[self.smoothing](self, grams))
+        ]
+        return self
+
+    def log_probabilities(self, ids, start=0):
+        """ln p of each word from `start` on, given the words before it:  ids (words,) → (words − start,)
+
+        Raises UserError when a probability is 0, which maximum likelihood alone can give.
+        """
+        ids = checked_ids(ids, self.size, "log_probabilities")
+        start = checked_start(ids, start)
+        first = max(start - self.T, 0)
+        p = np.full(len(ids) - first, 1 / self.size)
+        for level, history, number in self._look_up(ids[first:]):
+            p = level.share[number] + level.rest[history] * p
+        p = p[start - first :]
+        impossible = np.flatnonzero(p == 0)
+        if impossible.size:
+            raise UserError(
+                f"log_probabilities: {impossible.size:,} of {p.size:,} words have probability 0, the first is word "
+                f"{start + impossible[0]}; they did not follow their history in training. Try smoothing='kneser-ney'"
+            )
+        return np.log(p)
+
+    def matched(self, ids, start=0):
+        """How many words the longest known gram has that ends at each word: 0 (the word is new) to `order`."""
+        ids = checked_ids(ids, self.size, "matched")
+        start = checked_start(ids, start)
+        return sum((number != NOT_THERE).astype(int) for _, _, number in self._look_up(ids))[start:]
+
+    def next_word_logits(self, histories):
+        """ln p of all c words after histories (B, words) of any length, of which the last order − 1 count:  (B, c)"""
+        with np.errstate(divide="ignore"):               # ln 0 = −∞, by maximum likelihood
+            return np.log([self._distribution(history) for history in histories])
+
+    def _distribution(self, history):
+        history = checked_ids(history, self.size, "next_word_logits")
+        p = np.full(self.size, 1 / self.size)
+        known = [0]                                      # the numbers of the last 0, 1, … words of the history
+        recent = history[max(len(history) - self.T, 0) :]
+        numbers = [number for _, _, number in self._look_up(recent)][: len(recent)]
+        known += [int(number[-1]) for number in numbers]
+        for level, last in zip(self.levels, known):
+            if last == NOT_THERE:
+                break
+            words, shares = level.following(last, self.size)
+            p = level.rest[last] * p
+            p[words] += shares
+        return p
+
+    def _look_up(self, ids):
+        """For k = 1, 2, …, order: (level, the numbers of the k − 1 words before each word, of the k words up to it)."""
+        before = np.zeros(len(ids), dtype=np.int64)
+        for level in self._fitted():
+            number = level.find(before, ids, self.size)
+            yield level, before, number
+            before = np.concatenate([[NOT_THERE], number])[: len(ids)]
+
+    def _fitted(self):
+        if self.levels is None:
+            raise UserError("this NGramModel has counted nothing yet; call fit(ids) with a training text first")
+        return self.levels
+
+
+def checked_ids(ids, size, where):
+    """ids as an int64 array in one dimension. Raises UserError for others, and for words outside the vocabulary."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row")
+    outside = np.flatnonzero((ids < 0) | (ids >= size))
+    if outside.size:
+        raise UserError(f"{where}: word {outside[0]} has the id {ids[outside[0]]}, expected ids from 0 to {size - 1}")
+    return ids.astype(np.int64)
+
+
+def checked_start(ids, start):
+    """`start` as an int. Raises UserError unless it is 0 … len(ids)."""
+    start = operator.index(start)
+    if not 0 <= start <= len(ids):
+        raise UserError(f"start is {start}, expected 0 to {len(ids)}, the number of words")
+    return start
