@@ -2,6 +2,9 @@
 
 import math
 
+from mini_tf.backend import to_host
+from mini_tf.errors import UserError
+
 import numpy as np
 
 
@@ -27,3 +30,23 @@ def unigram_cross_entropy(train, test, c, discount=0.75):
     N = len(train)
     p = np.maximum(count - discount, 0) / N + discount * np.count_nonzero(count) / N / c
     return float(-np.log(p[test]).mean())
+
+
+def log_softmax_at(logits, words):
+    """ln softmax(logits)[word] in double precision, on the host:  logits (…, c), words (…) → (…)
+
+    Raises UserError for logits that are not numbers.
+    """
+    logits = no_nan(logits).astype(np.float64)
+    shifted = logits - logits.max(-1, keepdims=True)
+    at_word = np.take_along_axis(shifted, to_host(words)[..., None], -1)[..., 0]
+    return at_word - np.log(np.exp(shifted).sum(-1))
+
+
+def no_nan(logits):
+    """The logits, on the host. Raises UserError when some are not numbers: the model has gone wrong."""
+    logits = to_host(logits)
+    if np.isnan(logits).any():
+        raise UserError("the logits are not numbers (NaN): the model's weights are damaged, or its training diverged; "
+                        "train again, with a smaller learning rate")  # fmt: skip
+    return logits

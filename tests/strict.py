@@ -125,7 +125,7 @@ def _method(name):
     return method
 
 
-for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsum ravel transpose item tolist".split():
+for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsum ravel repeat transpose item tolist".split():
     setattr(StrictArray, _name, _method(_name))
 
 

@@ -4,8 +4,8 @@ Source: ESE-2000 Lab 6, Model Sampling (Task 6.8) and Language Generation (Task 
 """
 
 from mini_tf import ops
-from mini_tf.backend import to_host
 from mini_tf.errors import UserError
+from mini_tf.metrics import no_nan
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def greedy(logits):
 
     Best for predicting the next word; as a way to write, it soon repeats itself.
     """
-    return _numbers(logits).argmax(-1)
+    return no_nan(logits).argmax(-1)
 
 
 def sample(logits, rng, temperature=1.0, top_k=None):
@@ -30,7 +30,7 @@ def sample(logits, rng, temperature=1.0, top_k=None):
         raise UserError(f"temperature is {temperature}, expected a number above 0; argmax takes the most probable word")
     if top_k is not None and top_k < 1:
         raise UserError(f"top_k is {top_k}, expected a whole number of at least 1")
-    logits = _numbers(logits).astype(np.float64) / temperature
+    logits = no_nan(logits).astype(np.float64) / temperature
     c = logits.shape[-1]
     if top_k is not None and top_k < c:
         allowed = np.zeros(logits.shape, dtype=bool)
@@ -77,15 +77,6 @@ def rolling_reader(model):
 def continuations(model, prompt, most=10):
     """(ids, probabilities) of the most probable words after the prompt, the best first."""
     read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
-    p, _ = ops.softmax(_numbers(read(np.asarray(prompt, dtype=np.int64))).astype(np.float64)[0])
+    p, _ = ops.softmax(no_nan(read(np.asarray(prompt, dtype=np.int64))).astype(np.float64)[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
-
-
-def _numbers(logits):
-    """The logits on the host. Raises UserError when there are none that could be compared: a model gone wrong."""
-    logits = to_host(logits)
-    if np.isnan(logits).any():
-        raise UserError("the logits are not numbers (NaN): the model's weights are damaged or its training diverged; "
-                        "train again, with a smaller learning rate")  # fmt: skip
-    return logits

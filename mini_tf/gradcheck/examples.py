@@ -6,9 +6,11 @@ Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ cannot be s
 exchange of axes cannot be seen where they are equal), and numbers large enough that every term counts.
 """
 
+from functools import partial
+
 from mini_tf import layers, ops
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import LanguageTransformer
+from mini_tf.models import FixedWindowModel, LanguageTransformer, RecurrentModel
 from mini_tf.ops.shapes import sum_to
 
 import numpy as np
@@ -47,11 +49,15 @@ def layer(build, *shapes):
 
 
 def transformer(words=c, **options):
-    """An example for the language transformer's loss; with dropout, if any, always the same mask."""
+    """An example for the language transformer's loss."""
+    return language_model(partial(LanguageTransformer, L=2, H=H, m=m), words, **options)
+
+
+def language_model(build, words=c, **options):
+    """An example for a model's loss on two windows, one with an absent word; dropout, if any, has always one mask."""
 
     def make(rng):
-        options.setdefault("T", T)
-        model = LanguageTransformer(rng.standard_normal((words, n)), L=2, H=H, m=m, **options)
+        model = build(rng.standard_normal((words, n)), T=T, **options)
         parameters = generic(model, rng)
         windows = rng.integers(0, words, (B, T + 1))
         windows[0, 0] = ABSENT
@@ -122,6 +128,13 @@ def trained_transformer_layer(rng):
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
 
+def recurrent_from_a_state(rng):
+    """The state is a constant: it gets no gradient, and h_0, which is not used, gets none."""
+    made = layers.Recurrent(n, m, rng)
+    parameters, state = generic(made, rng), rng.standard_normal((B, m))
+    return (lambda x: made(x, state)), [rng.standard_normal((B, T, n))], parameters
+
+
 def _named(names):
     import inspect
 
@@ -156,8 +169,10 @@ EXAMPLES = {
     "cross_entropy": op(ops.cross_entropy, (B, T, c), ids(B, T)),
     "cross_entropy, ignore": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0),
     "mse": op(ops.mse, (B, n), (B, n)),
+    "sum_pool": op(ops.sum_pool, (B, T, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
     "rnn, square": op(ops.rnn, (n, n, n), (n, n), (n, n), (n, n), (n,)),
+    "rnn, relu": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,), activation="relu"),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
     "Embedding": layer(_embedding, ids(B, T)),
@@ -168,6 +183,8 @@ EXAMPLES = {
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
     "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
+    "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
+    "Recurrent, from a state": recurrent_from_a_state,
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(
         lambda rng: layers.TransformerLayer(n, H, m, rng, layer_norm=True), (B, T, n), causal
@@ -175,6 +192,12 @@ EXAMPLES = {
     "TransformerLayer, training": trained_transformer_layer,
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),
+    "FixedWindowModel": language_model(partial(FixedWindowModel, k=m)),
+    "FixedWindowModel, sum": language_model(partial(FixedWindowModel, k=m), composition="sum", activation="relu"),
+    "FixedWindowModel, mean": language_model(partial(FixedWindowModel, k=m), composition="mean"),
+    "FixedWindowModel, training": language_model(partial(FixedWindowModel, k=m), dropout=0.3),
+    "RecurrentModel": language_model(partial(RecurrentModel, k=m)),
+    "RecurrentModel, relu, training": language_model(partial(RecurrentModel, k=m), activation="relu", dropout=0.3),
     "LanguageTransformer, average": transformer(readout="average"),
     "LanguageTransformer, vec": transformer(readout="vec"),
     "LanguageTransformer, vec, every option": transformer(

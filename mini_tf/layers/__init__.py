@@ -14,9 +14,10 @@ from mini_tf.layers.layer import Layer, Parameter, walk_back
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import PositionalEncoding
+from mini_tf.layers.recurrent import Recurrent
 from mini_tf.layers.transformer import TransformerLayer
 
 __all__ = [
     "Dropout", "Embedding", "Layer", "LayerNorm", "Linear", "MultiHeadAttention", "Parameter", "PositionalEncoding",
-    "TransformerLayer", "walk_back",
+    "Recurrent", "TransformerLayer", "walk_back",
 ]  # fmt: skip

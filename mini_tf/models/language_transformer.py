@@ -3,8 +3,9 @@
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Layer, Linear, PositionalEncoding, TransformerLayer, walk_back
+from mini_tf.layers import Embedding, Linear, PositionalEncoding, TransformerLayer, walk_back
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
 
 import numpy as np
@@ -16,7 +17,7 @@ READOUTS = {
 }
 
 
-class LanguageTransformer(Layer):
+class LanguageTransformer(WindowModel):
     """X_0 = embeddings of the history (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h),  ℓ = 1 … L,   Φ(X) = X_L,   a readout
 
     embeddings (c, n)    initial word vectors, usually the eigenvector embeddings of Task 6.3
@@ -141,18 +142,14 @@ class LanguageTransformer(Layer):
 
         Where the readout wants T words, absent ones go in front: their vectors are zero, and masked in a causal model.
         """
-        B, length = histories.shape
-        if length > self.T:
-            raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
-        wanted = max(length, 1) if self.readout == "shared" else self.T
-        if length < wanted:
-            histories = np.concatenate([np.full((B, wanted - length), ABSENT), to_host(histories)], axis=1)
-        if self.readout != "shared":
-            return self.logits(histories)
+        length = histories.shape[1]
+        if self.readout != "shared" or length > self.T:
+            return super().next_word_logits(histories)
+        if length == 0:
+            histories = np.full((len(histories), 1), ABSENT)
         Phi, _ = self.transform(histories)
         logits, _ = self.read_out(Phi[:, -1:])                   # only the last word's prediction is wanted
         return logits[:, 0]
-
 
     def next_word_loss(self, windows):
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
@@ -160,10 +157,7 @@ class LanguageTransformer(Layer):
         It is the loss that "average" and "vec" are trained on. "shared" learns at every position, from histories of
         1 to T words; here its longest history counts, so that all models answer the same question.
         """
-        if self.readout != "shared":
-            return self.loss(windows)[0]
-        logits = self.next_word_logits(windows[:, :-1])
-        return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
+        return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
 
 
 def _check_sizes(table_shape, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):

@@ -26,11 +26,11 @@ from mini_tf.ops.embedding import embedding
 from mini_tf.ops.linear import linear
 from mini_tf.ops.losses import cross_entropy, mse
 from mini_tf.ops.normalization import layer_norm
-from mini_tf.ops.pooling import mean_pool
+from mini_tf.ops.pooling import mean_pool, sum_pool
 from mini_tf.ops.recurrent import rnn
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 __all__ = [
     "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
-    "mean_pool", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "tanh",
+    "mean_pool", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool", "tanh",
 ]  # fmt: skip

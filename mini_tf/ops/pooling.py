@@ -25,3 +25,20 @@ def mean_pool(x, mask=None):
         return dx if mask is None else (dx, None)
 
     return (x * weight).sum(-2), backward
+
+
+def sum_pool(x):
+    """y = Σ over the words of a history
+
+    x (…, T, n)  →  y (…, n)
+    dx = dy at every word
+    Source: CS685, composition functions
+    """
+    xp = check("sum_pool: x (…, T, n)", x)
+
+    shape = x.shape
+
+    def backward(dy):                                    # keeps shape
+        return xp.broadcast_to(dy[..., None, :], shape).copy()       # (…, T, n)
+
+    return x.sum(-2), backward

@@ -2,28 +2,37 @@
 
 from mini_tf.ops.shapes import check, sum_to, transpose
 
+ACTIVATIONS = {                                          # h = f(a), and f′(a) in terms of h
+    "tanh": (lambda xp, a: xp.tanh(a), lambda h: 1 - h * h),
+    "relu": (lambda xp, a: xp.maximum(a, 0), lambda h: h > 0),
+}
 
-def rnn(x, h0, Wx, Wh, b):
-    """h_t = tanh(x_t·Wx + h_{t−1}·Wh + b),   t = 1 … T
+
+def rnn(x, h0, Wx, Wh, b, activation="tanh"):
+    """h_t = f(a_t),   a_t = x_t·Wx + h_{t−1}·Wh + b,   t = 1 … T;   f = tanh or relu
 
     x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k,)  →  h (B, T, k), the states h_1 … h_T
     Backward through time, from t = T down, with dh_t the gradient that reaches h_t from above and from step t + 1:
-    da_t = dh_t·(1 − h_t²),   dx_t = da_t·Wxᵀ,   dh_{t−1} += da_t·Whᵀ,
-    dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t
-    Source: CSCI 567 lecture 8; CMU 10-417 HW3a, question 1
+    da_t = dh_t·f′(a_t),   dx_t = da_t·Wxᵀ,   dh_{t−1} += da_t·Whᵀ,
+    dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t;   f′ = 1 − h² for tanh, 1 where h > 0 for relu
+    Source: CSCI 567 lecture 8; CS685, recurrent models; CMU 10-417 HW3a, question 1
     """
     xp = check("rnn: x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k)", x, h0, Wx, Wh, b)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"rnn: activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
+    f, slope = ACTIVATIONS[activation]
     T = x.shape[1]
+    from_below = x @ Wx + b                              # (B, T, k), of all steps at once
     states = [h0]                                        # h_0 … h_T
     for t in range(T):
-        states.append(xp.tanh(x[:, t] @ Wx + states[-1] @ Wh + b))
+        states.append(f(xp, from_below[:, t] + states[-1] @ Wh))
     h = xp.stack(states[1:], axis=1)                     # (B, T, k)
 
     def backward(dh):                                    # keeps x, Wx, Wh, states
         dstate = xp.zeros_like(h0)                       # what step t + 1 gives back to h_t
         da = [None] * T
         for t in reversed(range(T)):
-            da[t] = (dh[:, t] + dstate) * (1 - states[t + 1] * states[t + 1])
+            da[t] = (dh[:, t] + dstate) * slope(states[t + 1])
             dstate = da[t] @ transpose(Wh)
         da = xp.stack(da, axis=1)                        # (B, T, k)
         before = xp.stack(states[:-1], axis=1)           # (B, T, k): h_0 … h_{T−1}

@@ -48,6 +48,25 @@ def random_windows(ids, T, batch, rng):
             yield windows_ending_at(ids, ends[first : first + batch], T)
 
 
+def consecutive_windows(ids, T, batch):
+    """Without end: arrays (batch, T + 1), each row going on where it ended in the batch before.
+
+    The text is cut into `batch` long pieces of equal length, and all are read side by side, T words at a time; the last
+    word of a window is the first of the next. At the end of the pieces reading starts anew, one word further on.
+    Raises UserError for a text too short for a window in each piece.
+    """
+    length = len(ids) // batch
+    if length < T + 1:
+        raise UserError(f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
+                        f"T + 1 = {T + 1} words in each of {batch} pieces")  # fmt: skip
+    pieces = ids[: length * batch].reshape(batch, length)
+    shift = 0
+    while True:
+        for first in range(shift, length - T, T):
+            yield pieces[:, first : first + T + 1]
+        shift = (shift + 1) % min(T, length - T)
+
+
 def windows_ending_at(ids, ends, T):
     """(len(ends), T + 1): the words at `ends`, each with the T words before it in front."""
     return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from mini_tf.errors import UserError
 from mini_tf.training.batches import windows_ending_at
+from mini_tf.training.optimizers import clip_gradients
 
 import numpy as np
 
@@ -33,8 +34,8 @@ class History:
 
 
 def fit(
-    model, batches, optimizer, *, steps, validate, every=100, patience=None, warm_up=0, decay=False, rng=None,
-    on_step=None, on_row=None,
+    model, batches, optimizer, *, steps, validate, every=100, patience=None, warm_up=0, decay=False, clip=None,
+    rng=None, on_step=None, on_row=None,
 ):  # fmt: skip
     """Train a model: `steps` times loss, backward, step. Returns a History; the model has the best parameters seen.
 
@@ -44,6 +45,7 @@ def fit(
     patience    stop after so many measurements without a better one; None: never
     warm_up     the learning rate rises linearly over so many steps
     decay       then it falls along a half cosine to a twentieth at the last step
+    clip        the most that the norm of all gradients together may be: see clip_gradients
     rng         a Generator for dropout
     on_step     called as on_step(step, loss) after each step, for a progress bar
     on_row      called as on_row(row, is_best) after each measurement
@@ -61,6 +63,8 @@ def fit(
             model.clear_gradients()
             loss, backward = model.loss(batch, rng)
             backward()
+            if clip is not None:
+                clip_gradients(parameters, clip)
             optimizer.step(parameters)
             losses.append(_finite(float(loss), step))
             words += np.size(batch)

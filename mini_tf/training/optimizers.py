@@ -76,6 +76,21 @@ class AdamW(Adam):
         self.weight_decay = weight_decay
 
 
+def clip_gradients(parameters, most):
+    """g ← g·min(1, most/‖g‖) for all gradients together; returns ‖g‖, the norm as it was
+
+    ‖g‖ = √(Σ over all parameters and entries of g²), one number for {name: Parameter}.
+    The direction stays; a step can no longer be thrown far off by one steep place, as recurrent networks have them.
+    Source: Pascanu, Mikolov, Bengio 2013, arXiv:1211.5063
+    """
+    gradients = [parameter.grad for _, parameter in _with_gradient(parameters)]
+    norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
+    if norm > most:
+        for _, parameter in _with_gradient(parameters):
+            parameter.grad = parameter.grad * (most / norm)      # a new array: others may hold the old one
+    return norm
+
+
 def _with_gradient(parameters):
     for name, parameter in parameters.items():
         if parameter.trainable and parameter.grad is not None:

@@ -442,6 +442,10 @@ THE_REST = [
         "dx = dy[..., None, :] * weight", "dx = dy[..., None, :] * weight; dx[..., 1:, :] = 0",
         "mean_pool", "some positions only", "The first word alone gets a gradient."),
     Bug(
+        "sum_pool: a mean", ops.sum_pool, "dy[..., None, :]",
+        "dy[..., None, :] / shape[-2]",
+        "sum_pool", "constant factor", "The backward is that of the mean."),
+    Bug(
         "dropout: not raised", ops.dropout, "return dy * keep * raised, None", "return dy * keep, None",
         "dropout", "constant factor", "The factor 1/(1 − rate) of the forward is missing in the backward."),
     Bug(
@@ -459,10 +463,10 @@ THE_REST = [
     Bug(
         "rnn: truncated", ops.rnn,
         "dstate = da[t] @ transpose(Wh)",
-        "dstate = (dh[:, t] * (1 - states[t + 1] * states[t + 1])) @ transpose(Wh)",
+        "dstate = (dh[:, t] * slope(states[t + 1])) @ transpose(Wh)",
         "rnn", "not carried through time", "Each output's gradient goes one step back and no further."),
     Bug(
-        "rnn: derivative off by one", ops.rnn, "states[t + 1] * states[t + 1])", "states[t] * states[t])",
+        "rnn: derivative off by one", ops.rnn, "slope(states[t + 1])", "slope(states[t])",
         "rnn", "off by one step", "tanh's derivative is that of the state before."),
     Bug(
         "rnn: dWh of the same step", ops.rnn, "before = xp.stack(states[:-1], axis=1)",
@@ -478,7 +482,7 @@ THE_REST = [
         "rnn: dWh transposed", ops.rnn, "(transpose(before) @ da)", "(transpose(da) @ before)",
         "rnn", "transposed", "daᵀ·h for hᵀ·da."),
     Bug(
-        "rnn: tanh forgotten", ops.rnn, " * (1 - states[t + 1] * states[t + 1])", "",
+        "rnn: tanh forgotten", ops.rnn, " * slope(states[t + 1])", "",
         "rnn", "missing factor", "The gradient passes through tanh unchanged at every step."),
     Bug(
         "rnn: dh0 halved", ops.rnn, "dstate, dWx, dWh", "0.5 * dstate, dWx, dWh",

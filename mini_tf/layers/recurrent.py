@@ -1,0 +1,43 @@
+"""The layer that reads one word after the other."""
+
+from mini_tf import ops
+from mini_tf.layers.layer import Layer, Parameter
+from mini_tf.layers.linear import normal
+from mini_tf.ops.shapes import sum_to
+
+import numpy as np
+
+
+class Recurrent(Layer):
+    """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f = tanh or relu
+
+    Reading starts from h_0, which is learned, or from a given state (B, k), a constant: what came before is not trained
+    through. Wh starts as a random rotation, which neither shrinks nor stretches what it carries.
+    Source: CSCI 567 lecture 8; CS685, recurrent models
+    """
+
+    def __init__(self, n, k, rng, activation="tanh", dtype=np.float32):
+        self.activation = activation
+        self.h0 = Parameter(np.zeros(k, dtype))
+        self.Wx = Parameter(normal(rng, (n, k), n**-0.5, dtype))
+        self.Wh = Parameter(np.linalg.qr(rng.standard_normal((k, k)))[0].astype(dtype))
+        self.b = Parameter(np.zeros(k, dtype))
+
+    def __call__(self, x, state=None):
+        start = self.start(len(x)) if state is None else state
+        h, rnn_backward = ops.rnn(x, start, self.Wx.data, self.Wh.data, self.b.data, activation=self.activation)
+
+        def backward(dh):
+            dx, dstart, dWx, dWh, db = rnn_backward(dh)
+            self.Wx.accumulate(dWx)
+            self.Wh.accumulate(dWh)
+            self.b.accumulate(db)
+            if state is None:
+                self.h0.accumulate(sum_to(dstart, self.h0.data.shape))
+            return dx
+
+        return h, backward
+
+    def start(self, B):
+        """h_0 for B texts: (B, k)"""
+        return self.h0.data[None].repeat(B, axis=0)

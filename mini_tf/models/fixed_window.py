@@ -1,0 +1,89 @@
+"""The fixed-window neural language model of Bengio et al.: a hidden layer over the last T words' vectors."""
+
+from mini_tf import ops
+from mini_tf.backend import beside
+from mini_tf.errors import UserError
+from mini_tf.layers import Dropout, Embedding, Linear, walk_back
+from mini_tf.models.windows import WindowModel
+
+import numpy as np
+
+COMPOSITIONS = {
+    "concatenation": "e = [x_1; …; x_T], (T·n): each place has weights of its own",
+    "sum": "e = Σ_t x_t, (n): the order of the words is lost",
+    "mean": "e = Σ_t x_t / T, (n): the order of the words is lost",
+}
+ACTIVATIONS = ("tanh", "relu")
+
+
+class FixedWindowModel(WindowModel):
+    """logits = h·U + b₂,   h = f(e·W + b₁),   e = the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
+
+    embeddings (c, n)    initial word vectors
+    T                    words in the window; of a shorter history the absent words are vectors of zeros
+    k                    hidden units
+    composition          "concatenation", "sum" or "mean": see COMPOSITIONS
+    train_embeddings     learn the word vectors too, as Bengio et al. do
+    dropout              rate at which entries of e and of h are dropped in training
+
+    A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. The readout
+    starts at 0, so an untrained model says ln c.
+    Raises UserError for sizes and options that do not fit.
+    Source: Bengio et al. 2003, JMLR 3; CSCI 567 lecture 8 and CS685, fixed-window models
+    """
+
+    def __init__(
+        self, embeddings, *, T=4, k=128, composition="concatenation", activation="tanh", train_embeddings=True,
+        dropout=0.0, seed=0,
+    ):  # fmt: skip
+        self.config = {name: value for name, value in locals().items() if name not in ("self", "embeddings", "seed")}
+        for name, value in (("T", T), ("k", k)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
+        if composition not in COMPOSITIONS:
+            raise UserError(f"composition {composition!r} is unknown, expected one of {', '.join(COMPOSITIONS)}")
+        if activation not in ACTIVATIONS:
+            raise UserError(f"activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
+        rng = np.random.default_rng(seed)
+        (c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T, self.composition, self.activation = T, composition, activation
+        self.embedding = Embedding(embeddings, trainable=train_embeddings)
+        self.dropout = Dropout(dropout)
+        self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
+        self.readout = Linear(k, c, dtype=dtype)                                                     # U, b₂
+
+    def loss(self, windows, rng=None):
+        """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""
+        if windows.ndim != 2 or windows.shape[1] != self.T + 1:
+            raise ValueError(f"FixedWindowModel: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+        logits, forward_backward = self.forward(windows[:, :-1], rng)
+        loss, loss_backward = ops.cross_entropy(logits, beside(windows[:, -1], logits))
+        backward = walk_back([forward_backward, lambda dloss: loss_backward(dloss)[0]])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def forward(self, ids, rng=None):
+        """ids (B, T) → logits (B, c), backward"""
+        x, embedding_backward = self.embedding(ids)              # (B, T, n)
+        e, compose_backward = self.compose(x)                    # (B, T·n) or (B, n)
+        e, e_dropout_backward = self.dropout(e, rng)
+        a, hidden_backward = self.hidden(e)                      # (B, k)
+        h, activation_backward = ops.tanh(a) if self.activation == "tanh" else ops.relu(a)
+        h, h_dropout_backward = self.dropout(h, rng)
+        logits, readout_backward = self.readout(h)               # (B, c)
+        return logits, walk_back([
+            embedding_backward, compose_backward, e_dropout_backward, hidden_backward, activation_backward,
+            h_dropout_backward, readout_backward,
+        ])  # fmt: skip
+
+    def compose(self, x):
+        """From the T words' vectors x (B, T, n) to one vector e for each history."""
+        if self.composition == "sum":
+            return ops.sum_pool(x)
+        if self.composition == "mean":
+            return ops.mean_pool(x)
+        B, T, n = x.shape
+        return x.reshape(B, T * n), lambda de: de.reshape(B, T, n)
+
+    def logits(self, ids):
+        """Scores (B, c) of the word after histories (B, T)."""
+        return self.forward(ids)[0]

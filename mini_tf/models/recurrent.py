@@ -1,0 +1,146 @@
+"""The recurrent language model: one state that every word goes into."""
+
+from mini_tf import ops
+from mini_tf.backend import beside, to_host
+from mini_tf.errors import UserError
+from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
+from mini_tf.metrics import log_softmax_at
+from mini_tf.models.ngram import checked_ids, checked_start
+from mini_tf.ops.recurrent import ACTIVATIONS
+
+import numpy as np
+
+PIECE = 256              # words that are read at a time where only probabilities are wanted
+
+
+class RecurrentModel(Layer):
+    """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
+
+    embeddings (c, n)    initial word vectors
+    k                    entries of the state
+    T                    words that a batch reads, and that gradients go back through
+    train_embeddings     learn the word vectors too
+    dropout              rate at which entries of x_t and of h_t, as the readout sees it, are dropped in training
+
+    A batch is an integer array (B, T + 1) of consecutive words. Teacher forcing: the word after each is predicted from
+    the true words before it, not from predictions. The readout starts at 0, so an untrained model says ln c.
+    Raises UserError for sizes and options that do not fit.
+    Source: CSCI 567 lecture 8; CS685, recurrent models; Mikolov et al. 2010
+    """
+
+    def __init__(
+        self, embeddings, *, k=128, T=32, activation="tanh", train_embeddings=True, dropout=0.0, seed=0,
+    ):  # fmt: skip
+        self.config = {name: value for name, value in locals().items() if name not in ("self", "embeddings", "seed")}
+        for name, value in (("T", T), ("k", k)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
+        if activation not in ACTIVATIONS:
+            raise UserError(f"activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
+        rng = np.random.default_rng(seed)
+        (c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T = T
+        self.embedding = Embedding(embeddings, trainable=train_embeddings)
+        self.dropout = Dropout(dropout)
+        self.recurrent = Recurrent(n, k, rng, activation, dtype)
+        self.readout = Linear(k, c, dtype=dtype)                 # U, b₂
+
+    def loss(self, windows, rng=None, state=None):
+        """The mean cross-entropy of windows (B, T + 1) at every word, and its backward, from h_0 or from a state (B, k)
+
+        An rng turns dropout on.
+        """
+        loss, backward, _ = self.loss_and_state(windows, rng, state)
+        return loss, backward
+
+    def loss_and_state(self, windows, rng=None, state=None):
+        """The same, and the state (B, k) that the last word but one leaves, from which the next batch can go on."""
+        if windows.ndim != 2 or windows.shape[1] < 2:
+            raise ValueError(f"RecurrentModel: windows have shape {windows.shape}, expected (B, T + 1) with T ≥ 1")
+        h, read_backward = self.read(windows[:, :-1], state, rng)
+        kept, dropout_backward = self.dropout(h, rng)
+        logits, readout_backward = self.readout(kept)            # (B, T, c)
+        loss, loss_backward = ops.cross_entropy(logits, beside(windows[:, 1:], logits))
+        backward = walk_back([read_backward, dropout_backward, readout_backward, lambda d: loss_backward(d)[0]])
+        return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1]
+
+    def read(self, ids, state=None, rng=None):
+        """The states (B, T, k) that the words (B, T) leave one after the other, and the backward through time."""
+        x, embedding_backward = self.embedding(ids)              # (B, T, n)
+        x, dropout_backward = self.dropout(x, rng)
+        h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
+        return h, walk_back([embedding_backward, dropout_backward, recurrent_backward])
+
+    def logits(self, ids, state=None):
+        """Scores (B, T, c) of the word after each of (B, T) words."""
+        h, _ = self.read(ids, state)
+        return self.readout(h)[0]
+
+    def next_word_logits(self, histories):
+        """Scores (B, c) of the word that follows histories (B, words) of any length, also 0."""
+        if histories.shape[1] == 0:
+            return self.readout(self.recurrent.start(len(histories)))[0]
+        h, _ = self.read(histories)
+        return self.readout(h[:, -1])[0]                         # only the last word's prediction is wanted
+
+    def reader(self):
+        """A function that reads new words (words,) and gives the logits (1, c) after them. It keeps the state."""
+        state = self.recurrent.start(1)
+
+        def read(new):
+            nonlocal state
+            if len(new):
+                h, _ = self.read(np.asarray(new)[None], state)
+                state = h[:, -1]
+            return self.readout(state)[0]
+
+        return read
+
+    def log_probabilities(self, ids, start=0, on_batch=None):
+        """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
+
+        ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
+        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        """
+        ids = checked_ids(ids, len(self.embedding.table.data), "log_probabilities")
+        start = checked_start(ids, start)
+        state, log_p = self.recurrent.start(1), [np.zeros(0)]
+        if start == 0 and len(ids):
+            log_p.append(log_softmax_at(self.readout(state)[0], ids[:1]))
+        for first in range(0, len(ids) - 1, PIECE):
+            given, following = ids[first : first + PIECE], ids[first + 1 : first + PIECE + 1]
+            h, _ = self.read(given[None], state)
+            state = h[:, -1]
+            wanted = max(start - first - 1, 0)                   # predictions before `start` are not asked for
+            if wanted < len(following):
+                logits, _ = self.readout(h[0, wanted : len(following)])
+                log_p.append(log_softmax_at(logits, following[wanted:]))
+            if on_batch:
+                on_batch(max(first + len(given) - start, 0), len(ids) - start)
+        return np.concatenate(log_p)
+
+    def next_word_loss(self, windows):
+        """The cross-entropy of the last word of windows (B, words), given the words before it; no backward."""
+        logits = self.next_word_logits(windows[:, :-1])
+        return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
+
+
+class CarriedState(Layer):
+    """A recurrent model in training on consecutive windows: each batch starts in the state that the last one left.
+
+    So its predictions know all words so far, while gradients go back T words and no further: truncated backpropagation
+    through time. A batch that does not begin where the last one ended starts from h_0 again.
+    Source: Williams, Peng 1990; Mikolov et al. 2010
+    """
+
+    def __init__(self, model):
+        self.model = model
+        self.state, self.last_words = None, None
+
+    def loss(self, windows, rng=None):
+        """model.loss, from the carried state."""
+        first = to_host(windows[:, 0])
+        goes_on = self.last_words is not None and np.array_equal(first, self.last_words)
+        loss, backward, self.state = self.model.loss_and_state(windows, rng, self.state if goes_on else None)
+        self.last_words = to_host(windows[:, -1]).copy()
+        return loss, backward
