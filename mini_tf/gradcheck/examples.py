@@ -10,7 +10,7 @@ from functools import partial
 
 from mini_tf import layers, ops
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import FixedWindowModel, LanguageTransformer, RecurrentModel
+from mini_tf.models import FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel
 from mini_tf.ops.shapes import sum_to
 
 import numpy as np
@@ -95,6 +95,11 @@ def causal(rng):
     return mask
 
 
+def shares(rng):
+    """Probabilities (B, T), away from 0 and 1."""
+    return rng.uniform(0.05, 0.9, (B, T))
+
+
 class Twice(layers.Layer):
     """One layer used twice, its weight tied to a second layer: gradients of all three uses add."""
 
@@ -135,6 +140,11 @@ def recurrent_from_a_state(rng):
     return (lambda x: made(x, state)), [rng.standard_normal((B, T, n))], parameters
 
 
+def tied(rng):
+    """A readout through an embedding's table, with a bias that is trained."""
+    return layers.TiedReadout(_embedding(rng), layers.Parameter(rng.standard_normal(c)))
+
+
 def _named(names):
     import inspect
 
@@ -168,6 +178,8 @@ EXAMPLES = {
     "dropout": op(ops.dropout, (B, T), given([[True, False, True], [True, True, False]]), rate=0.4),
     "cross_entropy": op(ops.cross_entropy, (B, T, c), ids(B, T)),
     "cross_entropy, ignore": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0),
+    "copied": op(ops.copied, (B, T, T + 1), given([[0, 3, 0, 5], [1, 1, 1, 2]]), given([[0, 5, 3], [1, 2, 1]])),
+    "mixture_cross_entropy": op(ops.mixture_cross_entropy, (B, T, c), (B, T), shares, ids(B, T)),
     "mse": op(ops.mse, (B, n), (B, n)),
     "sum_pool": op(ops.sum_pool, (B, T, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
@@ -185,11 +197,14 @@ EXAMPLES = {
     "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
     "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
     "Recurrent, from a state": recurrent_from_a_state,
+    "FeedForward": layer(lambda rng: layers.FeedForward(n, m, rng), (B, T, n)),
+    "TiedReadout": layer(tied, (B, T, n)),
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(
         lambda rng: layers.TransformerLayer(n, H, m, rng, layer_norm=True), (B, T, n), causal
     ),
     "TransformerLayer, training": trained_transformer_layer,
+    "PreNormLayer": layer(lambda rng: layers.PreNormLayer(n, H, m, n + 1, rng, 0.6), (B, T, n), causal),
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),
     "FixedWindowModel": language_model(partial(FixedWindowModel, k=m)),
@@ -198,6 +213,8 @@ EXAMPLES = {
     "FixedWindowModel, training": language_model(partial(FixedWindowModel, k=m), dropout=0.3),
     "RecurrentModel": language_model(partial(RecurrentModel, k=m)),
     "RecurrentModel, relu, training": language_model(partial(RecurrentModel, k=m), activation="relu", dropout=0.3),
+    "PointerTransformer": language_model(partial(PointerTransformer, L=2, H=H, m=m, f=n + 1, dropout=0.0)),
+    "PointerTransformer, training": language_model(partial(PointerTransformer, L=1, H=H, m=m, f=n, dropout=0.3)),
     "LanguageTransformer, average": transformer(readout="average"),
     "LanguageTransformer, vec": transformer(readout="vec"),
     "LanguageTransformer, vec, every option": transformer(

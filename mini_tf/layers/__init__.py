@@ -10,14 +10,16 @@ in a model, and each call's backward is right.
 from mini_tf.layers.attention import MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import Embedding
+from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer, Parameter, walk_back
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import PositionalEncoding
+from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
-from mini_tf.layers.transformer import TransformerLayer
+from mini_tf.layers.transformer import PreNormLayer, TransformerLayer
 
 __all__ = [
-    "Dropout", "Embedding", "Layer", "LayerNorm", "Linear", "MultiHeadAttention", "Parameter", "PositionalEncoding",
-    "Recurrent", "TransformerLayer", "walk_back",
+    "Dropout", "Embedding", "FeedForward", "Layer", "LayerNorm", "Linear", "MultiHeadAttention", "Parameter",
+    "PositionalEncoding", "PreNormLayer", "Recurrent", "TiedReadout", "TransformerLayer", "walk_back",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from mini_tf import ops
 from mini_tf.layers.attention import MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
+from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.normalization import LayerNorm
 
@@ -33,3 +34,32 @@ class TransformerLayer(Layer):
             return dx + attention_backward(dropout_backward(dkept))      # by the skip connection, and by attention
 
         return y, backward
+
+
+class PreNormLayer(Layer):
+    """x ← x + attention(norm₁(x)),   then   x ← x + feed-forward(norm₂(x))
+
+    x (B, T, n) → y (B, T, n).  Nothing but sums on the way from layer to layer: the gradient reaches the first one
+    unchanged. Both branches start at 0, for their last weights do. Dropout acts on what each branch adds.
+    Source: Vaswani et al. 2017; layer norm inside the branches: Xiong et al. 2020, arXiv:2002.04745
+    """
+
+    def __init__(self, n, H, m, f, rng, scale=1.0, dropout=0.0, dtype=np.float32):
+        self.attention_norm = LayerNorm(n, dtype)
+        self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype)
+        self.attention.output.W.data[...] = 0
+        self.feed_forward_norm = LayerNorm(n, dtype)
+        self.feed_forward = FeedForward(n, f, rng, dtype)
+        self.dropout = Dropout(dropout)
+
+    def __call__(self, x, mask=None, rng=None):
+        x, attention_backward = self.branch(x, self.attention_norm, lambda y: self.attention(y, mask), rng)
+        x, feed_forward_backward = self.branch(x, self.feed_forward_norm, self.feed_forward, rng)
+        return x, lambda dx: attention_backward(feed_forward_backward(dx))
+
+    def branch(self, x, norm, layer, rng):
+        """x + dropout(layer(norm(x)))"""
+        normal, norm_backward = norm(x)
+        y, layer_backward = layer(normal)
+        y, dropout_backward = self.dropout(y, rng)
+        return x + y, lambda dz: dz + norm_backward(layer_backward(dropout_backward(dz)))

@@ -9,6 +9,10 @@
 from mini_tf.models.fixed_window import FixedWindowModel
 from mini_tf.models.language_transformer import LanguageTransformer
 from mini_tf.models.ngram import NGramModel, markov_chain
+from mini_tf.models.pointer_transformer import PointerTransformer
 from mini_tf.models.recurrent import CarriedState, RecurrentModel
 
-__all__ = ["CarriedState", "FixedWindowModel", "LanguageTransformer", "NGramModel", "RecurrentModel", "markov_chain"]
+__all__ = [
+    "CarriedState", "FixedWindowModel", "LanguageTransformer", "NGramModel", "PointerTransformer", "RecurrentModel",
+    "markov_chain",
+]  # fmt: skip

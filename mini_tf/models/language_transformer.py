@@ -3,7 +3,7 @@
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Linear, PositionalEncoding, TransformerLayer, walk_back
+from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, walk_back
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
@@ -52,8 +52,9 @@ class LanguageTransformer(WindowModel):
         self.positions = None if positions is None else PositionalEncoding(T, n, positions, position_scale)
         scale = m**-0.5 if scaled_attention else 1.0
         self.layers = [TransformerLayer(n, H, m, rng, layer_norm, scale, dropout, dtype) for _ in range(L)]
-        self.A = None
-        if not tied and readout != "average":
+        if tied:
+            self.A = TiedReadout(self.embedding)
+        elif readout != "average":
             self.A = Linear(T * n if readout == "vec" else n, c, bias=False, dtype=dtype)
 
     def loss(self, windows, rng=None):
@@ -110,18 +111,7 @@ class LanguageTransformer(WindowModel):
             B, T, n = Phi.shape
             logits, A_backward = self.A(Phi.reshape(B, T * n))   # vec(Φ(X)), word after word
             return logits, lambda dlogits: A_backward(dlogits).reshape(B, T, n)
-        if self.A is not None:
-            return self.A(Phi)
-        table = self.embedding.table
-        logits, tied_backward = ops.linear(Phi, transpose(table.data))
-
-        def backward(dlogits):
-            dPhi, dA = tied_backward(dlogits)
-            if table.trainable:
-                table.accumulate(transpose(dA))
-            return dPhi
-
-        return logits, backward
+        return self.A(Phi)
 
     def logits(self, ids):
         """Scores of all c words for histories (B, T): (B, c), or (B, T, c) after each word for "shared".

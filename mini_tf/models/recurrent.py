@@ -119,10 +119,10 @@ class RecurrentModel(Layer):
                 on_batch(max(first + len(given) - start, 0), len(ids) - start)
         return np.concatenate(log_p)
 
-    def next_word_loss(self, windows):
-        """The cross-entropy of the last word of windows (B, words), given the words before it; no backward."""
-        logits = self.next_word_logits(windows[:, :-1])
-        return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
+    def mean_loss(self, ids, most=None, on_batch=None):
+        """The cross-entropy of the words of ids from the T-th on, or of the first `most` of them, given all before."""
+        ids = ids if most is None else ids[: self.T + most]
+        return float(-self.log_probabilities(ids, self.T, on_batch).mean())
 
 
 class CarriedState(Layer):

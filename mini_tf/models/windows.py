@@ -32,6 +32,19 @@ class WindowModel(Layer):
         logits = self.next_word_logits(windows[:, :-1])
         return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
 
+    def mean_loss(self, ids, most=None, on_batch=None):
+        """The mean loss of the words of ids from the T-th on, each after T words; or of `most`, evenly spaced."""
+        ends = np.arange(self.T, len(ids))
+        if most is not None and most < len(ends):
+            ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]
+        total = 0.0
+        for first in range(0, len(ends), BATCH):
+            some = ends[first : first + BATCH]
+            total += float(self.next_word_loss(ids[some[:, None] + np.arange(-self.T, 1)])) * len(some)
+            if on_batch:
+                on_batch(first + len(some), len(ends))
+        return total / len(ends)
+
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)
 

@@ -16,7 +16,7 @@ The lab writes a history as an n×T matrix with a word per column. Here a word i
 are (in, out), and y = x·W + b.
 
 Read the files in this order: linear, activations, softmax, losses, normalization, attention, pooling, embedding,
-dropout, recurrent.
+dropout, recurrent, pointer.
 """
 
 from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, tanh
@@ -26,11 +26,13 @@ from mini_tf.ops.embedding import embedding
 from mini_tf.ops.linear import linear
 from mini_tf.ops.losses import cross_entropy, mse
 from mini_tf.ops.normalization import layer_norm
+from mini_tf.ops.pointer import copied, mixture_cross_entropy
 from mini_tf.ops.pooling import mean_pool, sum_pool
 from mini_tf.ops.recurrent import rnn
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 __all__ = [
-    "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
-    "mean_pool", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool", "tanh",
+    "attention", "copied", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
+    "mean_pool", "mixture_cross_entropy", "mse", "relu", "residual_relu", "rnn", "sigmoid", "softmax", "sum_pool",
+    "tanh",
 ]  # fmt: skip

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mini_tf.errors import UserError
-from mini_tf.training.batches import windows_ending_at
 from mini_tf.training.optimizers import clip_gradients
 
 import numpy as np
@@ -106,22 +105,13 @@ def fit(
     return history
 
 
-def mean_loss(model, ids, most=None, batch=128, on_batch=None):
-    """The mean loss of each word of `ids` from the T-th on, predicted from the T words before it: the lab's test.
+def mean_loss(model, ids, most=None, on_batch=None):
+    """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
-    Cross-entropy in nats per word; mean squared error for the readout "average". All positions are weighed alike,
-    however the model was trained. With `most`, that many words, evenly spaced, are measured.
+    Cross-entropy in nats per word; mean squared error for the readout "average". How many words before it, the model
+    says: see its mean_loss. With `most`, that many words are measured. on_batch(done, of) is called after each batch.
     """
-    ends = np.arange(model.T, len(ids))
-    if most is not None and most < len(ends):
-        ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]
-    total = 0.0
-    for first in range(0, len(ends), batch):
-        some = ends[first : first + batch]
-        total += float(model.next_word_loss(windows_ending_at(ids, some, model.T))) * len(some)
-        if on_batch:
-            on_batch(first + len(some), len(ends))
-    return total / len(ends)
+    return model.mean_loss(ids, most, on_batch)
 
 
 def _schedule(step, steps, warm_up, decay):

@@ -118,7 +118,8 @@ def test_log_probabilities_read_the_text_once(rng):
     for start in (0, 1, 256, 257, 400, 599, 600):
         np.testing.assert_allclose(model.log_probabilities(ids, start), log_p[start:])
     assert model.log_probabilities(ids[:0]).shape == (0,)
-    assert float(model.next_word_loss(ids[None, :9])) == pytest.approx(-log_p[8])
+    assert model.mean_loss(ids) == pytest.approx(-log_p[T:].mean())
+    assert model.mean_loss(ids, most=7) == pytest.approx(-log_p[T : T + 7].mean())
 
 
 def test_it_learns_what_no_short_window_could(rng):

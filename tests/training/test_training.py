@@ -238,7 +238,7 @@ def test_mean_loss_predicts_each_word_once():
     model.A.W.data = np.random.default_rng(0).standard_normal(model.A.W.data.shape).astype(np.float32)
     ids = np.random.default_rng(2).integers(0, 6, 20)
     each = [float(model.next_word_loss(windows_ending_at(ids, [end], 3))) for end in range(3, 20)]
-    assert mean_loss(model, ids, batch=4) == pytest.approx(np.mean(each), rel=1e-5)
+    assert mean_loss(model, ids) == pytest.approx(np.mean(each), rel=1e-5)
     assert mean_loss(model, ids, most=1) == pytest.approx(each[0], rel=1e-5)
     assert mean_loss(model, ids, most=2) == pytest.approx((each[0] + each[-1]) / 2, rel=1e-5)
 

@@ -1,0 +1,31 @@
+"""A readout whose weights are the word vectors."""
+
+from mini_tf import ops
+from mini_tf.layers.layer import Layer
+from mini_tf.ops.shapes import transpose
+
+
+class TiedReadout(Layer):
+    """logits = x·Eᵀ (+ b),  E the table (c, n) of an Embedding;  x (…, n) → logits (…, c)
+
+    A word is likely where x points the way of its vector. The table is used twice in such a model, and its gradients
+    add. b, a Parameter (c,) or None, may be fixed.
+    Source: Press, Wolf 2017, arXiv:1608.05859
+    """
+
+    def __init__(self, embedding, b=None):
+        self.table, self.b = embedding.table, b
+
+    def __call__(self, x):
+        bias = () if self.b is None else (self.b.data,)
+        logits, linear_backward = ops.linear(x, transpose(self.table.data), *bias)
+
+        def backward(dlogits):
+            dx, dE_transposed, *db = linear_backward(dlogits)
+            if self.table.trainable:
+                self.table.accumulate(transpose(dE_transposed))
+            if db and self.b.trainable:
+                self.b.accumulate(db[0])
+            return dx
+
+        return logits, backward

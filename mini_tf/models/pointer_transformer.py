@@ -1,0 +1,194 @@
+"""A transformer that can also copy: the language model of this project that predicts best."""
+
+import math
+
+from mini_tf import ops
+from mini_tf.backend import beside, to_host
+from mini_tf.errors import UserError
+from mini_tf.layers import (
+    Dropout,
+    Embedding,
+    Layer,
+    LayerNorm,
+    Linear,
+    Parameter,
+    PositionalEncoding,
+    PreNormLayer,
+    TiedReadout,
+    walk_back,
+)
+from mini_tf.metrics import log_softmax_at
+from mini_tf.models.ngram import checked_ids, checked_start
+
+import numpy as np
+
+
+class PointerTransformer(Layer):
+    """p(w) = g·softmax(h·Eᵀ + b)_w + (1 − g)·Σ_j P_j·1(w_j = w)
+
+    h = the last layer's output, normed, at the last word;  g = sigmoid(h·w_g + b_g);
+    P = softmax over the words j of the history of (h·Q)·(h_j·K)ᵀ/√m:  one more attention head, whose weights are read
+    as the probability of repeating a word. So a name that never occurred in training can be predicted, once read.
+
+    embeddings (c, n)    initial word vectors E, the readout's too; entries of variance 1/n
+    frequencies (c,)     how often each word occurs in training: b = ln of its share, fixed; all alike if not given
+    T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
+    dropout              rate at which entries are dropped in training: of what each layer adds; half as much again of
+                         word vectors and of h before the readout
+
+    Layers are PreNormLayers. A batch is an integer array (B, T + 1) of consecutive words; all but the first are
+    predicted. Raises UserError for sizes that do not fit.
+    Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Merity et al. 2016 (pointer and gate)
+    """
+
+    def __init__(self, embeddings, frequencies=None, *, T=128, L=3, H=4, m=48, f=384, dropout=0.2, seed=0):
+        given = locals()
+        self.config = {name: given[name] for name in ("T", "L", "H", "m", "f", "dropout")}
+        for name, least in (("T", 1), ("L", 0), ("H", 1), ("m", 1), ("f", 1)):
+            if not isinstance(given[name], (int, np.integer)) or given[name] < least:
+                raise UserError(f"{name} is {given[name]!r}, expected a whole number of at least {least}")
+        if not 0 <= dropout < 0.6:
+            raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 0.6")
+        if embeddings.shape[1] % 2:
+            raise UserError(f"n is {embeddings.shape[1]}, expected an even n: positions come in pairs")
+        rng = np.random.default_rng(seed)
+        (c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T, self.n, self.scale = T, n, m**-0.5
+
+        self.embedding = Embedding(embeddings)
+        self.positions = PositionalEncoding(T, n, "geometric", 0.5)
+        self.embedding_dropout = Dropout(1.5 * dropout)
+        self.layers = [PreNormLayer(n, H, m, f, rng, m**-0.5, dropout, dtype) for _ in range(L)]
+        self.norm = LayerNorm(n, dtype)
+        self.readout_dropout = Dropout(1.5 * dropout)
+        self.b = Parameter(log_shares(frequencies, c).astype(dtype), trainable=False)
+        self.readout = TiedReadout(self.embedding, self.b)
+        self.query, self.key = (Linear(n, m, rng, bias=False, dtype=dtype) for _ in range(2))
+        self.gate = Linear(n, 1, dtype=dtype)
+        self.gate.b.data[...] = 2                        # at first, g = 0.88
+
+    def loss(self, windows, rng=None):
+        """The mean of −ln p over the words of windows (B, T + 1) but the first, in nats, and its backward.
+
+        An rng turns dropout on.
+        """
+        if windows.ndim != 2 or not 2 <= windows.shape[1] <= self.T + 1:
+            raise ValueError(f"PointerTransformer: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+        given, following = windows[:, :-1], windows[:, 1:]
+        h, transform_backward = self.transform(given, rng)       # (B, T, n)
+        own, copying, gate, parts_backward = self.parts(h, rng)
+        given, following = beside(given, h), beside(following, h)
+        copied, copied_backward = ops.copied(copying, given, following)          # (B, T)
+        loss, loss_backward = ops.mixture_cross_entropy(own, gate, copied, following)
+
+        def loss_and_copied_backward(dloss):
+            down, dgate, dcopied, _ = loss_backward(dloss)
+            return down, copied_backward(dcopied)[0], dgate
+
+        backward = walk_back([transform_backward, parts_backward, loss_and_copied_backward])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def transform(self, ids, rng=None):
+        """h (B, T′, n) for histories (B, T′), T′ ≤ T, and its backward"""
+        x, embedding_backward = self.embedding(ids)              # (B, T′, n)
+        root_n = math.sqrt(self.n)                               # entries of variance 1, beside the positions' ½
+        x, positions_backward = self.positions(x * root_n)
+        x, dropout_backward = self.embedding_dropout(x, rng)
+        backwards = [embedding_backward, lambda dx: dx * root_n, positions_backward, dropout_backward]
+        mask = beside(np.tri(ids.shape[1], dtype=bool), x)       # a word sees itself and the words before it
+        for layer in self.layers:
+            x, layer_backward = layer(x, mask, rng)
+            backwards.append(layer_backward)
+        h, norm_backward = self.norm(x)
+        return h, walk_back([*backwards, norm_backward])
+
+    def parts(self, h, rng=None):
+        """What p is made of, after each word: own logits (B, T, c), copying weights P (B, T, T), gate's logits (B, T)
+
+        and the backward, from the gradients of these three to that of h.
+        """
+        kept, dropout_backward = self.readout_dropout(h, rng)
+        own, readout_backward = self.readout(kept)
+        query, query_backward = self.query(h)                    # (B, T, m)
+        key, key_backward = self.key(h)
+        mask = beside(np.tri(h.shape[1], dtype=bool), h)
+        P, P_backward = ops.masked_softmax(self.scale * query @ key.swapaxes(-1, -2), mask)
+        gate, gate_backward = self.gate(h)                       # (B, T, 1)
+
+        def backward(gradients):
+            down, dP, dgate = gradients
+            dscores = self.scale * P_backward(dP)[0]             # (B, T, T)
+            return (                                             # h was used four times
+                dropout_backward(readout_backward(down)) + query_backward(dscores @ key)
+                + key_backward(dscores.swapaxes(-1, -2) @ query) + gate_backward(dgate[..., None])
+            )
+
+        return own, P, gate[..., 0], backward
+
+    def next_word_logits(self, histories):
+        """ln p (B, c) of the word that follows histories (B, T′) of any length T′ ≤ T; of no words, by b alone."""
+        B, length = histories.shape
+        if length > self.T:
+            raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
+        if length == 0:
+            return self.b.data[None].repeat(B, axis=0)
+        h, _ = self.transform(histories)
+        query, _ = self.query(h[:, -1:])
+        key, _ = self.key(h)
+        P, _ = ops.softmax(self.scale * query @ key.swapaxes(-1, -2))            # (B, 1, T′)
+        own, _ = ops.softmax(self.readout(h[:, -1])[0])                          # (B, c)
+        gate, _ = ops.sigmoid(self.gate(h[:, -1])[0])                            # (B, 1)
+        p = to_host(gate * own)
+        rows = np.arange(B)[:, None]
+        np.add.at(p, (rows, to_host(histories)), to_host((1 - gate) * P[:, 0]))
+        return np.log(np.maximum(p, np.finfo(p.dtype).tiny))
+
+    def logits(self, ids):
+        """ln p (B, T, c) of all words after each word of histories (B, T)."""
+        return np.stack([self.next_word_logits(ids[:, :t]) for t in range(1, ids.shape[1] + 1)], axis=1)
+
+    def log_probabilities(self, ids, start=0, on_batch=None):
+        """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
+
+        ids (words,); on_batch(done, of) is called after each window, for a progress bar. Windows overlap by half, so
+        that the readout, most of the work, is done once for each word.
+        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        """
+        ids = checked_ids(ids, len(self.embedding.table.data), "log_probabilities")
+        start = checked_start(ids, start)
+        log_p, half = [np.zeros(0)], max(self.T // 2, 1)
+        if start == 0 and len(ids):
+            log_p.append(log_softmax_at(self.b.data[None], ids[:1]))
+        for first in range(max(start, 1), len(ids), half):
+            stop = min(first + half, len(ids))                   # the words first … stop − 1 are asked for
+            log_p.append(self._ln_p(ids[max(stop - 1 - self.T, 0) : stop], stop - first))
+            if on_batch:
+                on_batch(stop - start, len(ids) - start)
+        return np.concatenate(log_p)
+
+    def _ln_p(self, words, asked):
+        """ln p of the last `asked` of some words, given those before each; in double precision."""
+        given, following = words[None, :-1], words[None, -asked:]
+        h, _ = self.transform(given)
+        query, key = self.query(h[:, -asked:])[0], self.key(h)[0]
+        mask = beside(np.tri(len(words) - 1, dtype=bool)[-asked:], h)
+        P, _ = ops.masked_softmax(self.scale * query @ key.swapaxes(-1, -2), mask)               # (1, asked, T′)
+        copied = to_host(ops.copied(P, beside(given, h), beside(following, h))[0]).astype(np.float64)
+        gate = to_host(self.gate(h[:, -asked:])[0])[..., 0].astype(np.float64)
+        own = log_softmax_at(self.readout(h[:, -asked:])[0], following)
+        ln_copied = np.log(np.maximum(copied, np.finfo(np.float64).tiny))
+        return np.logaddexp(own - np.logaddexp(0, -gate), ln_copied - np.logaddexp(0, gate))[0]
+
+    def mean_loss(self, ids, most=None, on_batch=None):
+        """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them."""
+        ids = ids if most is None else ids[: self.T + most]
+        return float(-self.log_probabilities(ids, self.T, on_batch).mean())
+
+
+def log_shares(frequencies, c):
+    """ln((count + ½)/(N + c/2)) for each word: (c,)"""
+    if frequencies is None:
+        frequencies = np.zeros(c)
+    if frequencies.shape != (c,):
+        raise UserError(f"frequencies have shape {frequencies.shape}, expected ({c},): a count for each word")
+    return np.log((frequencies + 0.5) / (frequencies.sum() + 0.5 * c))

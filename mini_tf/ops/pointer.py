@@ -1,0 +1,69 @@
+"""Copying: a word's probability from the vocabulary and from the history, mixed."""
+
+import math
+
+from mini_tf.ops.shapes import check, check_ids
+
+
+def copied(weights, words, targets):
+    """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention that falls on occurrences of the target
+
+    weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int  →  y (…, Tq)
+    dweights_tj = dy_t·1(words_j = targets_t);   None for words and targets
+
+    With rows of weights that sum to 1, y_t is the probability of the target when the next word is copied from a place
+    of the history, drawn by its weight.
+    Source: Vinyals, Fortunato, Jaitly 2015, arXiv:1506.03134; Merity et al. 2016, arXiv:1609.07843
+    """
+    check("copied: weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int", weights, words, targets)
+    same = words[..., None, :] == targets[..., :, None]  # (…, Tq, Tk)
+
+    def backward(dy):                                    # keeps same
+        return dy[..., None] * same, None, None
+
+    return (weights * same).sum(-1), backward
+
+
+def mixture_cross_entropy(logits, gate, copied, targets):
+    """loss = mean over rows of −ln p,   p = g·softmax(logits)[target] + (1 − g)·copied,   g = sigmoid(gate), in nats
+
+    logits (…, c), gate (…), copied (…), targets (…) int  →  loss, a scalar
+    With r = g·softmax(logits)[target]/p, the share of p that does not come from copying:
+    dlogits = r·(softmax(logits) − onehot(target)),   dgate = g − r,   dcopied = −(1 − g)/p,   each times dloss/rows;
+    None for the targets
+
+    So the readout learns from a word as much as it had to do with it, and the gate moves towards r.
+    Raises ValueError for targets outside 0 … c − 1, and when there is no row.
+    Source: Merity et al. 2016, arXiv:1609.07843, with a gate in place of their sentinel
+    """
+    xp = check("mixture_cross_entropy: logits (…, c), gate (…), copied (…), targets (…) int",
+               logits, gate, copied, targets)  # fmt: skip
+    shape, c = targets.shape, logits.shape[-1]
+    rows = math.prod(shape)
+    if rows == 0:
+        raise ValueError("mixture_cross_entropy: there is no target, expected at least one")
+    check_ids("mixture_cross_entropy", "targets", targets, c, "words")
+    z, target = logits.reshape(rows, c), targets.reshape(rows)
+    at_target = xp.arange(rows), target
+
+    shifted = z - z.max(-1, keepdims=True)
+    e = xp.exp(shifted)
+    total = e.sum(-1)                                    # (rows,)
+    # In logarithms, because each part of p may be too small for a floating number. ln sigmoid(u) = −ln(1 + e⁻ᵘ)
+    u, seen = gate.reshape(rows), copied.reshape(rows)
+    ln_g, ln_not_g = -xp.logaddexp(0 * u, -u), -xp.logaddexp(0 * u, u)
+    ln_own = ln_g + shifted[at_target] - xp.log(total)
+    ln_copy = ln_not_g + xp.log(xp.maximum(seen, xp.finfo(seen.dtype).tiny))
+    ln_p = xp.logaddexp(ln_own, ln_copy)                 # (rows,)
+    r = xp.exp(ln_own - ln_p)
+
+    def backward(dloss=1.0):                             # keeps e, total, target, r, ln_g, ln_not_g, ln_p
+        each = dloss / rows
+        weight = each * r                                # (rows,)
+        dz = e * (weight / total)[:, None]
+        dz[at_target] -= weight
+        dgate = each * (xp.exp(ln_g) - r)
+        dcopied = -each * xp.exp(ln_not_g - ln_p)
+        return dz.reshape(*shape, c), dgate.reshape(shape), dcopied.reshape(shape), None
+
+    return -ln_p.mean(), backward

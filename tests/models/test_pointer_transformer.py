@@ -1,0 +1,166 @@
+"""The transformer that copies: its formula, its gradients, what it can do that a softmax alone cannot, bad input."""
+
+import itertools
+import math
+
+from mini_tf.decoding import generate, greedy
+from mini_tf.errors import UserError
+from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.examples import generic
+from mini_tf.metrics import log_softmax_at
+from mini_tf.models import PointerTransformer
+from mini_tf.training import Adam, fit
+from tests.strict import StrictArray, strict
+
+import numpy as np
+import pytest
+
+c, n, T = 9, 4, 6
+
+
+def make(rng, **options):
+    model = PointerTransformer(
+        rng.standard_normal((c, n)), rng.integers(0, 9, c), **{"T": T, "L": 2, "H": 2, "m": 3, "f": 5} | options
+    )
+    generic(model, rng)
+    return model
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("L", [0, 1])
+def test_gradients(dropout, L, rng):
+    model = make(rng, L=L, dropout=dropout)
+    batch = rng.integers(0, c, (2, T + 1))
+    assert gradcheck(lambda: model.loss(batch, np.random.default_rng(1)), params=model.parameters())
+    assert gradcheck(lambda: model.loss(batch[:, :3]), params=model.parameters())        # shorter windows, too
+
+
+def test_probabilities_sum_to_1_and_are_the_losss(rng):
+    model = make(rng)
+    ids = rng.integers(0, c, (2, T + 1))
+    log_p = model.logits(ids[:, :-1])                    # (2, T, c)
+    np.testing.assert_allclose(np.exp(log_p).sum(-1), 1)
+    of_words = np.take_along_axis(log_p, ids[:, 1:, None], -1)
+    assert float(model.loss(ids)[0]) == pytest.approx(-of_words.mean())
+
+
+def test_the_formula_at_the_last_word(rng):
+    """p = g·softmax(h·Eᵀ + b) + (1 − g)·(where the pointer points), written out."""
+    model = make(rng)
+    ids = np.array([[3, 1, 3, 7]])
+    h = model.transform(ids)[0][0]
+    p = {name: parameter.data for name, parameter in model.parameters().items()}
+    own = np.exp(h[-1] @ p["embedding.table"].T + p["b"])
+    scores = np.exp((h[-1] @ p["query.W"]) @ (h @ p["key.W"]).T / math.sqrt(3))
+    g = 1 / (1 + np.exp(-(h[-1] @ p["gate.W"] + p["gate.b"])))
+    expected = g * own / own.sum()
+    for j in range(4):
+        expected[ids[0, j]] += (1 - g[0]) * scores[j] / scores.sum()
+    np.testing.assert_allclose(np.exp(model.next_word_logits(ids)[0]), expected)
+
+
+def test_log_probabilities_are_those_of_the_windows(rng):
+    model = make(rng)
+    ids = rng.integers(0, c, 40)
+    log_p = model.log_probabilities(ids)
+    assert log_p.shape == (40,)
+    assert log_p[0] == pytest.approx(log_softmax_at(model.b.data, ids[0]))
+    for t in range(1, T):                                # the first windows begin with the text
+        assert log_p[t] == pytest.approx(model.next_word_logits(ids[None, :t])[0, ids[t]]), t
+    for start, t in itertools.product((0, 1, 5, 17), (17, 30, 39)):
+        histories = [ids[None, t - reach : t] for reach in range(T // 2, T + 1)]
+        possible = [model.next_word_logits(history)[0, ids[t]] for history in histories]
+        assert np.isclose(model.log_probabilities(ids, start)[t - start], possible).any()
+    assert model.mean_loss(ids) == pytest.approx(-model.log_probabilities(ids, T).mean())
+    assert model.mean_loss(ids, 5) == pytest.approx(-model.log_probabilities(ids[: T + 5], T).mean())
+
+
+def test_an_untrained_model_knows_the_frequencies(rng):
+    counts = np.array([8, 0, 3])
+    model = PointerTransformer(np.zeros((3, 4)), counts, T=2, L=0)
+    expected = (counts + 0.5) / 12.5
+    np.testing.assert_allclose(np.exp(model.next_word_logits(np.zeros((1, 0), dtype=int)))[0], expected)
+    g = 1 / (1 + math.exp(-2))
+    np.testing.assert_allclose(np.exp(model.next_word_logits(np.array([[1]])))[0], g * expected + (1 - g) * np.eye(3)[1])
+    without = PointerTransformer(np.zeros((3, 4)), T=2, L=0)
+    np.testing.assert_allclose(np.exp(without.b.data), 1 / 3)
+    assert "b" not in {name for name, p in model.parameters().items() if p.trainable}
+
+
+def test_it_copies_words_that_it_never_saw(rng):
+    """Every text repeats one word. The readout alone cannot predict a word that it was never trained to."""
+    size = 300
+
+    def batches():
+        while True:
+            yield np.repeat(rng.integers(0, 280, (32, 1)), 7, axis=1)
+
+    model = PointerTransformer(rng.standard_normal((size, 16)) / 4, T=6, L=1, H=2, m=8, f=16, dropout=0.0)
+    fit(model, batches(), Adam(0.01), steps=80, validate=lambda: 0, every=80)
+    unseen = np.arange(290, 300)
+    p = np.exp(model.next_word_logits(np.repeat(unseen[:, None], 3, axis=1)))[np.arange(10), unseen]
+    h, _ = model.transform(np.repeat(unseen[:, None], 3, axis=1))
+    own = np.exp(log_softmax_at(model.readout(h[:, -1])[0], unseen))
+    assert p.min() > 0.95
+    assert own.max() < 0.5
+    assert list(generate(model, [295], 3, greedy)) == [295] * 3
+
+
+def test_a_future_word_changes_nothing(rng):
+    model = make(rng)
+    ids = rng.integers(0, c, (1, T))
+    changed = ids.copy()
+    changed[0, -1] = (ids[0, -1] + 1) % c
+    np.testing.assert_array_equal(model.transform(changed)[0][:, :-1], model.transform(ids)[0][:, :-1])
+
+
+def test_on_a_device(rng):
+    model = make(rng)
+    batch = rng.integers(0, c, (3, T + 1))
+    expected, backward = model.loss(batch)
+    backward()
+    gradients = {name: p.grad for name, p in model.parameters().items()}
+    log_p = model.log_probabilities(batch[0])
+    for parameter in model.parameters().values():
+        parameter.data, parameter.grad = strict(parameter.data), None
+    loss, backward = model.loss(batch)
+    backward()
+    assert isinstance(loss, StrictArray)
+    assert float(loss.get()) == pytest.approx(float(expected))
+    for name, parameter in model.parameters().items():
+        if parameter.trainable:
+            np.testing.assert_allclose(parameter.grad.get(), gradients[name])
+    np.testing.assert_allclose(model.log_probabilities(batch[0]), log_p)
+    assert len(list(generate(model, batch[0], 3, greedy))) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"T": 0}, "T is 0, expected a whole number of at least 1"),
+        ({"f": 2.5}, "f is 2.5, expected a whole number"),
+        ({"dropout": 0.7}, "dropout is 0.7, expected 0 ≤ dropout < 0.6"),
+    ],
+)
+def test_bad_options(options, message, rng):
+    with pytest.raises(UserError, match=message):
+        make(rng, **options)
+
+
+def test_bad_input(rng):
+    with pytest.raises(UserError, match="n is 3, expected an even n"):
+        PointerTransformer(np.zeros((c, 3)))
+    with pytest.raises(UserError, match=r"frequencies have shape \(2,\), expected \(9,\)"):
+        PointerTransformer(np.zeros((c, 4)), np.zeros(2))
+    model = make(rng)
+    with pytest.raises(ValueError, match=r"windows have shape \(2, 8\), expected \(B, 7\)"):
+        model.loss(np.zeros((2, T + 2), dtype=int))
+    with pytest.raises(ValueError, match=r"histories of 7 words, expected at most T = 6"):
+        model.next_word_logits(np.zeros((1, T + 1), dtype=int))
+    with pytest.raises(UserError, match=r"id 9, expected ids from 0 to 8"):
+        model.log_probabilities(np.array([1, 9]))
+    model.layers[0].attention.query.W.data[0, 0] = np.nan
+    with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
+        model.log_probabilities(np.arange(5))
+    with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
+        list(generate(model, [1], 1, greedy))
