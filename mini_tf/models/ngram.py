@@ -3,7 +3,7 @@
 An n-gram is n words in a row. With h the k − 1 words before a word w, and h′ the same without the first of them, every
 smoothing that is known here can be written as
 
-    p_k(w | h) = share(hw) + rest(h)·p_{k−1}(w | h′),     p_0(w) = 1/c,        Σ_w share(hw) + rest(h) = 1
+    p_k(w | h) = share(hw) + rest(h)·p_{k−1}(w | h′),     p_0(w) = 1/c unless given,     Σ_w share(hw) + rest(h) = 1
 
 where share(hw) is a number for each k-gram that occurs in the training text, and 0 for the others, and rest(h) one for
 each history, and 1 for those that never occur: of them the model knows nothing, and asks about h′. So the whole file
@@ -87,7 +87,7 @@ def maximum_likelihood(model, grams):
 
 
 def add_k(model, grams):
-    """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c), of the uniform 1/c:  (count + k)/(count + k·c)
+    """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c), of p_0 = 1/c:  (count + k)/(count + k·c)
 
     The orders between are passed over: after an unseen history all words are alike.
     Source: CS685 (smoothing); Lidstone 1920
@@ -107,16 +107,16 @@ def stupid_backoff(model, grams):
     does follow h has rest·p_{k−1}, which is not meant for it, taken off its share.
     Source: Brants et al. 2007, aclanthology.org/D07-1090, α = 0.4
     """
-    Z, p, shorter_history = np.ones(1), np.full(1, 1 / model.size), np.zeros(1, dtype=np.int64)
-    for here in grams:
+    Z, shorter_history, lower = np.ones(1), np.zeros(1, dtype=np.int64), model.p_0[grams[0].key]
+    for here, longer in zip(grams, [*grams[1:], None]):
         likelihood, at_end = shared_out(here, here.count, taken=np.zeros(len(here.key)))     # at_end: 1 if 0/0
-        lower = p[here.shorter]                          # (G,) p_{k−1}(w | h′)
         left = model.backoff * Z[shorter_history] * (1 - here.sums(lower))
         Z_here = 1 + np.maximum(left, 0)                 # below 0 by rounding, where all words follow h
         rest = np.where(at_end, 1, model.backoff * Z[shorter_history] / Z_here)
         p = likelihood / Z_here[here.history]
         yield p - rest[here.history] * lower, rest
-        Z, shorter_history = Z_here, here.shorter
+        if longer is not None:
+            Z, shorter_history, lower = Z_here, here.shorter, p[longer.shorter]      # lower (G,) p_{k−1}(w | h′)
 
 
 def kneser_ney(model, grams):
@@ -199,6 +199,7 @@ class NGramModel:
     discount   of Kneser-Ney, the same at every order, 0 < D ≤ 1
     k          of add-k
     backoff    α of stupid back-off
+    p_0        (c,) what a word's probability is before anything is counted, above 0; 1/c unless given
 
     The words before the first are not there: the first word is predicted by p_1, the second by p_2, and so on. After a
     history that never occurs, p is that of the longest end of it that does (with add-k: uniform).
@@ -206,7 +207,7 @@ class NGramModel:
     Source: CS685 and CSCI 567 lecture 8, n-gram models
     """
 
-    def __init__(self, order, size, smoothing="kneser-ney", discount=0.75, k=1.0, backoff=0.4):
+    def __init__(self, order, size, smoothing="kneser-ney", discount=0.75, k=1.0, backoff=0.4, p_0=None):
         if not isinstance(order, (int, np.integer)) or order not in ORDERS:
             raise UserError(
                 f"order is {order!r}, expected {ORDERS[0]} to {ORDERS[-1]}: the words in a gram, with the predicted one"
@@ -221,6 +222,10 @@ class NGramModel:
                                 "words that were not seen would be impossible")  # fmt: skip
         self.order, self.size, self.smoothing = int(order), int(size), smoothing
         self.discount, self.k, self.backoff = discount, k, backoff
+        self.p_0 = np.full(self.size, 1 / size) if p_0 is None else np.asarray(p_0, dtype=np.float64)
+        if self.p_0.shape != (size,) or not (self.p_0 > 0).all() or not np.isclose(self.p_0.sum(), 1):
+            raise UserError(f"p_0 has shape {self.p_0.shape}, least entry {self.p_0.min()} and sum {self.p_0.sum()}; "
+                            f"expected {size} probabilities above 0 that sum to 1")  # fmt: skip
         self.levels = None
 
     @property
@@ -253,7 +258,7 @@ class NGramModel:
         ids = checked_ids(ids, self.size, "log_probabilities")
         start = checked_start(ids, start)
         first = max(start - self.T, 0)
-        p = np.full(len(ids) - first, 1 / self.size)
+        p = self.p_0[ids[first:]]
         for level, history, number in self._look_up(ids[first:]):
             p = level.share[number] + level.rest[history] * p
         p = p[start - first :]
@@ -278,7 +283,7 @@ class NGramModel:
 
     def _distribution(self, history):
         history = checked_ids(history, self.size, "next_word_logits")
-        p = np.full(self.size, 1 / self.size)
+        p = self.p_0
         known = [0]                                      # the numbers of the last 0, 1, … words of the history
         recent = history[max(len(history) - self.T, 0) :]
         numbers = [number for _, _, number in self._look_up(recent)][: len(recent)]

@@ -36,16 +36,21 @@ def shortest_corpus(T, test=0.1, validation=0.05):
         words += 1
 
 
-def random_windows(ids, T, batch, rng):
-    """Without end: arrays (batch, T + 1) of consecutive words, each window of `ids` once per round, in random order."""
+def random_windows(ids, T, batch, rng, apart=1):
+    """Without end: arrays (batch, T + 1) of consecutive words, in random order.
+
+    With apart = 1, each window of `ids` comes once per round. With apart = T, for models that predict at every
+    position, a round is windows side by side, in which each word is predicted once, cut at another place each time.
+    """
     if len(ids) < T + 1:
         raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
-    ends = np.arange(T, len(ids))
-    batch = min(batch, len(ends))
     while True:
+        cut = int(rng.integers(min(apart, len(ids) - T))) if apart > 1 else 0
+        ends = np.arange(T + cut, len(ids), apart)
         rng.shuffle(ends)
-        for first in range(0, len(ends) - batch + 1, batch):
-            yield windows_ending_at(ids, ends[first : first + batch], T)
+        size = min(batch, len(ends))
+        for first in range(0, len(ends) - size + 1, size):
+            yield windows_ending_at(ids, ends[first : first + size], T)
 
 
 def consecutive_windows(ids, T, batch):

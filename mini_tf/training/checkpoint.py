@@ -5,13 +5,15 @@ import json
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
-from mini_tf.models import LanguageTransformer
+from mini_tf.models import FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-MODELS = {"LanguageTransformer": LanguageTransformer}
+MODELS = {
+    made.__name__: made for made in (FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel)
+}  # fmt: skip
 TABLE = "embedding.table"
 
 

@@ -1,4 +1,4 @@
-"""From a text to a trained language transformer: the tasks of ESE-2000 Lab 6 in a row."""
+"""From a text to a trained language model: the tasks of ESE-2000 Lab 6 in a row."""
 
 import platform
 from dataclasses import asdict, dataclass
@@ -10,10 +10,12 @@ from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.models import LanguageTransformer
+from mini_tf.models import CarriedState, PointerTransformer
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
-from mini_tf.training.batches import random_windows, split_words
+from mini_tf.training.batches import consecutive_windows, random_windows, split_words
+from mini_tf.training.checkpoint import MODELS
 from mini_tf.training.loop import fit, mean_loss
+from mini_tf.training.new_words import NewWords
 from mini_tf.training.optimizers import Adam
 from mini_tf.training.progress import progress_bar, training_progress
 
@@ -34,10 +36,11 @@ class Corpus:
     embeddings: np.ndarray       # (c, n) eigenvector embeddings, float32
 
 
-def prepare(text, n, T, W=10, say=lambda line: None):
+def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", seed=0):
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 
     The vectors come from the whole text, as in the lab: the test words' co-occurrences are in them, their order is not.
+    With vectors="random" they are normal with variance 1, and know nothing.
     `say` is given a line about each step. Raises UserError for a text too short for T, W or n.
     """
     tokens = tokenize(text)
@@ -47,6 +50,9 @@ def prepare(text, n, T, W=10, say=lambda line: None):
     ids = vocabulary.encode(tokens)
     train, validation, test = split_words(ids, T)
     say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
+    if vectors == "random":
+        embeddings = np.random.default_rng(seed).standard_normal((len(vocabulary), n), dtype=np.float32)
+        return Corpus(vocabulary, ids, train, validation, test, embeddings)
     if len(ids) < W + 1:
         raise UserError(f"the corpus has {len(ids)} words, expected more than the co-occurrence window W = {W}")
     C = cooccurrence(ids, len(vocabulary), W)
@@ -56,8 +62,31 @@ def prepare(text, n, T, W=10, say=lambda line: None):
     return Corpus(vocabulary, ids, train, validation, test, V.astype(np.float32))
 
 
+def build_model(preset, corpus, seed):
+    """The preset's model, untrained, for a corpus that was prepared with the preset's n, T and vectors."""
+    embeddings = corpus.embeddings * np.float32(preset.embedding_scale)
+    if preset.model_class == "PointerTransformer":
+        counts = np.bincount(corpus.train, minlength=len(corpus.vocabulary))
+        return PointerTransformer(embeddings, counts, seed=seed, **preset.model)
+    return MODELS[preset.model_class](embeddings, seed=seed, **preset.model)
+
+
+def training_batches(preset, corpus, rng):
+    """The preset's batches of windows, without end."""
+    T, train = preset.model["T"], corpus.train
+    if preset.batches == "consecutive":
+        batches = consecutive_windows(train, T, preset.batch)
+    else:
+        batches = random_windows(train, T, preset.batch, rng, apart=T if preset.batches == "apart" else 1)
+    if not preset.new_words:
+        return batches
+    counts = np.bincount(train, minlength=len(corpus.vocabulary))
+    new_words = NewWords(counts, corpus.vocabulary.words, preset.new_words)
+    return (new_words(windows, rng) for windows in batches)
+
+
 def train_language_model(text, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
-    """Train the preset's transformer on the text, into the run folder. Returns (model, corpus, results).
+    """Train the preset's model on the text, into the run folder. Returns (model, corpus, results).
 
     results: {"uniform", "unigram", "validation", "train", "test"} losses in nats per word, "stopped", "seconds", …
     Ctrl-C during the training keeps what was learned so far.
@@ -67,12 +96,11 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     if steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
     T = preset.model["T"]
-    corpus = prepare(text, preset.n, T, preset.W, say)
+    corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
-    model = LanguageTransformer(corpus.embeddings * np.float32(preset.embedding_scale), seed=seed, **preset.model)
-    model.to(device)
+    model = build_model(preset, corpus, seed).to(device)
     trained = sum(p.data.size for p in model.parameters().values() if p.trainable)
-    say(f"transformer {describe(preset)}: {trained:,} numbers to learn, on the {device}")
+    say(f"{preset.model_class} {describe(preset)}: {trained:,} numbers to learn, on the {device}")
 
     baselines = {
         "uniform": uniform_cross_entropy(c),
@@ -95,10 +123,11 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     rng = np.random.default_rng(seed)
     with training_progress(steps, preset.batch * T) as on_step:
         history = fit(
-            model, random_windows(corpus.train, T, preset.batch, rng), Adam(preset.learning_rate), steps=steps,
+            CarriedState(model) if preset.batches == "consecutive" else model, training_batches(preset, corpus, rng),
+            Adam(preset.learning_rate, preset.betas), steps=steps,
             validate=partial(mean_loss, model, corpus.validation, preset.validation_words), every=preset.every,
-            patience=preset.patience, warm_up=min(preset.warm_up, steps // 4), decay=True, rng=rng, on_step=on_step,
-            on_row=on_row,
+            patience=preset.patience, warm_up=min(preset.warm_up, steps // 4), decay=True, clip=preset.clip, rng=rng,
+            on_step=on_step, on_row=on_row,
         )  # fmt: skip
     say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
         history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
@@ -128,6 +157,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
 def describe(preset):
     """The letters of a preset in a line: "T=32 n=64 L=2 H=4 m=16, readout shared, …"."""
     options = {"n": preset.n} | preset.model
-    letters = " ".join(f"{letter}={options[letter]}" for letter in "TnLHm")
+    letters = " ".join(f"{letter}={options[letter]}" for letter in "TnLHmkf" if letter in options)
     switches = [name.replace("_", " ") for name, value in preset.model.items() if value is True]
-    return ", ".join([letters, f"readout {options['readout']}", *switches])
+    words = [f"{name} {options[name]}" for name in ("readout", "dropout") if name in options]
+    return ", ".join([letters, *words, *switches])

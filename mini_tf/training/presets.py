@@ -1,4 +1,4 @@
-"""Ready settings for the language transformer."""
+"""Ready settings for the language models that are trained."""
 
 from dataclasses import dataclass
 
@@ -11,13 +11,19 @@ class Preset:
 
     name: str
     description: str
-    n: int                       # embedding dimension: so many eigenvectors
-    model: dict                  # options of LanguageTransformer
-    embedding_scale: float       # the eigenvector embeddings are multiplied by this
+    n: int                       # embedding dimension
+    model: dict                  # options of the model
+    embedding_scale: float       # the word vectors are multiplied by this
     learning_rate: float
     batch: int                   # windows in a batch
     steps: int
     every: int                   # steps between two measurements of the validation loss
+    model_class: str = "LanguageTransformer"
+    vectors: str = "eigenvectors"    # of the co-occurrences of the whole text, the lab's way; or "random"
+    batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last one ended
+    new_words: float = 0         # share of NewWords, which make rare words new ones
+    betas: tuple = (0.9, 0.999)  # of Adam
+    clip: float | None = None    # the most that the norm of all gradients may be
     patience: int = 5            # measurements without a better one before training stops
     warm_up: int = 20            # steps over which the learning rate rises
     W: int = 10                  # co-occurrence window
@@ -55,6 +61,54 @@ PRESETS = {
             batch=64,
             steps=2000,
             every=100,
+        ),
+        Preset(
+            name="window",
+            description="the fixed-window model of Bengio et al. 2003: four words side by side, one hidden layer",
+            model_class="FixedWindowModel",
+            n=64,
+            model={"T": 4, "k": 128, "dropout": 0.3},
+            vectors="random",
+            embedding_scale=0.5,
+            learning_rate=3e-3,
+            batch=512,
+            steps=1500,
+            every=100,
+            clip=1.0,
+        ),
+        Preset(
+            name="recurrent",
+            description="a recurrent network, read through the whole text with its state carried on",
+            model_class="RecurrentModel",
+            n=128,
+            model={"T": 32, "k": 256, "dropout": 0.3},
+            vectors="random",
+            embedding_scale=0.5,
+            batches="consecutive",
+            learning_rate=3e-3,
+            batch=32,
+            steps=1500,
+            every=100,
+            clip=1.0,
+        ),
+        Preset(
+            name="pointer",
+            description="the best of ours: a transformer that can copy words and expects new ones",
+            model_class="PointerTransformer",
+            n=192,
+            model={"T": 128, "L": 3, "H": 4, "m": 48, "f": 384, "dropout": 0.2},
+            vectors="random",
+            embedding_scale=192**-0.5,
+            batches="apart",
+            new_words=0.6,
+            learning_rate=2e-3,
+            betas=(0.9, 0.99),
+            batch=8,
+            steps=1944,
+            every=243,
+            warm_up=97,
+            clip=1.0,
+            validation_words=20_000,
         ),
     )
 }  # fmt: skip

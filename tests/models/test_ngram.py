@@ -134,6 +134,19 @@ def test_a_text_at_once_is_its_words_one_by_one(smoothing, rng):
         np.testing.assert_allclose(model.log_probabilities(other, start), expected[start:], atol=1e-12)
 
 
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_what_a_word_is_before_anything_is_counted(smoothing):
+    """p_0 is where every smoothing ends: it gives the unseen word its share, and probabilities still sum to 1."""
+    p_0 = np.array([0.1, 0.1, 0.1, 0.1, 0.6])
+    told, uniform = (NGramModel(3, c, smoothing, p_0=p).fit(TEXT) for p in (p_0, None))
+    for history in ([], [0, 1], [3, 3], [4, 4]):
+        with np.errstate(divide="ignore"):
+            p, q = (np.exp(model.next_word_logits([history]))[0] for model in (told, uniform))
+        assert p.sum() == pytest.approx(1)
+        assert smoothing == "maximum-likelihood" or p[4] > q[4]
+    np.testing.assert_array_equal(p_0, [0.1, 0.1, 0.1, 0.1, 0.6])          # not written into
+
+
 def test_order_1_is_the_unigram_baseline(rng):
     train, test = rng.integers(0, 50, 90), rng.integers(0, 60, 300)
     ours = -NGramModel(1, 60).fit(train).log_probabilities(test).mean()
@@ -216,6 +229,8 @@ def test_maximum_likelihood_says_which_words_are_impossible():
         (lambda: NGramModel(2, c, "katz"), r"smoothing 'katz' is unknown, expected one of maximum-likelihood, add-k"),
         (lambda: NGramModel(2, c, discount=0), r"discount is 0, expected a number above 0 and at most 1"),
         (lambda: NGramModel(2, c, discount=math.nan), r"discount is nan"),
+        (lambda: NGramModel(2, c, p_0=np.ones(c)), r"sum 5.0; expected 5 probabilities above 0 that sum to 1"),
+        (lambda: NGramModel(2, c, p_0=np.ones(2) / 2), r"p_0 has shape \(2,\)"),
         (lambda: NGramModel(2, c, k=-1), r"k is -1, expected a number above 0:"),
         (lambda: NGramModel(2, c).fit([]), r"the training text is empty"),
         (lambda: NGramModel(2, c).fit([[1, 2]]), r"ids have shape \(1, 2\)"),

@@ -1,0 +1,49 @@
+"""Words that are new: a model that has met none in training is lost when the test has some."""
+
+import numpy as np
+
+
+class NewWords:
+    """In each window, some rare words become words of the vocabulary that never occur in training.
+
+    With count(w) how often w occurs in training, w becomes another word at the rate min(1, share/count(w)), at all its
+    places in a window at once: one that never occurs (count 0), drawn from those of its shape. Shapes are CAPITALS
+    (this text's speakers), Capitalised, lower case, and others. A word that occurs once is new when it is read; so a
+    share of about 1/2 shows a model about as many new words as it has to expect, and where they stand. It learns that
+    there are words which it does not know, and, if it can copy, that they come again.
+
+    counts (c,)   how often each word occurs in the training text
+    words         the vocabulary, c strings
+    The vocabulary is closed: which words there are is known, although not where they occur. Without words of count 0,
+    nothing is changed.
+    Source: ours; near to the unknown-word models of n-grams, which learn from the words that occur once (Chen, Goodman
+    1998), and to the anonymous entities of Hermann et al. 2015, arXiv:1506.03340
+    """
+
+    def __init__(self, counts, words, share=0.6):
+        shape = np.array([word_shape(word) for word in words])
+        never = counts == 0
+        self.new_words = [np.flatnonzero(never & (shape == s)) for s in range(4)]
+        self.same_shape = [np.flatnonzero(shape == s) for s in range(4)]
+        possible = np.array([len(new) > 0 for new in self.new_words])[shape]
+        self.rate = np.where(never | ~possible, 0, np.minimum(1, share / np.maximum(counts, 1)))         # (c,)
+
+    def __call__(self, windows, rng):
+        """windows (B, words) → windows of the same shape"""
+        rows = np.arange(len(windows))[:, None]
+        becomes = np.tile(np.arange(len(self.rate)), (len(windows), 1))                                  # (B, c)
+        for same, new in zip(self.same_shape, self.new_words):
+            if len(new):
+                hidden = rng.random((len(windows), len(same))) < self.rate[same]
+                stand_ins = rng.choice(new, hidden.shape)
+                becomes[:, same] = np.where(hidden, stand_ins, same)
+        return becomes[rows, windows]
+
+
+def word_shape(word):
+    """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 for what is no word."""
+    if not word[0].isalpha():
+        return 3
+    if len(word) > 1 and word.isupper():
+        return 0
+    return 1 if word[0].isupper() else 2
