@@ -1,4 +1,4 @@
-"""The command mini-tf: train | generate | gradcheck | doctor."""
+"""The command mini-tf: train | generate | compare | gradcheck | doctor."""
 
 import sys
 from enum import StrEnum
@@ -21,18 +21,24 @@ app = typer.Typer(
 )  # fmt: skip
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-PresetOption = Annotated[str, typer.Option(help="quick (a minute or two) or lab (Lab 6's sizes: hours on a CPU)")]
+class Flavour(StrEnum):
+    lab = "lab"
+    clean = "clean"
+    complete = "complete"
+
+
+PresetOption = Annotated[
+    str, typer.Option(help="quick (a minute or two), window, recurrent, pointer (the best), or lab (hours on a CPU)")
+]
+CorpusOption = Annotated[Path | None, typer.Option(help="any UTF-8 text [default: Lab 6's Shakespeare]")]
+FlavourOption = Annotated[
+    Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
+]
 RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
 ShapeOption = Annotated[
     list[str] | None, typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
 ]
-
-
-class Flavour(StrEnum):
-    lab = "lab"
-    clean = "clean"
-    complete = "complete"
 
 
 class Unknown(StrEnum):
@@ -43,28 +49,25 @@ class Unknown(StrEnum):
 @app.command()
 def train(
     preset: PresetOption = "quick",
-    corpus: Annotated[Path | None, typer.Option(help="any UTF-8 text [default: Lab 6's Shakespeare]")] = None,
-    shakespeare: Annotated[
-        Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
-    ] = Flavour.lab,
+    corpus: CorpusOption = None,
+    shakespeare: FlavourOption = Flavour.lab,
     run: RunOption = None,
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights, the order of the batches and the sample")] = 0,
     device: DeviceOption = "auto",
 ):
-    """Train a language transformer on a text and let it write.
+    """Train a language model on a text and let it write.
 
     Ctrl-C ends the training and keeps what was learned. The run folder has the model, metrics.csv, curves.png,
     results.json and sample.txt.
     """
-    from mini_tf.text import join, read_corpus, tokenize
-    from mini_tf.text import shakespeare as fetch
+    from mini_tf.text import join, tokenize
     from mini_tf.training.language import GIVEN_WORDS, train_language_model
     from mini_tf.training.presets import preset_named
     from mini_tf.training.run import Run
 
     chosen, folder = preset_named(preset), Run.new(run, preset)
-    text = fetch(shakespeare.value) if corpus is None else read_corpus(corpus)
+    text = chosen_text(corpus, shakespeare)
     _, prepared, results = train_language_model(
         text, chosen, folder, steps, seed, device, say=lambda line: out.print(Text(line))
     )
@@ -109,6 +112,36 @@ def generate(
     rng = np.random.default_rng(seed)
     choose = greedy if argmax else partial(sample, rng=rng, temperature=temperature, top_k=top_k)
     write_on(model.to(device), vocabulary, ids, words, choose)
+
+
+@app.command()
+def compare(
+    corpus: CorpusOption = None,
+    shakespeare: FlavourOption = Flavour.lab,
+    run: Annotated[Path, typer.Option(help="the folder for the table and the runs; goes on where it was left")] = Path(
+        "runs/compare"
+    ),
+    steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look")] = None,
+    seed: Annotated[int, typer.Option(help="of the initial weights and the order of the batches")] = 0,
+    device: DeviceOption = "auto",
+):
+    """Train all models, from counting words to copying them, and compare them on the same test words.
+
+    The folder gets table.csv, table.md and table.png, and a run of each neural model: half an hour on two cores.
+    What is trained already is not trained again.
+    """
+    from mini_tf.backend import resolve_device
+    from mini_tf.training.ladder import climb
+
+    if steps is not None and steps < 1:
+        raise UserError(f"--steps is {steps}, expected at least 1")
+    text = chosen_text(corpus, shakespeare)
+    rungs = climb(
+        text, run, seed, resolve_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
+        on_rung=lambda rung: out.print(Text(f"{rung.model:<26}{rung.test:>7.3f} nats per word")),
+    )  # fmt: skip
+    out.print(comparison_table(rungs))
+    out.print(Text(f"Kept in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
 
 
 @app.command()
@@ -168,6 +201,31 @@ def doctor():
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
+
+
+def chosen_text(corpus, flavour):
+    """The text of a file, or Shakespeare's."""
+    from mini_tf.text import read_corpus, shakespeare
+
+    return shakespeare(flavour.value) if corpus is None else read_corpus(corpus)
+
+
+def comparison_table(rungs):
+    """The models of a comparison: size, time, losses of all test words, of those known from training, of new ones."""
+    table = Table(
+        "", "numbers", "training", "nats", "perplexity", "known", "new", box=None, header_style="bold",
+        caption="nats: cross-entropy of the test words; known, new: of those that occur in training, that do not",
+        caption_justify="left",
+    )  # fmt: skip
+    table.columns[0].no_wrap = True
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for r in rungs:
+        table.add_row(
+            r.model, f"{r.parameters:,}", f"{r.seconds:,.0f} s", f"{r.test:.3f}", f"{r.perplexity:,.0f}",
+            f"{r.known:.3f}", f"{r.new:.3f}",
+        )  # fmt: skip
+    return table
 
 
 def loss_table(results, c):

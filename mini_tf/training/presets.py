@@ -87,7 +87,7 @@ PRESETS = {
             batches="consecutive",
             learning_rate=3e-3,
             batch=32,
-            steps=1500,
+            steps=1000,
             every=100,
             clip=1.0,
         ),

@@ -1,0 +1,140 @@
+"""The comparison of all models: the same words for all, honest choices, the files, going on after a break."""
+
+import csv
+import math
+import shutil
+from dataclasses import replace
+
+from mini_tf.errors import UserError
+from mini_tf.models import NGramModel
+from mini_tf.training import ladder, presets
+
+import numpy as np
+import pytest
+
+SIZES = {
+    "window": {"T": 3, "k": 8}, "recurrent": {"T": 5, "k": 8}, "quick": {"T": 8, "m": 4},
+    "pointer": {"T": 8, "L": 1, "m": 4, "f": 8},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny():
+    """The presets in small, so that a comparison takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, sizes in SIZES.items():
+            preset = presets.PRESETS[name]
+            small = replace(preset, n=8, model=preset.model | sizes, steps=6, every=3, batch=4, validation_words=40,
+                            sample_words=20)  # fmt: skip
+            patch.setitem(presets.PRESETS, name, small)
+        yield
+
+
+@pytest.fixture(scope="module")
+def text():
+    """1,500 words with some order in them; the last part has words that the first has not."""
+    rng = np.random.default_rng(0)
+    words = "the fat cat ate a rat and then my lord said good morrow to his dear father , . ! \n".split(" ")
+    drawn = [words[i] for i in np.abs(rng.normal(0, 7, 1500)).astype(int) % len(words)]
+    return " ".join(drawn[:-5] + ["Milan", "isle", "Milan", "sea", "cat"])
+
+
+@pytest.fixture(scope="module")
+def climbed(text, tmp_path_factory):
+    """(rungs, folder) of a comparison."""
+    folder = tmp_path_factory.mktemp("ladder") / "compare"
+    return ladder.climb(text, folder), folder
+
+
+@pytest.fixture
+def rungs(climbed):
+    return climbed[0]
+
+
+@pytest.fixture
+def folder(climbed, tmp_path):
+    """A copy of the comparison's folder."""
+    return shutil.copytree(climbed[1], tmp_path / "compare")
+
+
+def test_every_model_is_in_the_table(rungs, folder):
+    names = [rung.model for rung in rungs]
+    assert names[0] == "every word alike"
+    assert ladder.BAR in names
+    assert names[-5:] == [*ladder.NEURAL.values(), ladder.MIXED]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["table.csv", "table.md", "table.png", *SIZES])
+    with open(folder / "table.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["model"] for row in rows] == names
+    for row, rung in zip(rows, rungs):
+        assert float(row["test"]) == pytest.approx(rung.test)
+        assert float(row["perplexity"]) == pytest.approx(math.exp(rung.test))
+    markdown = (folder / "table.md").read_text(encoding="utf-8")
+    assert all(f"| {name} |" in markdown for name in names)
+    assert (folder / "table.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_losses_are_of_the_test_words(rungs, text):
+    words = ladder.Words(text)
+    first = int(0.9 * len(words.ids))
+    assert words.test_start == first
+    assert len(words.train) == int(first * 0.95) == words.validation_start
+    uniform = rungs[0]
+    assert uniform.test == pytest.approx(math.log(len(words.vocabulary)))
+    bar = next(rung for rung in rungs if rung.model == ladder.BAR)
+    discount = float(bar.about.removeprefix("D = "))
+    model = NGramModel(3, len(words.vocabulary), discount=discount).fit(words.ids[:first])
+    assert bar.test == pytest.approx(-model.log_probabilities(words.ids, first).mean())
+    new = [words.vocabulary.index[word] for word in ("Milan", "isle", "sea")]
+    np.testing.assert_array_equal(words.is_new, np.isin(words.ids[first:], new))
+    share = words.is_new.mean()
+    for rung in rungs:
+        assert rung.test == pytest.approx(share * rung.new + (1 - share) * rung.known)
+
+
+def test_who_is_told_knows_the_new_words(rungs):
+    told = next(rung for rung in rungs if rung.model == ladder.TOLD)
+    plain = next(rung for rung in rungs if rung.model == "modified, order 5")
+    assert told.new < plain.new - 0.5
+
+
+def test_the_share_of_a_mixture_is_the_best():
+    own, other = np.log([0.5, 0.01, 0.3]), np.log([0.1, 0.2, 0.3])
+    share = ladder.best_share(own, other)
+
+    def loss(share):
+        return -np.log(share * np.exp(own) + (1 - share) * np.exp(other)).mean()
+
+    assert 0.01 < share < 0.99
+    assert loss(share) <= min(loss(share - 0.01), loss(share + 0.01))
+    assert loss(share) < min(loss(0.01), loss(0.99))
+
+
+def test_what_is_trained_is_not_trained_again(rungs, text, folder, monkeypatch):
+    def not_again(*_):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(ladder, "train_language_model", not_again)
+    said = []
+    again = ladder.climb(text, folder, say=said.append)
+    assert [r.test for r in again] == pytest.approx([r.test for r in rungs])
+    assert said[-1].startswith("pointer: trained before")
+    with pytest.raises(UserError, match=r"window was trained with seed = 0, expected 1; choose another --run"):
+        ladder.climb(text, folder, seed=1)
+
+
+def test_a_run_that_was_killed_is_trained_anew(rungs, text, folder):
+    (folder / "quick" / "results.json").unlink()
+    again = ladder.climb(text, folder)
+    assert [r.test for r in again] == pytest.approx([r.test for r in rungs], abs=1e-4)
+
+
+def test_folders_and_texts_that_do_not_fit(text, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="is a file, expected a folder"):
+        ladder.climb(text, tmp_path / "file")
+    with pytest.raises(UserError, match="has file in it, which is not of a comparison"):
+        ladder.climb(text, tmp_path)
+    with pytest.raises(UserError, match="expected at least"):
+        ladder.climb("too short a text", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
