@@ -33,7 +33,7 @@ def mixture_cross_entropy(logits, gate, copied, targets):
     None for the targets
 
     So the readout learns from a word as much as it had to do with it, and the gate moves towards r.
-    Raises ValueError for targets outside 0 … c − 1, and when there is no row.
+    Raises ValueError for targets outside 0 … c − 1, for copied below 0, and when there is no row.
     Source: Merity et al. 2016, arXiv:1609.07843, with a gate in place of their sentinel
     """
     xp = check("mixture_cross_entropy: logits (…, c), gate (…), copied (…), targets (…) int",
@@ -43,6 +43,8 @@ def mixture_cross_entropy(logits, gate, copied, targets):
     if rows == 0:
         raise ValueError("mixture_cross_entropy: there is no target, expected at least one")
     check_ids("mixture_cross_entropy", "targets", targets, c, "words")
+    if (copied < 0).any():
+        raise ValueError(f"mixture_cross_entropy: copied has the entry {float(copied.min())}, expected probabilities")
     z, target = logits.reshape(rows, c), targets.reshape(rows)
     at_target = xp.arange(rows), target
 

@@ -3,10 +3,11 @@
 import os
 import signal
 import threading
+from functools import partial
 
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Parameter
-from mini_tf.models import LanguageTransformer
+from mini_tf.models import FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel
 from mini_tf.training import (
     SGD,
     Adam,
@@ -243,6 +244,29 @@ def test_mean_loss_predicts_each_word_once():
     assert mean_loss(model, ids, most=2) == pytest.approx((each[0] + each[-1]) / 2, rel=1e-5)
 
 
+def test_windows_apart_predict_each_word_once_in_a_round():
+    ids, T = np.arange(60), 5
+    batches = random_windows(ids, T, 4, np.random.default_rng(0), apart=T)
+    cuts = set()
+    for _ in range(9):
+        windows = np.concatenate([next(batches), next(batches)])             # a round: 8 of its 11 windows
+        assert (np.diff(windows) == 1).all()
+        assert len(np.unique(windows[:, 1:])) == windows[:, 1:].size
+        cuts.add(int(windows[0, 0]) % T)
+    assert len(cuts) > 1                                 # and the next round is cut elsewhere
+
+
+def test_training_with_clipped_gradients_takes_small_steps():
+    start = _tiny().parameters()["A.W"].data.copy()
+    moved = {}
+    for clip in (None, 1e-3):
+        model = _tiny()
+        batches = random_windows(np.arange(40) % 6, model.T, 4, np.random.default_rng(0))
+        fit(model, batches, SGD(1.0), steps=1, validate=lambda: 0, clip=clip)
+        moved[clip] = np.abs(model.parameters()["A.W"].data - start).max()
+    assert moved[None] > 10 * moved[1e-3] > 0
+
+
 # --- checkpoints
 
 
@@ -263,6 +287,27 @@ def test_a_checkpoint_brings_back_the_same_model(tmp_path, options):
     assert again.config == model.config
     trainable = {name: p.trainable for name, p in model.parameters().items()}
     assert {name: p.trainable for name, p in again.parameters().items()} == trainable
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        partial(FixedWindowModel, T=3, k=5, composition="mean", activation="relu", dropout=0.1),
+        partial(RecurrentModel, k=5, T=3, activation="relu"),
+        partial(PointerTransformer, T=3, L=1, H=2, m=2, f=5),
+    ],
+)
+def test_every_model_has_checkpoints(tmp_path, build):
+    rng = np.random.default_rng(3)
+    model = build(rng.standard_normal((6, 4)).astype(np.float32))
+    for p in model.parameters().values():
+        p.data = rng.standard_normal(p.data.shape).astype(np.float32)
+    save_checkpoint(tmp_path / "m.safetensors", model)
+    again = load_checkpoint(tmp_path / "m.safetensors")
+    ids = rng.integers(0, 6, 20)
+    np.testing.assert_allclose(again.log_probabilities(ids), model.log_probabilities(ids), rtol=1e-5)
+    assert again.config == model.config
+    assert type(again) is type(model)
 
 
 def test_a_checkpoint_of_a_device_model_holds_host_arrays(tmp_path):

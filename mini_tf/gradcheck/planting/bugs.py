@@ -81,8 +81,9 @@ IN_TRANSFORMER = {
     for target in (
         ops.attention, ops.cross_entropy, ops.dropout, ops.embedding, ops.layer_norm, ops.linear, ops.masked_softmax,
         ops.residual_relu, sum_to, layers.Dropout, layers.Embedding, layers.LayerNorm, layers.Linear,
-        layers.MultiHeadAttention, layers.Parameter.accumulate, layers.PositionalEncoding, layers.TransformerLayer,
-        walk_back, LanguageTransformer.loss, LanguageTransformer.read_out, LanguageTransformer.transform,
+        layers.MultiHeadAttention, layers.Parameter.accumulate, layers.PositionalEncoding, layers.TiedReadout,
+        layers.TransformerLayer, walk_back, LanguageTransformer.loss, LanguageTransformer.read_out,
+        LanguageTransformer.transform,
     )
 }  # fmt: skip
 
@@ -446,6 +447,18 @@ THE_REST = [
         "dy[..., None, :] / shape[-2]",
         "sum_pool", "constant factor", "The backward is that of the mean."),
     Bug(
+        "copied: everywhere", ops.copied, "return dy[..., None] * same", "return dy[..., None] + 0 * same",
+        "copied", "mask not applied", "Places with other words than the target get a gradient, too."),
+    Bug(
+        "mixture: all the readout's", ops.mixture_cross_entropy, "weight = each * r", "weight = each + 0 * r",
+        "mixture_cross_entropy", "missing factor", "The readout learns as if no part of p came from copying."),
+    Bug(
+        "mixture: gate the other way", ops.mixture_cross_entropy, "(xp.exp(ln_g) - r)", "(r - xp.exp(ln_g))",
+        "mixture_cross_entropy", "wrong sign", "The gate moves away from the part that explains the target."),
+    Bug(
+        "mixture: share of copying forgotten", ops.mixture_cross_entropy, "xp.exp(ln_not_g - ln_p)", "xp.exp(-ln_p)",
+        "mixture_cross_entropy", "missing factor", "The factor 1 − g is left out of dcopied."),
+    Bug(
         "dropout: not raised", ops.dropout, "return dy * keep * raised, None", "return dy * keep, None",
         "dropout", "constant factor", "The factor 1/(1 − rate) of the forward is missing in the backward."),
     Bug(
@@ -593,15 +606,15 @@ LAYERS = [
         "one layer used twice, one vector", "writes into arrays",
         "The first gradient was dy itself, and now dy changes."),
     Bug(
-        "tied readout: not accumulated", LanguageTransformer.read_out, "table.accumulate(transpose(dA))", "pass",
+        "tied readout: not accumulated", layers.TiedReadout, "self.table.accumulate(transpose(dE_transposed))", "pass",
         MODEL, "missing term",
         "The table is used twice, as vectors and as readout; the readout's gradient is left out."),
     Bug(
         "tied readout: replaced", layers.Embedding, "self.table.accumulate(dtable)", "self.table.grad = dtable",
         MODEL, "not accumulated", "The embedding comes last in the backward and overwrites the readout's gradient."),
     Bug(
-        "tied readout: not transposed", LanguageTransformer.read_out, "table.accumulate(transpose(dA))",
-        "table.accumulate(dA)",
+        "tied readout: not transposed", layers.TiedReadout, "self.table.accumulate(transpose(dE_transposed))",
+        "self.table.accumulate(dE_transposed)",
         "LanguageTransformer, shared, tied, as many words as dimensions", "other",
         "A is the table transposed, so its gradient has to be, too; shapes object unless c = n."),
     Bug(
