@@ -201,27 +201,35 @@ def markdown(rungs):
 
 
 def draw(rungs):
-    """The losses as bars: what known words cost, and what words that never occurred add; the bar to clear as a line."""
+    """Each model's loss as a point, left or right of the bar that a neural model has to clear."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 0.42 * len(rungs) + 1.6), layout="constrained")
+    figure = Figure(figsize=(9, 0.4 * len(rungs) + 1.4), layout="constrained")
     axes = figure.add_subplot()
-    heights = np.arange(len(rungs))[::-1]
-    for height, rung in zip(heights, rungs):
-        neural = rung.model in (*NEURAL.values(), MIXED)
-        axes.barh(height, rung.test, color="tab:orange" if neural else "tab:blue", alpha=0.85)
-        axes.text(rung.test + 0.05, height, f"{rung.test:.3f}", va="center", fontsize=9)
-    bars = [rung.test for rung in rungs if rung.model == BAR]
-    if bars:
-        axes.axvline(bars[0], color="0.2", linestyle="--", linewidth=1)
-        axes.text(bars[0], len(rungs) - 0.4, " the bar: counting three words", fontsize=9, va="bottom")
-    axes.set_yticks(heights, [rung.model for rung in rungs])
-    axes.set_xlabel("cross-entropy of the test words, in nats per word (shorter is better)")
+    shown = [rung for rung in rungs if rung.parameters]                  # all but "every word alike", which is far off
+    bar = next((rung.test for rung in shown if rung.model == BAR), shown[0].test)
+    axes.axvline(bar, color="0.3", linestyle="--", linewidth=1)
+    axes.annotate(f"the bar: {BAR}, {bar:.2f}", (bar, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
+                  textcoords="offset points", ha="center", fontsize=9, color="0.3")  # fmt: skip
+    for height, rung in enumerate(reversed(shown)):
+        color = "tab:orange" if rung.model in (*NEURAL.values(), MIXED) else "tab:blue"
+        axes.plot([bar, rung.test], [height, height], color=color, linewidth=2)
+        axes.plot(rung.test, height, "o", color=color, markersize=8)
+        axes.plot(rung.known, height, "o", color=color, markersize=6, markerfacecolor="white")
+        axes.annotate(f"{rung.test:.3f}", (max(rung.test, bar), height), xytext=(9, 0), textcoords="offset points",
+                      va="center", fontsize=9)  # fmt: skip
+    axes.set_yticks(range(len(shown)), [rung.model for rung in reversed(shown)])
+    axes.set_xlabel("cross-entropy of the test words, in nats per word (left is better)")
+    axes.grid(axis="x", color="0.9")
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(y=0.02)
-    axes.bar(0, 0, color="tab:blue", label="counts")
-    axes.bar(0, 0, color="tab:orange", label="learns by gradients")
-    axes.legend(loc="lower right", frameon=False)
+    axes.margins(x=0.1, y=0.04)
+    for label, color, face in (
+        ("counts", "tab:blue", "tab:blue"), ("learns by gradients", "tab:orange", "tab:orange"),
+        ("only words that occur in training", "0.4", "white"),
+    ):  # fmt: skip
+        axes.plot([], [], "o", color=color, markerfacecolor=face, label=label)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     return figure
 
 

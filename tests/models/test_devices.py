@@ -1,0 +1,56 @@
+"""The models that are newer than Lab 6's train alike on NumPy and on another library; on a real GPU where there is one."""
+
+from functools import partial
+
+from mini_tf.models import FixedWindowModel, PointerTransformer, RecurrentModel
+from mini_tf.training.optimizers import Adam, clip_gradients
+from tests.strict import StrictArray, strict
+
+import numpy as np
+import pytest
+
+MODELS = {
+    "fixed window": partial(FixedWindowModel, T=5, k=4, dropout=0.3),
+    "fixed window, sum": partial(FixedWindowModel, T=5, k=4, composition="sum", activation="relu"),
+    "recurrent": partial(RecurrentModel, T=5, k=4, dropout=0.3),
+    "recurrent, relu": partial(RecurrentModel, T=5, k=4, activation="relu"),
+    "pointer": partial(PointerTransformer, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
+}
+
+
+def trained(build, move):
+    """(last loss, model) after three steps from the same start."""
+    rng = np.random.default_rng(5)
+    model = move(build(rng.standard_normal((9, 4))))
+    optimizer = Adam(0.01)
+    for _ in range(3):
+        model.clear_gradients()
+        loss, backward = model.loss(rng.integers(0, 9, (2, 6)), np.random.default_rng(0))
+        backward()
+        clip_gradients(model.parameters(), 0.5)
+        optimizer.step(model.parameters())
+    return float(loss), model
+
+
+def made_strict(model):
+    for parameter in model.parameters().values():
+        parameter.data = strict(parameter.data)
+    return model
+
+
+@pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
+def test_training_on_a_library_that_is_not_numpy(build):
+    (loss, host), (strict_loss, device) = trained(build, lambda model: model), trained(build, made_strict)
+    assert strict_loss == pytest.approx(loss, rel=1e-9)
+    for name, parameter in device.parameters().items():
+        assert isinstance(parameter.data, StrictArray), name
+        np.testing.assert_allclose(parameter.data.get(), host.parameters()[name].data, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
+def test_training_alike_on_cpu_and_gpu(build):
+    (loss, host), (gpu_loss, device) = trained(build, lambda model: model), trained(build, lambda model: model.to("gpu"))
+    assert gpu_loss == pytest.approx(loss, rel=1e-9)
+    ids = np.random.default_rng(1).integers(0, 9, 30)
+    np.testing.assert_allclose(device.log_probabilities(ids), host.log_probabilities(ids), rtol=1e-6)
