@@ -136,7 +136,8 @@ for _ in range(10_000):
     others.append(log_likelihood(days, start, np.array([from_sunny, from_rainy])))
 print("\nOther chains")
 print(f"  counted                    {best:.3f} nats")
-print(f"  best of 10,000 at random   {max(others):.3f} nats,   more likely than the counted one: {np.sum(others > best)}")
+print(f"  best of 10,000 at random   {max(others):.3f} nats")
+print(f"  more likely than the counted one: {np.sum(others > best)}")
 
 a = np.linspace(0.01, 0.99, 99)
 over_sunny = np.array([log_likelihood(days, pi, np.array([[x, 1 - x], A[RAINY]])) for x in a])
@@ -166,9 +167,8 @@ for x, s, color in ((-1.2, SUNNY, "#F5D76E"), (1.2, RAINY, "#9CC3E6")):
     arrow(graph, (x, -1.35), (x, -0.52), f"π = {fraction(pi[s])}", (x, -1.55))
 arrow(graph, (-0.73, 0.18), (0.73, 0.18), fraction(A[SUNNY, RAINY]), (0, 0.62), bend=-0.25)
 arrow(graph, (0.73, -0.18), (-0.73, -0.18), fraction(A[RAINY, SUNNY]), (0, -0.62), bend=-0.25)
-for y, color, line, name, top in (
-    (over_sunny, BLUE, "-", "A(sunny → sunny)", A[SUNNY, SUNNY]), (over_rainy, RED, "--", "A(rainy → rainy)", A[RAINY, RAINY]),
-):  # fmt: skip
+for s, y, color, line in ((SUNNY, over_sunny, BLUE, "-"), (RAINY, over_rainy, RED, "--")):
+    name, top = f"A({WEATHER[s]} → {WEATHER[s]})", A[s, s]
     curves.plot(a, y, line, color=color, linewidth=2, label=f"moving {name}: top at {fraction(top)}")
     curves.plot(top, best, "o", color=color, markersize=8)
     curves.axvline(top, color=color, linestyle=":", linewidth=1)
@@ -266,12 +266,14 @@ print("\nRows of the bigram table: the sum of a row, and the most probable next 
 for h in SOME:
     words, p = continuations(bigram, vocabulary.encode([h]), 4)
     print(f"  {h:<6}{rows[h]:>6,}   " + "   ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
-print(f"  NGramModel(2, …) gives the same 64 probabilities: largest difference {abs(of_the_model - probabilities).max():.0e}")
+difference = abs(of_the_model - probabilities).max()
+print(f"  NGramModel(2, …) gives the same 64 probabilities: largest difference {difference:.0e}")
 print(f"  entries of the whole table that are not 0: {len(pairs):,} of {c * c:,}, {len(pairs) / c**2:.3%}")
 
 figure = Figure(figsize=(11, 5), layout="constrained")
-for axes, table, title, form in zip(
-    figure.subplots(1, 2), (counts, probabilities), ("count(h w)", "p(w | h) = count(h w)/count(h)"), ("{:,.0f}", "{:.3f}"),
+left, right = figure.subplots(1, 2)
+for axes, table, title, form in (
+    (left, counts, "count(h w)", "{:,.0f}"), (right, probabilities, "p(w | h) = count(h w)/count(h)", "{:.3f}"),
 ):  # fmt: skip
     axes.imshow(np.sqrt(table), cmap="Blues", vmax=np.sqrt(table.max()) * 1.15)
     for i, j in np.ndindex(8, 8):
@@ -319,7 +321,7 @@ print(f"  {'':<20}{'count of the four':>18}{'of the first three':>20}{'p':>8}   
 test_fours = Counter(zip(*(tokens[first_test + i :] for i in range(4))))
 for *h, w in (("I", "will", "not", "go"), ("I", "will", "be", "married"), ("the", "Duke", "of", "Milan")):
     p = np.exp(four.next_word_logits([vocabulary.encode(h)])[0, vocabulary.index[w]])
-    print(f"  {' '.join((*h, w)):<20}{count(*h, w):>18}{count(*h):>20}{p:>8.3f}   {test_fours[*h, w]} times")
+    print(f"  {' '.join((*h, w)):<20}{count(*h, w):>18}{count(*h):>20}{p:>8.3f}   {test_fours[*h, w]:>3}×")
 
 # %% [markdown]
 # (The lecture's slide on longer histories writes x_t … x_{t−n+2} and calls them the n words before. Count them: they
@@ -358,7 +360,7 @@ for name, start in (("the model, all three words", "servants open their"), ("'th
     print(f"  {name:<28}" + "  ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
 
 # %% [markdown]
-# One example proves little. So measure how much a single word tells about the word d places after it: a bigram model
+# "servants" was seen seven times, before seven different words: nothing to go by. But one example proves little. So measure how much a single word tells about the word d places after it: a bigram model
 # of words that stand d apart. (Reading every d-th word makes such a text. The smoothing is that of section 5, the
 # measure that of section 6: nats per test word, the fewer the better.) **Expect** that nearness pays: about 5.17 nats
 # from the word next to it, and from the third word back hardly better than the 6.06 of knowing no word at all.
@@ -393,7 +395,8 @@ seven = NGramModel(7, c).fit(train)
 once = [np.mean(grams.count == 1) for grams in count_grams(train, 7, c)]
 
 print("\n4. Sparsity: n-grams of the training text")
-print(f"  {'n':>3}{'different':>12}{'possible, c^n':>16}{'filled':>12}{'occur once':>13}{'full table':>15}{'the model':>12}")
+print(f"  {'n':>3}{'different':>12}{'possible, c^n':>16}{'filled':>12}{'occur once':>13}"
+      f"{'full table':>15}{'the model':>12}")
 for n, different, single in zip(ORDERS, seven.grams, once):
     full = c**n * 8
     stored = sum(array.nbytes for level in seven.levels[:n] for array in (level.key, level.share, level.rest))
@@ -433,20 +436,23 @@ sizes.semilogy(orders, [float(c) ** n for n in orders], "s--", color=RED, label=
 sizes.axhline(len(train), color=GREY, linestyle=":", label=f"words of the training text, {len(train):,}")
 sizes.semilogy(orders, seven.grams, "o-", color=BLUE, label="different n-grams in it")
 for n, different in zip(orders, seven.grams):
-    sizes.annotate(f"{different:,}", (n, different), xytext=(0, -17), textcoords="offset points", ha="center", fontsize=8,
-                   color=BLUE)
-sizes.set(xlabel="order n", ylabel="n-grams (logarithmic)", title="The table grows, the text does not", ylim=(1e1, 1e31))
+    sizes.annotate(f"{different:,}", (n, different), xytext=(0, -17), textcoords="offset points", ha="center",
+                   fontsize=8, color=BLUE)
+sizes.set(xlabel="order n", ylabel="n-grams (logarithmic)", title="The table grows, the text does not",
+          ylim=(1e1, 1e31))
 sizes.legend(frameon=False, loc="upper left")
 bottom = np.zeros(len(orders))
-for part, color, name in ((seen, BLUE, "n-gram seen in training"), (zero, ORANGE, "history seen, this word after it not: p = 0"),
-                          (nothing, "#BBBBBB", "history never seen: 0/0")):  # fmt: skip
+for part, color, name in (
+    (seen, BLUE, "n-gram seen in training"), (zero, ORANGE, "history seen, but not this word after it: p = 0"),
+    (nothing, "#BBBBBB", "history never seen: 0/0"),
+):  # fmt: skip
     bars = shares.bar(orders, part * 100, bottom=bottom, color=color, label=name, width=0.8)
     shares.bar_label(bars, [f"{x:.0%}" if x > 0.025 else "" for x in part], label_type="center", fontsize=9,
                      color="white" if color == BLUE else "k")
     bottom += part * 100
 shares.set(xlabel="order n", ylabel="share of the test words in %", title="What maximum likelihood says of new text",
-           ylim=(0, 100))
-shares.legend(loc="upper right", framealpha=1, edgecolor="none", fontsize=9)
+           ylim=(0, 128), yticks=range(0, 101, 20))
+shares.legend(loc="upper center", frameon=False, fontsize=9)
 for axes in (sizes, shares):
     axes.set_xticks(orders)
     axes.spines[["top", "right"]].set_visible(False)
@@ -467,8 +473,8 @@ show(figure, "01_sparsity")
 # | --- | --- | --- |
 # | maximum likelihood | count(h w)/count(h) | 0 |
 # | add-k | count(h w)/(count(h) + k·c) | k·c/(count(h) + k·c), for 1/c |
-# | stupid back-off | (count(h w)/count(h) − what is handed down to w again)/Z | for the words that never followed h; α = 0.4 |
-# | Kneser-Ney | (n(h w) − D)/n(h) | D · (words that follow h)/n(h) |
+# | stupid back-off | count(h w)/(count(h)·Z(h)) − rest·p_{k−1}(w) | α·Z(h′)/Z(h), α = 0.4; Z makes the sum 1 |
+# | Kneser-Ney | (n(h w) − D)/n(h), n a count: see below | D · (words that follow h)/n(h) |
 # | modified Kneser-Ney | the same with D_1, D_2, D_3 for n = 1, 2, and 3 or more | the same |
 #
 # ### Add-k: simple and bad
@@ -548,7 +554,8 @@ sociable = {}
 for word in ("VINCENTIO", "morrow", "Tower", "And"):
     sociable[word] = most_sociable(word)
     for w in (word, sociable[word]):
-        print(f"  {w:<12}{occurs[w]:>8,}{company[w]:>27,}{occurs[w] / len(train):>12.6f}{company[w] / different_pairs:>14.6f}")
+        print(f"  {w:<12}{occurs[w]:>8,}{company[w]:>27,}"
+              f"{occurs[w] / len(train):>12.6f}{company[w] / different_pairs:>14.6f}")
 
 # %% [markdown]
 # "And" with its capital is a Francisco too: it begins lines, so what comes before it is almost always the line break.
@@ -562,7 +569,7 @@ for word in ("VINCENTIO", "morrow", "Tower", "And"):
 
 # %%
 def absolute_discounting(model, grams):
-    """share = (count(hw) − D)/count(h), rest = D·(words that follow h)/count(h): as kneser_ney, but counts throughout."""
+    """share = (count(hw) − D)/count(h),   rest = D·(words that follow h)/count(h):  kneser_ney without the company"""
     for here in grams:
         yield shared_out(here, here.count, taken=np.full(len(here.key), model.discount))
 
@@ -695,13 +702,15 @@ for (word, row), color, fate in zip(
     steps.semilogy(range(4), p, "-", color=color, linewidth=1.5, label=f"{word}: {fate}")
     for k, (value, own) in enumerate(row):
         steps.plot(k, value, "o", markersize=8, markeredgecolor=color, markerfacecolor=color if own else "white")
-        if k and (word == "York" or k > 1 or word == "Milan"):
-            steps.annotate(f"{value:.1e}", (k, value), xytext=(0, -16 if word != "York" else 8), textcoords="offset points",
-                           ha="center", fontsize=9, color=color)
+        if k:
+            offset, side = ((-6, 6), "right") if word == "York" else ((0, -16), "center")
+            steps.annotate(f"{value:.1e}", (k, value), xytext=offset, textcoords="offset points", ha=side, fontsize=9,
+                           color=color)
 steps.annotate(f"1/c = {1 / c:.1e}", (0, 1 / c), xytext=(0, 10), textcoords="offset points", ha="center", fontsize=9)
 steps.plot([], [], "o", color="0.3", label="filled: with a share of its own")
 steps.plot([], [], "o", markeredgecolor="0.3", markerfacecolor="white", label="hollow: only what was handed down")
 steps.set_xticks(range(4), ["p₀\nall words alike", "p₁\nno history", "p₂\nafter “of”", "p₃\nafter “Duke of”"])
+steps.set_yticks(10.0 ** np.arange(-7, 1))
 steps.set(ylabel="probability (logarithmic)", xlim=(-0.4, 3.4), ylim=(5e-8, 50),
           title=f"Kneser-Ney by hand, order 3, D = {best_D}")
 steps.legend(frameon=False, loc="upper left", fontsize=9)
@@ -745,9 +754,13 @@ for smoothing, row in losses.items():
 print(f"  {len(settings) * len(ORDERS)} models counted and measured in {seconds:.0f} s")
 
 # %%
-STYLES = {"add-k": (RED, "s", f"add-k, k = {best_k}"), "stupid-backoff": (ORANGE, "^", "stupid back-off, α = 0.4"),
-          "absolute-discounting": (PURPLE, "v", f"plain counts, D = {best_D}"),
-          "kneser-ney": (BLUE, "o", f"Kneser-Ney, D = {best_D}"), "modified-kneser-ney": (GREEN, "D", "modified Kneser-Ney")}  # fmt: skip
+STYLES = {
+    "add-k": (RED, "s", f"add-k, k = {best_k}"),
+    "stupid-backoff": (ORANGE, "^", "stupid back-off, α = 0.4"),
+    "absolute-discounting": (PURPLE, "v", f"plain counts, D = {best_D}"),
+    "kneser-ney": (BLUE, "o", f"Kneser-Ney, D = {best_D}"),
+    "modified-kneser-ney": (GREEN, "D", "modified Kneser-Ney"),
+}
 figure = Figure(figsize=(14, 4.8), layout="constrained")
 valleys, overview, closer = figure.subplots(1, 3)
 for (n, row), color, marker in zip(valley.items(), (ORANGE, BLUE, PURPLE), "^os"):
@@ -756,16 +769,18 @@ valleys.axvline(best_D, color=GREY, linestyle=":", linewidth=1)
 valleys.set(xlabel="discount D", ylabel="cross-entropy in nats per word", title="Choosing D on the validation words")
 valleys.legend(frameon=False)
 for smoothing, (color, marker, name) in STYLES.items():
-    for axes in (overview, closer):
-        axes.plot(ORDERS, losses[smoothing], marker + "-", color=color, label=name, markersize=5)
+    for axes, least in ((overview, 1), (closer, 2)):
+        row = losses[smoothing][least - 1 :]
+        axes.plot(ORDERS[least - 1 :], row, marker + "-", color=color, label=name, markersize=5)
 overview.axhline(uniform, color=GREY, linestyle="--", linewidth=1)
-overview.annotate(f"uniform, ln c = {uniform:.3f}", (1, uniform), xytext=(0, -12), textcoords="offset points", color="0.35")
+overview.annotate(f"uniform, ln c = {uniform:.3f}", (1, uniform), xytext=(0, -12), textcoords="offset points",
+                  color="0.35")
 overview.set(xlabel="order n", title="Test words", ylim=(4.8, 9.9))
 overview.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.37), fontsize=9)
 closer.set(xlabel="order n", title="Test words, from order 2 on", xlim=(1.8, 7.2), ylim=(5.0, 5.65))
-closer.annotate(f"{min(losses['modified-kneser-ney']):.3f}",
-                (1 + int(np.argmin(losses["modified-kneser-ney"])), min(losses["modified-kneser-ney"])), xytext=(0, -13),
-                textcoords="offset points", ha="center", color=GREEN)
+least, best_order = min(zip(losses["modified-kneser-ney"], ORDERS))
+closer.annotate(f"{least:.3f}", (best_order, least), xytext=(0, -14), textcoords="offset points", ha="center",
+                color=GREEN)
 overview.set_xticks(list(ORDERS))
 closer.set_xticks(list(ORDERS)[1:])
 for axes in (valleys, overview, closer):
@@ -788,14 +803,15 @@ nats = -best_model.log_probabilities(ids, first_test)
 new = ~np.isin(ids[first_test:], train)
 absent = c - len(occurs)
 print("\nModified Kneser-Ney, order 3, by word")
-print(f"  {'':<18}{'of the words':>14}{'nats per word':>16}{'of the loss':>14}")
-for name, these in (("new in the test", new), ("seen in training", ~new)):
-    print(f"  {name:<18}{these.mean():>14.1%}{nats[these].mean():>16.3f}{nats[these].sum() / nats.sum():>14.1%}")
-print(f"  {'all':<18}{1:>14.0%}{nats.mean():>16.3f}{1:>14.0%}")
+print(f"  {'':<18}{'of the words':>14}{'nats each':>12}{'adds to the mean':>19}{'of the loss':>14}")
+for name, these in (("new in the test", new), ("seen in training", ~new), ("all", new | ~new)):
+    adds = nats[these].sum() / len(nats)
+    print(f"  {name:<18}{these.mean():>14.1%}{nats[these].mean():>12.3f}{adds:>14.3f} nats{adds / nats.mean():>14.1%}")
 fair = -np.log(new.mean() / absent)
-print(f"  {absent} words of the vocabulary never occur in training; with foresight each new word would cost {fair:.2f} nats,")
-print(f"  and the loss would be lower by {new.mean() * (nats[new].mean() - fair) + (1 - new.mean()) * np.log(1 - new.mean()):.3f}"
-      " nats (the other words would pay for it a little)")
+saved = new.mean() * (nats[new].mean() - fair) + (1 - new.mean()) * np.log(1 - new.mean())
+print(f"  {absent} words of the vocabulary never occur in training.")
+print(f"  With foresight each new word would cost {fair:.2f} nats, and the mean would be {saved:.3f} nats lower")
+print("  (what the other words would pay for it is in that number).")
 
 # %% [markdown]
 # This also explains order 1 of the orange line, where stupid back-off beats Kneser-Ney at order 1: its α/c for an
@@ -820,10 +836,13 @@ def write(order, smoothing):
     return np.array(list(generate(model, START, WRITTEN, partial(sample, rng=np.random.default_rng(order)))))
 
 
+def one_line(ids):
+    return vocabulary.decode(ids).strip().replace("\n\n", " // ").replace("\n", " / ")
+
+
 def print_samples(texts, words=40):
     for n, text in texts.items():
-        sample_text = vocabulary.decode(text[:words]).strip().replace("\n", " / ").replace(" /  / ", " // ")
-        print(textwrap.fill(sample_text, 100, initial_indent=f"  {n}  ", subsequent_indent="     "))
+        print(textwrap.fill(one_line(text[:words]), 100, initial_indent=f"  {n}  ", subsequent_indent="     "))
 
 
 print("\n7. Writing after 'KING RICHARD III:', maximum likelihood, orders 1 to 7")
@@ -838,10 +857,9 @@ print_samples(written["maximum-likelihood"])
 # words up to here stand in the training text in the same order. As a measure to compare with: Shakespeare's own test
 # text.
 #
-# **Expect** one or two words from order 1, the more the higher the order, and from order 7 passages of a hundred
-# words. The true test text, which surely did not copy, shares two or three words in a row with the training text, and
-# a dozen or two where it is a formula.
-
+# **Expect** one or two words from order 1, more the higher the order, and from order 7 passages of a hundred words. The
+# test text, which surely did not copy, shares two or three words in a row with the training text on average, and seldom
+# more than eight or nine.
 
 # %%
 def copied(text, source):
@@ -866,9 +884,8 @@ print(f"  {'test text':<12}{of_the_test.mean():>26.1f}{of_the_test.max():>9}")
 end = int(lengths["maximum-likelihood"][7].argmax())
 passage = written["maximum-likelihood"][7][end + 1 - lengths["maximum-likelihood"][7][end] : end + 1]
 print(f"\nThe longest passage that order 7 copied, {len(passage)} words, begins and ends")
-print(textwrap.fill(vocabulary.decode(passage[:20]).strip().replace("\n", " / ") + " … "
-                    + vocabulary.decode(passage[-12:]).strip().replace("\n", " / "), 96,
-                    initial_indent="  ", subsequent_indent="  "))
+print(textwrap.fill(f"{one_line(passage[:20])} … {one_line(passage[-12:])}", 96, initial_indent="  ",
+                    subsequent_indent="  "))
 
 figure = Figure(figsize=(12, 4.6), layout="constrained")
 over_time, over_order = figure.subplots(1, 2, width_ratios=[1.35, 1])
@@ -877,12 +894,13 @@ for n, color, line in zip((7, 5, 3), (BLUE, RED, GREEN), ("-", "--", "-")):
     over_time.plot(range(1, first + 1), lengths["maximum-likelihood"][n][:first], line, color=color, label=f"order {n}")
 over_time.plot(range(1, first + 1), of_the_test[:first], color="0.55", linewidth=1, label="Shakespeare's test text")
 over_time.set(xlabel="written word", ylabel="copied passage up to here, in words", yscale="log",
-              title="Order 7 recites until it comes to a crossroads")
+              title="Order 7 recites from one crossroads to the next (maximum likelihood)")
 over_time.set_ylim(0.8, 600)
 over_time.legend(frameon=False, loc="upper left", ncols=2)
-for s, color, marker, name in (("maximum-likelihood", BLUE, "o", "maximum likelihood"), ("kneser-ney", ORANGE, "^", "Kneser-Ney")):
-    over_order.plot(WRITING, [lengths[s][n].max() for n in WRITING], marker + "-", color=color, label=f"{name}: longest")
-    over_order.plot(WRITING, [lengths[s][n].mean() for n in WRITING], marker + ":", color=color, label=f"{name}: mean")
+for smoothing, color, marker in (("maximum-likelihood", BLUE, "o"), ("kneser-ney", ORANGE, "^")):
+    for line, name, measure in (("-", "longest", np.max), (":", "mean", np.mean)):
+        over_order.plot(WRITING, [measure(lengths[smoothing][n]) for n in WRITING], marker + line, color=color,
+                        label=f"{smoothing.replace('-', ' ').replace('kneser ney', 'Kneser-Ney')}: {name}")
 over_order.axhline(of_the_test.max(), color=GREY, linewidth=1, label="Shakespeare's test text: longest")
 over_order.axhline(of_the_test.mean(), color=GREY, linewidth=1, linestyle=":", label="Shakespeare's test text: mean")
 over_order.set(xlabel="order n", ylabel="copied passage, in words", yscale="log", title=f"In {WRITTEN:,} written words")
