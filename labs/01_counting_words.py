@@ -360,10 +360,13 @@ for name, start in (("the model, all three words", "servants open their"), ("'th
     print(f"  {name:<28}" + "  ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
 
 # %% [markdown]
-# "servants" was seen seven times, before seven different words: nothing to go by. But one example proves little. So measure how much a single word tells about the word d places after it: a bigram model
-# of words that stand d apart. (Reading every d-th word makes such a text. The smoothing is that of section 5, the
-# measure that of section 6: nats per test word, the fewer the better.) **Expect** that nearness pays: about 5.17 nats
-# from the word next to it, and from the third word back hardly better than the 6.06 of knowing no word at all.
+# "servants" was seen seven times, before seven different words: nothing to go by. But one example proves little. So
+# measure how much a single word tells about the word d places after it: a bigram model of words that stand d apart.
+# (Reading every d-th word makes such a text. The smoothing is that of section 5, the measure that of section 6: nats
+# per test word, the fewer the better.)
+#
+# **Expect** that nearness pays: about 5.17 nats from the word next to it, and from the third word back hardly better
+# than the 6.06 of knowing no word at all.
 
 # %%
 def strided(ids, d):
@@ -534,7 +537,7 @@ print(f"  best k of the bigram model: {best_k}")
 #
 # Shakespeare has his Franciscos: the "Tower" comes after "the", VINCENTIO after DUKE. Beside each we put the word of
 # about the same count that keeps the most company. **Expect** the counts of a pair to agree, and the continuation
-# probabilities to differ by a factor from ten to a hundred.
+# probabilities to differ by a factor from about ten to a hundred and more.
 
 # %%
 occurs = Counter(train_words)
@@ -859,7 +862,7 @@ print_samples(written["maximum-likelihood"])
 #
 # **Expect** one or two words from order 1, more the higher the order, and from order 7 passages of a hundred words. The
 # test text, which surely did not copy, shares two or three words in a row with the training text on average, and seldom
-# more than eight or nine.
+# more than eight or nine. (In the figure its line leaves the picture at new words: they end a passage of length 0.)
 
 # %%
 def copied(text, source):
@@ -889,7 +892,7 @@ print(textwrap.fill(f"{one_line(passage[:20])} … {one_line(passage[-12:])}", 9
 
 figure = Figure(figsize=(12, 4.6), layout="constrained")
 over_time, over_order = figure.subplots(1, 2, width_ratios=[1.35, 1])
-first = min(WRITTEN, 600)
+first = min(WRITTEN, 300)
 for n, color, line in zip((7, 5, 3), (BLUE, RED, GREEN), ("-", "--", "-")):
     over_time.plot(range(1, first + 1), lengths["maximum-likelihood"][n][:first], line, color=color, label=f"order {n}")
 over_time.plot(range(1, first + 1), of_the_test[:first], color="0.55", linewidth=1, label="Shakespeare's test text")
