@@ -16,7 +16,8 @@
 # Letters: **c** different words, **n** the order, the words in an n-gram with the predicted one; **w** a word, **h**
 # its history, the n − 1 words before it; **D** the discount of Kneser-Ney; **π**, **A** the Markov chain.
 #
-# Time on two processor cores: about a minute; with `--quick`, which writes less text, a quarter of a minute.
+# Time on two processor cores: half a minute to a minute; with `--quick`, which writes less text, a quarter of a
+# minute.
 
 # %%
 import textwrap
@@ -277,7 +278,8 @@ for axes, table, title, form in (
 ):  # fmt: skip
     axes.imshow(np.sqrt(table), cmap="Blues", vmax=np.sqrt(table.max()) * 1.15)
     for i, j in np.ndindex(8, 8):
-        axes.text(j, i, form.format(table[i, j]) if table[i, j] else "0", ha="center", va="center", fontsize=9,
+        entry = "0" if table[i, j] == 0 else "<0.001" if table[i, j] < 0.0005 else form.format(table[i, j])
+        axes.text(j, i, entry, ha="center", va="center", fontsize=9,
                   color="white" if table[i, j] > 0.4 * table.max() else "0.65" if table[i, j] == 0 else "k")
     axes.set_xticks(range(8), SOME)
     axes.set_yticks(range(8), SOME)

@@ -77,6 +77,8 @@ def test_smoothing_by_hand_and_by_the_model(output):
     assert numbers("VINCENTIO", smoothing)[:2] == [193, 1]
     for n in (2, 3):
         assert numbers(f"order {n} ", smoothing)[-1] > 0.05           # what company is worth
+    halves = part(smoothing, "Bigrams that occur r times", "Kneser-Ney on")
+    assert all(0.6 < numbers(str(r), halves)[-1] < 1.5 for r in range(1, 7))
     assert "best D of the trigram model: 0.9;" in smoothing
     by_hand = [numbers("by hand", smoothing, which) for which in range(3)]
     assert all(ours == model for ours, model in by_hand)
