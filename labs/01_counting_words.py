@@ -994,6 +994,6 @@ for attempt in (
 #   5.03 nats per word. A network on this corpus has to come below that before it has learned more than counting.
 # - Low cross-entropy and good writing are different things.
 #
-# Try: `shakespeare("clean")` for `shakespeare()`, a longer text without gaps. The losses rise: find half of the reason in
-# the table of new words. Try `k` between 0.001 and 0.03 at order 3. Let order 3 write with
-# `partial(sample, rng=…, top_k=20)`.
+# Try: `shakespeare("clean")` for `shakespeare()`, a longer text without gaps. The losses rise: find half of the reason
+# in the table of new words. Try `k` between 0.001 and 0.03 at order 3. Let order 3 write with `partial(sample, rng=…,
+# top_k=20)`.
