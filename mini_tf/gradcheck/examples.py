@@ -9,6 +9,7 @@ exchange of axes cannot be seen where they are equal), and numbers large enough 
 from functools import partial
 
 from mini_tf import layers, ops
+from mini_tf.backend import beside
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel
 from mini_tf.ops.shapes import sum_to
@@ -100,6 +101,17 @@ def shares(rng):
     return rng.uniform(0.05, 0.9, (B, T))
 
 
+def attention_with_bias(query, key, value, bias):
+    """Causal, scaled, and with a bias that is the same for all examples."""
+    y, backward = ops.attention(query, key, value, beside(np.tri(T, dtype=bool), query), 0.6, bias)
+
+    def without_mask(dy):
+        dquery, dkey, dvalue, _, dbias = backward(dy)
+        return dquery, dkey, dvalue, dbias
+
+    return y, without_mask
+
+
 class Twice(layers.Layer):
     """One layer used twice, its weight tied to a second layer: gradients of all three uses add."""
 
@@ -131,6 +143,14 @@ def trained_transformer_layer(rng):
     made = layers.TransformerLayer(n, H, m, rng, layer_norm=True, dropout=0.4)
     parameters = generic(made, rng)
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
+
+
+def pre_norm_layer(rng):
+    """With mask, distance and dropout, as while training."""
+    made = layers.PreNormLayer(n, H, m, n + 1, rng, 0.6, dropout=0.3)
+    parameters, bias = generic(made, rng), layers.distance_bias(T, H)
+    x = rng.standard_normal((B, T, n))
+    return (lambda x: made(x, causal(None), bias, np.random.default_rng(3))), [x], parameters
 
 
 def recurrent_from_a_state(rng):
@@ -171,6 +191,7 @@ EXAMPLES = {
     "attention": op(ops.attention, (B, H, T, m), (B, H, T + 1, m), (B, H, T + 1, n)),
     "attention, causal": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), causal),
     "attention, scaled": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), scale=0.6),
+    "attention, bias": op(attention_with_bias, (B, H, T, m), (B, H, T, m), (B, H, T, m), (H, T, T)),
     "attention, square": op(ops.attention, (B, n, n), (B, n, n), (B, n, n)),
     "embedding": op(ops.embedding, (c, n), ids(B, T)),
     "mean_pool": op(ops.mean_pool, (B, T, n)),
@@ -204,7 +225,7 @@ EXAMPLES = {
         lambda rng: layers.TransformerLayer(n, H, m, rng, layer_norm=True), (B, T, n), causal
     ),
     "TransformerLayer, training": trained_transformer_layer,
-    "PreNormLayer": layer(lambda rng: layers.PreNormLayer(n, H, m, n + 1, rng, 0.6), (B, T, n), causal),
+    "PreNormLayer": pre_norm_layer,
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),
     "FixedWindowModel": language_model(partial(FixedWindowModel, k=m)),

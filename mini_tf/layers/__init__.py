@@ -14,12 +14,12 @@ from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer, Parameter, walk_back
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
-from mini_tf.layers.positions import PositionalEncoding
+from mini_tf.layers.positions import PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
 from mini_tf.layers.transformer import PreNormLayer, TransformerLayer
 
 __all__ = [
     "Dropout", "Embedding", "FeedForward", "Layer", "LayerNorm", "Linear", "MultiHeadAttention", "Parameter",
-    "PositionalEncoding", "PreNormLayer", "Recurrent", "TiedReadout", "TransformerLayer", "walk_back",
+    "PositionalEncoding", "PreNormLayer", "Recurrent", "TiedReadout", "TransformerLayer", "distance_bias", "walk_back",
 ]  # fmt: skip

@@ -12,7 +12,8 @@ class MultiHeadAttention(Layer):
 
     All H heads' matrices stand side by side: query, key, value (n, H·m), and below each other in output (H·m, n), so
     that one product serves all heads and the sum over heads happens inside the last one.
-    mask bool, True where a query may see a key, broadcast against (B, H, T, T).
+    mask bool, True where a query may see a key, and bias, which is added to the scores and is a constant, such as
+    distance_bias: both broadcast against (B, H, T, T).
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases
     """
 
@@ -23,12 +24,12 @@ class MultiHeadAttention(Layer):
         self.value = Linear(n, H * m, rng, bias=False, dtype=dtype)
         self.output = Linear(H * m, n, rng, bias=False, dtype=dtype)
 
-    def __call__(self, x, mask=None):
+    def __call__(self, x, mask=None, bias=None):
         query, query_backward = self.query(x)                    # (B, T, H·m)
         key, key_backward = self.key(x)
         value, value_backward = self.value(x)
         heads, attention_backward = ops.attention(
-            self.split(query), self.split(key), self.split(value), mask, self.scale
+            self.split(query), self.split(key), self.split(value), mask, self.scale, bias
         )                                                        # (B, H, T, m)
         y, output_backward = self.output(self.join(heads))       # (B, T, n)
 

@@ -47,6 +47,18 @@ def fourier_frequencies(T, n):
 FREQUENCIES = {"geometric": geometric_frequencies, "fourier": fourier_frequencies}
 
 
+def distance_bias(T, H):
+    """bias_hij = −s_h·(i − j) for query i, key j ≤ i,   s_h = 2^(−8·h/H), h = 1 … H:  (H, T, T)
+
+    Added to the scores, it makes a head care the less for a word the farther back it stands; each head at its own rate,
+    so that one sees some words and another the whole history. Nothing else has to say where a word stands.
+    Source: Press, Smith, Lewis 2021, arXiv:2108.12409 (ALiBi)
+    """
+    s = 2.0 ** (-8 * np.arange(1, H + 1) / H)            # (H,)
+    distance = np.arange(T)[:, None] - np.arange(T)      # (T, T)
+    return -s[:, None, None] * np.maximum(distance, 0)
+
+
 class PositionalEncoding(Layer):
     """y = x + scale·P;  x (B, T, n) → y (B, T, n), and dx = dy.
 

@@ -52,8 +52,8 @@ class PreNormLayer(Layer):
         self.feed_forward = FeedForward(n, f, rng, dtype)
         self.dropout = Dropout(dropout)
 
-    def __call__(self, x, mask=None, rng=None):
-        x, attention_backward = self.branch(x, self.attention_norm, lambda y: self.attention(y, mask), rng)
+    def __call__(self, x, mask=None, bias=None, rng=None):
+        x, attention_backward = self.branch(x, self.attention_norm, lambda y: self.attention(y, mask, bias), rng)
         x, feed_forward_backward = self.branch(x, self.feed_forward_norm, self.feed_forward, rng)
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
 

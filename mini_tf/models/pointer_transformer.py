@@ -12,9 +12,9 @@ from mini_tf.layers import (
     LayerNorm,
     Linear,
     Parameter,
-    PositionalEncoding,
     PreNormLayer,
     TiedReadout,
+    distance_bias,
     walk_back,
 )
 from mini_tf.metrics import log_softmax_at
@@ -36,9 +36,10 @@ class PointerTransformer(Layer):
     dropout              rate at which entries are dropped in training: of what each layer adds; half as much again of
                          word vectors and of h before the readout
 
-    Layers are PreNormLayers. A batch is an integer array (B, T + 1) of consecutive words; all but the first are
-    predicted. Raises UserError for sizes that do not fit.
-    Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Merity et al. 2016 (pointer and gate)
+    Layers are PreNormLayers, whose scores fall with the distance (distance_bias). A batch is an integer array (B, T + 1)
+    of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
+    Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
+    2016 (pointer, gate)
     """
 
     def __init__(self, embeddings, frequencies=None, *, T=128, L=3, H=4, m=48, f=384, dropout=0.2, seed=0):
@@ -49,14 +50,11 @@ class PointerTransformer(Layer):
                 raise UserError(f"{name} is {given[name]!r}, expected a whole number of at least {least}")
         if not 0 <= dropout < 0.6:
             raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 0.6")
-        if embeddings.shape[1] % 2:
-            raise UserError(f"n is {embeddings.shape[1]}, expected an even n: positions come in pairs")
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
-        self.T, self.n, self.scale = T, n, m**-0.5
+        self.T, self.H, self.n, self.scale = T, H, n, m**-0.5
 
         self.embedding = Embedding(embeddings)
-        self.positions = PositionalEncoding(T, n, "geometric", 0.5)
         self.embedding_dropout = Dropout(1.5 * dropout)
         self.layers = [PreNormLayer(n, H, m, f, rng, m**-0.5, dropout, dtype) for _ in range(L)]
         self.norm = LayerNorm(n, dtype)
@@ -91,13 +89,13 @@ class PointerTransformer(Layer):
     def transform(self, ids, rng=None):
         """h (B, T′, n) for histories (B, T′), T′ ≤ T, and its backward"""
         x, embedding_backward = self.embedding(ids)              # (B, T′, n)
-        root_n = math.sqrt(self.n)                               # entries of variance 1, beside the positions' ½
-        x, positions_backward = self.positions(x * root_n)
-        x, dropout_backward = self.embedding_dropout(x, rng)
-        backwards = [embedding_backward, lambda dx: dx * root_n, positions_backward, dropout_backward]
+        root_n = math.sqrt(self.n)                               # to entries of variance 1
+        x, dropout_backward = self.embedding_dropout(x * root_n, rng)
+        backwards = [embedding_backward, lambda dx: dx * root_n, dropout_backward]
         mask = beside(np.tri(ids.shape[1], dtype=bool), x)       # a word sees itself and the words before it
+        bias = beside(distance_bias(ids.shape[1], self.H).astype(x.dtype), x)
         for layer in self.layers:
-            x, layer_backward = layer(x, mask, rng)
+            x, layer_backward = layer(x, mask, bias, rng)
             backwards.append(layer_backward)
         h, norm_backward = self.norm(x)
         return h, walk_back([*backwards, norm_backward])
