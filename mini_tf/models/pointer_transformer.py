@@ -36,7 +36,7 @@ class PointerTransformer(Layer):
     dropout              rate at which entries are dropped in training: of what each layer adds; half as much again of
                          word vectors and of h before the readout
 
-    Layers are PreNormLayers, whose scores fall with the distance (distance_bias). A batch is an integer array (B, T + 1)
+    Layers are PreNormLayers; scores fall with the distance, see distance_bias. A batch is an integer array (B, T + 1)
     of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
     Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
     2016 (pointer, gate)
