@@ -1,0 +1,561 @@
+# %% [markdown]
+# # Lab 03: a network with a state
+#
+# Sources: CSCI 567 (USC, spring 2024), lecture 8, recurrent networks and "the problem with recurrence"; CS685 (UMass
+# Amherst, 2020), lecture on neural language models, its last part. The gradients are also question 1 of CMU 10-417
+# HW3a.
+#
+# A counting model sees two words back, a fixed window four or ten. A recurrent network has one vector, its state, and
+# every word goes into it. In principle the state can remember anything. You will
+#
+# - run a recurrent network by hand, forward and backward, and hold your numbers against the library's,
+# - multiply a matrix by itself fifty times, and see in its eigenvalues what becomes of a gradient,
+# - measure how gradients vanish and explode, and blow up a training on purpose,
+# - train a recurrent language model on Shakespeare, and measure how many words back it really remembers.
+#
+# It takes about five minutes on one core of a processor, about a third of a minute with `--quick` (too short for the
+# model of section 6 to learn much: read its conclusions off the full run). Set OPENBLAS_NUM_THREADS=1 where other work
+# is going on.
+#
+# Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
+# words. Losses are in nats per word. A vector is a row here, x·W; the lectures write columns, W·x. Their W is our Wᵀ.
+
+# %%
+import textwrap
+from functools import partial
+from time import perf_counter
+
+from _common import loop_length, quick_mode, show
+from mini_tf import ops
+from mini_tf.decoding import generate, greedy, sample
+from mini_tf.errors import UserError
+from mini_tf.gradcheck import gradcheck
+from mini_tf.metrics import log_softmax_at, unigram_cross_entropy
+from mini_tf.models import CarriedState, FixedWindowModel, NGramModel, RecurrentModel
+from mini_tf.text import Vocabulary, shakespeare, tokenize
+from mini_tf.training import (
+    SGD, Adam, clip_gradients, consecutive_windows, fit, split_words, windows_ending_at,
+)  # fmt: skip
+from mini_tf.training.figures import draw_curves
+from mini_tf.training.progress import training_progress
+
+import numpy as np
+from matplotlib.figure import Figure
+
+QUICK = quick_mode("Lab 03: a recurrent network, its gradients through time, and how far back it remembers")
+BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"     # told apart by the colour-blind too
+
+
+def numbers(array, digits=3):
+    """A vector or matrix in one line; a −0 is a 0."""
+    rows = np.atleast_2d(np.round(array, digits) + 0.0)
+    return "(" + ";  ".join("  ".join(f"{value:.{digits}f}" for value in row) for row in rows) + ")"
+
+
+def tidy(axes):
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+# %% [markdown]
+# ## 1. One state, the same weights at every step
+#
+#     h_t = f(x_t·Wx + h_{t−1}·Wh + b)          x_t (n,)   h_t, b (k,)   Wx (n, k)   Wh (k, k)
+#
+# Read it aloud: the new state is made of the new word and of the old state. f is tanh or relu. h_0 is what the network
+# knows before it has read anything; in mini_tf it is learned like the weights.
+#
+# The smallest example: n = k = 2, three words, f = tanh. Wh is the transpose of the matrix that CSCI 567 prints; we
+# shall need it again in section 4.
+#
+# **Expect** three lines of arithmetic to give the same numbers as `ops.rnn`.
+
+# %%
+x = np.array([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])                     # (B, T, n) = (1, 3, 2)
+h_0 = np.array([[0.2, -0.1]])                                           # (B, k)
+Wx = np.array([[0.5, -0.3], [0.2, 0.8]])                                # (n, k)
+Wh = np.array([[0.8, -0.6], [0.2, 0.9]])                                # (k, k)
+b = np.array([0.1, -0.1])                                               # (k,)
+
+h_1 = np.tanh(x[:, 0] @ Wx + h_0 @ Wh + b)
+h_2 = np.tanh(x[:, 1] @ Wx + h_1 @ Wh + b)
+h_3 = np.tanh(x[:, 2] @ Wx + h_2 @ Wh + b)
+h, _ = ops.rnn(x, h_0, Wx, Wh, b, activation="tanh")                    # (B, T, k)
+
+print("1. Three steps by hand, and by ops.rnn")
+for t, by_hand in enumerate((h_1, h_2, h_3)):
+    print(f"  h_{t + 1}   by hand {numbers(by_hand)}   ops.rnn {numbers(h[:, t])}")
+print(f"  largest difference, expected about 1e-16 or 0: {abs(np.stack([h_1, h_2, h_3], 1) - h).max():.0e}")
+
+# %% [markdown]
+# ### Any length, the same number of weights
+#
+# A fixed window of T words has a block of T·n rows in its weights, one for each place: a longer window has more to
+# learn, and learns at place 83 nothing from what it saw at place 92. The recurrent network uses Wx and Wh at every
+# step.
+#
+# **Expect**, with n = 64 and k = 128: weights that grow with T on the left, one number on the right. The tables of word
+# vectors and the readout are the same in both, and not counted.
+
+# %%
+def weights(model):
+    """The numbers to learn between the table of word vectors and the readout."""
+    return sum(p.data.size for name, p in model.parameters().items() if not name.startswith(("embedding", "readout")))
+
+
+tiny_table = np.zeros((5, 64), np.float32)
+print(f"\n  {'T, words':>8}{'fixed window':>16}{'recurrent':>12}   weights, n = 64, k = 128")
+for words in (4, 16, 64, 256):
+    fixed = weights(FixedWindowModel(tiny_table, T=words, k=128))
+    print(f"  {words:>8}{fixed:>16,}{weights(RecurrentModel(tiny_table, T=words, k=128)):>12,}")
+one_model = RecurrentModel(tiny_table, k=128)
+shapes = [one_model.next_word_logits(np.zeros((1, length), int)).shape for length in (0, 1, 10, 1000)]
+print(f"  the same model after 0, 1, 10 and 1,000 words gives scores of shape {shapes[0]}, and each time so: "
+      f"{len(set(shapes)) == 1}")
+
+# %% [markdown]
+# ## 2. Teacher forcing
+#
+# A language model predicts each word from the words before it. The readout makes scores of the state:
+#
+#     logits_t = h_t·U + b₂          π_t = softmax(logits_t)          J_t = −ln π_t(the word that comes next)
+#     J = (J_1 + … + J_T)/T
+#
+# In training the network reads the *true* word at each step, whatever it would have guessed. That is teacher forcing:
+# a teacher who corrects after every word. It makes T predictions out of T + 1 words, all in one pass.
+#
+# Take a line of Coriolanus, and let its few words be the whole vocabulary. "know't" comes twice, and two different
+# words follow it. Whoever sees one word back cannot tell them apart: the best they can say is ½ for each, ln 2 = 0.693
+# nats. The state can, because "We" and "we" went into it first.
+#
+# **Expect** before training ln 6 = 1.792 at every step (the readout starts at 0), and after 200 steps of training
+# nearly 0 everywhere, below 0.693 also after both "know't".
+
+# %%
+tokens = tokenize(shakespeare("lab"))
+place = next(t for t in range(len(tokens)) if tokens[t : t + 6] == ["We", "know't", ",", "we", "know't", "."])
+line = tokens[place : place + 7]                                        # the last word is the line's end
+few_words = Vocabulary(line)
+window = few_words.encode(line)[None]                                   # (1, T + 1)
+pupil = RecurrentModel(np.random.default_rng(0).standard_normal((len(few_words), 4)), k=8, T=6)
+
+
+def step_losses(model, windows):
+    """J_t at each step: (B, T)"""
+    return -log_softmax_at(model.logits(windows[:, :-1]), windows[:, 1:])
+
+
+before = step_losses(pupil, window)[0]
+loss_before = float(pupil.loss(window)[0])
+adam = Adam(0.02)
+for _ in range(200):
+    pupil.clear_gradients()
+    _, backward = pupil.loss(window)
+    backward()
+    adam.step(pupil.parameters())
+after = step_losses(pupil, window)[0]
+
+print(f"\n2. Teacher forcing: {' '.join(line[:-1])!r}, {len(few_words)} different words with the end of the line")
+print(f"  {'step':>4}   {'read':<8}{'predict':<10}{'J_t untrained':>14}{'J_t trained':>13}   nats")
+for t in range(len(line) - 1):
+    read, target = (repr(word)[1:-1] if word == "\n" else word for word in line[t : t + 2])
+    print(f"  {t + 1:>4}   {read:<8}{target:<10}{before[t]:>14.3f}{after[t]:>13.3f}")
+print(f"  {'mean over the steps':<25}{before.mean():>14.3f}{after.mean():>13.3f}")
+print(f"  model.loss(window)       {loss_before:>14.3f}{float(pupil.loss(window)[0]):>13.3f}   the same: J is that mean")
+
+# %% [markdown]
+# When the model writes (section 7) there is no teacher: it reads its own words. A slip then stays in the state, and
+# training has never shown the network a state with slips of its own.
+#
+# ## 3. Backpropagation through time
+#
+# Unroll the network: three steps are a network of three layers that happen to have the same weights. So its gradient is
+# ordinary backpropagation, from the last step to the first. Two things are new.
+#
+# First, a gradient reaches h_t from two sides: from its own prediction, and from step t + 1, which read it.
+#
+#     dh_t = (from above) + da_{t+1}·Whᵀ          da_t = dh_t·f′(a_t)
+#
+# f′ is known from the state itself: 1 − h² for tanh; for relu, 1 where h > 0 and else 0.
+#
+# Second, each step has a gradient for the *same* Wh. They add up:
+#
+#     dWh = Σ_t h_{t−1}ᵀ·da_t          dWx = Σ_t x_tᵀ·da_t          db = Σ_t da_t
+#
+# Here is all of it for T = 3, without a loop. Compare it, line by line, with the loop in `mini_tf/ops/recurrent.py`.
+
+# %%
+def rnn_by_hand(x, h_0, Wx, Wh, b, activation="tanh", say=lambda name, value: None):
+    """ops.rnn for three steps, written out:  x (B, 3, n) → h (B, 3, k), backward"""
+    if activation == "tanh":
+        f, slope = np.tanh, lambda h: 1 - h * h
+    else:
+        f, slope = lambda a: np.maximum(a, 0), lambda h: (h > 0).astype(h.dtype)
+    x_1, x_2, x_3 = x[:, 0], x[:, 1], x[:, 2]
+    h_1 = f(x_1 @ Wx + h_0 @ Wh + b)
+    h_2 = f(x_2 @ Wx + h_1 @ Wh + b)
+    h_3 = f(x_3 @ Wx + h_2 @ Wh + b)
+
+    def backward(dh):                                                   # what comes from above, (B, 3, k)
+        dh_3 = dh[:, 2]                                                 # there is no step 4
+        da_3 = dh_3 * slope(h_3)
+        dh_2 = dh[:, 1] + da_3 @ Wh.T
+        da_2 = dh_2 * slope(h_2)
+        dh_1 = dh[:, 0] + da_2 @ Wh.T
+        da_1 = dh_1 * slope(h_1)
+        dh_0 = da_1 @ Wh.T
+        for t, da, h_before in ((3, da_3, h_2), (2, da_2, h_1), (1, da_1, h_0)):
+            say(f"da_{t}", da)
+            say(f"h_{t - 1}ᵀ·da_{t}", h_before.T @ da)
+        dWh = h_0.T @ da_1 + h_1.T @ da_2 + h_2.T @ da_3
+        dWx = x_1.T @ da_1 + x_2.T @ da_2 + x_3.T @ da_3
+        db = (da_1 + da_2 + da_3).sum(0)
+        dx = np.stack([da_1 @ Wx.T, da_2 @ Wx.T, da_3 @ Wx.T], axis=1)
+        return dx, dh_0, dWx, dWh, db
+
+    return np.stack([h_1, h_2, h_3], axis=1), backward
+
+
+# %% [markdown]
+# Only the last state counts here, with the gradient (1, −1): dh_1 and dh_2 come from step 3 alone.
+#
+# **Expect**: each da is the next one's, times Whᵀ and the slope. The three 2 × 2 contributions add up to dWh, to the
+# last digit. No difference from `ops.rnn` beyond rounding, with tanh and with relu, and a PASS from `gradcheck`, which
+# measures slopes by differences and believes nobody's algebra.
+
+# %%
+from_above = np.zeros((1, 3, 2))
+from_above[:, 2] = 1, -1
+steps = {}
+_, backward = rnn_by_hand(x, h_0, Wx, Wh, b, say=steps.__setitem__)
+by_hand = backward(from_above)
+print("\n3. Backpropagation through time, T = 3, tanh")
+for name, value in steps.items():
+    print(f"  {name:<10} {numbers(value)}")
+print(f"  sum = dWh  {numbers(sum(value for name, value in steps.items() if name.startswith('h')))}")
+print(f"  ops.rnn    {numbers(ops.rnn(x, h_0, Wx, Wh, b, 'tanh')[1](from_above)[3])}")
+
+rng = np.random.default_rng(3)
+dh = rng.standard_normal((1, 3, 2))                                     # now a gradient from above at every step
+for activation in ("tanh", "relu"):
+    ours = rnn_by_hand(x, h_0, Wx, Wh, b, activation)[1](dh)
+    theirs = ops.rnn(x, h_0, Wx, Wh, b, activation)[1](dh)
+    report = gradcheck(rnn_by_hand, x, h_0, Wx, Wh, b, activation)
+    print(f"\n  {activation}: largest difference from ops.rnn {max(abs(a - b).max() for a, b in zip(ours, theirs)):.0e}")
+    print(textwrap.indent(str(report), "  "))
+
+# %% [markdown]
+# ### Which step teaches Wh?
+#
+# The contributions have very different sizes. A longer example: 20 steps, k = 32, random words, and a gradient that
+# enters at the last step only. We draw ‖h_{t−1}ᵀ·da_t‖ for each step t.
+#
+# **Expect** the last steps to teach nearly all, and less so if Wh stretches what it carries. That a late step counts
+# more is no property of language. It is what the products do.
+
+# %%
+def rotation(k, rng):
+    """A random matrix that keeps all lengths: Q·Qᵀ = I"""
+    return np.linalg.qr(rng.standard_normal((k, k)))[0]
+
+
+def contributions(x, h_0, Wx, Wh, b, dh):
+    """‖h_{t−1}ᵀ·da_t‖ for t = 1 … T, tanh, and dWh; written again, because ops.rnn gives their sum only."""
+    h, _ = ops.rnn(x, h_0, Wx, Wh, b)
+    before = np.concatenate([h_0[:, None], h[:, :-1]], axis=1)          # h_0 … h_{T−1}
+    norms, dWh, from_later = [], 0, 0
+    for t in reversed(range(x.shape[1])):
+        da = (dh[:, t] + from_later) * (1 - h[:, t] ** 2)
+        part = before[:, t].T @ da
+        norms, dWh, from_later = [np.linalg.norm(part), *norms], dWh + part, da @ Wh.T
+    return np.array(norms), dWh
+
+
+T_bars, k_bars = 20, 32
+x_bars = 0.3 * rng.standard_normal((1, T_bars, k_bars))
+Wx_bars = rotation(k_bars, rng)
+h0_bars = 0.3 * rng.standard_normal((1, k_bars))
+turn = rotation(k_bars, rng)
+dh_bars = np.zeros((1, T_bars, k_bars))
+dh_bars[:, -1] = rng.standard_normal(k_bars)
+bars = {}
+print(f"\n  share of the contributions' norms, {T_bars} steps, gradient from the last step only")
+for g in (0.7, 1.0, 1.3):
+    bars[g], dWh = contributions(x_bars, h0_bars, Wx_bars, g * turn, np.zeros(k_bars), dh_bars)
+    theirs = ops.rnn(x_bars, h0_bars, Wx_bars, g * turn, np.zeros(k_bars))[1](dh_bars)[3]
+    assert np.allclose(dWh, theirs)                                     # the contributions do add up
+    print(f"  Wh = {g} · rotation:  last 5 steps {bars[g][-5:].sum() / bars[g].sum():>4.0%},  "
+          f"first 5 steps {bars[g][:5].sum() / bars[g].sum():>6.2%}")
+
+figure = Figure(figsize=(9, 7), layout="constrained")
+top, bottom = figure.subplots(2, 1, height_ratios=(1.1, 1))
+top.set(xlim=(-0.6, 3.9), ylim=(-0.35, 2.35), title="Forward (blue) and backward (orange) through three steps")
+top.axis("off")
+boxed = {"ha": "center", "va": "center", "fontsize": 10}
+for t, state in enumerate((h_0, h_1, h_2, h_3)):
+    top.text(t, 1.2, f"$h_{t}$\n{numbers(state, 2)}", bbox={"boxstyle": "round,pad=0.5", "fc": "#dcebf7", "ec": BLUE},
+             **boxed)  # fmt: skip
+    if t:
+        top.text(t, 0, f"$x_{t}$\n{numbers(x[:, t - 1], 0)}",
+                 bbox={"boxstyle": "round,pad=0.4", "fc": "white", "ec": "0.5"}, **boxed)
+        top.annotate("", (t, 0.88), (t, 0.3), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.6})
+        top.text(t + 0.05, 0.57, "Wx", color=BLUE, fontsize=10)
+        top.annotate("", (t - 0.32, 1.3), (t - 0.68, 1.3), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.6})
+        top.text(t - 0.5, 1.38, "Wh", color=BLUE, ha="center", fontsize=10)
+        top.annotate("", (t - 0.68, 1.1), (t - 0.32, 1.1),
+                     arrowprops={"arrowstyle": "->", "color": ORANGE, "lw": 1.6, "ls": "--"})
+        top.text(t - 0.5, 0.88, "Whᵀ", color=ORANGE, ha="center", fontsize=10)
+        top.text(t, 1.72, f"$da_{t}$ = {numbers(steps[f'da_{t}'], 2)}", color=ORANGE, ha="center", fontsize=10)
+top.annotate("", (3.32, 1.2), (3.68, 1.2), arrowprops={"arrowstyle": "->", "color": ORANGE, "lw": 1.6, "ls": "--"})
+top.text(3.5, 1.29, "(1  −1)", color=ORANGE, ha="center", fontsize=10)
+top.text(1.5, 2.12, "all three arrows are one Wh:  $dWh = h_0^T da_1 + h_1^T da_2 + h_2^T da_3$", ha="center", fontsize=11)
+for shift, (g, colour) in enumerate(zip(bars, (PURPLE, BLUE, ORANGE))):
+    bottom.bar(np.arange(1, T_bars + 1) + 0.28 * (shift - 1), bars[g], 0.28, color=colour, label=f"{g} · rotation")
+bottom.set(title="What each of 20 steps contributes to dWh; the gradient enters at step 20", xlabel="step t",
+           ylabel="‖h$_{t-1}^T$ da$_t$‖ (log scale)", yscale="log", xticks=range(1, T_bars + 1))  # fmt: skip
+bottom.legend(title="Wh", frameon=False, loc="upper left")
+tidy(bottom)
+show(figure, "03_through_time")
+
+# %% [markdown]
+# ## 4. A matrix times itself
+#
+# To come from step t back to step t − d, the gradient is multiplied by Whᵀ (and a slope) d times. Forward it is the same
+# product: what the word at t − d put into the state reaches h_t through d products. CSCI 567 shows what that does with
+#
+#     W = ( 0.8  0.2; −0.6  0.9)
+#
+# and prints W⁵, W¹⁰ and W⁵⁰ to two decimals.
+#
+# **Expect** all twelve printed numbers to be right: the exact ones, rounded.
+
+# %%
+W = np.array([[0.8, 0.2], [-0.6, 0.9]])
+PRINTED = {
+    5: [[-0.31, 0.35], [-1.06, -0.13]],
+    10: [[-0.28, -0.16], [0.47, -0.36]],
+    50: [[0.01, 0.00], [-0.01, 0.01]],
+}
+print("\n4. Powers of the lecture's W")
+right = 0
+for t, printed in PRINTED.items():
+    power = np.linalg.matrix_power(W, t)
+    off = abs(power - printed).max()
+    right += int(np.sum(np.round(power, 2) == printed))
+    print(f"  W^{t:<3} computed {numbers(power, 4):<40} printed {numbers(np.array(printed), 2):<34} off by {off:.4f}")
+print(f"  {right} of 12 printed numbers are the computed ones, rounded to two decimals")
+
+# %% [markdown]
+# Why do they shrink? The eigenvalues tell. Along an eigenvector, a product with W is a product with λ, so Wᵗ goes like
+# |λ|ᵗ for the largest |λ|, the spectral radius. Complex eigenvalues turn as they shrink, by their angle at each step.
+#
+# **Expect** two complex ones with |λ| = √det W = √0.84 = 0.917, half of which is left after ln 2/−ln 0.917 = 8 steps.
+# And something that the eigenvalues do *not* tell: ‖W‖, the most that one step can stretch, is above 1. The powers first
+# grow, then shrink. Eigenvalues speak of the end, not of the beginning.
+
+# %%
+values = np.linalg.eigvals(W)
+radius = abs(values).max()
+norms = np.array([np.linalg.norm(np.linalg.matrix_power(W, t), 2) for t in range(101)])      # ‖W^t‖, t = 0 … 100
+print(f"\n  eigenvalues {values[0]:.3f} and {values[1]:.3f},  spectral radius {radius:.4f},  √det W "
+      f"{np.sqrt(np.linalg.det(W)):.4f}")
+print(f"  a full turn takes {2 * np.pi / abs(np.angle(values[0])):.1f} steps; half is left after "
+      f"{np.log(2) / -np.log(radius):.1f}")
+print(f"  ‖W‖ = {norms[1]:.3f}, the largest ‖W^t‖ is {norms.max():.3f} at t = {norms.argmax()}, below 1 for good from "
+      f"t = {np.flatnonzero(norms >= 1)[-1] + 1}")
+print(f"\n  {'t':>5}{'‖W^t‖':>12}{'|λ|^t':>12}{'radius 0.9':>14}{'1.0':>10}{'1.1':>12}")
+scaled = {r: np.array([np.linalg.norm(np.linalg.matrix_power(W * r / radius, t), 2) for t in range(101)])
+          for r in (0.9, 1.0, 1.1)}
+for t in (0, 1, 5, 10, 20, 50, 100):
+    print(f"  {t:>5}{norms[t]:>12.5f}{radius**t:>12.5f}{scaled[0.9][t]:>14.2e}{scaled[1.0][t]:>10.2f}"
+          f"{scaled[1.1][t]:>12.2e}")
+
+figure = Figure(figsize=(12, 4), layout="constrained")
+spiral, decay, three = figure.subplots(1, 3)
+path = np.array([np.linalg.matrix_power(W, t) @ [1, 0] for t in range(51)])
+spiral.plot(*path.T, "-", color="0.75", linewidth=1)
+points = spiral.scatter(*path.T, c=range(51), cmap="viridis", s=22, zorder=3)
+for t in (0, 5, 10):
+    spiral.annotate(f"t = {t}", path[t], xytext=(7, 5), textcoords="offset points", fontsize=9)
+figure.colorbar(points, label="t, steps", shrink=0.8)
+spiral.set(title="W$^t$ · (1, 0): it turns and shrinks", xlabel="first entry", ylabel="second entry", aspect="equal",
+           xlim=(-0.9, 1.4))
+decay.semilogy(norms, color=BLUE, label="‖W$^t$‖")
+decay.semilogy(radius ** np.arange(101), "--", color="0.3", label=f"|λ|$^t$ = {radius:.3f}$^t$")
+decay.axhline(1, color="0.8", linewidth=1, zorder=0)
+decay.set(title="The lecture's W", xlabel="t, steps", ylabel="norm (log scale)")
+decay.legend(frameon=False)
+for r, colour in zip(scaled, (PURPLE, GREEN, ORANGE)):
+    three.semilogy(scaled[r], color=colour, label=f"radius {r}")
+    three.semilogy(r ** np.arange(101), "--", color=colour, linewidth=0.8)
+three.set(title="The same W, scaled (dashed: radius$^t$)", xlabel="t, steps", ylabel="‖W$^t$‖ (log scale)")
+three.legend(frameon=False)
+for axes in (spiral, decay, three):
+    tidy(axes)
+show(figure, "03_powers")
+
+# %% [markdown]
+# The lecture concludes that inputs from far away do not contribute. That is this W, whose radius is 0.917. At 1.1 they
+# contribute all too much. Between the two lies one number, 1, and nothing in training holds the radius there.
+#
+# ## 5. Vanishing and exploding gradients, measured
+#
+# A network is more than powers of Wh: f′ is multiplied in at each step. So we measure. The number v·h_T (v random)
+# depends on every word; ops.rnn's backward gives its gradient for all of them at once, and we take ‖∂(v·h_T)/∂x_{T−d}‖
+# against the distance d. Wh is a random rotation times g. All |λ| are then g, and Wh stretches every vector by g.
+#
+# **Expect**
+#
+# - tanh, quiet words (entries of size 0.1): the slope is near 1, so nearly gᵈ. With g = 1 the states fill up, slopes fall
+#   a little below 1, and the gradient with them. With g = 1.3 tanh's slopes eat most of the growth.
+# - tanh, loud words (size 1): much smaller slopes, everything vanishes.
+# - relu: half of the units are off, half of the squared length is lost, √½ = 0.71 per step. Not g = 1 is the border but
+#   g = √2 = 1.41, whatever the words. 1.3 vanishes still, 2.0 explodes.
+
+# %%
+n, k, distance = 64, 128, 100
+
+
+def gradient_by_distance(x, h_0, Wx, Wh, b, activation):
+    """‖∂(v·h_T)/∂x_{T−d}‖, d = 0 … T − 1, for each text: (B, T)"""
+    h, backward = ops.rnn(x, h_0, Wx, Wh, b, activation)
+    dh = np.zeros_like(h)
+    dh[:, -1] = np.random.default_rng(5).standard_normal(h[:, -1].shape)         # v, another for each text
+    dx, *_ = backward(dh)
+    return np.linalg.norm(dx, axis=-1)[:, ::-1]
+
+
+def typical(gradients):
+    """The geometric mean over texts, as a part of that at d = 0: (T,)"""
+    mean = np.exp(np.log(np.maximum(gradients, 1e-300)).mean(0))
+    return mean / mean[0]
+
+
+rng = np.random.default_rng(4)
+turn, Wx_random = rotation(k, rng), rng.standard_normal((n, k)) * n**-0.5
+words = rng.standard_normal((32, distance + 1, n))                      # 32 random texts
+reach = {}
+print("\n5. Size of the gradient at distance d, as a part of that at d = 0")
+print(f"  {'f':<6}{'words':<8}{'g':>4}{'d = 1':>10}{'5':>10}{'10':>10}{'20':>10}{'50':>10}{'100':>10}{'per step':>11}")
+for activation, loudness, sizes in (("tanh", 0.1, (0.7, 1.0, 1.3)), ("tanh", 1.0, (1.0, 1.3)),
+                                    ("relu", 0.1, (0.7, 1.0, 1.3, 2.0))):
+    for g in sizes:
+        part = typical(gradient_by_distance(
+            loudness * words, np.zeros((32, k)), Wx_random, g * turn, np.zeros(k), activation
+        ))  # fmt: skip
+        reach[activation, loudness, g] = part
+        print(f"  {activation:<6}{'loud' if loudness == 1 else 'quiet':<8}{g:>4}"
+              + "".join(f"{part[d]:>10.1e}" for d in (1, 5, 10, 20, 50, 100)) + f"{part[100] ** 0.01:>11.3f}")
+print("  (per step: the hundredth root of the last column but one)")
+
+figure = Figure(figsize=(10, 4.4), layout="constrained")
+colours = {0.7: PURPLE, 1.0: GREEN, 1.3: ORANGE, 2.0: "black"}
+for axes, activation in zip(figure.subplots(1, 2, sharey=True), ("tanh", "relu")):
+    for (name, loudness, g), part in reach.items():
+        if name == activation:
+            loud = ", loud words" if loudness == 1 else ""
+            axes.semilogy(part, ":" if loud else "-", color=colours[g], label=f"g = {g}{loud}", linewidth=1.8)
+    for g in (0.7, 1.0, 1.3):
+        axes.semilogy(g ** np.arange(distance + 1.0), "--", color=colours[g], linewidth=0.8)
+    axes.set(title=f"{activation} (dashed: g$^d$)", xlabel="distance d, words", ylim=(1e-20, 1e16))
+    axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
+    tidy(axes)
+figure.axes[0].set_ylabel("size of the gradient, part of that at d = 0 (log scale)")
+show(figure, "03_gradient_by_distance")
+
+# %% [markdown]
+# In float32 a gradient that is 10⁻⁸ of its neighbour is lost in the sum dWh = Σ_t. So "vanishing" means: the network is
+# never told that the word 50 steps back was the one that mattered.
+#
+# ### An explosion
+#
+# Now on real text, with a small model: the 200 most frequent words and one for all others, k = 64, T = 50, relu, and Wh
+# = 1.5 · rotation, a little above the border of 1.41. Plain gradient descent, learning rate 0.5, once as it is and once
+# with the norm of all gradients together clipped at 1:
+#
+#     g ← g·min(1, 1/‖g‖)
+#
+# Clipping leaves the direction and takes away the length. It does not make the gradient right; it makes a bad step
+# short.
+#
+# **Expect** without clipping a norm that is harmless for a few steps, then beyond all measure, then no number; and with
+# it a norm that jumps at times, and a loss that falls all the same: from ln 201 = 5.30 to less than 3 nats.
+
+# %%
+vocabulary = Vocabulary(tokens)
+ids = vocabulary.encode(tokens)                                         # (words,)
+c = len(vocabulary)
+rank = np.empty(c, int)
+rank[np.argsort(-np.bincount(ids, minlength=c), kind="stable")] = np.arange(c)
+frequent = np.minimum(rank[ids[:60_000]], 200)                          # word 200: all the others
+
+
+def unstable():
+    """(model, batches): a small model that is about to explode, and what it reads."""
+    table = np.random.default_rng(0).standard_normal((201, 16)).astype(np.float32)
+    model = RecurrentModel(table, k=64, T=50, activation="relu")
+    model.recurrent.Wh.data *= np.float32(1.5)
+    return CarriedState(model), consecutive_windows(frequent, 50, 16)
+
+
+def norms_in_training(clip, steps):
+    """(norms of the gradient before clipping, losses) by step; until the loss is not a number."""
+    model, batches = unstable()
+    optimizer, norms, losses = SGD(0.5), [], []
+    with np.errstate(all="ignore"):
+        for _ in range(steps):
+            model.clear_gradients()
+            loss, backward = model.loss(next(batches))
+            backward()
+            norms.append(clip_gradients(model.parameters(), clip))
+            optimizer.step(model.parameters())
+            losses.append(float(loss))
+            if not np.isfinite(loss):
+                break
+    return np.array(norms), np.array(losses)
+
+
+STEPS = 60 if QUICK else 200
+runs = {"without clipping": norms_in_training(np.inf, STEPS), "clipped at 1": norms_in_training(1.0, STEPS)}
+print(f"\n  {'':<18}{'steps':>6}{'largest ‖g‖':>14}{'median ‖g‖':>13}{'last loss':>12}")
+for name, (norms, losses) in runs.items():
+    known = norms[np.isfinite(norms)]
+    print(f"  {name:<18}{len(losses):>6}{known.max():>14.1e}{np.median(known):>13.2f}{losses[-1]:>12.3f}")
+print(f"  norms without clipping: {'  '.join(f'{norm:.1e}' for norm in runs['without clipping'][0])}")
+
+# %% [markdown]
+# `fit` does not train on with numbers that are none. **Expect** a sentence that names the step; and the same call with
+# `clip=1` to end well.
+
+# %%
+def try_to_fit(clip):
+    model, batches = unstable()
+    with np.errstate(all="ignore"):
+        history = fit(model, batches, SGD(0.5), steps=STEPS, validate=lambda: 0.0, every=STEPS, clip=clip)
+    return f"{history.stopped}, mean training loss {history.rows[-1]['train_loss']:.2f}"
+
+
+for clip in (None, 1.0):
+    try:
+        print(f"  fit(…, clip={clip}): {try_to_fit(clip)}")
+    except UserError as error:
+        print(f"  fit(…, clip={clip}): UserError: {error}")
+
+figure = Figure(figsize=(10, 4), layout="constrained")
+left, right = figure.subplots(1, 2)
+for (name, (norms, losses)), colour, marker in zip(runs.items(), (ORANGE, BLUE), ("o", "")):
+    shown_steps = np.arange(1, len(norms) + 1)
+    number = np.isfinite(norms)
+    left.semilogy(shown_steps[number], norms[number], marker=marker, color=colour, label=name, markersize=4)
+    right.plot(shown_steps, np.minimum(losses, 9), marker=marker, color=colour, label=name, markersize=4)
+    if not np.isfinite(losses[-1]):
+        left.annotate("not a number\nfrom here on", (shown_steps[number][-1], norms[number].max()), xytext=(8, -6),
+                      textcoords="offset points", color=colour, fontsize=9, va="top")
+left.axhline(1, color="0.6", linestyle="--", linewidth=1)
+left.annotate("clipped to 1", (1, 1), xycoords=("axes fraction", "data"), xytext=(-2, 4), textcoords="offset points",
+              ha="right", fontsize=9, color="0.4")
+left.set(title="Norm of all gradients, before clipping", xlabel="step", ylabel="‖g‖ (log scale)")
+right.set(title="Training loss (cut off at 9)", xlabel="step", ylabel="cross-entropy in nats per word")
+left.legend(frameon=False, loc="upper right")
+for axes in (left, right):
+    tidy(axes)
+show(figure, "03_exploding")
