@@ -33,9 +33,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import log_softmax_at, unigram_cross_entropy
 from mini_tf.models import CarriedState, FixedWindowModel, NGramModel, RecurrentModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import (
-    SGD, Adam, clip_gradients, consecutive_windows, fit, split_words, windows_ending_at,
-)  # fmt: skip
+from mini_tf.training import SGD, Adam, clip_gradients, consecutive_windows, fit, split_words, windows_ending_at
 from mini_tf.training.figures import draw_curves
 from mini_tf.training.progress import training_progress
 
@@ -160,7 +158,7 @@ for t in range(len(line) - 1):
     read, target = (repr(word)[1:-1] if word == "\n" else word for word in line[t : t + 2])
     print(f"  {t + 1:>4}   {read:<8}{target:<10}{before[t]:>14.3f}{after[t]:>13.3f}")
 print(f"  {'mean over the steps':<25}{before.mean():>14.3f}{after.mean():>13.3f}")
-print(f"  model.loss(window)       {loss_before:>14.3f}{float(pupil.loss(window)[0]):>13.3f}   the same: J is that mean")
+print(f"  model.loss(window)       {loss_before:>14.3f}{float(pupil.loss(window)[0]):>13.3f}   J is that mean")
 
 # %% [markdown]
 # When the model writes (section 7) there is no teacher: it reads its own words. A slip then stays in the state, and
@@ -239,8 +237,9 @@ dh = rng.standard_normal((1, 3, 2))                                     # now a 
 for activation in ("tanh", "relu"):
     ours = rnn_by_hand(x, h_0, Wx, Wh, b, activation)[1](dh)
     theirs = ops.rnn(x, h_0, Wx, Wh, b, activation)[1](dh)
+    off = max(abs(mine - its).max() for mine, its in zip(ours, theirs))
     report = gradcheck(rnn_by_hand, x, h_0, Wx, Wh, b, activation)
-    print(f"\n  {activation}: largest difference from ops.rnn {max(abs(a - b).max() for a, b in zip(ours, theirs)):.0e}")
+    print(f"\n  {activation}: largest difference from ops.rnn {off:.0e}")
     print(textwrap.indent(str(report), "  "))
 
 # %% [markdown]
@@ -307,20 +306,23 @@ for t, state in enumerate((h_0, h_1, h_2, h_3)):
         top.text(t, 1.72, f"$da_{t}$ = {numbers(steps[f'da_{t}'], 2)}", color=ORANGE, ha="center", fontsize=10)
 top.annotate("", (3.32, 1.2), (3.68, 1.2), arrowprops={"arrowstyle": "->", "color": ORANGE, "lw": 1.6, "ls": "--"})
 top.text(3.5, 1.29, "(1  −1)", color=ORANGE, ha="center", fontsize=10)
-top.text(1.5, 2.12, "all three arrows are one Wh:  $dWh = h_0^T da_1 + h_1^T da_2 + h_2^T da_3$", ha="center", fontsize=11)
+top.text(1.5, 2.12, "the three arrows Wh are one matrix:  $dWh = h_0^T da_1 + h_1^T da_2 + h_2^T da_3$", ha="center",
+         fontsize=11)  # fmt: skip
 for shift, (g, colour) in enumerate(zip(bars, (PURPLE, BLUE, ORANGE))):
-    bottom.bar(np.arange(1, T_bars + 1) + 0.28 * (shift - 1), bars[g], 0.28, color=colour, label=f"{g} · rotation")
+    bottom.bar(np.arange(1, T_bars + 1) + 0.28 * (shift - 1), bars[g], 0.28, color=colour, label=f"Wh = {g} · rotation")
 bottom.set(title="What each of 20 steps contributes to dWh; the gradient enters at step 20", xlabel="step t",
            ylabel="‖h$_{t-1}^T$ da$_t$‖ (log scale)", yscale="log", xticks=range(1, T_bars + 1))  # fmt: skip
-bottom.legend(title="Wh", frameon=False, loc="upper left")
+bottom.set_ylim(top=100)
+bottom.legend(frameon=False, loc="upper left", ncols=3)
 tidy(bottom)
 show(figure, "03_through_time")
 
 # %% [markdown]
 # ## 4. A matrix times itself
 #
-# To come from step t back to step t − d, the gradient is multiplied by Whᵀ (and a slope) d times. Forward it is the same
-# product: what the word at t − d put into the state reaches h_t through d products. CSCI 567 shows what that does with
+# To come from step t back to step t − d, the gradient is multiplied by Whᵀ (and a slope) d times. Forward it is the
+# same product: what the word at t − d put into the state reaches h_t through d products. CSCI 567 shows what that does
+# with
 #
 #     W = ( 0.8  0.2; −0.6  0.9)
 #
@@ -349,8 +351,8 @@ print(f"  {right} of 12 printed numbers are the computed ones, rounded to two de
 # |λ|ᵗ for the largest |λ|, the spectral radius. Complex eigenvalues turn as they shrink, by their angle at each step.
 #
 # **Expect** two complex ones with |λ| = √det W = √0.84 = 0.917, half of which is left after ln 2/−ln 0.917 = 8 steps.
-# And something that the eigenvalues do *not* tell: ‖W‖, the most that one step can stretch, is above 1. The powers first
-# grow, then shrink. Eigenvalues speak of the end, not of the beginning.
+# And something that the eigenvalues do *not* tell: ‖W‖, the most that one step can stretch, is above 1. The powers
+# first grow, then shrink. Eigenvalues speak of the end, not of the beginning.
 
 # %%
 values = np.linalg.eigvals(W)
@@ -374,8 +376,8 @@ spiral, decay, three = figure.subplots(1, 3)
 path = np.array([np.linalg.matrix_power(W, t) @ [1, 0] for t in range(51)])
 spiral.plot(*path.T, "-", color="0.75", linewidth=1)
 points = spiral.scatter(*path.T, c=range(51), cmap="viridis", s=22, zorder=3)
-for t in (0, 5, 10):
-    spiral.annotate(f"t = {t}", path[t], xytext=(7, 5), textcoords="offset points", fontsize=9)
+for t, offset in ((0, (7, 5)), (5, (-38, -4)), (10, (-44, 2))):
+    spiral.annotate(f"t = {t}", path[t], xytext=offset, textcoords="offset points", fontsize=9)
 figure.colorbar(points, label="t, steps", shrink=0.8)
 spiral.set(title="W$^t$ · (1, 0): it turns and shrinks", xlabel="first entry", ylabel="second entry", aspect="equal",
            xlim=(-0.9, 1.4))
@@ -387,7 +389,7 @@ decay.legend(frameon=False)
 for r, colour in zip(scaled, (PURPLE, GREEN, ORANGE)):
     three.semilogy(scaled[r], color=colour, label=f"radius {r}")
     three.semilogy(r ** np.arange(101), "--", color=colour, linewidth=0.8)
-three.set(title="The same W, scaled (dashed: radius$^t$)", xlabel="t, steps", ylabel="‖W$^t$‖ (log scale)")
+three.set(title="W scaled; dashed: radius$^t$", xlabel="t, steps", ylabel="‖W$^t$‖ (log scale)")
 three.legend(frameon=False)
 for axes in (spiral, decay, three):
     tidy(axes)
@@ -405,8 +407,9 @@ show(figure, "03_powers")
 #
 # **Expect**
 #
-# - tanh, quiet words (entries of size 0.1): the slope is near 1, so nearly gᵈ. With g = 1 the states fill up, slopes fall
-#   a little below 1, and the gradient with them. With g = 1.3 tanh's slopes eat most of the growth.
+# - tanh, quiet words (entries of size 0.1): the slope is near 1, so nearly gᵈ. With g = 1 the words
+#   of a text add up in the state, slopes fall a little below 1, and the gradient with them. With g = 1.3 the states
+#   grow until tanh's slopes have eaten nearly all of the growth.
 # - tanh, loud words (size 1): much smaller slopes, everything vanishes.
 # - relu: half of the units are off, half of the squared length is lost, √½ = 0.71 per step. Not g = 1 is the border but
 #   g = √2 = 1.41, whatever the words. 1.3 vanishes still, 2.0 explodes.
@@ -432,7 +435,7 @@ def typical(gradients):
 
 rng = np.random.default_rng(4)
 turn, Wx_random = rotation(k, rng), rng.standard_normal((n, k)) * n**-0.5
-words = rng.standard_normal((32, distance + 1, n))                      # 32 random texts
+words = rng.standard_normal((32, distance + 51, n))                     # 32 random texts; the first 50 words fill h
 reach = {}
 print("\n5. Size of the gradient at distance d, as a part of that at d = 0")
 print(f"  {'f':<6}{'words':<8}{'g':>4}{'d = 1':>10}{'5':>10}{'10':>10}{'20':>10}{'50':>10}{'100':>10}{'per step':>11}")
@@ -478,13 +481,13 @@ show(figure, "03_gradient_by_distance")
 # short.
 #
 # **Expect** without clipping a norm that is harmless for a few steps, then beyond all measure, then no number; and with
-# it a norm that jumps at times, and a loss that falls all the same: from ln 201 = 5.30 to less than 3 nats.
+# it a norm that jumps at times, and a loss that falls all the same: from ln 201 = 5.30 to about 3 nats.
 
 # %%
 vocabulary = Vocabulary(tokens)
 ids = vocabulary.encode(tokens)                                         # (words,)
 c = len(vocabulary)
-rank = np.empty(c, int)
+rank = np.empty(c, int)                                                 # of each word: 0 is the most frequent
 rank[np.argsort(-np.bincount(ids, minlength=c), kind="stable")] = np.arange(c)
 frequent = np.minimum(rank[ids[:60_000]], 200)                          # word 200: all the others
 
@@ -559,3 +562,406 @@ left.legend(frameon=False, loc="upper right")
 for axes in (left, right):
     tidy(axes)
 show(figure, "03_exploding")
+
+# %% [markdown]
+# tanh would have spared us: its states are never larger than 1, and where the state is large its slope is small. So
+# the next model uses it. (And clips: tanh makes explosions rare, not impossible.)
+#
+# ## 6. A recurrent model of Shakespeare
+#
+# All of the above in one: random word vectors that are learned, a state of 128 numbers, a readout to 14,295 words.
+#
+# **Truncated backpropagation through time.** Nobody unrolls a network over 250,000 words. The text is cut into 16
+# long pieces that are read side by side, 32 words at a time. The state goes on from batch to batch (`CarriedState`),
+# but as a constant: what the network knows reaches back to the beginning, what it is taught reaches back 32 words.
+#
+# **Two pitfalls**, both of which we fell into.
+#
+# *The readout's start.* With b₂ = 0 the first thing to learn is which words are frequent. Adam pushes everything that
+# way, the state too: it is driven into the flat ends of tanh, to serve as one more constant, and there its slopes are
+# nearly 0. With the sizes of `--quick` the mean slope fell to 0.02, and the test loss stayed at 6.29, above the
+# unigram's. But which words are frequent can be counted: b₂ = ln(unigram). So the model starts at the unigram's loss,
+# and the state is free for what only a state can do. The same steps then came to 5.90.
+#
+# *The beginning.* With the state carried on and on, no batch but the first ever begins at h_0, and the network never
+# learns to begin. In a run with b₂ = 0 the training loss was fine (5.4 nats after 400 steps), and the validation loss,
+# read from h_0 on, was 16.7: in training the state had settled in one place, and from h_0 it went to another. So every
+# 64th batch begins at h_0 here.
+
+# %%
+n, k, T, batch, training_steps = (32, 64, 16, 16, 120) if QUICK else (64, 128, 32, 16, 800)
+EMBEDDING_SIZE = 0.3                                     # of the entries of the first, random word vectors
+EVERY = 64                                               # so many batches from one beginning at h_0 to the next
+train, validation, test = split_words(ids, T)            # the last two begin with T words of the part before
+first_test = len(ids) - (len(test) - T)                  # the first of the test words, as an index in ids
+first_validation = len(train)
+HEARD = 200                                              # words that are read before the first that is measured
+
+
+def cross_entropy(model, first, last):
+    """Nats per word of the words first … last − 1, read in one go, with some words before them to warm up."""
+    start = max(first - HEARD, 0)
+    return -model.log_probabilities(ids[start:last], first - start).mean()
+
+
+def sometimes_anew(carried, batches):
+    """The batches; each EVERY-th begins at h_0, wherever the last one ended."""
+    for number, windows in enumerate(batches):
+        if number % EVERY == 0:
+            carried.last_words = None
+        yield windows
+
+
+# %% [markdown]
+# ### The bar
+#
+# The n-gram models of Lab 01. One thing first: the network learns from 85.5 % of the words; 4.5 % are set aside to
+# validate; the last 10 % are the test. The counting model of Lab 01 counts the validation words too. They stand right
+# before the test, in the same play as its beginning, with its names. Fair is to compare models that have seen the same
+# words, so we count twice.
+#
+# **Expect** 9.568 for a uniform guess, 6.06 for counts of single words, 5.05 for three words with the validation words
+# counted, and clearly more without them.
+
+# %%
+def counted(words, order):
+    """Test cross-entropy of an n-gram model: interpolated Kneser-Ney, discount 0.9."""
+    model = NGramModel(order, c, discount=0.9).fit(words)
+    return -model.log_probabilities(ids, first_test).mean()
+
+
+test_losses = {
+    "uniform, ln c": np.log(c),
+    "unigram, all words before the test": unigram_cross_entropy(ids[:first_test], ids[first_test:], c),
+    "3-gram, the words the network learns from": counted(train, 3),
+    "3-gram, all words before the test": counted(ids[:first_test], 3),
+}
+
+
+def print_losses(losses):
+    for name, loss in losses.items():
+        print(f"  {name:<52}{loss:>7.3f}")
+
+
+def share_of_new(words):
+    """The share of the test words that do not occur among the words."""
+    return np.mean(~np.isin(ids[first_test:], words))
+
+
+print(f"\n6. Shakespeare: {len(train):,} words to learn from, {first_test - first_validation:,} to validate, "
+      f"{len(ids) - first_test:,} to test")
+print_losses(test_losses)
+print(f"  test words that never occur in what the network learns from {share_of_new(train):.1%}, "
+      f"in all before the test {share_of_new(ids[:first_test]):.1%}")
+
+# %% [markdown]
+# ### Training
+#
+# Adam, clip = 1, dropout 0.2, learning rate rising over the first steps and falling to the end: less than two rounds
+# through the text. **Expect** the unigram's loss before the first step, then a fall, fast and slower and slower. At the
+# end, a little better than the 3-gram that has counted the same words, and worse than the one that has counted more.
+
+# %%
+table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).astype(np.float32)
+unigram = (np.bincount(train, minlength=c) + 0.5) / (len(train) + 0.5 * c)         # (c,) none is 0
+
+
+def new_model():
+    model = RecurrentModel(table, k=k, T=T, dropout=0.2)
+    model.readout.b.data[...] = np.log(unigram)          # b₂
+    return model
+
+
+model, untrained = new_model(), new_model()
+carried = CarriedState(model)
+batches = sometimes_anew(carried, consecutive_windows(train, T, batch))
+numbers_to_learn = sum(p.data.size for p in model.parameters().values())
+print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {numbers_to_learn:,} numbers to learn, of which "
+      f"{weights(model):,} carry the state")
+print(f"  test loss, untrained: {cross_entropy(untrained, first_test, len(ids)):.3f} nats per word")
+started = perf_counter()
+with training_progress(training_steps, batch * T) as on_step:
+    history = fit(
+        carried, batches, Adam(2e-3), steps=training_steps, every=training_steps // (5 if QUICK else 10),
+        warm_up=training_steps // 20, decay=True, clip=1.0, rng=np.random.default_rng(1), on_step=on_step,
+        validate=lambda: cross_entropy(model, first_validation, first_validation + (1000 if QUICK else 4000)),
+    )  # fmt: skip
+print(f"  {'step':>6}{'training':>11}{'validation':>12}   nats per word")
+for row in history.rows:
+    print(f"  {row['step']:>6}{row['train_loss']:>11.3f}{row['validation_loss']:>12.3f}")
+log_p = model.log_probabilities(ids[first_test - HEARD :], HEARD)        # of every test word: (29,208,)
+test_losses["recurrent, learned from the first"] = -log_p.mean()
+print(f"  {perf_counter() - started:.0f} s for training and testing")
+print_losses(test_losses)
+lines = {
+    "unigram": test_losses["unigram, all words before the test"],
+    "3-gram, same words": test_losses["3-gram, the words the network learns from"],
+    "3-gram, more words": test_losses["3-gram, all words before the test"],
+    "test": test_losses["recurrent, learned from the first"],
+}
+show(draw_curves(history.rows, lines), "03_training")
+
+# %% [markdown]
+# Now the network may learn from the validation words too, as the second 3-gram did: one round, a few seconds, learning
+# rate 10⁻³. **Expect** a real gain for so few words, of the kind that the 3-gram had: the play's names.
+
+# %%
+def learn_on(model, words, rate, rng):
+    """One round through the words."""
+    carried, adam = CarriedState(model), Adam(rate)
+    batches = consecutive_windows(words, T, batch)
+    for _ in range(len(words) // batch // T):
+        model.clear_gradients()
+        _, backward = carried.loss(next(batches), rng)
+        backward()
+        clip_gradients(model.parameters(), 1.0)
+        adam.step(model.parameters())
+
+
+later = new_model()
+for name, parameter in later.parameters().items():
+    parameter.data = model.parameters()[name].data.copy()
+learn_on(later, validation, 1e-3, np.random.default_rng(2))
+test_losses["recurrent, all words before the test"] = cross_entropy(later, first_test, len(ids))
+print(f"\n  one round through {len(validation):,} words more")
+print_losses(test_losses)
+
+# %% [markdown]
+# So the network's state is worth something, and the counts still win where both know the same. A count learns a name
+# from one look; a gradient has to push it there. And 250,000 words are few: Mikolov's models of 2010, which first beat
+# n-grams, learned from millions.
+#
+# ### What the carried state is worth
+#
+# The same model, the same test words. Now we throw the state away every T words, and it starts again at h_0.
+#
+# **Expect** a loss that falls with T to that of the carried state; and, after a reset, dear words at first: with one
+# word read the model is a bigram.
+
+# %%
+def reset_losses(model, every, most):
+    """Losses of the first test words when the state is thrown away every so many words: (windows, every)"""
+    count = min(most, len(ids) - first_test) // every
+    begins = first_test - 1 + every * np.arange(count)   # the word before a window's first prediction is read
+    windows = ids[begins[:, None] + np.arange(every + 1)]
+    parts = np.array_split(windows, max(count * every // 256, 1))
+    return np.concatenate([step_losses(model, part) for part in parts])
+
+
+MEASURED = 2048 if QUICK else 8192                       # words
+print(f"\n  the first {MEASURED:,} test words, nats per word")
+print(f"  state carried through {-log_p[:MEASURED].mean():>9.3f}")
+for every in (1, 2, 4, 8, 16, 32, 64):
+    print(f"  thrown away every {every:>2} words{reset_losses(model, every, MEASURED).mean():>8.3f}")
+by_place = reset_losses(model, 32, MEASURED).mean(0)
+print("  words read since the state was thrown away: loss   "
+      + "   ".join(f"{known}: {by_place[known - 1]:.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
+
+# %% [markdown]
+# ### How far back does it remember?
+#
+# A test that asks the model itself. Take places in the test with 100 words before each. Keep the last d words and
+# replace all words further back by others: once by random words of the training text, once by a passage of it, which
+# is good Shakespeare but has nothing to do with what follows. If the loss does not change, the model does not use what
+# is further back than d. The same places for all d, so the differences are measured well: each comes with its standard
+# error.
+#
+# CS685 says that recurrent networks hardly look beyond 20 to 30 words. **Expect** that to be generous here: a large
+# loss at d = 1 and 2 (what a 3-gram sees), some up to 10, and none that can be measured from 20 on. The two kinds of
+# other words give nearly the same.
+
+# %%
+H, places = 100, 400 if QUICK else 2000
+ends = np.linspace(first_test, len(ids) - 1, places).astype(int)
+windows = windows_ending_at(ids, ends, H)                # (places, H + 1)
+rng = np.random.default_rng(6)
+
+
+def last_word_losses(windows):
+    parts = np.array_split(windows, 8)
+    return np.concatenate([-log_softmax_at(model.next_word_logits(part[:, :-1]), part[:, -1]) for part in parts])
+
+
+def forgotten(windows, d, other):
+    """The windows with all words further back than d replaced by those of `other`."""
+    changed = windows.copy()
+    changed[:, : H - d] = other[:, : H - d]
+    return changed
+
+
+others = {
+    "random words": train[rng.integers(0, len(train), (places, H))],
+    "another passage": train[rng.integers(0, len(train) - H, places)[:, None] + np.arange(H)],
+}
+true_history = last_word_losses(windows)
+distances = (0, 1, 2, 3, 5, 10, 20, 50)
+lost = {}                                                # {(other, d): (mean, standard error)}
+print(f"\n  loss with all {H} words before: {true_history.mean():.3f} nats; what is added when only d words are kept:")
+print(f"  {'d, words':>9}" + "".join(f"{name:>26}" for name in others))
+for d in distances:
+    cells = ""
+    for name, other in others.items():
+        more = last_word_losses(forgotten(windows, d, other)) - true_history
+        lost[name, d] = more.mean(), more.std() / np.sqrt(places)
+        cells += f"{lost[name, d][0]:>16.4f} ± {lost[name, d][1]:.4f}"
+    print(f"  {d:>9}{cells}   nats")
+
+# %% [markdown]
+# And the gradient, as in section 5, now through the trained model on the test's words (64 places, the learned Wh).
+# **Expect** it to fall faster than that of the untrained one: the words have become loud, the slopes small. What the
+# model does not use, it is not taught to use either.
+
+# %%
+def model_reach(model):
+    """The gradient by distance through the model on test words, and the mean slope of its states."""
+    p = {name: parameter.data.astype(np.float64) for name, parameter in model.parameters().items()}
+    some = windows_ending_at(ids, np.linspace(first_test + 150, len(ids) - 1, 64).astype(int), 150)
+    x = p["embedding.table"][some]                       # (64, 151, n)
+    start = np.repeat(p["recurrent.h0"][None], 64, axis=0)
+    arguments = x, start, p["recurrent.Wx"], p["recurrent.Wh"], p["recurrent.b"], "tanh"
+    h, _ = ops.rnn(*arguments)
+    return gradient_by_distance(*arguments)[:, :101], (1 - h * h).mean(), p["recurrent.Wh"]
+
+
+print(f"\n  {'':<11}{'d = 1':>9}{'5':>9}{'10':>9}{'20':>9}{'50':>9}{'mean slope':>13}{'radius of Wh':>14}")
+reaches = {}
+for name, some_model in (("untrained", untrained), ("trained", model)):
+    gradients, slope, learned = model_reach(some_model)
+    reaches[name] = gradients / np.exp(np.log(gradients[:, :1]).mean())
+    part = typical(gradients)
+    print(f"  {name:<11}" + "".join(f"{part[d]:>9.1e}" for d in (1, 5, 10, 20, 50))
+          + f"{slope:>13.2f}{abs(np.linalg.eigvals(learned)).max():>14.2f}")
+
+figure = Figure(figsize=(11, 4.3), layout="constrained")
+left, right = figure.subplots(1, 2)
+for (name, gradients), colour in zip(reaches.items(), (GREEN, BLUE)):
+    low, high = np.percentile(gradients, (10, 90), axis=0)
+    left.semilogy(np.exp(np.log(np.maximum(gradients, 1e-300)).mean(0)), color=colour, label=name, linewidth=1.8)
+    left.fill_between(np.arange(101), low, high, color=colour, alpha=0.2, linewidth=0)
+left.axhline(1.2e-7, color="0.5", linestyle="--", linewidth=1)
+left.annotate("float32's precision", (1, 1.2e-7), xycoords=("axes fraction", "data"), xytext=(-2, 4),
+              textcoords="offset points", ha="right", fontsize=9, color="0.4")
+left.set(title="How far back the gradient reaches", xlabel="distance d, words", ylim=(1e-20, 10),
+         ylabel="size of the gradient, part of that at d = 0")  # fmt: skip
+left.legend(frameon=False, title="mean, and 80 % of the places", loc="upper right")
+for (name, colour, shift) in zip(others, (ORANGE, PURPLE), (0.97, 1.03)):
+    mean, error = np.array([lost[name, d] for d in distances[1:]]).T
+    right.errorbar(np.array(distances[1:]) * shift, mean, 2 * error, fmt="o-", color=colour, capsize=3, markersize=4,
+                   label=name)
+right.axhline(0, color="0.7", linewidth=1, zorder=0)
+right.axvspan(20, 30, color="0.9", zorder=0)
+right.annotate("20–30 words,\nCS685's remark", (24.5, 0.5), xycoords=("data", "axes fraction"), ha="center",
+               fontsize=9, color="0.35")
+right.set(title="How far back the model uses its words", xlabel="true words kept, d (log scale)", xscale="log",
+          ylabel="loss added, nats per word (± 2 standard errors)")  # fmt: skip
+right.set_xticks(distances[1:], distances[1:])
+right.minorticks_off()
+right.legend(frameon=False, title="further back", loc="upper right")
+for axes in (left, right):
+    tidy(axes)
+show(figure, "03_memory")
+
+# %% [markdown]
+# ## 7. Writing with a state
+#
+# `generate` asks the model for a `reader()`: it reads the prompt once, and then each word that it writes. The state is
+# all it keeps. **Expect** greedy to repeat itself (here it is not a rule as it was for a fixed window: the state is a
+# vector of real numbers and need not come back, but it does); sampling at temperature 0.7 to stay with frequent words,
+# and at 1.0 to be as varied as Shakespeare, and wilder.
+
+# %%
+def repeated_triples(ids):
+    """The share of the runs of three words that have occurred before in the same text."""
+    triples = list(zip(ids, ids[1:], ids[2:]))
+    return 1 - len(set(triples)) / len(triples)
+
+
+prompt = ids[first_test : first_test + 40]
+choices = {
+    "greedy": greedy,
+    "temperature 0.7": partial(sample, temperature=0.7, rng=np.random.default_rng(7)),
+    "temperature 1.0": partial(sample, temperature=1.0, rng=np.random.default_rng(7)),
+}
+texts = {name: np.array(list(generate(model, prompt, 300, choose))) for name, choose in choices.items()}
+texts["Shakespeare"] = ids[first_test + 40 : first_test + 340]
+print("\n7. Writing 300 words")
+print(f"  {'':<18}{'different words':>16}{'repeated triples':>18}{'loop of':>12}")
+for name, written in texts.items():
+    loop = loop_length(written)
+    print(f"  {name:<18}{len(set(written)):>16}{repeated_triples(written):>18.0%}"
+          f"{f'{loop} words' if loop else 'none':>12}")
+print("\n--- the end of the prompt ---\n" + vocabulary.decode(prompt[-20:]).strip("\n"))
+for name in choices:
+    print(f"\n--- {name}, the first 60 words ---\n" + vocabulary.decode(texts[name][:60]).strip("\n"))
+
+# %% [markdown]
+# What does the state save? Without it each new word means reading all words so far again. **Expect** a time per word
+# that does not depend on the length of the text with the state, and one that grows in proportion to it without. (What
+# both pay is the readout, a score for each of 14,295 words.) The predictions are the same.
+
+# %%
+def median_time(action, times=7):
+    """Milliseconds."""
+    measured = []
+    for _ in range(times):
+        begin = perf_counter()
+        action()
+        measured.append(perf_counter() - begin)
+    return 1000 * np.median(measured)
+
+
+print(f"\n  {'words so far':>13}{'with the state':>16}{'reading all again':>19}   ms per word")
+for length in (10, 100, 300, 1000):
+    so_far = ids[first_test : first_test + length]
+    read = model.reader()
+    read(so_far[:-1])
+    by_state = read(so_far[-1:])
+    assert np.allclose(by_state, model.next_word_logits(so_far[None]), atol=1e-4)
+    fast, slow = median_time(partial(read, so_far[-1:])), median_time(partial(model.next_word_logits, so_far[None]))
+    print(f"  {length:>13,}{fast:>16.2f}{slow:>19.2f}")
+
+# %% [markdown]
+# ## 8. When it goes wrong
+#
+# One weight that is no number spoils every state after it, and so every probability. **Expect** sentences, not NaN.
+
+# %%
+print("\n8. Bad input")
+kept = model.recurrent.Wh.data.copy()
+model.recurrent.Wh.data[0, 0] = np.nan
+for what, attempt in (
+    ("measuring a text with a weight that is NaN", lambda: cross_entropy(model, first_test, first_test + 50)),
+    ("writing with it", lambda: list(generate(model, prompt, 5, greedy))),
+    ("a word that is not in the vocabulary", lambda: model.log_probabilities(np.array([c]))),
+    ("a state of no size", lambda: RecurrentModel(table, k=0)),
+    ("an unknown activation", lambda: RecurrentModel(table, activation="sigmoid")),
+    ("a text too short for the pieces", lambda: next(consecutive_windows(ids[:100], T, batch))),
+):  # fmt: skip
+    try:
+        attempt()
+    except UserError as error:
+        print(textwrap.fill(f"{what}: {error}", 110, initial_indent="  ", subsequent_indent="    "))
+model.recurrent.Wh.data = kept
+
+# %% [markdown]
+# ## 9. What to take along
+#
+# - One set of weights, used at every step: any length, no more weights. Its gradient is the sum over the steps.
+# - What reaches back d steps is a product of d matrices. It vanishes or explodes, and the border is one number. Clip
+#   against explosions; against vanishing there is no such trick.
+# - Carried state: what the network knows goes back further than what it is taught. Let it learn to begin, too.
+# - It remembers about ten words, with a state that could in principle hold anything.
+#
+# That last point is the bottleneck. *One* vector has to hold all that may ever matter, and each new word is written
+# over it. A word twenty places back can be reached only through twenty steps, forward and backward. **Attention** keeps
+# a vector for each word, and looks at any of them in one step: the distance is 1, whatever d. No product of twenty
+# matrices, no bottleneck; and all positions can be computed at once, not one after the other. The price: it has to keep
+# all words and look at all of them again for each new word, as the right column of the last table does.
+# `06_language_transformer.py` (Lab 06) builds it.
+#
+# **Try:** `activation="relu"` in section 6, with and without clip. T = 4: how far back does it remember now? k = 32. Wh
+# times 0.5 before training: does it learn faster, does it remember less?
+
+# %%
+print("\n9. Test words, nats per word, all models of this lab")
+print_losses(test_losses)
