@@ -13,9 +13,9 @@
 # - measure how gradients vanish and explode, and blow up a training on purpose,
 # - train a recurrent language model on Shakespeare, and measure how many words back it really remembers.
 #
-# It takes about five minutes on one core of a processor, about a third of a minute with `--quick` (too short for the
-# model of section 6 to learn much: read its conclusions off the full run). Set OPENBLAS_NUM_THREADS=1 where other work
-# is going on.
+# It takes two to three minutes on one core of a processor, about a third of a minute with `--quick` (too short for the
+# model of section 6 to learn much: read its conclusions off the full run), and twice as long on a machine that has other
+# work. Set OPENBLAS_NUM_THREADS=1 there.
 #
 # Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
 # words. Losses are in nats per word. A vector is a row here, x·W; the lectures write columns, W·x. Their W is our Wᵀ.
@@ -585,8 +585,8 @@ show(figure, "03_exploding")
 #
 # *The beginning.* With the state carried on and on, no batch but the first ever begins at h_0, and the network never
 # learns to begin. In a run with b₂ = 0 the training loss was fine (5.4 nats after 400 steps), and the validation loss,
-# read from h_0 on, was 16.7: in training the state had settled in one place, and from h_0 it went to another. So every
-# 64th batch begins at h_0 here.
+# read from h_0 on, was 16.7: from h_0 the state went to a place that it never visits in training. It came down to 5.4
+# as soon as the second round through the text had begun, at h_0. So every 64th batch begins at h_0 here.
 
 # %%
 n, k, T, batch, training_steps = (32, 64, 16, 16, 120) if QUICK else (64, 128, 32, 16, 800)
@@ -728,15 +728,15 @@ print_losses(test_losses)
 
 # %% [markdown]
 # So the network's state is worth something, and the counts still win where both know the same. A count learns a name
-# from one look; a gradient has to push it there. And 250,000 words are few: Mikolov's models of 2010, which first beat
-# n-grams, learned from millions.
+# from one look; a gradient has to push it there, a step at a time. And 250,000 words are few: networks that leave
+# counts behind learn from millions.
 #
 # ### What the carried state is worth
 #
 # The same model, the same test words. Now we throw the state away every T words, and it starts again at h_0.
 #
-# **Expect** a loss that falls with T to that of the carried state; and, after a reset, dear words at first: with one
-# word read the model is a bigram.
+# **Expect** a loss that falls with T to that of the carried state. Right after a reset, where the model knows one word
+# and is a bigram, much is added; ten words later hardly anything.
 
 # %%
 def reset_losses(model, every, most):
@@ -753,9 +753,9 @@ print(f"\n  the first {MEASURED:,} test words, nats per word")
 print(f"  state carried through {-log_p[:MEASURED].mean():>9.3f}")
 for every in (1, 2, 4, 8, 16, 32, 64):
     print(f"  thrown away every {every:>2} words{reset_losses(model, every, MEASURED).mean():>8.3f}")
-by_place = reset_losses(model, 32, MEASURED).mean(0)
-print("  words read since the state was thrown away: loss   "
-      + "   ".join(f"{known}: {by_place[known - 1]:.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
+more = reset_losses(model, 32, MEASURED) + log_p[:MEASURED].reshape(-1, 32)      # − log p is the carried state's loss
+print("  words read since it was thrown away, and the loss added there:   "
+      + "   ".join(f"{known}: {more[:, known - 1].mean():.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
 
 # %% [markdown]
 # ### How far back does it remember?
@@ -767,8 +767,9 @@ print("  words read since the state was thrown away: loss   "
 # error.
 #
 # CS685 says that recurrent networks hardly look beyond 20 to 30 words. **Expect** that to be generous here: a large
-# loss at d = 1 and 2 (what a 3-gram sees), some up to 10, and none that can be measured from 20 on. The two kinds of
-# other words give nearly the same.
+# loss at d = 1 and 2, some up to 10, and none that can be measured from 20 on, though T = 32 would allow more. The two
+# kinds of other words give nearly the same from d = 1 on. The row d = 2 has a meaning of its own: so much the network
+# gets out of words that a 3-gram never looks at.
 
 # %%
 H, places = 100, 400 if QUICK else 2000
@@ -839,9 +840,9 @@ for (name, gradients), colour in zip(reaches.items(), (GREEN, BLUE)):
     left.semilogy(np.exp(np.log(np.maximum(gradients, 1e-300)).mean(0)), color=colour, label=name, linewidth=1.8)
     left.fill_between(np.arange(101), low, high, color=colour, alpha=0.2, linewidth=0)
 left.axhline(1.2e-7, color="0.5", linestyle="--", linewidth=1)
-left.annotate("float32's precision", (1, 1.2e-7), xycoords=("axes fraction", "data"), xytext=(-2, 4),
-              textcoords="offset points", ha="right", fontsize=9, color="0.4")
-left.set(title="How far back the gradient reaches", xlabel="distance d, words", ylim=(1e-20, 10),
+left.annotate("float32's precision", (0, 1.2e-7), xycoords=("axes fraction", "data"), xytext=(8, -12),
+              textcoords="offset points", fontsize=9, color="0.4")
+left.set(title="How far back the gradient reaches", xlabel="distance d, words", ylim=(None, 10),
          ylabel="size of the gradient, part of that at d = 0")  # fmt: skip
 left.legend(frameon=False, title="mean, and 80 % of the places", loc="upper right")
 for (name, colour, shift) in zip(others, (ORANGE, PURPLE), (0.97, 1.03)):
@@ -948,7 +949,9 @@ model.recurrent.Wh.data = kept
 #
 # - One set of weights, used at every step: any length, no more weights. Its gradient is the sum over the steps.
 # - What reaches back d steps is a product of d matrices. It vanishes or explodes, and the border is one number. Clip
-#   against explosions; against vanishing there is no such trick.
+#   against explosions. Against vanishing no such line of code helps; gates do (LSTM, Hochreiter and Schmidhuber 1997),
+#   and attention.
+# - Count what can be counted (b₂), and let the network learn the rest.
 # - Carried state: what the network knows goes back further than what it is taught. Let it learn to begin, too.
 # - It remembers about ten words, with a state that could in principle hold anything.
 #
