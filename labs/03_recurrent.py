@@ -14,8 +14,8 @@
 # - train a recurrent language model on Shakespeare, and measure how many words back it really remembers.
 #
 # It takes two to three minutes on one core of a processor, about a third of a minute with `--quick` (too short for the
-# model of section 6 to learn much: read its conclusions off the full run), and twice as long on a machine that has other
-# work. Set OPENBLAS_NUM_THREADS=1 there.
+# model of section 6 to learn much: read its conclusions off the full run), and twice as long or more on a machine that
+# has other work. Set OPENBLAS_NUM_THREADS=1 there.
 #
 # Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
 # words. Losses are in nats per word. A vector is a row here, x·W; the lectures write columns, W·x. Their W is our Wᵀ.
@@ -445,7 +445,7 @@ for activation, loudness, sizes in (("tanh", 0.1, (0.7, 1.0, 1.3)), ("tanh", 1.0
         part = typical(gradient_by_distance(
             loudness * words, np.zeros((32, k)), Wx_random, g * turn, np.zeros(k), activation
         ))  # fmt: skip
-        reach[activation, loudness, g] = part
+        reach[activation, loudness, g] = part[: distance + 1]
         print(f"  {activation:<6}{'loud' if loudness == 1 else 'quiet':<8}{g:>4}"
               + "".join(f"{part[d]:>10.1e}" for d in (1, 5, 10, 20, 50, 100)) + f"{part[100] ** 0.01:>11.3f}")
 print("  (per step: the hundredth root of the last column but one)")
@@ -556,8 +556,8 @@ for (name, (norms, losses)), colour, marker in zip(runs.items(), (ORANGE, BLUE),
 left.axhline(1, color="0.6", linestyle="--", linewidth=1)
 left.annotate("clipped to 1", (1, 1), xycoords=("axes fraction", "data"), xytext=(-2, 4), textcoords="offset points",
               ha="right", fontsize=9, color="0.4")
-left.set(title="Norm of all gradients, before clipping", xlabel="step", ylabel="‖g‖ (log scale)")
-right.set(title="Training loss (cut off at 9)", xlabel="step", ylabel="cross-entropy in nats per word")
+left.set(title="Norm of all gradients, before clipping", xlabel="step", xlim=(0, 60), ylabel="‖g‖ (log scale)")
+right.set(title="Training loss (cut off at 9)", xlabel="step", xlim=(0, 60), ylabel="cross-entropy in nats per word")
 left.legend(frameon=False, loc="upper right")
 for axes in (left, right):
     tidy(axes)
@@ -755,7 +755,7 @@ for every in (1, 2, 4, 8, 16, 32, 64):
     print(f"  thrown away every {every:>2} words{reset_losses(model, every, MEASURED).mean():>8.3f}")
 more = reset_losses(model, 32, MEASURED) + log_p[:MEASURED].reshape(-1, 32)      # − log p is the carried state's loss
 print("  words read since it was thrown away, and the loss added there:   "
-      + "   ".join(f"{known}: {more[:, known - 1].mean():.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
+      + "   ".join(f"{known}: {round(more[:, known - 1].mean(), 2) + 0.0:.2f}" for known in (1, 2, 3, 5, 10, 20, 32)))
 
 # %% [markdown]
 # ### How far back does it remember?

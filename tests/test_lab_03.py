@@ -70,7 +70,7 @@ def test_powers(output):
 @pytest.mark.lab
 def test_gradients_measured(output):
     def per_step(activation, words, g):
-        return numbers(f"{activation}  {words}", output[output.index(f"{activation}  {words}   {g:>4}") :])[-1]
+        return numbers(f"{activation}  {words:<8}{g:>4}", output)[-1]
 
     for g in (0.7, 1.0, 1.3, 2.0):
         assert per_step("relu", "quiet", g) == pytest.approx(g / np.sqrt(2), rel=0.04)       # half of the units are off
@@ -123,7 +123,7 @@ def test_memory(output):
 
 @pytest.mark.lab
 def test_writing_and_bad_input(output):
-    assert re.search(r"greedy +\d+ +9\d% +\d+ words", output)    # it runs into a loop
+    assert re.search(r"greedy +\d+ +(9\d|100)% +\d+ words", output)    # it runs into a loop
     assert numbers("temperature 0.7", output)[0] < numbers("temperature 1.0", output)[0]
     fast, slow = numbers("1,000 ", output)
     assert slow > 5 * fast
