@@ -575,18 +575,20 @@ show(figure, "03_exploding")
 # long pieces that are read side by side, 32 words at a time. The state goes on from batch to batch (`CarriedState`),
 # but as a constant: what the network knows reaches back to the beginning, what it is taught reaches back 32 words.
 #
-# **The readout's start**, a pitfall that we fell into. With b₂ = 0 the first thing to learn is which words are frequent.
-# Adam pushes everything that way, the state too: it is driven into the flat ends of tanh, to serve as one more constant,
-# and there its slopes are nearly 0. With the sizes of `--quick` the mean slope fell to 0.02, and the test loss stayed at
-# 6.29, above the unigram's. With the larger sizes training went on well, to 5.4 nats after 400 steps, but the validation
-# loss was 16.7 then: validation begins at h_0, and from there the state went to a place that it never saw in training.
+# **The readout's start**, a pitfall that we fell into. With b₂ = 0 the first thing to learn is which words are
+# frequent. Adam pushes everything that way, the state too: it is driven into the flat ends of tanh, to serve as one
+# more constant, and there its slopes are nearly 0. With the sizes of `--quick` the mean slope fell to 0.02, and the
+# test loss stayed at 6.29, above the unigram's. With the larger sizes training went on well, to 5.4 nats after 400
+# steps, but the validation loss was 16.7 then: validation begins at h_0, and from there the state went to a place that
+# it never saw in training.
 #
-# But which words are frequent can be counted: b₂ = ln(unigram). So the model starts at the unigram's loss, and the state
-# is free for what only a state can do. The small sizes then came to 5.90, and the validation loss stayed near the
-# training loss.
+# But which words are frequent can be counted: b₂ = ln(unigram). So the model starts at the unigram's loss, and the
+# state is free for what only a state can do. The small sizes then came to 5.90, and the validation loss stayed near
+# the training loss.
 #
-# **The beginning.** With the state carried on and on, hardly a batch begins at h_0, and h_0 is hardly learned. We start
-# every 64th batch there, so that the model knows how to begin, and a comparison with and without carried state is fair.
+# **The beginning.** With the state carried on and on, hardly a batch begins at h_0, and h_0 is hardly learned. We
+# start every 64th batch there, so that the model knows how to begin, and a comparison with and without carried state
+# is fair.
 
 # %%
 n, k, T, batch, training_steps = (32, 64, 16, 16, 120) if QUICK else (64, 128, 32, 16, 800)
