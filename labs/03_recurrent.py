@@ -606,14 +606,6 @@ def cross_entropy(model, first, last):
     return -model.log_probabilities(ids[start:last], first - start).mean()
 
 
-def sometimes_anew(carried, batches):
-    """The batches; each EVERY-th begins at h_0, wherever the last one ended."""
-    for number, windows in enumerate(batches):
-        if number % EVERY == 0:
-            carried.last_words = None
-        yield windows
-
-
 # %% [markdown]
 # ### The bar
 #
@@ -665,18 +657,9 @@ print(f"  test words that never occur in what the network learns from {share_of_
 
 # %%
 table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).astype(np.float32)
-unigram = (np.bincount(train, minlength=c) + 0.5) / (len(train) + 0.5 * c)         # (c,) none is 0
-
-
-def new_model():
-    model = RecurrentModel(table, k=k, T=T, dropout=0.2)
-    model.readout.b.data[...] = np.log(unigram)          # b₂
-    return model
-
-
+new_model = partial(RecurrentModel, table, np.bincount(train, minlength=c), k=k, T=T, dropout=0.2)       # counts for b₂
 model, untrained = new_model(), new_model()
-carried = CarriedState(model)
-batches = sometimes_anew(carried, consecutive_windows(train, T, batch))
+carried, batches = CarriedState(model, anew=EVERY), consecutive_windows(train, T, batch)
 numbers_to_learn = sum(p.data.size for p in model.parameters().values())
 print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {numbers_to_learn:,} numbers to learn, of which "
       f"{weights(model):,} carry the state")

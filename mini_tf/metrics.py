@@ -32,6 +32,18 @@ def unigram_cross_entropy(train, test, c, discount=0.75):
     return float(-np.log(p[test]).mean())
 
 
+def log_shares(frequencies, c):
+    """ln((count + ½)/(N + c/2)): what a readout's bias says of words by their frequency alone
+
+    frequencies (c,), how often each word occurs among N in training; None for all alike  →  (c,)
+    Raises UserError for another shape.
+    """
+    frequencies = np.zeros(c) if frequencies is None else np.asarray(frequencies)
+    if frequencies.shape != (c,):
+        raise UserError(f"frequencies have shape {frequencies.shape}, expected ({c},): a count for each word")
+    return np.log((frequencies + 0.5) / (frequencies.sum() + 0.5 * c))
+
+
 def log_softmax_at(logits, words):
     """ln softmax(logits)[word] in double precision, on the host:  logits (…, c), words (…) → (…)
 

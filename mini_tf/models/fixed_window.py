@@ -4,6 +4,7 @@ from mini_tf import ops
 from mini_tf.backend import beside
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Linear, walk_back
+from mini_tf.metrics import log_shares
 from mini_tf.models.windows import WindowModel
 
 import numpy as np
@@ -14,29 +15,32 @@ COMPOSITIONS = {
     "mean": "e = Σ_t x_t / T, (n): the order of the words is lost",
 }
 ACTIVATIONS = ("tanh", "relu")
+OPTIONS = ("T", "k", "composition", "activation", "train_embeddings", "dropout")
 
 
 class FixedWindowModel(WindowModel):
     """logits = h·U + b₂,   h = f(e·W + b₁),   e = the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
 
     embeddings (c, n)    initial word vectors
+    frequencies (c,)     how often each word occurs in training: b₂ starts at ln of its share; all alike if not given
     T                    words in the window; of a shorter history the absent words are vectors of zeros
     k                    hidden units
     composition          "concatenation", "sum" or "mean": see COMPOSITIONS
     train_embeddings     learn the word vectors too, as Bengio et al. do
     dropout              rate at which entries of e and of h are dropped in training
 
-    A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. The readout
-    starts at 0, so an untrained model says ln c.
+    A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. U starts
+    at 0, so an untrained model knows the words' frequencies and nothing else; without them, it says ln c.
     Raises UserError for sizes and options that do not fit.
     Source: Bengio et al. 2003, JMLR 3; CSCI 567 lecture 8 and CS685, fixed-window models
     """
 
     def __init__(
-        self, embeddings, *, T=4, k=128, composition="concatenation", activation="tanh", train_embeddings=True,
-        dropout=0.0, seed=0,
+        self, embeddings, frequencies=None, *, T=4, k=128, composition="concatenation", activation="tanh",
+        train_embeddings=True, dropout=0.0, seed=0,
     ):  # fmt: skip
-        self.config = {name: value for name, value in locals().items() if name not in ("self", "embeddings", "seed")}
+        given = locals()
+        self.config = {name: given[name] for name in OPTIONS}
         for name, value in (("T", T), ("k", k)):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
@@ -51,6 +55,8 @@ class FixedWindowModel(WindowModel):
         self.dropout = Dropout(dropout)
         self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
         self.readout = Linear(k, c, dtype=dtype)                                                     # U, b₂
+        self.readout.b.data[...] = log_shares(frequencies, c)
+        self.readout.b.data[...] = log_shares(frequencies, c)
 
     def loss(self, windows, rng=None):
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""

@@ -17,7 +17,7 @@ from mini_tf.layers import (
     distance_bias,
     walk_back,
 )
-from mini_tf.metrics import log_softmax_at
+from mini_tf.metrics import log_shares, log_softmax_at
 from mini_tf.models.ngram import checked_ids, checked_start
 
 import numpy as np
@@ -181,12 +181,3 @@ class PointerTransformer(Layer):
         """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them."""
         ids = ids if most is None else ids[: self.T + most]
         return float(-self.log_probabilities(ids, self.T, on_batch).mean())
-
-
-def log_shares(frequencies, c):
-    """ln((count + ½)/(N + c/2)) for each word: (c,)"""
-    if frequencies is None:
-        frequencies = np.zeros(c)
-    if frequencies.shape != (c,):
-        raise UserError(f"frequencies have shape {frequencies.shape}, expected ({c},): a count for each word")
-    return np.log((frequencies + 0.5) / (frequencies.sum() + 0.5 * c))

@@ -4,12 +4,13 @@ from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
-from mini_tf.metrics import log_softmax_at
+from mini_tf.metrics import log_shares, log_softmax_at
 from mini_tf.models.ngram import checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
 
 import numpy as np
 
+OPTIONS = ("k", "T", "activation", "train_embeddings", "dropout")
 PIECE = 256              # words that are read at a time where only probabilities are wanted
 
 
@@ -17,21 +18,25 @@ class RecurrentModel(Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
 
     embeddings (c, n)    initial word vectors
+    frequencies (c,)     how often each word occurs in training: b₂ starts at ln of its share; all alike if not given
     k                    entries of the state
     T                    words that a batch reads, and that gradients go back through
     train_embeddings     learn the word vectors too
     dropout              rate at which entries of x_t and of h_t, as the readout sees it, are dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words. Teacher forcing: the word after each is predicted from
-    the true words before it, not from predictions. The readout starts at 0, so an untrained model says ln c.
+    the true words before it, not from predictions. U starts at 0, so an untrained model knows the frequencies of words
+    and nothing else. Without them the state, which has better to do, has to stand in for b₂ at first, and saturates.
     Raises UserError for sizes and options that do not fit.
     Source: CSCI 567 lecture 8; CS685, recurrent models; Mikolov et al. 2010
     """
 
     def __init__(
-        self, embeddings, *, k=128, T=32, activation="tanh", train_embeddings=True, dropout=0.0, seed=0,
+        self, embeddings, frequencies=None, *, k=128, T=32, activation="tanh", train_embeddings=True, dropout=0.0,
+        seed=0,
     ):  # fmt: skip
-        self.config = {name: value for name, value in locals().items() if name not in ("self", "embeddings", "seed")}
+        given = locals()
+        self.config = {name: given[name] for name in OPTIONS}
         for name, value in (("T", T), ("k", k)):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
@@ -44,6 +49,7 @@ class RecurrentModel(Layer):
         self.dropout = Dropout(dropout)
         self.recurrent = Recurrent(n, k, rng, activation, dtype)
         self.readout = Linear(k, c, dtype=dtype)                 # U, b₂
+        self.readout.b.data[...] = log_shares(frequencies, c)
 
     def loss(self, windows, rng=None, state=None):
         """The mean cross-entropy of windows (B, T + 1) at every word, and its backward, from h_0 or from a state (B, k)
@@ -129,18 +135,21 @@ class CarriedState(Layer):
     """A recurrent model in training on consecutive windows: each batch starts in the state that the last one left.
 
     So its predictions know all words so far, while gradients go back T words and no further: truncated backpropagation
-    through time. A batch that does not begin where the last one ended starts from h_0 again.
+    through time. A batch that does not begin where the last one ended starts from h_0 again; so does every `anew`-th,
+    because h_0 is learned from such batches only, and a state that has gone astray is not carried on for ever.
     Source: Williams, Peng 1990; Mikolov et al. 2010
     """
 
-    def __init__(self, model):
-        self.model = model
-        self.state, self.last_words = None, None
+    def __init__(self, model, anew=None):
+        self.model, self.anew = model, anew
+        self.state, self.last_words, self.batches = None, None, 0
 
     def loss(self, windows, rng=None):
         """model.loss, from the carried state."""
-        first = to_host(windows[:, 0])
-        goes_on = self.last_words is not None and np.array_equal(first, self.last_words)
+        goes_on = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
+        if self.anew and self.batches % self.anew == 0:
+            goes_on = False
         loss, backward, self.state = self.model.loss_and_state(windows, rng, self.state if goes_on else None)
         self.last_words = to_host(windows[:, -1]).copy()
+        self.batches += 1
         return loss, backward

@@ -123,14 +123,16 @@ def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None
         np.full(len(words.is_new), uniform), "", "")  # fmt: skip
     counted = list(counting_models(words))
     for name, options in counted:
-        about = f"D = {options['discount']:.2f}" if "discount" in options else ""
         start = perf_counter()
         model = NGramModel(size=len(words.vocabulary), **options, **told(words, name, words.before_test))
         model.fit(words.before_test)
         seconds = perf_counter() - start
         chosen = NGramModel(size=len(words.vocabulary), **options, **told(words, name, words.train)).fit(words.train)
+        fewer = -words.score(chosen, "test").mean()
+        about = [f"D = {options['discount']:.2f}"] if "discount" in options else []
+        about.append(f"{fewer:.3f} without the validation words")
         add(name, sum(model.grams), seconds, words.score(chosen, "validation"), words.score(model, "test"),
-            about, words.written_by(model, seed))  # fmt: skip
+            ", ".join(about), words.written_by(model, seed))  # fmt: skip
     for preset, name in NEURAL.items():
         model, parameters, results = _trained(text, preset, folder / preset, seed, device, steps, say)
         with progress_bar(f"scoring {preset}", len(words.is_new)) as update:

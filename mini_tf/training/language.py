@@ -10,7 +10,7 @@ from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.models import CarriedState, PointerTransformer
+from mini_tf.models import CarriedState, LanguageTransformer
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import consecutive_windows, random_windows, split_words
 from mini_tf.training.checkpoint import MODELS
@@ -65,10 +65,10 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
 def build_model(preset, corpus, seed):
     """The preset's model, untrained, for a corpus that was prepared with the preset's n, T and vectors."""
     embeddings = corpus.embeddings * np.float32(preset.embedding_scale)
-    if preset.model_class == "PointerTransformer":
-        counts = np.bincount(corpus.train, minlength=len(corpus.vocabulary))
-        return PointerTransformer(embeddings, counts, seed=seed, **preset.model)
-    return MODELS[preset.model_class](embeddings, seed=seed, **preset.model)
+    if preset.model_class == "LanguageTransformer":
+        return LanguageTransformer(embeddings, seed=seed, **preset.model)
+    counts = np.bincount(corpus.train, minlength=len(corpus.vocabulary))
+    return MODELS[preset.model_class](embeddings, counts, seed=seed, **preset.model)
 
 
 def training_batches(preset, corpus, rng):
@@ -99,15 +99,15 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
     model = build_model(preset, corpus, seed).to(device)
-    trained = sum(p.data.size for p in model.parameters().values() if p.trainable)
-    say(f"{preset.model_class} {describe(preset)}: {trained:,} numbers to learn, on the {device}")
+    learned = sum(p.data.size for p in model.parameters().values() if p.trainable)
+    say(f"{preset.model_class} {describe(preset)}: {learned:,} numbers to learn, on the {device}")
 
     baselines = {
         "uniform": uniform_cross_entropy(c),
         "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
     }
     settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
-    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": trained}
+    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned}
     versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
     run.save_config({"settings": settings, "text": numbers, "versions": versions}, corpus.vocabulary)
     rows = []
@@ -121,10 +121,10 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
             f"{'' if is_best else '  (not better)'}")  # fmt: skip
 
     rng = np.random.default_rng(seed)
+    trained = CarriedState(model, anew=64) if preset.batches == "consecutive" else model
     with training_progress(steps, preset.batch * T) as on_step:
         history = fit(
-            CarriedState(model) if preset.batches == "consecutive" else model, training_batches(preset, corpus, rng),
-            Adam(preset.learning_rate, preset.betas), steps=steps,
+            trained, training_batches(preset, corpus, rng), Adam(preset.learning_rate, preset.betas), steps=steps,
             validate=partial(mean_loss, model, corpus.validation, preset.validation_words), every=preset.every,
             patience=preset.patience, warm_up=min(preset.warm_up, steps // 4), decay=True, clip=preset.clip, rng=rng,
             on_step=on_step, on_row=on_row,

@@ -125,7 +125,9 @@ def _schedule(step, steps, warm_up, decay):
 
 def _finite(loss, step):
     if not math.isfinite(loss):
-        raise UserError(f"the loss became {loss} at step {step}, expected a number; try a smaller learning rate")
+        raise UserError(
+            f"the loss became {loss} at step {step}, expected a number; try a smaller learning rate, or clip=1"
+        )
     return loss
 
 

@@ -93,6 +93,17 @@ def test_a_batch_that_does_not_go_on_starts_from_h0(rng):
     assert float(carried.loss(other_size)[0]) == float(model.loss(other_size)[0])
 
 
+def test_every_so_many_batches_start_anew(rng):
+    model = make(rng)
+    ids = rng.integers(0, c, (2, 4 * T + 1))
+    pieces = [ids[:, first : first + T + 1] for first in range(0, 4 * T, T)]
+    carried, twice = CarriedState(model), CarriedState(model, anew=2)
+    on, anew = ([float(some.loss(piece)[0]) for piece in pieces] for some in (carried, twice))
+    assert anew[:2] == on[:2]
+    assert anew[2] == float(model.loss(pieces[2])[0])
+    assert anew[2] != on[2]
+
+
 def test_a_reader_remembers_what_it_has_read(rng):
     model = make(rng)
     ids = rng.integers(0, c, 9)
@@ -179,6 +190,14 @@ def test_bad_options(options, message, rng):
         make(rng, **options)
     with pytest.raises(UserError, match="k is 0, expected a whole number"):
         RecurrentModel(rng.standard_normal((c, n)), k=0)
+
+
+def test_an_untrained_model_knows_the_frequencies(rng):
+    counts = np.array([8, 0, 3])
+    model = RecurrentModel(np.zeros((3, 4)), counts, T=2, k=5)
+    np.testing.assert_allclose(np.exp(model.log_probabilities(np.array([0, 1, 2]))), (counts + 0.5) / 12.5)
+    with pytest.raises(UserError, match=r"frequencies have shape \(2,\), expected \(3,\)"):
+        RecurrentModel(np.zeros((3, 4)), counts[:2])
 
 
 def test_bad_input(rng):

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 import shutil
 from dataclasses import replace
 
@@ -82,9 +83,11 @@ def test_losses_are_of_the_test_words(rungs, text):
     uniform = rungs[0]
     assert uniform.test == pytest.approx(math.log(len(words.vocabulary)))
     bar = next(rung for rung in rungs if rung.model == ladder.BAR)
-    discount = float(bar.about.removeprefix("D = "))
+    discount, fewer = map(float, re.findall(r"D = (\S+), (\S+) without the validation words", bar.about)[0])
     model = NGramModel(3, len(words.vocabulary), discount=discount).fit(words.ids[:first])
     assert bar.test == pytest.approx(-model.log_probabilities(words.ids, first).mean())
+    model = NGramModel(3, len(words.vocabulary), discount=discount).fit(words.train)
+    assert fewer == pytest.approx(-model.log_probabilities(words.ids, first).mean(), abs=5e-4)
     new = [words.vocabulary.index[word] for word in ("Milan", "isle", "sea")]
     np.testing.assert_array_equal(words.is_new, np.isin(words.ids[first:], new))
     share = words.is_new.mean()
