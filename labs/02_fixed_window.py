@@ -327,22 +327,20 @@ print(f"  mean = sum/3: {np.allclose(composed['mean'], composed['sum'] / 3)}")
 
 figure = Figure(figsize=(10.5, 4.4), layout="constrained")
 figure.suptitle("“man bites dog” and “dog bites man”, composed")
-grid = figure.add_gridspec(3, 3)
-for row, (name, e) in enumerate(composed.items()):
-    axes = figure.add_subplot(grid[row, 0] if name != "concatenation" else grid[row, :])
+for axes, (name, e) in zip(figure.subplots(3), composed.items()):
     image = axes.imshow(e, cmap="PuOr_r", vmin=-3, vmax=3, aspect="auto")
+    axes.set(xlim=(-0.5, 23.5), xticks=[])               # numbers of the same width in all three
     axes.set_yticks([0, 1], ["man bites dog", "dog bites man"], fontsize=9)
-    axes.set_xticks([])
-    axes.set_title(f"{name}: {e.shape[1]} numbers, the rows are "
-                   + ("different" if name == "concatenation" else "the same"), fontsize=10, loc="left")
     if name == "concatenation":
+        axes.set_title("concatenation: 24 numbers, the rows are different", fontsize=10, loc="left")
         axes.set_xticks([3.5, 11.5, 19.5], ["place 1", "place 2", "place 3"])
-        axes.tick_params(axis="x", length=0)
         for place in (8, 16):
             axes.axvline(place - 0.5, color="black", linewidth=1.5)
     else:
-        axes.annotate("no layer above can tell who bit whom", (1.05, 0.5), xycoords="axes fraction", va="center",
-                      fontsize=10, color="0.35")
+        axes.set_title(f"{name}: 8 numbers, the rows are the same", fontsize=10, loc="left")
+        axes.text(8.5, 0.5, "no layer above can tell who bit whom", va="center", color="0.35")
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
 figure.colorbar(image, ax=figure.axes, label="entry of e")
 show(figure, "02_compositions")
 
@@ -677,9 +675,9 @@ print(f"  n-gram {-log_ngram[3].mean():.3f}   fixed window {neural:.3f}   mixtur
 # The validation words have done their work: all choices are made. Now the model may learn from them too. We let it go
 # on, for two rounds over these words, at a sixth of the rate.
 #
-# **Expect** a gain without any new idea: words from the same play. The n-gram model gains more, for it takes a name over
-# as it stands. But the mixture, with the λ from above, falls clearly below the bar of 5.05: the network knows something
-# that counting does not.
+# **Expect** a gain without any new idea: words from the same play. The n-gram model gains more, for it takes a name
+# over as it stands. But the mixture, with the λ from above, falls clearly below the bar of 5.05: the network knows
+# something that counting does not.
 
 # %%
 rounds = 2 * (len(validation) - T) // batch
@@ -759,8 +757,8 @@ show(figure, "02_training")
 # concatenation with T = 1, 2, 4, 8. A model with T = 1 knows as much as a bigram model, with T = 2 as much as a trigram
 # model.
 #
-# **Expect** concatenation far ahead of sum and mean. The order of four words matters, and most of all *which word is the
-# last*. A sum does not know that, and even T = 1 does better: one word, and known to be the last, tells more than four
+# **Expect** concatenation far ahead of sum and mean. The order of four words matters, and most of all *which word is
+# the last*. A sum does not know that, and even T = 1 does better: one word, known to be the last, tells more than four
 # in no order. (Sum and mean are the same model: the factor 1/T is one that W can make up for. Only the training
 # differs.) Of the windows, expect T = 2 better than T = 1, and little after that: more words give more to know and more
 # to learn, and these short trainings do not get to the bottom of it. (With `--quick` they hardly begin.)
