@@ -412,8 +412,8 @@ for row in (
     ("history", "", history), ("x = E[history]", "embedding", x), ("e = [x_1; …; x_T]", "reshape", e),
     ("a = e·W + b₁", "linear", a), ("h = tanh(a)", "tanh", h), ("z = h·U + b₂", "linear", z),
 ):  # fmt: skip
-    print(f"  {row[0]:<20}{row[1]:<12}{row[2].shape!s:<12}")
-print(f"  {'L':<20}{'cross_entropy':<14}{L:.4f} nats")
+    print(f"  {row[0]:<20}{row[1]:<16}{row[2].shape}")
+print(f"  {'L':<20}{'cross_entropy':<16}{L:.4f} nats")
 
 # %% [markdown]
 # Backward: the same six steps from the last to the first. Each takes the gradient of its output and gives those of its
@@ -433,7 +433,7 @@ for name, formula, gradient in (
     ("de", "da·Wᵀ", de), ("dW", "eᵀ·da", dW), ("db₁", "Σ da", db_1), ("dx", "pieces of de", dx),
     ("dE", "sums of pieces", dE),
 ):  # fmt: skip
-    print(f"  {name:<5}{formula:<18}{gradient.shape!s:<12}")
+    print(f"  {name:<5}{formula:<18}{gradient.shape}")
 the = tiny.index["the"]
 places = np.argwhere(history == the)
 print(f"  'the' stands in {len(places)} places; its row of dE is the sum of {len(places)} pieces: "
@@ -867,7 +867,8 @@ for word in ("he", "my", "will", "is", "come", "good", "king", "Romeo"):
 
 # %% [markdown]
 # And a picture: four groups of words, in the two directions in which their vectors differ most (principal components of
-# these words, computed by a singular value decomposition of their centred vectors).
+# these words, computed by a singular value decomposition of their centred vectors). A word that would hide another is
+# moved up or down a little.
 #
 # **Expect** no groups before, and groups after. The number to go with it: the mean cosine of two words of the same
 # group, and of two words of different groups.
