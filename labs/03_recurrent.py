@@ -953,3 +953,4 @@ model.recurrent.Wh.data = kept
 # %%
 print("\n9. Test words, nats per word, all models of this lab")
 print_losses(test_losses)
+print("All models of the project, from counting to copying, on the same words: mini-tf compare, labs/ladder.md")
