@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from mini_tf.decoding import generate, greedy
 from mini_tf.models import FixedWindowModel, PointerTransformer, RecurrentModel
 from mini_tf.training.optimizers import Adam, clip_gradients
 from tests.strict import StrictArray, strict
@@ -45,6 +46,10 @@ def test_training_on_a_library_that_is_not_numpy(build):
     for name, parameter in device.parameters().items():
         assert isinstance(parameter.data, StrictArray), name
         np.testing.assert_allclose(parameter.data.get(), host.parameters()[name].data, rtol=1e-6, atol=1e-9)
+    ids = np.random.default_rng(1).integers(0, 9, 30)
+    np.testing.assert_allclose(device.log_probabilities(ids), host.log_probabilities(ids), rtol=1e-6)
+    np.testing.assert_allclose(device.mean_loss(ids, 20), host.mean_loss(ids, 20), rtol=1e-6)
+    assert list(generate(device, ids[:3], 8, greedy)) == list(generate(host, ids[:3], 8, greedy))
 
 
 @pytest.mark.gpu

@@ -10,7 +10,6 @@ from mini_tf.gradcheck.examples import generic
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import FixedWindowModel
 from mini_tf.training import Adam, fit, random_windows
-from tests.strict import StrictArray, strict
 
 import numpy as np
 import pytest
@@ -98,22 +97,6 @@ def test_it_writes_from_prompts_of_any_length(rng):
     model = make(rng)
     for length in (0, 1, T, T + 3):
         assert len(list(generate(model, rng.integers(0, c, length), 5, greedy))) == 5
-
-
-def test_on_a_device(rng):
-    model = make(rng)
-    batch = rng.integers(0, c, (3, T + 1))
-    expected, backward = model.loss(batch)
-    backward()
-    gradients = {name: p.grad for name, p in model.parameters().items()}
-    for parameter in model.parameters().values():
-        parameter.data, parameter.grad = strict(parameter.data), None
-    loss, backward = model.loss(batch)
-    backward()
-    assert isinstance(loss, StrictArray)
-    assert float(loss.get()) == pytest.approx(float(expected))
-    for name, parameter in model.parameters().items():
-        np.testing.assert_allclose(parameter.grad.get(), gradients[name])
 
 
 @pytest.mark.parametrize(

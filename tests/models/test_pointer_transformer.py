@@ -10,7 +10,6 @@ from mini_tf.gradcheck.examples import generic
 from mini_tf.metrics import log_softmax_at
 from mini_tf.models import PointerTransformer
 from mini_tf.training import Adam, fit
-from tests.strict import StrictArray, strict
 
 import numpy as np
 import pytest
@@ -119,26 +118,6 @@ def test_a_future_word_changes_nothing(rng):
     changed = ids.copy()
     changed[0, -1] = (ids[0, -1] + 1) % c
     np.testing.assert_array_equal(model.transform(changed)[0][:, :-1], model.transform(ids)[0][:, :-1])
-
-
-def test_on_a_device(rng):
-    model = make(rng)
-    batch = rng.integers(0, c, (3, T + 1))
-    expected, backward = model.loss(batch)
-    backward()
-    gradients = {name: p.grad for name, p in model.parameters().items()}
-    log_p = model.log_probabilities(batch[0])
-    for parameter in model.parameters().values():
-        parameter.data, parameter.grad = strict(parameter.data), None
-    loss, backward = model.loss(batch)
-    backward()
-    assert isinstance(loss, StrictArray)
-    assert float(loss.get()) == pytest.approx(float(expected))
-    for name, parameter in model.parameters().items():
-        if parameter.trainable:
-            np.testing.assert_allclose(parameter.grad.get(), gradients[name])
-    np.testing.assert_allclose(model.log_probabilities(batch[0]), log_p)
-    assert len(list(generate(model, batch[0], 3, greedy))) == 3
 
 
 @pytest.mark.parametrize(

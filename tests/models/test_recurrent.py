@@ -8,7 +8,6 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.models import CarriedState, RecurrentModel
 from mini_tf.training import Adam, clip_gradients, consecutive_windows, fit
-from tests.strict import StrictArray, strict
 
 import numpy as np
 import pytest
@@ -160,25 +159,6 @@ def test_clipping_keeps_the_direction(rng):
     np.testing.assert_array_equal(held, kept)            # not written into: somebody else may hold it
     assert clip_gradients(parameters, 10.0) == pytest.approx(0.1)
     np.testing.assert_array_equal(np.concatenate([p.grad.ravel() for p in parameters.values()]), after)
-
-
-def test_on_a_device(rng):
-    model = make(rng)
-    batch = rng.integers(0, c, (2, T + 1))
-    expected, backward = model.loss(batch)
-    backward()
-    gradients = {name: p.grad for name, p in model.parameters().items()}
-    log_p = model.log_probabilities(batch[0])
-    for parameter in model.parameters().values():
-        parameter.data, parameter.grad = strict(parameter.data), None
-    loss, backward = model.loss(batch)
-    backward()
-    assert isinstance(loss, StrictArray)
-    assert float(loss.get()) == pytest.approx(float(expected))
-    for name, parameter in model.parameters().items():
-        np.testing.assert_allclose(parameter.grad.get(), gradients[name])
-    np.testing.assert_allclose(model.log_probabilities(batch[0]), log_p)
-    assert len(list(generate(model, batch[0], 3, greedy))) == 3
 
 
 @pytest.mark.parametrize(
