@@ -90,6 +90,7 @@ PRESETS = {
             steps=1000,
             every=100,
             clip=1.0,
+            validation_words=20_000,
         ),
         Preset(
             name="pointer",
