@@ -105,7 +105,7 @@ def generate(
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
         note(f"{len(tokens) - len(ids)} unknown word(s) left out of the prompt")
-    if len(ids) > model.T:
+    if len(ids) > model.T and not hasattr(model, "reader"):
         note(f"the prompt has {len(ids)} words; the model sees the last T = {model.T} of them")
     import numpy as np
 
@@ -136,10 +136,14 @@ def compare(
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
     text = chosen_text(corpus, shakespeare)
-    rungs = climb(
-        text, run, seed, resolve_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
-        on_rung=lambda rung: out.print(Text(f"{rung.model:<26}{rung.test:>7.3f} nats per word")),
-    )  # fmt: skip
+    try:
+        rungs = climb(
+            text, run, seed, resolve_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
+            on_rung=lambda rung: out.print(Text(f"{rung.model:<26}{rung.test:>7.3f} nats per word")),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        note(f"interrupted; the same command goes on, with what is in {run}")
+        raise
     out.print(comparison_table(rungs))
     out.print(Text(f"Kept in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
 
@@ -214,7 +218,7 @@ def comparison_table(rungs):
     """The models of a comparison: size, time, losses of all test words, of those known from training, of new ones."""
     table = Table(
         "", "numbers", "training", "nats", "perplexity", "known", "new", box=None, header_style="bold",
-        caption="nats: cross-entropy of the test words; known, new: of those that occur in training, that do not",
+        caption="nats: cross-entropy of the test words; known, new: of those that occur before the test, that do not",
         caption_justify="left",
     )  # fmt: skip
     table.columns[0].no_wrap = True

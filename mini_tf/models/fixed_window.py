@@ -56,7 +56,6 @@ class FixedWindowModel(WindowModel):
         self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
         self.readout = Linear(k, c, dtype=dtype)                                                     # U, b₂
         self.readout.b.data[...] = log_shares(frequencies, c)
-        self.readout.b.data[...] = log_shares(frequencies, c)
 
     def loss(self, windows, rng=None):
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""

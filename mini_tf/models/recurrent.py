@@ -68,7 +68,7 @@ class RecurrentModel(Layer):
         logits, readout_backward = self.readout(kept)            # (B, T, c)
         loss, loss_backward = ops.cross_entropy(logits, beside(windows[:, 1:], logits))
         backward = walk_back([read_backward, dropout_backward, readout_backward, lambda d: loss_backward(d)[0]])
-        return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1]
+        return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
 
     def read(self, ids, state=None, rng=None):
         """The states (B, T, k) that the words (B, T) leave one after the other, and the backward through time."""
@@ -97,7 +97,7 @@ class RecurrentModel(Layer):
             nonlocal state
             if len(new):
                 h, _ = self.read(np.asarray(new)[None], state)
-                state = h[:, -1]
+                state = h[:, -1].copy()
             return self.readout(state)[0]
 
         return read
@@ -116,7 +116,7 @@ class RecurrentModel(Layer):
         for first in range(0, len(ids) - 1, PIECE):
             given, following = ids[first : first + PIECE], ids[first + 1 : first + PIECE + 1]
             h, _ = self.read(given[None], state)
-            state = h[:, -1]
+            state = h[:, -1].copy()
             wanted = max(start - first - 1, 0)                   # predictions before `start` are not asked for
             if wanted < len(following):
                 logits, _ = self.readout(h[0, wanted : len(following)])
@@ -135,8 +135,8 @@ class CarriedState(Layer):
     """A recurrent model in training on consecutive windows: each batch starts in the state that the last one left.
 
     So its predictions know all words so far, while gradients go back T words and no further: truncated backpropagation
-    through time. A batch that does not begin where the last one ended starts from h_0 again; so does every `anew`-th,
-    because h_0 is learned from such batches only, and a state that has gone astray is not carried on for ever.
+    through time. A batch whose first words are not the last ones of the batch before starts from h_0 again. So does
+    every `anew`-th: h_0 is learned from such batches only, and a state that has gone astray is not kept for ever.
     Source: Williams, Peng 1990; Mikolov et al. 2010
     """
 

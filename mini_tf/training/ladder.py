@@ -3,9 +3,9 @@
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass, fields
+import shutil
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
@@ -16,7 +16,8 @@ from mini_tf.metrics import perplexity
 from mini_tf.models import NGramModel
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import split_words
-from mini_tf.training.language import GIVEN_WORDS, train_language_model
+from mini_tf.training.figures import draw_ladder
+from mini_tf.training.language import GIVEN_WORDS, text_hash, train_language_model
 from mini_tf.training.presets import preset_named
 from mini_tf.training.progress import progress_bar
 from mini_tf.training.run import Run
@@ -31,7 +32,8 @@ NEURAL = {                       # {preset: how the table calls it}, from the ol
     "quick": "transformer, quick",
     "pointer": "transformer that copies",
 }
-MIXED = "the same, and Kneser-Ney"
+MIXED = "it, mixed with counts"
+TOLD_SHARE = 0.99                # of p_0 for new words, where a model is told which they are; not tuned
 DISCOUNTS = np.arange(0.5, 1, 0.05)
 CONTEXT = 1024                   # words that a model may read before the first word that counts
 SAMPLE = 40
@@ -39,9 +41,10 @@ SAMPLE = 40
 
 @dataclass
 class Rung:
-    """One model's line of the table. Losses are in nats per word, on words that no model has learned from.
+    """One model's line of the table. Losses are in nats per word; no model is trained to predict these words.
 
-    test         all test words;  known, new: those of them that occur in the training text, and those that do not
+    test         all test words;  known, new: those of them that occur before the test part, and those that do not.
+                 A network does not learn from the validation part, so some of the known ones are new to it, too
     parameters   numbers that are learned or counted
     seconds      of training, on this machine
     about        settings that were chosen on the validation words, or what to know about the model
@@ -61,17 +64,23 @@ class Rung:
     def perplexity(self):
         return perplexity(self.test)
 
+    @property
+    def learns(self):
+        """By gradients, or else by counting?"""
+        return self.model in (*NEURAL.values(), MIXED)
+
 
 class Words:
     """The text's words in the three parts that all models share, and how they are scored."""
 
     def __init__(self, text):
-        self.vocabulary = Vocabulary(tokenize(text))
-        self.ids = self.vocabulary.encode(tokenize(text))
-        train, validation, test = split_words(self.ids, T=1)             # the parts that every T gives
-        self.test_start = len(self.ids) - len(test) + 1
-        self.validation_start = self.test_start - len(validation) + 1
-        self.train, self.before_test = train, self.ids[: self.test_start]
+        tokens = tokenize(text)
+        self.vocabulary = Vocabulary(tokens)
+        self.ids = self.vocabulary.encode(tokens)
+        self.train, validation, _ = split_words(self.ids, T=1)           # the parts that every T gives
+        self.validation_start = len(self.train)
+        self.test_start = self.validation_start + len(validation) - 1    # this part begins with the word before it
+        self.before_test = self.ids[: self.test_start]
         self.is_new = ~np.isin(self.ids[self.test_start :], self.before_test)
 
     def score(self, model, part, on_batch=None):
@@ -101,79 +110,96 @@ def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None
     """Train and measure every model. Returns the Rungs, which `folder` gets as table.csv, table.md and table.png.
 
     Each neural model is trained by its preset into folder/PRESET; one that is there already is not trained again, so an
-    interrupted comparison can go on. Everything is chosen on the validation words; the test words are only scored.
+    interrupted comparison can go on. What is chosen is chosen on the validation words; the test words are only scored.
     Counting models are fitted on the training words for that, and anew on all words before the test; neural models
-    never learn from the validation words. steps: batches for each model in place of the presets', for a quick look.
-    Raises UserError when `folder` has something else in it, or runs of other settings.
+    never learn from the validation words. The vocabulary is that of the whole text, for all models.
+    steps: batches for each model in place of the presets', for a quick look.
+    Raises UserError when `folder` has something else in it, or runs of another text or other settings.
     """
     folder, words = Path(folder), Words(text)
     _check_folder(folder)
-    for preset in NEURAL:
-        split_words(words.ids, preset_named(preset).model["T"])          # too short a text is told before any work
-    rungs, scores = [], {}
+    presets = {name: _preset(name, steps) for name in NEURAL}
+    for preset in presets.values():
+        split_words(words.ids, preset.model["T"])        # too short a text is told before any work
+    rungs, scores = {}, {}
 
     def add(name, parameters, seconds, validation, test, about, sample):
-        rungs.append(words.rung(name, parameters, seconds, validation, test, about, sample))
+        rungs[name] = words.rung(name, parameters, seconds, validation, test, about, sample)
         scores[name] = validation, test
-        save(rungs, folder)
-        on_rung(rungs[-1])
+        save(rungs.values(), folder)
+        on_rung(rungs[name])
 
     uniform = -np.log(len(words.vocabulary))
     add("every word alike", 0, 0, np.full(words.test_start - words.validation_start, uniform),
         np.full(len(words.is_new), uniform), "", "")  # fmt: skip
-    counted = list(counting_models(words))
-    for name, options in counted:
+    counting = counting_models(words)
+    for name, (fit, about) in counting.items():
         start = perf_counter()
-        model = NGramModel(size=len(words.vocabulary), **options, **told(words, name, words.before_test))
-        model.fit(words.before_test)
-        seconds = perf_counter() - start
-        chosen = NGramModel(size=len(words.vocabulary), **options, **told(words, name, words.train)).fit(words.train)
+        model = fit(words.before_test)
+        seconds, chosen = perf_counter() - start, fit(words.train)
         fewer = -words.score(chosen, "test").mean()
-        about = [f"D = {options['discount']:.2f}"] if "discount" in options else []
-        about.append(f"{fewer:.3f} without the validation words")
         add(name, sum(model.grams), seconds, words.score(chosen, "validation"), words.score(model, "test"),
-            ", ".join(about), words.written_by(model, seed))  # fmt: skip
-    for preset, name in NEURAL.items():
-        model, parameters, results = _trained(text, preset, folder / preset, seed, device, steps, say)
-        with progress_bar(f"scoring {preset}", len(words.is_new)) as update:
+            f"{about}{fewer:.3f} without the validation words", words.written_by(model, seed))  # fmt: skip
+    for key, name in NEURAL.items():
+        model, parameters, results = _trained(text, presets[key], folder / key, seed, device, say)
+        with progress_bar(f"scoring {key}", len(words.is_new)) as update:
             validation, test = words.score(model, "validation"), words.score(model, "test", lambda n, _: update(n))
+        about = ", word vectors from the training words only" if presets[key].vectors == "training" else ""
         add(name, parameters, results["training_seconds"], validation, test,
-            f"preset {preset}, best of {results['steps']:,} steps at {results['best_step']:,}",
+            f"preset {key}{about}, best of {results['steps']:,} steps at {results['best_step']:,}",
             words.written_by(model, seed))  # fmt: skip
-    best = max((name for name, _ in counted), key=lambda name: scores[name][0].mean())
-    share = best_share(scores[name][0], scores[best][0])
-    both = [np.logaddexp(np.log(share) + own, np.log(1 - share) + other)
-            for own, other in zip(scores[name], scores[best])]  # fmt: skip
-    add(MIXED, rungs[-1].parameters + next(r.parameters for r in rungs if r.model == best), rungs[-1].seconds,
-        *both, f"{share:.2f}·p + {1 - share:.2f}·p of {best}", "")  # fmt: skip
+
+    own, counted = NEURAL["pointer"], max(counting, key=lambda name: scores[name][0].mean())
+    share = best_share(scores[own][0], scores[counted][0])
+    mixed = [mixture(share, p, q) for p, q in zip(scores[own], scores[counted])]
+    add(MIXED, rungs[own].parameters + rungs[counted].parameters, rungs[own].seconds + rungs[counted].seconds,
+        *mixed, f"{share:.2f}·p + {1 - share:.2f}·p of {counted}", "")  # fmt: skip
     with replacing(folder / "table.png") as temporary:
-        draw(rungs).savefig(temporary, dpi=120)
-    return rungs
+        draw_ladder(list(rungs.values()), BAR).savefig(temporary, dpi=120)
+    return list(rungs.values())
 
 
 def counting_models(words):
-    """(name, options of NGramModel) of the n-gram models, the discount of each chosen on the validation words."""
-    for order in (1, 2, 3, 5):
-        yield f"Kneser-Ney, order {order}", {"order": order, "discount": _best_discount(words, order)}
-    for order in (3, 5):
-        yield f"modified, order {order}", {"order": order, "smoothing": "modified-kneser-ney"}
-    yield TOLD, {"order": 5, "smoothing": "modified-kneser-ney"}
-
-
-def told(words, name, train):
-    """For the model that is told: p_0 nearly all for the words that never occur in its training text."""
-    if name != TOLD:
-        return {}
+    """{name: (fit, about)} of the n-gram models; fit(ids) counts. Discounts are chosen on the validation words."""
     c = len(words.vocabulary)
-    new = np.bincount(train, minlength=c) == 0
-    p_0 = 0.99 * new / max(new.sum(), 1) + 0.01 / c
-    return {"p_0": p_0 / p_0.sum()}
+
+    def modified(order, p_0=lambda ids: None):
+        return lambda ids: NGramModel(order, c, "modified-kneser-ney", p_0=p_0(ids)).fit(ids)
+
+    models = {}
+    for order in (1, 2, 3, 5):
+        fits = {D: partial(_fit, order, c, D) for D in DISCOUNTS}
+        best = max(fits, key=lambda D: words.score(fits[D](words.train), "validation").mean())
+        models[f"Kneser-Ney, order {order}"] = fits[best], f"D = {best:.2f}, "
+    for order in (3, 5):
+        models[f"modified, order {order}"] = modified(order), ""
+    models[TOLD] = modified(5, lambda ids: told(ids, c)), ""
+    return models
+
+
+def _fit(order, c, discount, ids):
+    return NGramModel(order, c, discount=float(discount)).fit(ids)
+
+
+def told(ids, c):
+    """p_0, nearly all of it for the words of the vocabulary that do not occur among the ids.
+
+    The closed vocabulary gives them away: before the test part, they are just the words that are new in it.
+    """
+    new = np.bincount(ids, minlength=c) == 0
+    p_0 = TOLD_SHARE * new / max(new.sum(), 1) + (1 - TOLD_SHARE) / c
+    return p_0 / p_0.sum()
+
+
+def mixture(share, ln_p, ln_q):
+    """ln(λ·p + (1 − λ)·q) from ln p and ln q"""
+    return np.logaddexp(np.log(share) + ln_p, np.log(1 - share) + ln_q)
 
 
 def best_share(own, counted):
     """The λ in 0.01, 0.02, …, 0.99 for which λ·p + (1 − λ)·q fits the words best; from their ln p and ln q."""
     shares = np.arange(1, 100) / 100
-    return max(shares, key=lambda share: np.logaddexp(np.log(share) + own, np.log(1 - share) + counted).mean())
+    return max(shares, key=lambda share: mixture(share, own, counted).mean())
 
 
 def save(rungs, folder):
@@ -193,8 +219,9 @@ def markdown(rungs):
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for r in rungs:
+        new = "–" if np.isnan(r.new) else f"{r.new:.3f}"
         lines.append(f"| {r.model} | {r.parameters:,} | {r.seconds:,.1f} | {r.test:.3f} | {r.perplexity:,.0f} "
-                     f"| {r.known:.3f} | {r.new:.3f} | {r.about} |".replace(" nan ", " – "))  # fmt: skip
+                     f"| {r.known:.3f} | {new} | {r.about} |")  # fmt: skip
     lines += ["", "What they write after the first words of the test text:", ""]
     for r in rungs:
         if r.sample:
@@ -202,72 +229,45 @@ def markdown(rungs):
     return "\n".join(lines)
 
 
-def draw(rungs):
-    """Each model's loss as a point, left or right of the bar that a neural model has to clear."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 0.4 * len(rungs) + 1.4), layout="constrained")
-    axes = figure.add_subplot()
-    shown = [rung for rung in rungs if rung.parameters]                  # all but "every word alike", which is far off
-    bar = next((rung.test for rung in shown if rung.model == BAR), shown[0].test)
-    axes.axvline(bar, color="0.3", linestyle="--", linewidth=1)
-    axes.annotate(f"the bar: {BAR}, {bar:.2f}", (bar, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                  textcoords="offset points", ha="center", fontsize=9, color="0.3")  # fmt: skip
-    for height, rung in enumerate(reversed(shown)):
-        color = "tab:orange" if rung.model in (*NEURAL.values(), MIXED) else "tab:blue"
-        axes.plot([bar, rung.test], [height, height], color=color, linewidth=2)
-        axes.plot(rung.test, height, "o", color=color, markersize=8)
-        axes.plot(rung.known, height, "o", color=color, markersize=6, markerfacecolor="white")
-        axes.annotate(f"{rung.test:.3f}", (max(rung.test, bar), height), xytext=(9, 0), textcoords="offset points",
-                      va="center", fontsize=9)  # fmt: skip
-    axes.set_yticks(range(len(shown)), [rung.model for rung in reversed(shown)])
-    axes.set_xlabel("cross-entropy of the test words, in nats per word (left is better)")
-    axes.grid(axis="x", color="0.9")
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(x=0.1, y=0.04)
-    for label, color, face in (
-        ("counts", "tab:blue", "tab:blue"), ("learns by gradients", "tab:orange", "tab:orange"),
-        ("only words that occur in training", "0.4", "white"),
-    ):  # fmt: skip
-        axes.plot([], [], "o", color=color, markerfacecolor=face, label=label)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
-    return figure
+def _preset(name, steps):
+    """The preset, with other steps if asked for; word vectors that know the test part are not for a comparison."""
+    preset = preset_named(name)
+    vectors = "training" if preset.vectors == "eigenvectors" else preset.vectors
+    return replace(preset, vectors=vectors, steps=preset.steps if steps is None else steps)
 
 
-def _trained(text, preset, folder, seed, device, steps, say):
-    """(model, numbers to learn, results) of the run in `folder`, trained now unless it is finished."""
-    settings = preset_named(preset)
-    wanted = {"steps": settings.steps if steps is None else steps, "seed": seed}
-    run = Run(folder)
-    if (run / "results.json").is_file():
-        made = json.loads((run / "config.json").read_text(encoding="utf-8"))
-        other = [name for name in wanted if made["settings"][name] != wanted[name]]
-        if other:
-            raise UserError(f"{folder} was trained with {other[0]} = {made['settings'][other[0]]}, expected "
-                            f"{wanted[other[0]]}; choose another --run")  # fmt: skip
-        say(f"{preset}: trained before, in {folder}")
+def _trained(text, preset, folder, seed, device, say):
+    """(model, numbers to learn, results) of the run in `folder`, trained now unless it is there."""
+    if folder.exists():
+        _check_settings(Run.open(folder), preset, seed, text)
+        say(f"{preset.name}: trained before, in {folder}")
     else:
-        for left in islice(folder.glob("*"), 20):        # of a training that was killed
-            left.unlink()
-        say(f"{preset}: {settings.description}")
-        train_language_model(text, settings, run, wanted["steps"], seed, device, say)
-    results = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    parameters = json.loads((run / "config.json").read_text(encoding="utf-8"))["text"]["parameters"]
-    return run.load()[0].to(device), parameters, results | wanted
+        part = folder.with_name(f"{folder.name}.part")   # becomes `folder` when it is whole
+        shutil.rmtree(part, ignore_errors=True)
+        say(f"{preset.name}: {preset.description}")
+        _, _, results = train_language_model(text, preset, Run(part), seed=seed, device=device, say=say)
+        if results["stopped"] == "interrupted":
+            raise KeyboardInterrupt                      # half a training is not what is compared
+        part.rename(folder)
+    run = Run.open(folder)
+    results, config = (run.read_json(f"{name}.json") for name in ("results", "config"))
+    return run.load()[0].to(device), config["text"]["parameters"], results
 
 
-def _best_discount(words, order):
-    def loss(discount):
-        model = NGramModel(order, len(words.vocabulary), discount=discount).fit(words.train)
-        return -words.score(model, "validation").mean()
-
-    return float(min(DISCOUNTS, key=loss))
+def _check_settings(run, preset, seed, text):
+    """Raise UserError when the run was trained on another text, or by other settings."""
+    made = run.read_json("config.json")
+    found = made["settings"] | {"text": made["text"].get("sha256")}
+    wanted = json.loads(json.dumps(asdict(preset) | {"seed": seed, "text": text_hash(text)}))    # tuples become lists
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise UserError(f"{run.folder} was trained with {name} = {found.get(name)}, expected {value}; choose "
+                            "another --run, or delete that folder")  # fmt: skip
 
 
 def _check_folder(folder):
     """Raise UserError when the folder holds anything but a comparison."""
-    ours = {"table.csv", "table.md", "table.png", *NEURAL}
+    ours = {"table.csv", "table.md", "table.png", *NEURAL, *(f"{name}.part" for name in NEURAL)}
     if folder.is_file():
         raise UserError(f"{folder} is a file, expected a folder for the comparison; choose another --run")
     other = sorted(path.name for path in folder.glob("*") if path.name not in ours) if folder.exists() else []

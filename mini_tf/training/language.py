@@ -1,5 +1,6 @@
 """From a text to a trained language model: the tasks of ESE-2000 Lab 6 in a row."""
 
+import hashlib
 import platform
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -40,6 +41,7 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 
     The vectors come from the whole text, as in the lab: the test words' co-occurrences are in them, their order is not.
+    With vectors="training" they come from the training words only, and are zero for words that do not occur there.
     With vectors="random" they are normal with variance 1, and know nothing.
     `say` is given a line about each step. Raises UserError for a text too short for T, W or n.
     """
@@ -51,11 +53,12 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
     train, validation, test = split_words(ids, T)
     say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
     if vectors == "random":
-        embeddings = np.random.default_rng(seed).standard_normal((len(vocabulary), n), dtype=np.float32)
+        rng = np.random.default_rng([seed, 1])           # not the model's own numbers, which start from the seed
+        embeddings = rng.standard_normal((len(vocabulary), n), dtype=np.float32)
         return Corpus(vocabulary, ids, train, validation, test, embeddings)
     if len(ids) < W + 1:
         raise UserError(f"the corpus has {len(ids)} words, expected more than the co-occurrence window W = {W}")
-    C = cooccurrence(ids, len(vocabulary), W)
+    C = cooccurrence(train if vectors == "training" else ids, len(vocabulary), W)
     say(f"co-occurrences within {W // 2} words: {C.nnz:,} different pairs")
     values, V = eigenvector_embeddings(C, n)
     say(f"word vectors: {n} eigenvectors, eigenvalues {values[0]:,.0f} to {values[-1]:,.0f}")
@@ -107,7 +110,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
         "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
     }
     settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
-    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned}
+    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned, "sha256": text_hash(text)}
     versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
     run.save_config({"settings": settings, "text": numbers, "versions": versions}, corpus.vocabulary)
     rows = []
@@ -121,7 +124,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
             f"{'' if is_best else '  (not better)'}")  # fmt: skip
 
     rng = np.random.default_rng(seed)
-    trained = CarriedState(model, anew=64) if preset.batches == "consecutive" else model
+    trained = CarriedState(model, anew=preset.anew) if preset.batches == "consecutive" else model
     with training_progress(steps, preset.batch * T) as on_step:
         history = fit(
             trained, training_batches(preset, corpus, rng), Adam(preset.learning_rate, preset.betas), steps=steps,
@@ -139,7 +142,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     with progress_bar("testing", len(corpus.test) - T) as update:
         results["test"] = mean_loss(model, corpus.test, on_batch=lambda done, _: update(done))
     results |= {
-        "best_step": history.best_step, "stopped": history.stopped,
+        "steps": history.rows[-1]["step"], "best_step": history.best_step, "stopped": history.stopped,
         "training_seconds": history.rows[-1]["seconds"], "words_per_second": history.rows[-1]["words_per_second"],
     }  # fmt: skip
     run.write_json("results.json", results)
@@ -152,6 +155,11 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
             update(len(written))
     write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
     return model, corpus, results
+
+
+def text_hash(text):
+    """sha256 of the text, by which a run knows what it was trained on."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def describe(preset):

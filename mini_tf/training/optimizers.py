@@ -38,20 +38,19 @@ class Adam:
 
     def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
         self.learning_rate, self.betas, self.eps = learning_rate, betas, eps
-        self.t = 0
-        self.m, self.v = {}, {}
+        self.t, self.m, self.v = {}, {}, {}
 
     def step(self, parameters):
         """Move every parameter of {name: Parameter} that has a gradient."""
-        self.t += 1
         for name, parameter in _with_gradient(parameters):
+            self.t[name] = self.t.get(name, 0) + 1       # of this parameter: some have no gradient in every batch
             m = self.m.setdefault(name, _zeros_like(parameter.data))
             v = self.v.setdefault(name, _zeros_like(parameter.data))
             for p, g, m_block, v_block in _blocks(parameter.data, parameter.grad, m, v):
-                self.update(p, g, m_block, v_block)
+                self.update(p, g, m_block, v_block, self.t[name])
 
-    def update(self, p, g, m, v):
-        """One step of the formula, in place in p, m and v."""
+    def update(self, p, g, m, v, t):
+        """The t-th step by the formula, in place in p, m and v."""
         beta1, beta2 = self.betas
         m *= beta1
         m += (1 - beta1) * g
@@ -60,8 +59,8 @@ class Adam:
         if self.weight_decay:
             p *= 1 - self.learning_rate * self.weight_decay
         # α·m̂/(√v̂ + ε), with the two corrections taken out of the arrays
-        correction = math.sqrt(1 - beta2**self.t)
-        rate = self.learning_rate * correction / (1 - beta1**self.t)
+        correction = math.sqrt(1 - beta2**t)
+        rate = self.learning_rate * correction / (1 - beta1**t)
         p -= rate * m / (array_module(v).sqrt(v) + self.eps * correction)
 
 

@@ -19,8 +19,9 @@ class Preset:
     steps: int
     every: int                   # steps between two measurements of the validation loss
     model_class: str = "LanguageTransformer"
-    vectors: str = "eigenvectors"    # of the co-occurrences of the whole text, the lab's way; or "random"
+    vectors: str = "eigenvectors"    # of the whole text's co-occurrences, the lab's way; "training"; "random"
     batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last one ended
+    anew: int = 64               # consecutive batches from one that starts from h_0 to the next
     new_words: float = 0         # share of NewWords, which make rare words new ones
     betas: tuple = (0.9, 0.999)  # of Adam
     clip: float | None = None    # the most that the norm of all gradients may be

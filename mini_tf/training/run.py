@@ -84,7 +84,7 @@ class Run:
     def load(self):
         """(model, vocabulary) of the run. Raises UserError when a file is damaged or they do not belong together."""
         model = load_checkpoint(self / "model.safetensors")
-        words = self._read_json("vocabulary.json")
+        words = self.read_json("vocabulary.json")
         if len(words) != len(model.embedding.table.data):
             raise UserError(
                 f"{self.folder}: the vocabulary has {len(words):,} words, the model expects "
@@ -92,7 +92,8 @@ class Run:
             )
         return model, Vocabulary(words)
 
-    def _read_json(self, name):
+    def read_json(self, name):
+        """What a .json file of the run says. Raises UserError when it cannot be read."""
         try:
             return json.loads((self / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

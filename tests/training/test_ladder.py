@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mini_tf.errors import UserError
 from mini_tf.models import NGramModel
+from mini_tf.text import join, tokenize
 from mini_tf.training import ladder, presets
 
 import numpy as np
@@ -113,8 +114,22 @@ def test_the_share_of_a_mixture_is_the_best():
     assert loss(share) < min(loss(0.01), loss(0.99))
 
 
+def test_the_test_words_decide_nothing(climbed, text, tmp_path):
+    """With the words of the test part in another order, all choices and validation losses stay."""
+    tokens = tokenize(text)
+    first = int(0.9 * len(tokens))
+    old = tokens[first:-5]                               # the new words stay where they are: ids are by first occurrence
+    other = join(tokens[:first] + old[::-1] + tokens[-5:])
+    assert tokenize(other)[first:-5] == old[::-1]
+    again = ladder.climb(other, tmp_path / "other")
+    for one, two in zip(climbed[0], again):
+        assert one.validation == pytest.approx(two.validation, rel=1e-5), one.model
+        assert re.sub(r"\S+ without.*", "", one.about) == re.sub(r"\S+ without.*", "", two.about)
+        assert one.model == "every word alike" or one.test != two.test
+
+
 def test_what_is_trained_is_not_trained_again(rungs, text, folder, monkeypatch):
-    def not_again(*_):
+    def not_again(*_, **__):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(ladder, "train_language_model", not_again)
@@ -124,12 +139,37 @@ def test_what_is_trained_is_not_trained_again(rungs, text, folder, monkeypatch):
     assert said[-1].startswith("pointer: trained before")
     with pytest.raises(UserError, match=r"window was trained with seed = 0, expected 1; choose another --run"):
         ladder.climb(text, folder, seed=1)
+    with pytest.raises(UserError, match=r"window was trained with text = .*, or delete that folder"):
+        ladder.climb(text + " cat", folder)
+    with pytest.raises(UserError, match=r"window was trained with steps = 6, expected 5"):
+        ladder.climb(text, folder, steps=5)
+    preset = presets.PRESETS["recurrent"]
+    monkeypatch.setitem(presets.PRESETS, "recurrent", replace(preset, model=preset.model | {"k": 9}))
+    with pytest.raises(UserError, match=r"recurrent was trained with model = .*'k': 8.*, expected .*'k': 9"):
+        ladder.climb(text, folder)
 
 
-def test_a_run_that_was_killed_is_trained_anew(rungs, text, folder):
-    (folder / "quick" / "results.json").unlink()
+def test_a_training_that_is_interrupted_does_not_enter_the_table(rungs, text, folder, monkeypatch):
+    shutil.rmtree(folder / "quick")
+    whole = ladder.train_language_model
+
+    def interrupted(*arguments, **options):
+        model, corpus, results = whole(*arguments, **options)
+        return model, corpus, results | {"stopped": "interrupted"}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ladder, "train_language_model", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ladder.climb(text, folder)
+    assert not (folder / "quick").exists()
+    (folder / "quick.part" / "rest").write_text("of a training that was killed")
     again = ladder.climb(text, folder)
     assert [r.test for r in again] == pytest.approx([r.test for r in rungs], abs=1e-4)
+    assert not (folder / "quick.part").exists()
+
+
+def test_no_word_vectors_know_the_test_words():
+    assert {ladder._preset(name, None).vectors for name in ladder.NEURAL} <= {"random", "training"}
 
 
 def test_folders_and_texts_that_do_not_fit(text, tmp_path):

@@ -88,6 +88,18 @@ def test_float32_stays_float32(rng):
     assert p.data.dtype == np.float32
 
 
+def test_adam_counts_the_steps_of_each_parameter(rng):
+    """A parameter without a gradient in most batches moves, when it has one, as if there had been no others."""
+    often, seldom = Parameter(np.zeros(3)), Parameter(np.zeros(3))
+    optimizer = Adam(0.1)
+    for step in range(8):
+        often.grad = np.ones(3)
+        seldom.grad = np.ones(3) if step % 4 == 0 else None
+        optimizer.step({"often": often, "seldom": seldom})
+    np.testing.assert_allclose(often.data, -0.8)
+    np.testing.assert_allclose(seldom.data, -0.2)
+
+
 # --- batches
 
 

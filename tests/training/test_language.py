@@ -1,0 +1,81 @@
+"""From a preset to a training: what the training may know, and that its parts are at work."""
+
+from dataclasses import replace
+from itertools import islice
+
+from mini_tf.metrics import log_shares
+from mini_tf.training.language import build_model, prepare, training_batches
+from mini_tf.training.new_words import NewWords
+from mini_tf.training.presets import PRESETS
+
+import numpy as np
+import pytest
+
+T, n = 8, 10
+RANDOM = [name for name, preset in PRESETS.items() if preset.vectors == "random"]
+
+
+@pytest.fixture(scope="module")
+def text():
+    """2,000 words, of which two occur in the test part only, and many once."""
+    rng = np.random.default_rng(0)
+    words = [f"w{i}x" for i in np.minimum(rng.zipf(1.3, 2000), 5000)]
+    return " ".join([*words[:-4], "onlyhere", "w1x", "andthere", "onlyhere"])
+
+
+def small(name):
+    preset = PRESETS[name]
+    return replace(preset, n=n, model=preset.model | {"T": T}, batch=4)
+
+
+def test_training_knows_nothing_of_the_test_words(text):
+    corpus = prepare(text, n, T, vectors="random")
+    c = len(corpus.vocabulary)
+    expected = log_shares(np.bincount(corpus.train, minlength=c), c)
+    for name, bias in (("window", "readout.b"), ("recurrent", "readout.b"), ("pointer", "b")):
+        parameters = build_model(small(name), corpus, 0).parameters()
+        np.testing.assert_allclose(parameters[bias].data, expected, rtol=1e-5)
+
+
+def test_vectors_of_the_training_words_know_no_others(text):
+    corpus = prepare(text, n, T, vectors="training")
+    occurs = np.isin(np.arange(len(corpus.vocabulary)), corpus.train)
+    assert not corpus.embeddings[~occurs].any()
+    assert np.abs(corpus.embeddings[occurs]).sum() > 1
+    whole = prepare(text, n, T)
+    assert not np.allclose(corpus.embeddings, whole.embeddings)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_weights_are_not_the_word_vectors_over_again(text, name):
+    """Model and word vectors start from one seed, and must not draw the same numbers."""
+    preset = small(name)
+    corpus = prepare(text, n, T, vectors="random", seed=5)
+    E = corpus.embeddings.reshape(-1)
+    for parameter_name, parameter in build_model(preset, corpus, 5).parameters().items():
+        W = parameter.data.reshape(-1)[: len(E)]
+        if parameter_name != "embedding.table" and W.std() > 0 and len(W) > 50:
+            assert abs(np.corrcoef(W, E[: len(W)])[0, 1]) < 0.5, parameter_name
+
+
+def test_batches_are_the_presets(text):
+    corpus = prepare(text, n, T, vectors="random")
+    rng = np.random.default_rng(0)
+    first, second = islice(training_batches(small("recurrent"), corpus, rng), 2)
+    np.testing.assert_array_equal(first[:, -1], second[:, 0])            # goes on where it ended
+    apart = np.concatenate(list(islice(training_batches(small("pointer"), corpus, rng), 30)))
+    assert apart.shape == (120, T + 1)
+    only_in_test = [corpus.vocabulary.index[word] for word in ("onlyhere", "andthere")]
+    assert np.isin(apart, only_in_test).any()            # rare words have become new ones
+    assert not np.isin(corpus.train, only_in_test).any()
+    plain = np.concatenate(list(islice(training_batches(small("window"), corpus, rng), 30)))
+    assert np.isin(plain, corpus.train).all()
+
+
+def test_new_words_are_those_that_training_has_not(text):
+    corpus = prepare(text, n, T, vectors="random")
+    counts = np.bincount(corpus.train, minlength=len(corpus.vocabulary))
+    changed = NewWords(counts, corpus.vocabulary.words)(corpus.train[None, :200], np.random.default_rng(0))
+    became = changed[changed != corpus.train[:200]]
+    assert len(became)
+    assert (counts[became] == 0).all()
