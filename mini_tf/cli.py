@@ -53,7 +53,7 @@ def train(
     shakespeare: FlavourOption = Flavour.lab,
     run: RunOption = None,
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
-    seed: Annotated[int, typer.Option(help="of the initial weights, the order of the batches and the sample")] = 0,
+    seed: Annotated[int, typer.Option(help="of the initial weights, the batches and the sample", min=0)] = 0,
     device: DeviceOption = "auto",
 ):
     """Train a language model on a text and let it write.
@@ -88,7 +88,7 @@ def generate(
     top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only")] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
     unknown: Annotated[Unknown, typer.Option(help="words that the model does not know")] = Unknown.error,
-    seed: Annotated[int, typer.Option(help="of the random choices")] = 0,
+    seed: Annotated[int, typer.Option(help="of the random choices", min=0)] = 0,
     device: DeviceOption = "auto",
 ):
     """Let a trained model write on from a prompt."""
@@ -122,7 +122,7 @@ def compare(
         "runs/compare"
     ),
     steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look")] = None,
-    seed: Annotated[int, typer.Option(help="of the initial weights and the order of the batches")] = 0,
+    seed: Annotated[int, typer.Option(help="of the initial weights and the order of the batches", min=0)] = 0,
     device: DeviceOption = "auto",
 ):
     """Train all models, from counting words to copying them, and compare them on the same test words.
@@ -217,16 +217,18 @@ def chosen_text(corpus, flavour):
 def comparison_table(rungs):
     """The models of a comparison: size, time, losses of all test words, of those known from training, of new ones."""
     table = Table(
-        "", "numbers", "training", "nats", "perplexity", "known", "new", box=None, header_style="bold",
-        caption="nats: cross-entropy of the test words; known, new: of those that occur before the test, that do not",
-        caption_justify="left",
+        "", "numbers", "seconds", "nats", "perplexity", "known", "new", box=None, header_style="bold", pad_edge=False,
+        caption="numbers: learned, or counted; seconds: of training; nats: cross-entropy of the test words; known, "
+        "new: of those that occur before the test part, that do not. N-grams count the validation words, too, which "
+        "networks do not learn from; what they reach without is in table.md.", caption_justify="left",
     )  # fmt: skip
-    table.columns[0].no_wrap = True
+    for column in table.columns:
+        column.no_wrap = True
     for column in table.columns[1:]:
         column.justify = "right"
     for r in rungs:
         table.add_row(
-            r.model, f"{r.parameters:,}", f"{r.seconds:,.0f} s", f"{r.test:.3f}", f"{r.perplexity:,.0f}",
+            r.model, f"{r.parameters:,}", f"{r.seconds:,.0f}", f"{r.test:.3f}", f"{r.perplexity:,.0f}",
             f"{r.known:.3f}", f"{r.new:.3f}",
         )  # fmt: skip
     return table

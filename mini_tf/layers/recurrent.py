@@ -12,7 +12,7 @@ class Recurrent(Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f = tanh or relu
 
     Reading starts from h_0, which is learned, or from a given state (B, k), a constant: what came before is not trained
-    through. Wh starts as a random rotation, which neither shrinks nor stretches what it carries.
+    through. Wh starts as a random orthogonal matrix, which neither shrinks nor stretches what it carries.
     Source: CSCI 567 lecture 8; CS685, recurrent models
     """
 

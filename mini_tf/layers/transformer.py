@@ -1,4 +1,4 @@
-"""One layer of the language transformer."""
+"""One layer of a transformer: Lab 6's, and the one that is usual today."""
 
 from mini_tf import ops
 from mini_tf.layers.attention import MultiHeadAttention

@@ -5,6 +5,7 @@ from mini_tf.backend import beside
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Linear, walk_back
 from mini_tf.metrics import log_shares
+from mini_tf.models.scoring import check_options
 from mini_tf.models.windows import WindowModel
 
 import numpy as np
@@ -41,9 +42,7 @@ class FixedWindowModel(WindowModel):
     ):  # fmt: skip
         given = locals()
         self.config = {name: given[name] for name in OPTIONS}
-        for name, value in (("T", T), ("k", k)):
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
+        check_options(embeddings, dropout, T=T, k=k)
         if composition not in COMPOSITIONS:
             raise UserError(f"composition {composition!r} is unknown, expected one of {', '.join(COMPOSITIONS)}")
         if activation not in ACTIVATIONS:

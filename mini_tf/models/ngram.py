@@ -10,14 +10,15 @@ each history, and 1 for those that never occur: of them the model knows nothing,
 is: `count_grams` counts, the functions of SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
 """
 
-import operator
 from dataclasses import dataclass
 
 from mini_tf.errors import UserError
+from mini_tf.models.scoring import checked_ids, checked_start
 
 import numpy as np
 
 ORDERS = range(1, 8)
+LEAST = 1e-6                     # of discount, k and α: a probability should not be too small for a floating number
 NOT_THERE = -1                   # in place of a gram that never occurs; as an index, the last entry
 
 
@@ -31,6 +32,8 @@ def markov_chain(sequences, size):
     Raises UserError when there is no sequence, an empty one, or a state outside 0 … S − 1.
     Source: CSCI 567 lecture 8; CS685, n-gram models. One line of the lecture's log-likelihood lacks the ln before π.
     """
+    if not isinstance(size, (int, np.integer)) or size < 1:
+        raise UserError(f"markov_chain: size is {size!r}, expected how many states there are")
     starts, transitions = np.zeros(size), np.zeros((size, size))
     for sequence in sequences:
         sequence = checked_ids(sequence, size, "markov_chain")
@@ -87,9 +90,10 @@ def maximum_likelihood(model, grams):
 
 
 def add_k(model, grams):
-    """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c), of p_0 = 1/c:  (count + k)/(count + k·c)
+    """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c):  (count(hw) + k)/(count(h) + k·c)
 
-    The orders between are passed over: after an unseen history all words are alike.
+    The rest goes to p_0, which is 1/c unless given: the orders between are passed over, and after an unseen history all
+    words are alike.
     Source: CS685 (smoothing); Lidstone 1920
     """
     for here in grams[:-1]:
@@ -122,8 +126,8 @@ def stupid_backoff(model, grams):
 def kneser_ney(model, grams):
     """share = (n(hw) − D)/n(h),  rest = D·(words that follow h)/n(h):  D is taken from each count, and handed down
 
-    n is the count at the highest order; below it, in how many different words' company, {v: vhw occurs}: "Francisco"
-    is frequent, but only after "San", and so it is improbable elsewhere. n(h) = Σ_w n(hw).
+    n is the count at the highest order; below it, the number of different words that stand before the gram,
+    |{v: vhw occurs}|: "Francisco" is frequent, but only after "San", and so improbable elsewhere. n(h) = Σ_w n(hw).
     Source: Kneser, Ney 1995; interpolated by Chen, Goodman 1998, one D for all orders
     """
     yield from _discounted(grams, lambda n: np.array([0, 1, 1, 1]) * model.discount)
@@ -208,18 +212,18 @@ class NGramModel:
     """
 
     def __init__(self, order, size, smoothing="kneser-ney", discount=0.75, k=1.0, backoff=0.4, p_0=None):
-        if not isinstance(order, (int, np.integer)) or order not in ORDERS:
+        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order not in ORDERS:
             raise UserError(
                 f"order is {order!r}, expected {ORDERS[0]} to {ORDERS[-1]}: the words in a gram, with the predicted one"
             )
-        if smoothing not in SMOOTHINGS:
+        if not isinstance(smoothing, str) or smoothing not in SMOOTHINGS:
             raise UserError(f"smoothing {smoothing!r} is unknown, expected one of {', '.join(SMOOTHINGS)}")
-        if size < 1:
-            raise UserError(f"size is {size}, expected the number of words in the vocabulary: try len(vocabulary)")
-        for name, value, most in (("discount", discount, 1), ("k", k, np.inf), ("backoff", backoff, 1)):
-            if not 0 < value <= most:
-                raise UserError(f"{name} is {value}, expected a number above 0{' and at most 1' * (most == 1)}: at 0, "
-                                "words that were not seen would be impossible")  # fmt: skip
+        if not isinstance(size, (int, np.integer)) or size < 1:
+            raise UserError(f"size is {size!r}, expected the number of words in the vocabulary: try len(vocabulary)")
+        for name, value, most in (("discount", discount, 1), ("k", k, 1e6), ("backoff", backoff, 1)):
+            if not isinstance(value, (int, float, np.number)) or not LEAST <= value <= most:
+                raise UserError(f"{name} is {value!r}, expected a number from {LEAST} to {most:g}: at 0, words that "
+                                "were not seen would be impossible")  # fmt: skip
         self.order, self.size, self.smoothing = int(order), int(size), smoothing
         self.discount, self.k, self.backoff = discount, k, backoff
         self.p_0 = np.full(self.size, 1 / size) if p_0 is None else np.asarray(p_0, dtype=np.float64)
@@ -308,22 +312,3 @@ class NGramModel:
         if self.levels is None:
             raise UserError("this NGramModel has counted nothing yet; call fit(ids) with a training text first")
         return self.levels
-
-
-def checked_ids(ids, size, where):
-    """ids as an int64 array in one dimension. Raises UserError for others, and for words outside the vocabulary."""
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row")
-    outside = np.flatnonzero((ids < 0) | (ids >= size))
-    if outside.size:
-        raise UserError(f"{where}: word {outside[0]} has the id {ids[outside[0]]}, expected ids from 0 to {size - 1}")
-    return ids.astype(np.int64)
-
-
-def checked_start(ids, start):
-    """`start` as an int. Raises UserError unless it is 0 … len(ids)."""
-    start = operator.index(start)
-    if not 0 <= start <= len(ids):
-        raise UserError(f"start is {start}, expected 0 to {len(ids)}, the number of words")
-    return start

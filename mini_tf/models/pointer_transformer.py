@@ -4,11 +4,9 @@ import math
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
-from mini_tf.errors import UserError
 from mini_tf.layers import (
     Dropout,
     Embedding,
-    Layer,
     LayerNorm,
     Linear,
     Parameter,
@@ -17,13 +15,15 @@ from mini_tf.layers import (
     distance_bias,
     walk_back,
 )
-from mini_tf.metrics import log_shares, log_softmax_at
-from mini_tf.models.ngram import checked_ids, checked_start
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.metrics import log_shares, log_softmax_at, no_nan
+from mini_tf.models.scoring import TextModel, check_options, checked_ids, checked_start
+from mini_tf.ops.shapes import transpose
 
 import numpy as np
 
 
-class PointerTransformer(Layer):
+class PointerTransformer(TextModel):
     """p(w) = g·softmax(h·Eᵀ + b)_w + (1 − g)·Σ_j P_j·1(w_j = w)
 
     h = the last layer's output, normed, at the last word;  g = sigmoid(h·w_g + b_g);
@@ -36,6 +36,7 @@ class PointerTransformer(Layer):
     dropout              rate at which entries are dropped in training: of what each layer adds; half as much again of
                          word vectors and of h before the readout
 
+    The pointer sees no distances, the layers do. The first word of a text is predicted by b alone.
     Layers are PreNormLayers; scores fall with the distance, see distance_bias. A batch is an integer array (B, T + 1)
     of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
     Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
@@ -45,11 +46,7 @@ class PointerTransformer(Layer):
     def __init__(self, embeddings, frequencies=None, *, T=128, L=3, H=4, m=48, f=384, dropout=0.2, seed=0):
         given = locals()
         self.config = {name: given[name] for name in ("T", "L", "H", "m", "f", "dropout")}
-        for name, least in (("T", 1), ("L", 0), ("H", 1), ("m", 1), ("f", 1)):
-            if not isinstance(given[name], (int, np.integer)) or given[name] < least:
-                raise UserError(f"{name} is {given[name]!r}, expected a whole number of at least {least}")
-        if not 0 <= dropout < 0.6:
-            raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 0.6")
+        check_options(embeddings, 1.5 * dropout, T=T, L=L + 1, H=H, m=m, f=f)
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.H, self.n, self.scale = T, H, n, m**-0.5
@@ -87,7 +84,12 @@ class PointerTransformer(Layer):
         return loss, lambda dloss=1.0: backward(dloss)
 
     def transform(self, ids, rng=None):
-        """h (B, T′, n) for histories (B, T′), T′ ≤ T, and its backward"""
+        """h (B, T′, n) for histories (B, T′), T′ ≤ T, and its backward
+
+        Raises ValueError for absent words: a word that is not there cannot be copied.
+        """
+        if (to_host(ids) == ABSENT).any():
+            raise ValueError("PointerTransformer: ids has the id -1, expected no absent words; give shorter histories")
         x, embedding_backward = self.embedding(ids)              # (B, T′, n)
         root_n = math.sqrt(self.n)                               # to entries of variance 1
         x, dropout_backward = self.embedding_dropout(x * root_n, rng)
@@ -110,7 +112,7 @@ class PointerTransformer(Layer):
         query, query_backward = self.query(h)                    # (B, T, m)
         key, key_backward = self.key(h)
         mask = beside(np.tri(h.shape[1], dtype=bool), h)
-        P, P_backward = ops.masked_softmax(self.scale * query @ key.swapaxes(-1, -2), mask)
+        P, P_backward = ops.masked_softmax(self.scale * query @ transpose(key), mask)
         gate, gate_backward = self.gate(h)                       # (B, T, 1)
 
         def backward(gradients):
@@ -118,32 +120,35 @@ class PointerTransformer(Layer):
             dscores = self.scale * P_backward(dP)[0]             # (B, T, T)
             return (                                             # h was used four times
                 dropout_backward(readout_backward(down)) + query_backward(dscores @ key)
-                + key_backward(dscores.swapaxes(-1, -2) @ query) + gate_backward(dgate[..., None])
+                + key_backward(transpose(dscores) @ query) + gate_backward(dgate[..., None])
             )
 
         return own, P, gate[..., 0], backward
+
+    def after_last(self, ids, asked):
+        """`parts` after the last `asked` words, without a backward: (B, asked, c), (B, asked, T′), (B, asked)"""
+        h, _ = self.transform(ids)
+        some = h[:, -asked:]
+        mask = beside(np.tri(ids.shape[1], dtype=bool)[-asked:], h)
+        P, _ = ops.masked_softmax(self.scale * self.query(some)[0] @ transpose(self.key(h)[0]), mask)
+        return self.readout(some)[0], P, self.gate(some)[0][..., 0]
+
+    def logits(self, ids, asked=None):
+        """ln p (B, asked, c) of all words after each of the last `asked` words of ids (B, T′), or after all of them."""
+        asked = ids.shape[1] if asked is None else asked
+        own, P, gate = self.after_last(ids, asked)
+        g = to_host(ops.sigmoid(gate)[0])[..., None]                             # (B, asked, 1)
+        p = g * to_host(ops.softmax(own)[0])
+        rows, places = np.arange(len(p))[:, None, None], np.arange(asked)[:, None]
+        np.add.at(p, (rows, places, to_host(ids)[:, None, :]), (1 - g) * to_host(P))
+        return np.log(np.maximum(p, np.finfo(p.dtype).tiny))
 
     def next_word_logits(self, histories):
         """ln p (B, c) of the word that follows histories (B, T′) of any length T′ ≤ T; of no words, by b alone."""
         B, length = histories.shape
         if length > self.T:
             raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
-        if length == 0:
-            return self.b.data[None].repeat(B, axis=0)
-        h, _ = self.transform(histories)
-        query, _ = self.query(h[:, -1:])
-        key, _ = self.key(h)
-        P, _ = ops.softmax(self.scale * query @ key.swapaxes(-1, -2))            # (B, 1, T′)
-        own, _ = ops.softmax(self.readout(h[:, -1])[0])                          # (B, c)
-        gate, _ = ops.sigmoid(self.gate(h[:, -1])[0])                            # (B, 1)
-        p = to_host(gate * own)
-        rows = np.arange(B)[:, None]
-        np.add.at(p, (rows, to_host(histories)), to_host((1 - gate) * P[:, 0]))
-        return np.log(np.maximum(p, np.finfo(p.dtype).tiny))
-
-    def logits(self, ids):
-        """ln p (B, T, c) of all words after each word of histories (B, T)."""
-        return np.stack([self.next_word_logits(ids[:, :t]) for t in range(1, ids.shape[1] + 1)], axis=1)
+        return self.logits(histories, 1)[:, 0] if length else to_host(self.b.data)[None].repeat(B, axis=0)
 
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
@@ -167,17 +172,9 @@ class PointerTransformer(Layer):
     def _ln_p(self, words, asked):
         """ln p of the last `asked` of some words, given those before each; in double precision."""
         given, following = words[None, :-1], words[None, -asked:]
-        h, _ = self.transform(given)
-        query, key = self.query(h[:, -asked:])[0], self.key(h)[0]
-        mask = beside(np.tri(len(words) - 1, dtype=bool)[-asked:], h)
-        P, _ = ops.masked_softmax(self.scale * query @ key.swapaxes(-1, -2), mask)               # (1, asked, T′)
-        copied = to_host(ops.copied(P, beside(given, h), beside(following, h))[0]).astype(np.float64)
-        gate = to_host(self.gate(h[:, -asked:])[0])[..., 0].astype(np.float64)
-        own = log_softmax_at(self.readout(h[:, -asked:])[0], following)
+        own, P, gate = self.after_last(given, asked)
+        copied, _ = ops.copied(P, beside(given, P), beside(following, P))
+        copied, gate = no_nan(copied).astype(np.float64), no_nan(gate).astype(np.float64)
         ln_copied = np.log(np.maximum(copied, np.finfo(np.float64).tiny))
+        own = log_softmax_at(own, following)
         return np.logaddexp(own - np.logaddexp(0, -gate), ln_copied - np.logaddexp(0, gate))[0]
-
-    def mean_loss(self, ids, most=None, on_batch=None):
-        """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them."""
-        ids = ids if most is None else ids[: self.T + most]
-        return float(-self.log_probabilities(ids, self.T, on_batch).mean())

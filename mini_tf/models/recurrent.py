@@ -5,7 +5,7 @@ from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
 from mini_tf.metrics import log_shares, log_softmax_at
-from mini_tf.models.ngram import checked_ids, checked_start
+from mini_tf.models.scoring import TextModel, check_options, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
 
 import numpy as np
@@ -14,7 +14,7 @@ OPTIONS = ("k", "T", "activation", "train_embeddings", "dropout")
 PIECE = 256              # words that are read at a time where only probabilities are wanted
 
 
-class RecurrentModel(Layer):
+class RecurrentModel(TextModel):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
 
     embeddings (c, n)    initial word vectors
@@ -37,9 +37,7 @@ class RecurrentModel(Layer):
     ):  # fmt: skip
         given = locals()
         self.config = {name: given[name] for name in OPTIONS}
-        for name, value in (("T", T), ("k", k)):
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
+        check_options(embeddings, dropout, T=T, k=k)
         if activation not in ACTIVATIONS:
             raise UserError(f"activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
         rng = np.random.default_rng(seed)
@@ -124,11 +122,6 @@ class RecurrentModel(Layer):
             if on_batch:
                 on_batch(max(first + len(given) - start, 0), len(ids) - start)
         return np.concatenate(log_p)
-
-    def mean_loss(self, ids, most=None, on_batch=None):
-        """The cross-entropy of the words of ids from the T-th on, or of the first `most` of them, given all before."""
-        ids = ids if most is None else ids[: self.T + most]
-        return float(-self.log_probabilities(ids, self.T, on_batch).mean())
 
 
 class CarriedState(Layer):

@@ -2,17 +2,16 @@
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
-from mini_tf.layers import Layer
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
-from mini_tf.models.ngram import checked_ids, checked_start
+from mini_tf.models.scoring import TextModel, checked_ids, checked_long_enough, checked_start
 
 import numpy as np
 
 BATCH = 128
 
 
-class WindowModel(Layer):
+class WindowModel(TextModel):
     """Base of models with .T, the length of a history in words, and .logits(ids (B, T)) → (B, c)."""
 
     def next_word_logits(self, histories):
@@ -33,7 +32,11 @@ class WindowModel(Layer):
         return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
 
     def mean_loss(self, ids, most=None, on_batch=None):
-        """The mean loss of the words of ids from the T-th on, each after T words; or of `most`, evenly spaced."""
+        """The mean loss of the words of ids from the T-th on, each after T words; or of `most`, evenly spaced.
+
+        Raises UserError when there is none.
+        """
+        checked_long_enough(ids, self.T)
         ends = np.arange(self.T, len(ids))
         if most is not None and most < len(ends):
             ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]

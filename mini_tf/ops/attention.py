@@ -33,7 +33,9 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         dscores = softmax_backward(dA) if mask is None else softmax_backward(dA)[0]
         dquery = scale * (dscores @ key)                 # (…, Tq, m)
         dkey = scale * (transpose(dscores) @ query)      # (…, Tk, m)
-        gradients = (dquery, dkey, dvalue) if mask is None else (dquery, dkey, dvalue, None)
-        return gradients if bias is None else (*gradients, sum_to(dscores, bias.shape))
+        if bias is None:
+            return (dquery, dkey, dvalue) if mask is None else (dquery, dkey, dvalue, None)
+        dbias = sum_to(dscores, bias.shape)
+        return (dquery, dkey, dvalue, dbias) if mask is None else (dquery, dkey, dvalue, None, dbias)
 
     return A @ value, backward                           # (…, Tq, d)

@@ -24,27 +24,27 @@ def copied(weights, words, targets):
     return (weights * same).sum(-1), backward
 
 
-def mixture_cross_entropy(logits, gate, copied, targets):
-    """loss = mean over rows of −ln p,   p = g·softmax(logits)[target] + (1 − g)·copied,   g = sigmoid(gate), in nats
+def mixture_cross_entropy(logits, gate, p_copy, targets):
+    """loss = mean over rows of −ln p,   p = g·softmax(logits)[target] + (1 − g)·p_copy,   g = sigmoid(gate), in nats
 
-    logits (…, c), gate (…), copied (…), targets (…) int  →  loss, a scalar
+    logits (…, c), gate (…), p_copy (…), targets (…) int  →  loss, a scalar
     With r = g·softmax(logits)[target]/p, the share of p that does not come from copying:
-    dlogits = r·(softmax(logits) − onehot(target)),   dgate = g − r,   dcopied = −(1 − g)/p,   each times dloss/rows;
+    dlogits = r·(softmax(logits) − onehot(target)),   dgate = g − r,   dp_copy = −(1 − g)/p,   each times dloss/rows;
     None for the targets
 
     So the readout learns from a word as much as it had to do with it, and the gate moves towards r.
-    Raises ValueError for targets outside 0 … c − 1, for copied below 0, and when there is no row.
+    Raises ValueError for targets outside 0 … c − 1, for p_copy below 0, and when there is no row.
     Source: Merity et al. 2016, arXiv:1609.07843, with a gate in place of their sentinel
     """
-    xp = check("mixture_cross_entropy: logits (…, c), gate (…), copied (…), targets (…) int",
-               logits, gate, copied, targets)  # fmt: skip
+    xp = check("mixture_cross_entropy: logits (…, c), gate (…), p_copy (…), targets (…) int",
+               logits, gate, p_copy, targets)  # fmt: skip
     shape, c = targets.shape, logits.shape[-1]
     rows = math.prod(shape)
     if rows == 0:
         raise ValueError("mixture_cross_entropy: there is no target, expected at least one")
     check_ids("mixture_cross_entropy", "targets", targets, c, "words")
-    if (copied < 0).any():
-        raise ValueError(f"mixture_cross_entropy: copied has the entry {float(copied.min())}, expected probabilities")
+    if (p_copy < 0).any():
+        raise ValueError(f"mixture_cross_entropy: p_copy has the entry {float(p_copy.min())}, expected probabilities")
     z, target = logits.reshape(rows, c), targets.reshape(rows)
     at_target = xp.arange(rows), target
 
@@ -52,10 +52,10 @@ def mixture_cross_entropy(logits, gate, copied, targets):
     e = xp.exp(shifted)
     total = e.sum(-1)                                    # (rows,)
     # In logarithms, because each part of p may be too small for a floating number. ln sigmoid(u) = −ln(1 + e⁻ᵘ)
-    u, seen = gate.reshape(rows), copied.reshape(rows)
-    ln_g, ln_not_g = -xp.logaddexp(0 * u, -u), -xp.logaddexp(0 * u, u)
+    u, copy = gate.reshape(rows), p_copy.reshape(rows)
+    ln_g, ln_not_g = -xp.logaddexp(0, -u), -xp.logaddexp(0, u)
     ln_own = ln_g + shifted[at_target] - xp.log(total)
-    ln_copy = ln_not_g + xp.log(xp.maximum(seen, xp.finfo(seen.dtype).tiny))
+    ln_copy = ln_not_g + xp.log(xp.maximum(copy, float(xp.finfo(copy.dtype).tiny)))          # where it is 0, not −∞
     ln_p = xp.logaddexp(ln_own, ln_copy)                 # (rows,)
     r = xp.exp(ln_own - ln_p)
 
@@ -65,7 +65,7 @@ def mixture_cross_entropy(logits, gate, copied, targets):
         dz = e * (weight / total)[:, None]
         dz[at_target] -= weight
         dgate = each * (xp.exp(ln_g) - r)
-        dcopied = -each * xp.exp(ln_not_g - ln_p)
-        return dz.reshape(*shape, c), dgate.reshape(shape), dcopied.reshape(shape), None
+        dp_copy = -each * xp.exp(ln_not_g - ln_p)
+        return dz.reshape(*shape, c), dgate.reshape(shape), dp_copy.reshape(shape), None
 
     return -ln_p.mean(), backward

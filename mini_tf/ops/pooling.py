@@ -35,7 +35,6 @@ def sum_pool(x):
     Source: CS685, composition functions
     """
     xp = check("sum_pool: x (…, T, n)", x)
-
     shape = x.shape
 
     def backward(dy):                                    # keeps shape

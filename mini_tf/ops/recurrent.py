@@ -22,6 +22,8 @@ def rnn(x, h0, Wx, Wh, b, activation="tanh"):
         raise ValueError(f"rnn: activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
     f, slope = ACTIVATIONS[activation]
     T = x.shape[1]
+    if T == 0:
+        raise ValueError("rnn: x has T = 0 words, expected at least one; the state after no words is h0")
     from_below = x @ Wx + b                              # (B, T, k), of all steps at once
     states = [h0]                                        # h_0 … h_T
     for t in range(T):

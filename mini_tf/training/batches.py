@@ -39,11 +39,13 @@ def shortest_corpus(T, test=0.1, validation=0.05):
 def random_windows(ids, T, batch, rng, apart=1):
     """Without end: arrays (batch, T + 1) of consecutive words, in random order.
 
-    With apart = 1, each window of `ids` comes once per round. With apart = T, for models that predict at every
-    position, a round is windows side by side, in which each word is predicted once, cut at another place each time.
+    With apart = 1, each window of `ids` comes once per round, but for those that do not fill a last batch. With
+    apart = T, for models that predict at every position, a round is windows side by side, in which each word is
+    predicted once; each round is cut at another place.
     """
     if len(ids) < T + 1:
         raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
+    _check_batch(batch)
     while True:
         cut = int(rng.integers(min(apart, len(ids) - T))) if apart > 1 else 0
         ends = np.arange(T + cut, len(ids), apart)
@@ -60,6 +62,7 @@ def consecutive_windows(ids, T, batch):
     word of a window is the first of the next. At the end of the pieces reading starts anew, one word further on.
     Raises UserError for a text too short for a window in each piece.
     """
+    _check_batch(batch)
     length = len(ids) // batch
     if length < T + 1:
         raise UserError(f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
@@ -75,3 +78,8 @@ def consecutive_windows(ids, T, batch):
 def windows_ending_at(ids, ends, T):
     """(len(ends), T + 1): the words at `ends`, each with the T words before it in front."""
     return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]
+
+
+def _check_batch(batch):
+    if batch < 1:
+        raise UserError(f"batch is {batch}, expected at least 1 window")

@@ -15,7 +15,7 @@ from mini_tf.files import replacing, write_text
 from mini_tf.metrics import perplexity
 from mini_tf.models import NGramModel
 from mini_tf.text import Vocabulary, join, tokenize
-from mini_tf.training.batches import split_words
+from mini_tf.training.batches import consecutive_windows, split_words
 from mini_tf.training.figures import draw_ladder
 from mini_tf.training.language import GIVEN_WORDS, text_hash, train_language_model
 from mini_tf.training.presets import preset_named
@@ -120,7 +120,7 @@ def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None
     _check_folder(folder)
     presets = {name: _preset(name, steps) for name in NEURAL}
     for preset in presets.values():
-        split_words(words.ids, preset.model["T"])        # too short a text is told before any work
+        _check_text(words, preset)
     rungs, scores = {}, {}
 
     def add(name, parameters, seconds, validation, test, about, sample):
@@ -265,11 +265,22 @@ def _check_settings(run, preset, seed, text):
                             "another --run, or delete that folder")  # fmt: skip
 
 
+def _check_text(words, preset):
+    """Raise UserError, before any work, when the text is too short or too poor for the preset."""
+    T, c = preset.model["T"], len(words.vocabulary)
+    split_words(words.ids, T)
+    if preset.batches == "consecutive":
+        next(consecutive_windows(words.train, T, preset.batch))
+    if preset.vectors != "random" and c <= preset.n:
+        raise UserError(f"the text has {c} different words, expected more than {preset.n} for the preset "
+                        f"{preset.name}, whose word vectors have so many entries; give a longer text")  # fmt: skip
+
+
 def _check_folder(folder):
     """Raise UserError when the folder holds anything but a comparison."""
     ours = {"table.csv", "table.md", "table.png", *NEURAL, *(f"{name}.part" for name in NEURAL)}
-    if folder.is_file():
-        raise UserError(f"{folder} is a file, expected a folder for the comparison; choose another --run")
+    if any(path.is_file() for path in (folder, *folder.parents)):
+        raise UserError(f"{folder} is a file, or in one; expected a folder for the comparison; choose another --run")
     other = sorted(path.name for path in folder.glob("*") if path.name not in ours) if folder.exists() else []
     if other:
         raise UserError(f"the folder {folder} has {other[0]} in it, which is not of a comparison; choose another --run")

@@ -109,7 +109,8 @@ def mean_loss(model, ids, most=None, on_batch=None):
     """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
     Cross-entropy in nats per word; mean squared error for the readout "average". How many words before it, the model
-    says: see its mean_loss. With `most`, that many words are measured. on_batch(done, of) is called after each batch.
+    says: see its mean_loss. With `most`, that many words are measured: evenly spaced ones, or the first, where a model
+    reads a text from left to right. on_batch(done, of) is called after each batch.
     """
     return model.mean_loss(ids, most, on_batch)
 

@@ -8,9 +8,10 @@ class NewWords:
 
     With count(w) how often w occurs in training, w becomes another word at the rate min(1, share/count(w)), at all its
     places in a window at once: one that never occurs (count 0), drawn from those of its shape. Shapes are CAPITALS
-    (this text's speakers), Capitalised, lower case, and others. A word that occurs once is new when it is read; so a
-    share of about 1/2 shows a model about as many new words as it has to expect, and where they stand. It learns that
-    there are words which it does not know, and, if it can copy, that they come again.
+    (this text's speakers), Capitalised, lower case, and all others. A word that occurs once was new when it was read.
+    So a share of about 1/2 shows a model about as many first meetings with a new word as a new text has: in Lab 6's
+    corpus 2.6 % of the words at 1/2, 3.2 % at 0.6; in its test 3.0 %. The model learns that there are words which it
+    does not know, where they stand, and, if it can copy, that they come again.
 
     counts (c,)   how often each word occurs in the training text
     words         the vocabulary, c strings
@@ -41,7 +42,7 @@ class NewWords:
 
 
 def word_shape(word):
-    """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 for what is no word."""
+    """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 for what begins with no letter."""
     if not word[0].isalpha():
         return 3
     if len(word) > 1 and word.isupper():

@@ -174,10 +174,15 @@ def test_no_word_vectors_know_the_test_words():
 
 def test_folders_and_texts_that_do_not_fit(text, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="is a file, expected a folder"):
-        ladder.climb(text, tmp_path / "file")
+    for path in ("file", "file/in/it"):
+        with pytest.raises(UserError, match="is a file, or in one; expected a folder"):
+            ladder.climb(text, tmp_path / path)
     with pytest.raises(UserError, match="has file in it, which is not of a comparison"):
         ladder.climb(text, tmp_path)
     with pytest.raises(UserError, match="expected at least"):
         ladder.climb("too short a text", tmp_path / "new")
+    with pytest.raises(UserError, match="has 7 different words, expected more than 8 for the preset quick"):
+        ladder.climb("a b c d e f g " * 100, tmp_path / "new")
+    with pytest.raises(UserError, match="training text has 17 words, expected at least 24: a window of"):
+        ladder.climb("a b c d e f g h i j k l m n o p q r s t ", tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -457,7 +457,7 @@ THE_REST = [
         "mixture_cross_entropy", "wrong sign", "The gate moves away from the part that explains the target."),
     Bug(
         "mixture: share of copying forgotten", ops.mixture_cross_entropy, "xp.exp(ln_not_g - ln_p)", "xp.exp(-ln_p)",
-        "mixture_cross_entropy", "missing factor", "The factor 1 − g is left out of dcopied."),
+        "mixture_cross_entropy", "missing factor", "The factor 1 − g is left out of dp_copy."),
     Bug(
         "dropout: not raised", ops.dropout, "return dy * keep * raised, None", "return dy * keep, None",
         "dropout", "constant factor", "The factor 1/(1 − rate) of the forward is missing in the backward."),

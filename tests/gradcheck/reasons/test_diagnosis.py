@@ -135,8 +135,8 @@ WORDS = {
     "sum_to: leading axes not counted": None,
     "sum_to: first for sum": None,
     "MultiHeadAttention: key's way back forgotten": "no gradient for key.W: backward added none to it",
-    "MultiHeadAttention: value's gradient of x not added": "What Linear gives back .called at .*attention.py:29. is left out",
-    "MultiHeadAttention: query counted twice": "What Linear gives back .called at .*attention.py:27. is counted once too often",
+    "MultiHeadAttention: value's gradient of x not added": "What Linear gives back .called at .*attention.py:30. is left out",
+    "MultiHeadAttention: query counted twice": "What Linear gives back .called at .*attention.py:28. is counted once too often",
     "MultiHeadAttention: heads not joined": None,
     "MultiHeadAttention: heads not split": None,
     "MultiHeadAttention: query and key swapped": "dquery.W and dkey.W are exchanged",
@@ -158,7 +158,7 @@ WORDS = {
     "tied readout: not transposed": "the right gradient transposed",
     "vec readout: axes exchanged": "the right numbers in wrong places: were axes merged",
     "LanguageTransformer: layers in forward order": None,
-    "LanguageTransformer: embeddings forgotten": "no gradient for table: backward added none to it",
+    "LanguageTransformer: embeddings forgotten": "no gradient for embedding.table: backward added none to it",
     "LanguageTransformer: dloss ignored": "dy, what comes from above, is not used",
 }
 

@@ -1,0 +1,60 @@
+"""What all models have in common that say how probable a text is."""
+
+import operator
+
+from mini_tf.errors import UserError
+from mini_tf.layers import Layer
+
+import numpy as np
+
+
+class TextModel(Layer):
+    """Base of models with .T and .log_probabilities(ids, start)."""
+
+    def mean_loss(self, ids, most=None, on_batch=None):
+        """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
+
+        Raises UserError when there is none.
+        """
+        checked_long_enough(ids, self.T)
+        ids = ids if most is None else ids[: self.T + most]
+        return float(-self.log_probabilities(ids, self.T, on_batch).mean())
+
+
+def checked_ids(ids, size, where):
+    """ids as an int64 array in one dimension. Raises UserError for others, and for words outside the vocabulary."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row")
+    outside = np.flatnonzero((ids < 0) | (ids >= size))
+    if outside.size:
+        raise UserError(f"{where}: word {outside[0]} has the id {ids[outside[0]]}, expected ids from 0 to {size - 1}")
+    return ids.astype(np.int64)
+
+
+def checked_start(ids, start):
+    """`start` as an int. Raises UserError unless it is 0 … len(ids)."""
+    try:
+        start = operator.index(start)
+    except TypeError:
+        raise UserError(f"start is {start!r}, expected a whole number") from None
+    if not 0 <= start <= len(ids):
+        raise UserError(f"start is {start}, expected 0 to {len(ids)}, the number of words")
+    return start
+
+
+def checked_long_enough(ids, T):
+    """Raises UserError unless there is a word after the first T."""
+    if len(ids) <= T:
+        raise UserError(f"mean_loss: the text has {len(ids)} words, expected more than T = {T}, the first history")
+
+
+def check_options(embeddings, dropout, **sizes):
+    """Raises UserError unless embeddings are (c, n), 0 ≤ dropout < 1, and all sizes are whole numbers above 0."""
+    if len(embeddings.shape) != 2 or 0 in embeddings.shape:
+        raise UserError(f"embeddings have shape {embeddings.shape}, expected (c, n): a row for each word")
+    if not 0 <= dropout < 1:
+        raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 1")
+    for name, value in sizes.items():
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")
