@@ -148,17 +148,16 @@ def trained_transformer_layer(rng):
 
 def pre_norm_layer(rng):
     """With mask, distance and dropout, as while training."""
-    made = layers.PreNormLayer(n, H, m, n + 1, rng, 0.6, dropout=0.3)
-    parameters, bias = generic(made, rng), layers.distance_bias(T, H)
-    x = rng.standard_normal((B, T, n))
-    return (lambda x: made(x, causal(None), bias, np.random.default_rng(3))), [x], parameters
+    made = layers.PreNormLayer(n, H, m, n + 1, rng, 0.6, dropout=0.3, distances=True)
+    parameters = generic(made, rng)
+    return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
 
 def recurrent_from_a_state(rng):
     """The state is a constant: it gets no gradient, and h_0, which is not used, gets none."""
     made = layers.Recurrent(n, m, rng)
     parameters, state = generic(made, rng), rng.standard_normal((B, m))
-    return (lambda x: made(x, state)), [rng.standard_normal((B, T, n))], parameters
+    return (lambda x: made(x, state.astype(x.dtype))), [rng.standard_normal((B, T, n))], parameters
 
 
 def tied(rng):
@@ -235,8 +234,8 @@ EXAMPLES = {
     "FixedWindowModel, training": language_model(partial(FixedWindowModel, k=m), dropout=0.3),
     "RecurrentModel": language_model(partial(RecurrentModel, k=m)),
     "RecurrentModel, relu, training": language_model(partial(RecurrentModel, k=m), activation="relu", dropout=0.3),
-    "PointerTransformer": language_model(partial(PointerTransformer, L=2, H=H, m=m, f=n + 1, dropout=0.0)),
-    "PointerTransformer, training": language_model(partial(PointerTransformer, L=1, H=H, m=m, f=n, dropout=0.3)),
+    "PointerTransformer, no layers": language_model(partial(PointerTransformer, L=0, H=H, m=m, f=n, dropout=0.0)),
+    "PointerTransformer, training": language_model(partial(PointerTransformer, L=1, H=H, m=m, f=n, dropout=0.1)),
     "LanguageTransformer, average": transformer(readout="average"),
     "LanguageTransformer, vec": transformer(readout="vec"),
     "LanguageTransformer, vec, every option": transformer(

@@ -1,8 +1,10 @@
 """Attention with several heads."""
 
 from mini_tf import ops
+from mini_tf.backend import beside
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
+from mini_tf.layers.positions import distance_bias
 
 import numpy as np
 
@@ -12,24 +14,27 @@ class MultiHeadAttention(Layer):
 
     All H heads' matrices stand side by side: query, key, value (n, H·m), and below each other in output (H·m, n), so
     that one product serves all heads and the sum over heads happens inside the last one.
-    mask bool, True where a query may see a key, and bias, which is added to the scores and is a constant, such as
-    distance_bias: both broadcast against (B, H, T, T).
+    mask bool, True where a query may see a key, broadcast against (B, H, T, T).
+    With distances=True, scores fall with the distance of the words: see distance_bias.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases
     """
 
-    def __init__(self, n, H, m, rng, scale=1.0, dtype=np.float32):
-        self.H, self.m, self.scale = H, m, scale
+    def __init__(self, n, H, m, rng, scale=1.0, dtype=np.float32, distances=False):
+        self.H, self.m, self.scale, self.distances = H, m, scale, distances
         self.query = Linear(n, H * m, rng, bias=False, dtype=dtype)
         self.key = Linear(n, H * m, rng, bias=False, dtype=dtype)
         self.value = Linear(n, H * m, rng, bias=False, dtype=dtype)
         self.output = Linear(H * m, n, rng, bias=False, dtype=dtype)
 
-    def __call__(self, x, mask=None, bias=None):
+    def __call__(self, x, mask=None):
         query, query_backward = self.query(x)                    # (B, T, H·m)
         key, key_backward = self.key(x)
         value, value_backward = self.value(x)
+        given = [mask, self.scale]
+        if self.distances:
+            given.append(beside(distance_bias(x.shape[1], self.H).astype(x.dtype), x))           # (H, T, T)
         heads, attention_backward = ops.attention(
-            self.split(query), self.split(key), self.split(value), mask, self.scale, bias
+            self.split(query), self.split(key), self.split(value), *given
         )                                                        # (B, H, T, m)
         y, output_backward = self.output(self.join(heads))       # (B, T, n)
 

@@ -41,19 +41,20 @@ class PreNormLayer(Layer):
 
     x (B, T, n) → y (B, T, n).  Nothing but sums on the way from layer to layer: the gradient reaches the first one
     unchanged. Both branches start at 0, for their last weights do. Dropout acts on what each branch adds.
+    With distances=True, attention's scores fall with the distance of the words.
     Source: Vaswani et al. 2017; layer norm inside the branches: Xiong et al. 2020, arXiv:2002.04745
     """
 
-    def __init__(self, n, H, m, f, rng, scale=1.0, dropout=0.0, dtype=np.float32):
+    def __init__(self, n, H, m, f, rng, scale=1.0, dropout=0.0, dtype=np.float32, distances=False):
         self.attention_norm = LayerNorm(n, dtype)
-        self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype)
+        self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances)
         self.attention.output.W.data[...] = 0
         self.feed_forward_norm = LayerNorm(n, dtype)
         self.feed_forward = FeedForward(n, f, rng, dtype)
         self.dropout = Dropout(dropout)
 
-    def __call__(self, x, mask=None, bias=None, rng=None):
-        x, attention_backward = self.branch(x, self.attention_norm, lambda y: self.attention(y, mask, bias), rng)
+    def __call__(self, x, mask=None, rng=None):
+        x, attention_backward = self.branch(x, self.attention_norm, lambda y: self.attention(y, mask), rng)
         x, feed_forward_backward = self.branch(x, self.feed_forward_norm, self.feed_forward, rng)
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
 

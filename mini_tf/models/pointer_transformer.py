@@ -12,7 +12,6 @@ from mini_tf.layers import (
     Parameter,
     PreNormLayer,
     TiedReadout,
-    distance_bias,
     walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
@@ -49,11 +48,11 @@ class PointerTransformer(TextModel):
         check_options(embeddings, 1.5 * dropout, T=T, L=L + 1, H=H, m=m, f=f)
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
-        self.T, self.H, self.n, self.scale = T, H, n, m**-0.5
+        self.T, self.n, self.scale = T, n, m**-0.5
 
         self.embedding = Embedding(embeddings)
         self.embedding_dropout = Dropout(1.5 * dropout)
-        self.layers = [PreNormLayer(n, H, m, f, rng, m**-0.5, dropout, dtype) for _ in range(L)]
+        self.layers = [PreNormLayer(n, H, m, f, rng, m**-0.5, dropout, dtype, distances=True) for _ in range(L)]
         self.norm = LayerNorm(n, dtype)
         self.readout_dropout = Dropout(1.5 * dropout)
         self.b = Parameter(log_shares(frequencies, c).astype(dtype), trainable=False)
@@ -95,9 +94,8 @@ class PointerTransformer(TextModel):
         x, dropout_backward = self.embedding_dropout(x * root_n, rng)
         backwards = [embedding_backward, lambda dx: dx * root_n, dropout_backward]
         mask = beside(np.tri(ids.shape[1], dtype=bool), x)       # a word sees itself and the words before it
-        bias = beside(distance_bias(ids.shape[1], self.H).astype(x.dtype), x)
         for layer in self.layers:
-            x, layer_backward = layer(x, mask, bias, rng)
+            x, layer_backward = layer(x, mask, rng)
             backwards.append(layer_backward)
         h, norm_backward = self.norm(x)
         return h, walk_back([*backwards, norm_backward])
