@@ -11,6 +11,7 @@ Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 
     B  batch          T  history length in words     n  embedding dimension     c  vocabulary size
     L  layers         H  heads                       m  dimension of a head     W  co-occurrence window
+    k  hidden units, entries of a state              f  hidden units of feed-forward
 
 The lab writes a history as an n×T matrix with a word per column. Here a word is a row: arrays are (B, T, n), weights
 are (in, out), and y = x·W + b.
