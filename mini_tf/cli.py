@@ -145,6 +145,13 @@ def compare(
         note(f"interrupted; the same command goes on, with what is in {run}")
         raise
     out.print(comparison_table(rungs))
+    for line in (
+        "numbers: learned, or counted; seconds: of training; nats: cross-entropy of the",
+        "test words; known, new: of those that occur before the test part, that do not.",
+        "N-grams count the validation words, too, which networks do not learn from: what",
+        "they reach without is in table.md.",
+    ):
+        out.print(Text(line, "dim"))
     out.print(Text(f"Kept in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
 
 
@@ -216,12 +223,8 @@ def chosen_text(corpus, flavour):
 
 def comparison_table(rungs):
     """The models of a comparison: size, time, losses of all test words, of those known from training, of new ones."""
-    table = Table(
-        "", "numbers", "seconds", "nats", "perplexity", "known", "new", box=None, header_style="bold", pad_edge=False,
-        caption="numbers: learned, or counted; seconds: of training; nats: cross-entropy of the test words; known, "
-        "new: of those that occur before the test part, that do not. N-grams count the validation words, too, which "
-        "networks do not learn from; what they reach without is in table.md.", caption_justify="left",
-    )  # fmt: skip
+    columns = "", "numbers", "seconds", "nats", "perplexity", "known", "new"
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for column in table.columns:
         column.no_wrap = True
     for column in table.columns[1:]:

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 from mini_tf import cli
-from mini_tf.training import presets
+from mini_tf.training import ladder, presets
 
 import numpy as np
 import pytest
@@ -276,3 +276,53 @@ def test_ctrl_c_keeps_the_run(tmp_path, corpus):
     assert "Traceback" not in err
     assert json.loads((tmp_path / "run" / "results.json").read_text())["stopped"] == "interrupted"
     assert (tmp_path / "run" / "sample.txt").exists()
+
+
+def test_compare_prints_a_table_that_fits_80_columns(mini_tf, corpus, monkeypatch):
+    rung = ladder.Rung("Kneser-Ney, order 3", 281_368, 0.1, 5.3, 5.05, 4.654, 13.849, "D = 0.90", "a sample")
+    best = replace(rung, model=ladder.MIXED, parameters=123_456_789, seconds=12_345.6, test=4.462)
+    asked = {}
+
+    def climb(text, folder, seed, device, steps, say, on_rung):
+        asked.update(words=len(text.split()), folder=str(folder), seed=seed, steps=steps)
+        say("a line about the training")
+        on_rung(rung)
+        return [rung, best]
+
+    monkeypatch.setattr(ladder, "climb", climb)
+    monkeypatch.setattr(cli.out, "_width", 80)
+    code, out, err = mini_tf("compare", "--corpus", corpus, "--run", "here", "--seed", "4", "--steps", "7")
+    assert code == 0, err
+    assert (asked["folder"], asked["seed"], asked["steps"]) == ("here", 4, 7)
+    assert asked["words"] > 500
+    header = next(line for line in out.splitlines() if "perplexity" in line)
+    assert len(header) <= 80
+    assert "…" not in out
+    for words in ("5.050", "4.462", "281,368", "12,346", "13.849", "a line about the training", ladder.MIXED):
+        assert words in out, words
+
+
+def test_compare_interrupted_says_how_to_go_on(mini_tf, corpus, monkeypatch):
+    def climb(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ladder, "climb", climb)
+    code, _, err = mini_tf("compare", "--corpus", corpus)
+    assert code == 130
+    assert "interrupted; the same command goes on, with what is in runs/compare" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "0"], "--steps is 0, expected at least 1"),
+        (["--run", "corpus.txt"], "corpus.txt is a file, or in one; expected a folder"),
+        (["--run", "."], "has corpus.txt in it, which is not of a comparison"),
+        (["--seed", "-1"], "Invalid value for '--seed'"),
+    ],
+)
+def test_compare_refuses(mini_tf, corpus, tmp_path, options, message):
+    code, _, err = mini_tf("compare", "--corpus", corpus, *options)
+    assert code == 2
+    assert message in err
+    assert os.listdir(tmp_path) == ["corpus.txt"]

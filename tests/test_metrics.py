@@ -2,7 +2,14 @@
 
 import math
 
-from mini_tf.metrics import perplexity, uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.errors import UserError
+from mini_tf.metrics import (
+    log_shares,
+    log_softmax_at,
+    perplexity,
+    uniform_cross_entropy,
+    unigram_cross_entropy,
+)
 
 import numpy as np
 import pytest
@@ -26,3 +33,22 @@ def test_unigram_on_the_labs_test_words_is_6_06(lab_corpus):
     _, vocabulary, ids = lab_corpus
     cut = int(0.9 * len(ids))
     assert unigram_cross_entropy(ids[:cut], ids[cut:], len(vocabulary)) == pytest.approx(6.06, abs=0.01)
+
+
+def test_log_softmax_at_words(rng):
+    logits, words = rng.standard_normal((2, 3, 5)), rng.integers(0, 5, (2, 3))
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    expected = np.log(np.take_along_axis(p, words[..., None], -1)[..., 0])
+    np.testing.assert_allclose(log_softmax_at(logits, words), expected)
+    far = log_softmax_at(np.array([[1000.0, 0.0]], dtype=np.float32), np.array([1]))
+    assert far == pytest.approx(-1000)                   # where a probability would be 0
+    logits[1, 2, 3] = np.nan
+    with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
+        log_softmax_at(logits, words)
+
+
+def test_log_shares():
+    np.testing.assert_allclose(np.exp(log_shares(np.array([3, 0]), 2)), [3.5 / 4, 0.5 / 4])
+    np.testing.assert_allclose(np.exp(log_shares(None, 4)), 0.25)
+    with pytest.raises(UserError, match=r"shape \(2,\), expected \(3,\)"):
+        log_shares(np.zeros(2), 3)

@@ -50,11 +50,12 @@ def generate(model, prompt, words, choose):
 
     model     has .reader(), as a recurrent model, which reads each word once and remembers; or else .T and
               .next_word_logits(histories)
-    prompt    ids, any number; of more than T, the last T are used; of fewer, the model stands in for the absent ones
+    prompt    ids, any number; of more than T, the last T are used (all, by a reader); of fewer, the model stands in for
+              the absent ones
     choose    from logits (1, c) to the id of a word: `greedy`, or functools.partial(sample, rng=rng, …)
     """
     read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
-    new = np.asarray(prompt, dtype=np.int64)
+    new = _checked_prompt(prompt)
     for _ in range(words):
         word = int(choose(read(new))[0])
         yield word
@@ -77,6 +78,14 @@ def rolling_reader(model):
 def continuations(model, prompt, most=10):
     """(ids, probabilities) of the most probable words after the prompt, the best first."""
     read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
-    p, _ = ops.softmax(no_nan(read(np.asarray(prompt, dtype=np.int64))).astype(np.float64)[0])
+    p, _ = ops.softmax(no_nan(read(_checked_prompt(prompt))).astype(np.float64)[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
+
+
+def _checked_prompt(prompt):
+    prompt = np.asarray(prompt)
+    if prompt.ndim != 1 or (prompt.size and prompt.dtype.kind not in "iu"):
+        raise UserError(f"the prompt has shape {prompt.shape} and dtype {prompt.dtype}, expected the ids of words in "
+                        "one row: try vocabulary.encode(tokenize(text))")  # fmt: skip
+    return prompt.astype(np.int64)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from mini_tf.decoding import generate, greedy, sample
+from mini_tf.decoding import continuations, generate, greedy, sample
 from mini_tf.errors import UserError
 from tests.strict import strict
 
@@ -94,3 +94,21 @@ def test_long_prompts_use_their_last_words_and_empty_ones_work():
     assert list(generate(model, range(9), 1, greedy)) == [9]
     assert model.seen == [[5, 6, 7, 8]]
     assert list(generate(model, [], 2, partial(sample, rng=np.random.default_rng(0), top_k=1))) == [0, 1]
+
+
+def test_prompts_and_logits_that_are_none():
+    class Model:
+        T = 2
+
+        def next_word_logits(self, histories):
+            return np.zeros((1, 4))
+
+    for prompt in ([1.7], [[1]], "words"):
+        with pytest.raises(UserError, match="the prompt has shape .*, expected the ids of words in one row: try"):
+            list(generate(Model(), prompt, 1, greedy))
+        with pytest.raises(UserError, match="the prompt has shape"):
+            continuations(Model(), prompt)
+    with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
+        sample(np.array([[0.0, np.nan]]), np.random.default_rng(0))
+    with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
+        greedy(np.array([[0.0, np.nan]]))
