@@ -17,7 +17,6 @@ from mini_tf.layers import (
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_shares, log_softmax_at, no_nan
 from mini_tf.models.scoring import TextModel, check_options, checked_ids, checked_start
-from mini_tf.ops.shapes import transpose
 
 import numpy as np
 
@@ -109,26 +108,34 @@ class PointerTransformer(TextModel):
         own, readout_backward = self.readout(kept)
         query, query_backward = self.query(h)                    # (B, T, m)
         key, key_backward = self.key(h)
-        mask = beside(np.tri(h.shape[1], dtype=bool), h)
-        P, P_backward = ops.masked_softmax(self.scale * query @ transpose(key), mask)
+        P, P_backward = self.point(query, key)                   # (B, T, T)
         gate, gate_backward = self.gate(h)                       # (B, T, 1)
 
         def backward(gradients):
             down, dP, dgate = gradients
-            dscores = self.scale * P_backward(dP)[0]             # (B, T, T)
+            dquery, dkey, *_ = P_backward(dP)
             return (                                             # h was used four times
-                dropout_backward(readout_backward(down)) + query_backward(dscores @ key)
-                + key_backward(transpose(dscores) @ query) + gate_backward(dgate[..., None])
+                dropout_backward(readout_backward(down)) + query_backward(dquery) + key_backward(dkey)
+                + gate_backward(dgate[..., None])
             )
 
         return own, P, gate[..., 0], backward
+
+    def point(self, query, key):
+        """P (B, asked, T) for the queries of the last `asked` of T words, and its backward
+
+        It is attention whose values are the places themselves, rows of the identity: it gives back its weights.
+        """
+        B, T, _ = key.shape
+        places = beside(np.eye(T, dtype=key.dtype)[None].repeat(B, axis=0), key)
+        mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # itself and those before it
+        return ops.attention(query, key, places, mask, self.scale)
 
     def after_last(self, ids, asked):
         """`parts` after the last `asked` words, without a backward: (B, asked, c), (B, asked, T′), (B, asked)"""
         h, _ = self.transform(ids)
         some = h[:, -asked:]
-        mask = beside(np.tri(ids.shape[1], dtype=bool)[-asked:], h)
-        P, _ = ops.masked_softmax(self.scale * self.query(some)[0] @ transpose(self.key(h)[0]), mask)
+        P, _ = self.point(self.query(some)[0], self.key(h)[0])
         return self.readout(some)[0], P, self.gate(some)[0][..., 0]
 
     def logits(self, ids, asked=None):
