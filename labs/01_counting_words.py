@@ -26,7 +26,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache, partial
 
-from _common import quick_mode, show
+from _common import quick_mode, show, shown
 from mini_tf.decoding import continuations, generate, sample
 from mini_tf.errors import UserError
 from mini_tf.metrics import perplexity, uniform_cross_entropy
@@ -41,11 +41,6 @@ from matplotlib.patches import Circle, FancyArrowPatch
 QUICK = quick_mode("Lab 01: Markov chains, n-gram models, smoothing, perplexity")
 WRITTEN = 200 if QUICK else 2000                         # so many words each model writes
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#777777"
-
-
-def shown(word):
-    """A word as it can be printed in a table: the line break is a word too."""
-    return "\\n" if word == "\n" else word
 
 
 def refused(attempt):

@@ -599,10 +599,6 @@ def learn(model, words, steps, every, batch=batch, **options):
     )  # fmt: skip
 
 
-def numbers_to_learn(model):
-    return sum(parameter.data.size for parameter in model.parameters().values())
-
-
 model = new_model()
 untrained = cross_entropy(model, test, MOST)
 model.readout.b.data[:] = 0
@@ -783,7 +779,7 @@ print(f"  {'composition':<15}{'T':>3}{'size of e':>11}{'weights W':>11}{'all num
       f"{'validation':>12}{'test':>8}")
 for (composition, length), (each, loss, validation_loss) in compared.items():
     print(f"  {composition:<15}{length:>3}{each.hidden.W.data.shape[0]:>11}{each.hidden.W.data.size:>11,}"
-          f"{numbers_to_learn(each):>13,}{validation_loss:>12.3f}{loss:>8.3f}")
+          f"{each.numbers_to_learn():>13,}{validation_loss:>12.3f}{loss:>8.3f}")
 for order, name in ((2, "bigram"), (3, "trigram")):
     print(f"  {name + ', counted':<15}{order - 1:>3}{'':>47}{bars_here[order]:>8.3f}")
 

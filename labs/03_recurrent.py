@@ -25,7 +25,7 @@ import textwrap
 from functools import partial
 from time import perf_counter
 
-from _common import loop_length, quick_mode, show
+from _common import loop_length, quick_mode, repeated_triples, show
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.errors import UserError
@@ -660,8 +660,7 @@ table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).asty
 new_model = partial(RecurrentModel, table, np.bincount(train, minlength=c), k=k, T=T, dropout=0.2)       # counts for b₂
 model, untrained = new_model(), new_model()
 carried, batches = CarriedState(model, anew=EVERY), consecutive_windows(train, T, batch)
-numbers_to_learn = sum(p.data.size for p in model.parameters().values())
-print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {numbers_to_learn:,} numbers to learn, of which "
+print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {model.numbers_to_learn():,} numbers to learn, of which "
       f"{weights(model):,} carry the state")
 print(f"  test loss, untrained: {cross_entropy(untrained, first_test, len(ids)):.3f} nats per word")
 started = perf_counter()
@@ -856,12 +855,6 @@ show(figure, "03_memory")
 # and at 1.0 to be as varied as Shakespeare, and wilder.
 
 # %%
-def repeated_triples(ids):
-    """The share of the runs of three words that have occurred before in the same text."""
-    triples = list(zip(ids, ids[1:], ids[2:]))
-    return 1 - len(set(triples)) / len(triples)
-
-
 prompt = ids[first_test : first_test + 40]
 choices = {
     "greedy": greedy,

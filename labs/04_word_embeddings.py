@@ -21,7 +21,7 @@
 # %%
 import textwrap
 
-from _common import quick_mode, show
+from _common import quick_mode, show, shown
 from mini_tf.errors import UserError
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
 from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconstruct, word_energies
@@ -30,11 +30,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 QUICK = quick_mode("Lab 04: words to indices, co-occurrences, eigenvector embeddings")
-
-
-def shown(word):
-    """A word as it can be printed in a table: the line break is a word too."""
-    return "\\n" if word == "\n" else word
 
 
 # %% [markdown]

@@ -19,7 +19,7 @@
 # threads that wait for each other can cost ten times as much.
 
 # %%
-from _common import quick_mode, show
+from _common import quick_mode, show, shown
 from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.layers import TransformerLayer
@@ -42,11 +42,6 @@ SIZES = {"L": 6, "H": 8, "m": 64} if RECOMMENDED else {"L": 2, "H": 4, "m": 16}
 LEARNING_RATE = 3e-4 if RECOMMENDED else 3e-3
 STEPS = 400 if QUICK else 4000
 MEASURED = 3000 if QUICK else 10_000    # words of each part that predictions are measured on
-
-
-def shown(word):
-    """A word as it can be printed in a table: the line break is a word too."""
-    return "\\n" if word == "\n" else word
 
 
 # %% [markdown]
@@ -219,8 +214,7 @@ for name, predict in baselines.items():
 
 # %%
 model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
-learned = sum(p.data.size for p in model.parameters().values() if p.trainable)
-print(f"\nTraining {SIZES}, {learned:,} numbers to learn, {STEPS:,} batches of 64 histories")
+print(f"\nTraining {SIZES}, {model.numbers_to_learn():,} numbers to learn, {STEPS:,} batches of 64 histories")
 with training_progress(STEPS, 64 * T) as on_step:
     history = fit(
         model, random_windows(corpus.train, T, 64, rng), Adam(LEARNING_RATE), steps=STEPS, every=STEPS // 10,

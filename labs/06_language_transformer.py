@@ -19,7 +19,7 @@
 # %%
 from functools import partial
 
-from _common import loop_length, quick_mode, show, word_losses
+from _common import loop_length, quick_mode, repeated_triples, show, word_losses
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.embedding import ABSENT
@@ -421,12 +421,6 @@ print("π like: as flat as so many equally likely words")
 # it goes round for ever. The more room is left to chance, the more different words, and the less a text holds together.
 
 # %%
-def repeated_triples(ids):
-    """The share of the runs of three words that have occurred before in the same text."""
-    triples = list(zip(ids, ids[1:], ids[2:]))
-    return 1 - len(set(triples)) / len(triples)
-
-
 prompt = corpus.test[T : T + T]
 choices = {
     "argmax": greedy,

@@ -1,9 +1,9 @@
-"""What the labs share: the --quick switch, a place for figures, and two measures of a language model."""
+"""What the labs share: the --quick switch, a place for figures, words in print, and measures of language models."""
 
 import argparse
 from pathlib import Path
 
-from mini_tf import ops
+from mini_tf.metrics import log_softmax_at
 from mini_tf.training import windows_ending_at
 
 import numpy as np
@@ -41,9 +41,19 @@ def word_losses(model, ids, most):
     windows = windows_ending_at(ids, np.linspace(model.T, len(ids) - 1, most).astype(int), model.T)
     losses = []
     for some in np.array_split(windows, max(most // 128, 1)):
-        pi, _ = ops.softmax(model.next_word_logits(some[:, :-1]).astype(np.float64))        # (B, c)
-        losses.append(-np.log(pi[np.arange(len(some)), some[:, -1]]))
+        losses.append(-log_softmax_at(model.next_word_logits(some[:, :-1]), some[:, -1]))
     return windows[:, -1], np.concatenate(losses)
+
+
+def shown(word):
+    """A word as it can be printed in a table: the line break is a word too."""
+    return "\\n" if word == "\n" else word
+
+
+def repeated_triples(ids):
+    """The share of the runs of three words that have occurred before in the same text."""
+    triples = list(zip(ids, ids[1:], ids[2:]))
+    return 1 - len(set(triples)) / len(triples)
 
 
 def loop_length(ids):

@@ -5,7 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 LABS = Path(__file__).parent.parent / "labs"
+
+
+def lab_output(name, figures):
+    """A fixture: what labs/NAME.py prints with --quick, run once for a file of tests; its figures are made anew."""
+
+    @pytest.fixture(scope="module")
+    def output(tmp_path_factory):
+        return run_lab(name, tmp_path_factory.mktemp("elsewhere"), figures)
+
+    return output
 
 
 def run_lab(name, folder, figures=()):

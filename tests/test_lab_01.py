@@ -2,17 +2,14 @@
 
 import re
 
-from tests.reader import run_lab
+from tests.reader import lab_output
 
 import pytest
 
 FIGURES = ["01_weather", "01_bigram_table", "01_sparsity", "01_kneser_ney", "01_smoothing", "01_reciting"]
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory):
-    """What the lab prints with --quick; its figures are made anew."""
-    return run_lab("01_counting_words", tmp_path_factory.mktemp("elsewhere"), FIGURES)
+output = lab_output("01_counting_words", FIGURES)
 
 
 def numbers(start, text, which=0):

@@ -3,7 +3,7 @@
 import math
 import re
 
-from tests.reader import run_lab
+from tests.reader import lab_output
 
 import pytest
 
@@ -12,10 +12,7 @@ FIGURES = ["02_one_hot", "02_softmax_layer", "02_compositions", "02_training", "
 pytestmark = pytest.mark.lab
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory):
-    """What the lab prints with --quick; the figures it draws are made anew."""
-    return run_lab("02_fixed_window", tmp_path_factory.mktemp("elsewhere"), FIGURES)
+output = lab_output("02_fixed_window", FIGURES)
 
 
 def numbers(start, text, after=""):

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.reader import run_lab
+from tests.reader import lab_output
 
 import numpy as np
 import pytest
@@ -11,10 +11,7 @@ FIGURES = ["03_through_time", "03_powers", "03_gradient_by_distance", "03_explod
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 
 
-@pytest.fixture(scope="module")
-def output(tmp_path_factory):
-    """What the lab prints with --quick; the figures it draws are made anew."""
-    return run_lab("03_recurrent", tmp_path_factory.mktemp("elsewhere"), FIGURES)
+output = lab_output("03_recurrent", FIGURES)
 
 
 def numbers(start, text):
