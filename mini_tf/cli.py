@@ -21,6 +21,7 @@ app = typer.Typer(
 )  # fmt: skip
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
+
 class Flavour(StrEnum):
     lab = "lab"
     clean = "clean"
@@ -226,9 +227,8 @@ def comparison_table(rungs):
     columns = "", "numbers", "seconds", "nats", "perplexity", "known", "new"
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for column in table.columns:
-        column.no_wrap = True
-    for column in table.columns[1:]:
-        column.justify = "right"
+        column.no_wrap, column.justify = True, "right"
+    table.columns[0].justify = "left"
     for r in rungs:
         table.add_row(
             r.model, f"{r.parameters:,}", f"{r.seconds:,.0f}", f"{r.test:.3f}", f"{r.perplexity:,.0f}",

@@ -54,7 +54,7 @@ def generate(model, prompt, words, choose):
               the absent ones
     choose    from logits (1, c) to the id of a word: `greedy`, or functools.partial(sample, rng=rng, …)
     """
-    read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
+    read = reader_of(model)
     new = _checked_prompt(prompt)
     for _ in range(words):
         word = int(choose(read(new))[0])
@@ -62,8 +62,10 @@ def generate(model, prompt, words, choose):
         new = np.array([word])
 
 
-def rolling_reader(model):
-    """A function that is given the words that are new, and gives the logits (1, c) after the last T of all so far."""
+def reader_of(model):
+    """A function that is given the words that are new, and gives the logits (1, c) after all so far, or the last T."""
+    if hasattr(model, "reader"):
+        return model.reader()
     history = np.zeros(0, dtype=np.int64)
 
     def read(new):
@@ -77,8 +79,7 @@ def rolling_reader(model):
 
 def continuations(model, prompt, most=10):
     """(ids, probabilities) of the most probable words after the prompt, the best first."""
-    read = model.reader() if hasattr(model, "reader") else rolling_reader(model)
-    p, _ = ops.softmax(no_nan(read(_checked_prompt(prompt))).astype(np.float64)[0])
+    p, _ = ops.softmax(no_nan(reader_of(model)(_checked_prompt(prompt))).astype(np.float64)[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
 

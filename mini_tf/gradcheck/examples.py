@@ -54,18 +54,23 @@ def transformer(words=c, **options):
     return language_model(partial(LanguageTransformer, L=2, H=H, m=m), words, **options)
 
 
-def language_model(build, words=c, **options):
+def language_model(build, words=c, absent=True, **options):
     """An example for a model's loss on two windows, one with an absent word; dropout, if any, has always one mask."""
 
     def make(rng):
         model = build(rng.standard_normal((words, n)), T=T, **options)
         parameters = generic(model, rng)
         windows = rng.integers(0, words, (B, T + 1))
-        if not isinstance(model, PointerTransformer):
+        if absent:
             windows[0, 0] = ABSENT
         return (lambda: model.loss(windows, np.random.default_rng(1))), [], parameters
 
     return make
+
+
+def pointer_transformer(**options):
+    """An example for its loss; it refuses absent words, which it could not copy."""
+    return language_model(partial(PointerTransformer, H=H, m=m, f=n), absent=False, **options)
 
 
 def generic(made, rng):
@@ -234,8 +239,8 @@ EXAMPLES = {
     "FixedWindowModel, training": language_model(partial(FixedWindowModel, k=m), dropout=0.3),
     "RecurrentModel": language_model(partial(RecurrentModel, k=m)),
     "RecurrentModel, relu, training": language_model(partial(RecurrentModel, k=m), activation="relu", dropout=0.3),
-    "PointerTransformer, no layers": language_model(partial(PointerTransformer, L=0, H=H, m=m, f=n, dropout=0.0)),
-    "PointerTransformer, training": language_model(partial(PointerTransformer, L=1, H=H, m=m, f=n, dropout=0.1)),
+    "PointerTransformer, no layers": pointer_transformer(L=0, dropout=0.0),
+    "PointerTransformer, training": pointer_transformer(L=1, dropout=0.1),
     "LanguageTransformer, average": transformer(readout="average"),
     "LanguageTransformer, vec": transformer(readout="vec"),
     "LanguageTransformer, vec, every option": transformer(

@@ -41,6 +41,10 @@ class Layer:
                 found[name] = parameter
         return found
 
+    def numbers_to_learn(self):
+        """How many numbers the trainable parameters have."""
+        return sum(parameter.data.size for parameter in self.parameters().values() if parameter.trainable)
+
     def clear_gradients(self):
         """Forget all gradients, before the next batch."""
         for parameter in self.parameters().values():

@@ -2,10 +2,9 @@
 
 from mini_tf import ops
 from mini_tf.backend import beside
-from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Linear, walk_back
 from mini_tf.metrics import log_shares
-from mini_tf.models.scoring import check_options
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 
 import numpy as np
@@ -16,7 +15,6 @@ COMPOSITIONS = {
     "mean": "e = Σ_t x_t / T, (n): the order of the words is lost",
 }
 ACTIVATIONS = ("tanh", "relu")
-OPTIONS = ("T", "k", "composition", "activation", "train_embeddings", "dropout")
 
 
 class FixedWindowModel(WindowModel):
@@ -40,13 +38,12 @@ class FixedWindowModel(WindowModel):
         self, embeddings, frequencies=None, *, T=4, k=128, composition="concatenation", activation="tanh",
         train_embeddings=True, dropout=0.0, seed=0,
     ):  # fmt: skip
-        given = locals()
-        self.config = {name: given[name] for name in OPTIONS}
-        check_options(embeddings, dropout, T=T, k=k)
-        if composition not in COMPOSITIONS:
-            raise UserError(f"composition {composition!r} is unknown, expected one of {', '.join(COMPOSITIONS)}")
-        if activation not in ACTIVATIONS:
-            raise UserError(f"activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
+        self.config = options_of(locals())
+        check_embeddings(embeddings)
+        check_sizes(T=T, k=k)
+        check_dropout(dropout)
+        check_choice("composition", composition, COMPOSITIONS)
+        check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.composition, self.activation = T, composition, activation

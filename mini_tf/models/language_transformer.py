@@ -5,6 +5,7 @@ from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, walk_back
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
 
@@ -42,8 +43,8 @@ class LanguageTransformer(WindowModel):
         self, embeddings, *, T=32, L=6, H=8, m=64, readout="vec", causal=False, layer_norm=False, positions=None,
         position_scale=1.0, scaled_attention=False, train_embeddings=False, tied=False, dropout=0.0, seed=0,
     ):  # fmt: skip
-        self.config = {name: value for name, value in locals().items() if name not in ("self", "embeddings", "seed")}
-        _check_sizes(embeddings.shape, **self.config)
+        self.config = options_of(locals())
+        _check_options(embeddings, **self.config)
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.readout, self.causal = T, readout, causal
@@ -150,21 +151,17 @@ class LanguageTransformer(WindowModel):
         return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
 
 
-def _check_sizes(table_shape, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):
-    for name, value, least in (("T", T, 1), ("L", L, 0), ("H", H, 1), ("m", m, 1)):
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise UserError(f"{name} is {value!r}, expected a whole number of at least {least}")
-    if len(table_shape) != 2 or 0 in table_shape:
-        raise UserError(f"embeddings have shape {table_shape}, expected (c, n): a row for each word of the vocabulary")
-    if readout not in READOUTS:
-        raise UserError(f"readout {readout!r} is unknown, expected one of {', '.join(READOUTS)}")
+def _check_options(embeddings, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):
+    check_sizes(T=T, H=H, m=m)
+    check_sizes(least=0, L=L)
+    check_embeddings(embeddings)
+    check_choice("readout", readout, READOUTS)
+    check_dropout(dropout)
     if readout == "shared" and not causal:
         raise UserError("readout 'shared' predicts after every word and needs causal=True: else a word sees its answer")
     if readout == "average" and train_embeddings:
         raise UserError("readout 'average' needs fixed embeddings: else all words becoming equal would be the best fit")
     if tied and readout != "shared":
         raise UserError(f"tied=True needs readout 'shared', got {readout!r}: only there A has the table's shape")
-    if not 0 <= dropout < 1:
-        raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 1")
-    if positions is not None and table_shape[1] % 2:
-        raise UserError(f"n is {table_shape[1]}, expected an even n: positions come in pairs of cosine and sine")
+    if positions is not None and embeddings.shape[1] % 2:
+        raise UserError(f"n is {embeddings.shape[1]}, expected an even n: positions come in pairs of cosine and sine")

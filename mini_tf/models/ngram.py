@@ -176,7 +176,10 @@ SMOOTHINGS = {
 
 @dataclass
 class Level:
-    """share and rest of one order, with one more entry for what is not there: share[−1] = 0 and rest[−1] = 1."""
+    """share and rest of one order, with one more entry for what is not there: share[−1] = 0 and rest[−1] = 1.
+
+    key has one more entry, too, that no gram has.
+    """
 
     key: np.ndarray
     share: np.ndarray
@@ -185,13 +188,13 @@ class Level:
     def find(self, history, word, size):
         """The numbers of the grams (history, word), NOT_THERE for those that never occur."""
         wanted = history * size + word
-        number = np.searchsorted(self.key, wanted)
-        return np.where((history != NOT_THERE) & (np.append(self.key, NOT_THERE)[number] == wanted), number, NOT_THERE)
+        number = np.searchsorted(self.key[:-1], wanted)
+        return np.where((history != NOT_THERE) & (self.key[number] == wanted), number, NOT_THERE)
 
     def following(self, history, size):
         """(words, shares) of the grams that go on from one history."""
-        some = slice(*np.searchsorted(self.key, [history * size, (history + 1) * size]))
-        return self.key[some] - history * size, self.share[:-1][some]
+        some = slice(*np.searchsorted(self.key[:-1], [history * size, (history + 1) * size]))
+        return self.key[some] - history * size, self.share[some]
 
 
 class NGramModel:
@@ -240,7 +243,7 @@ class NGramModel:
     @property
     def grams(self):
         """How many different grams of each order, 1 to `order`, the training text has."""
-        return [len(level.key) for level in self._fitted()]
+        return [len(level.key) - 1 for level in self._fitted()]
 
     def fit(self, ids):
         """Count the training text (words,) of ids; returns the model itself."""
@@ -249,7 +252,7 @@ class NGramModel:
             raise UserError("fit: the training text is empty, expected at least one word")
         grams = count_grams(ids, self.order, self.size)
         self.levels = [
-            Level(here.key, np.append(share, 0), np.append(rest, 1))
+            Level(np.append(here.key, NOT_THERE), np.append(share, 0), np.append(rest, 1))
             for here, (share, rest) in zip(grams, SMOOTHINGS[self.smoothing](self, grams))
         ]
         return self

@@ -16,7 +16,8 @@ from mini_tf.layers import (
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_shares, log_softmax_at, no_nan
-from mini_tf.models.scoring import TextModel, check_options, checked_ids, checked_start
+from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.scoring import TextModel, checked_ids, checked_start
 
 import numpy as np
 
@@ -42,9 +43,11 @@ class PointerTransformer(TextModel):
     """
 
     def __init__(self, embeddings, frequencies=None, *, T=128, L=3, H=4, m=48, f=384, dropout=0.2, seed=0):
-        given = locals()
-        self.config = {name: given[name] for name in ("T", "L", "H", "m", "f", "dropout")}
-        check_options(embeddings, 1.5 * dropout, T=T, L=L + 1, H=H, m=m, f=f)
+        self.config = options_of(locals())
+        check_embeddings(embeddings)
+        check_sizes(T=T, H=H, m=m, f=f)
+        check_sizes(least=0, L=L)
+        check_dropout(dropout, below=2 / 3)              # 1.5 times as much is dropped in places
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.n, self.scale = T, n, m**-0.5

@@ -2,15 +2,14 @@
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
-from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
 from mini_tf.metrics import log_shares, log_softmax_at
-from mini_tf.models.scoring import TextModel, check_options, checked_ids, checked_start
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.scoring import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
 
 import numpy as np
 
-OPTIONS = ("k", "T", "activation", "train_embeddings", "dropout")
 PIECE = 256              # words that are read at a time where only probabilities are wanted
 
 
@@ -35,11 +34,11 @@ class RecurrentModel(TextModel):
         self, embeddings, frequencies=None, *, k=128, T=32, activation="tanh", train_embeddings=True, dropout=0.0,
         seed=0,
     ):  # fmt: skip
-        given = locals()
-        self.config = {name: given[name] for name in OPTIONS}
-        check_options(embeddings, dropout, T=T, k=k)
-        if activation not in ACTIVATIONS:
-            raise UserError(f"activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
+        self.config = options_of(locals())
+        check_embeddings(embeddings)
+        check_sizes(T=T, k=k)
+        check_dropout(dropout)
+        check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(seed)
         (c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T

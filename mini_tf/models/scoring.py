@@ -47,14 +47,3 @@ def checked_long_enough(ids, T):
     """Raises UserError unless there is a word after the first T."""
     if len(ids) <= T:
         raise UserError(f"mean_loss: the text has {len(ids)} words, expected more than T = {T}, the first history")
-
-
-def check_options(embeddings, dropout, **sizes):
-    """Raises UserError unless embeddings are (c, n), 0 ≤ dropout < 1, and all sizes are whole numbers above 0."""
-    if len(embeddings.shape) != 2 or 0 in embeddings.shape:
-        raise UserError(f"embeddings have shape {embeddings.shape}, expected (c, n): a row for each word")
-    if not 0 <= dropout < 1:
-        raise UserError(f"dropout is {dropout}, expected 0 ≤ dropout < 1")
-    for name, value in sizes.items():
-        if not isinstance(value, (int, np.integer)) or value < 1:
-            raise UserError(f"{name} is {value!r}, expected a whole number of at least 1")

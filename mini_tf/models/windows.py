@@ -43,7 +43,7 @@ class WindowModel(TextModel):
         total = 0.0
         for first in range(0, len(ends), BATCH):
             some = ends[first : first + BATCH]
-            total += float(self.next_word_loss(ids[some[:, None] + np.arange(-self.T, 1)])) * len(some)
+            total += float(self.next_word_loss(windows_ending_at(ids, some, self.T))) * len(some)
             if on_batch:
                 on_batch(first + len(some), len(ends))
         return total / len(ends)
@@ -61,8 +61,13 @@ class WindowModel(TextModel):
         long = ends[ends >= self.T]
         for some in [*short[:, None], *(long[first : first + BATCH] for first in range(0, len(long), BATCH))]:
             reach = min(self.T, int(some[0]))
-            windows = ids[some[:, None] + np.arange(-reach, 1)]                  # (B, reach + 1)
+            windows = windows_ending_at(ids, some, reach)                        # (B, reach + 1)
             log_p.append(log_softmax_at(self.next_word_logits(windows[:, :-1]), windows[:, -1]))
             if on_batch:
                 on_batch(int(some[-1]) + 1 - start, len(ids) - start)
         return np.concatenate([np.zeros(0), *log_p])
+
+
+def windows_ending_at(ids, ends, T):
+    """(len(ends), T + 1): the words at `ends`, each with the T words before it in front."""
+    return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]

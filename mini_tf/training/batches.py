@@ -1,6 +1,7 @@
 """Batches of windows: a history and the word after it, cut from one long row of words."""
 
 from mini_tf.errors import UserError
+from mini_tf.models.windows import windows_ending_at
 
 import numpy as np
 
@@ -73,11 +74,6 @@ def consecutive_windows(ids, T, batch):
         for first in range(shift, length - T, T):
             yield pieces[:, first : first + T + 1]
         shift = (shift + 1) % min(T, length - T)
-
-
-def windows_ending_at(ids, ends, T):
-    """(len(ends), T + 1): the words at `ends`, each with the T words before it in front."""
-    return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]
 
 
 def _check_batch(batch):

@@ -12,7 +12,7 @@ from time import perf_counter
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import replacing, write_text
-from mini_tf.metrics import perplexity
+from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import consecutive_windows, split_words
@@ -129,7 +129,7 @@ def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None
         save(rungs.values(), folder)
         on_rung(rungs[name])
 
-    uniform = -np.log(len(words.vocabulary))
+    uniform = -uniform_cross_entropy(len(words.vocabulary))
     add("every word alike", 0, 0, np.full(words.test_start - words.validation_start, uniform),
         np.full(len(words.is_new), uniform), "", "")  # fmt: skip
     counting = counting_models(words)

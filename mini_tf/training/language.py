@@ -36,6 +36,11 @@ class Corpus:
     test: np.ndarray
     embeddings: np.ndarray       # (c, n) eigenvector embeddings, float32
 
+    @property
+    def counts(self):
+        """How often each word occurs among those to train on: (c,)"""
+        return np.bincount(self.train, minlength=len(self.vocabulary))
+
 
 def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", seed=0):
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
@@ -70,8 +75,7 @@ def build_model(preset, corpus, seed):
     embeddings = corpus.embeddings * np.float32(preset.embedding_scale)
     if preset.model_class == "LanguageTransformer":
         return LanguageTransformer(embeddings, seed=seed, **preset.model)
-    counts = np.bincount(corpus.train, minlength=len(corpus.vocabulary))
-    return MODELS[preset.model_class](embeddings, counts, seed=seed, **preset.model)
+    return MODELS[preset.model_class](embeddings, corpus.counts, seed=seed, **preset.model)
 
 
 def training_batches(preset, corpus, rng):
@@ -83,8 +87,7 @@ def training_batches(preset, corpus, rng):
         batches = random_windows(train, T, preset.batch, rng, apart=T if preset.batches == "apart" else 1)
     if not preset.new_words:
         return batches
-    counts = np.bincount(train, minlength=len(corpus.vocabulary))
-    new_words = NewWords(counts, corpus.vocabulary.words, preset.new_words)
+    new_words = NewWords(corpus.counts, corpus.vocabulary.words, preset.new_words)
     return (new_words(windows, rng) for windows in batches)
 
 
@@ -102,7 +105,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
     model = build_model(preset, corpus, seed).to(device)
-    learned = sum(p.data.size for p in model.parameters().values() if p.trainable)
+    learned = model.numbers_to_learn()
     say(f"{preset.model_class} {describe(preset)}: {learned:,} numbers to learn, on the {device}")
 
     baselines = {

@@ -124,8 +124,9 @@ def test_a_future_word_changes_nothing(rng):
     ("options", "message"),
     [
         ({"T": 0}, "T is 0, expected a whole number of at least 1"),
+        ({"L": -1}, "L is -1, expected a whole number of at least 0"),
         ({"f": 2.5}, "f is 2.5, expected a whole number"),
-        ({"dropout": 0.7}, "dropout is 1.0.*, expected 0 ≤ dropout < 1"),
+        ({"dropout": 0.7}, "dropout is 0.7, expected 0 ≤ dropout < 0.667"),
     ],
 )
 def test_bad_options(options, message, rng):

@@ -172,14 +172,6 @@ def test_bad_options(options, message, rng):
         RecurrentModel(rng.standard_normal((c, n)), k=0)
 
 
-def test_an_untrained_model_knows_the_frequencies(rng):
-    counts = np.array([8, 0, 3])
-    model = RecurrentModel(np.zeros((3, 4)), counts, T=2, k=5)
-    np.testing.assert_allclose(np.exp(model.log_probabilities(np.array([0, 1, 2]))), (counts + 0.5) / 12.5)
-    with pytest.raises(UserError, match=r"frequencies have shape \(2,\), expected \(3,\)"):
-        RecurrentModel(np.zeros((3, 4)), counts[:2])
-
-
 def test_bad_input(rng):
     model = make(rng)
     with pytest.raises(ValueError, match=r"windows have shape \(2, 1\), expected \(B, T \+ 1\)"):
