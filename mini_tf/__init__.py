@@ -15,7 +15,7 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-__all__ = ["backend", "decoding", "gradcheck", "layers", "metrics", "models", "ops", "text", "trace", "training"]
+__all__ = ["backend", "decoding", "gradcheck", "kernels", "layers", "metrics", "models", "ops", "text", "trace", "training"]
 
 
 def __getattr__(name):

@@ -7,10 +7,11 @@
         print("  " * call.depth, call.name, call.line, call.ended)
 
 Ops are replaced in all modules of mini_tf for the time of the block, layers in their classes; nothing in ops and layers
-knows that it can be watched.
+knows that it can be watched. The plain formulas run, not their twins in mini_tf.kernels.
 """
 
 import inspect
+import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from functools import wraps
 from itertools import count
 from pathlib import Path
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.layers import Layer
 
 
@@ -75,7 +76,8 @@ def trace(f=None):
 
         return call.output, backward
 
-    with replaced_ops(lambda name, op: wraps(op)(lambda *a, **k: watch(name, op, *a, **k)), f), _layers(watch):
+    watched = replaced_ops(lambda name, op: wraps(op)(lambda *a, **k: watch(name, op, *a, **k)), f)
+    with kernels.reference_only(), watched, _layers(watch):
         yield calls
 
 
@@ -94,7 +96,8 @@ def replaced_ops(replacement, f=None):
 
     originals = {getattr(ops, name): name for name in ops.__all__}
     try:
-        for module in [module for name, module in sys.modules.items() if name.split(".")[0] == "mini_tf"]:
+        watched = [module for name, module in sys.modules.items() if re.match(r"mini_tf(?!\.kernels)(\.|$)", name)]
+        for module in watched:                           # not the twins, which ask mini_tf.ops for the op
             for name in ops.__all__:
                 if inspect.isfunction(vars(module).get(name)):
                     undo.append((vars(module), name, vars(module)[name]))

@@ -1,6 +1,6 @@
 """Attention with several heads."""
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.backend import beside
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
@@ -26,14 +26,14 @@ class MultiHeadAttention(Layer):
         self.value = Linear(n, H * m, rng, bias=False, dtype=dtype)
         self.output = Linear(H * m, n, rng, bias=False, dtype=dtype)
 
-    def __call__(self, x, mask=None):
-        query, query_backward = self.query(x)                    # (B, T, H·m)
-        key, key_backward = self.key(x)
-        value, value_backward = self.value(x)
+    def __call__(self, x, mask=None, needs_dx=True):
+        query, query_backward = self.query(x, needs_dx)          # (B, T, H·m)
+        key, key_backward = self.key(x, needs_dx)
+        value, value_backward = self.value(x, needs_dx)
         given = [mask, self.scale]
         if self.distances:
             given.append(beside(distance_bias(x.shape[1], self.H).astype(x.dtype), x))           # (H, T, T)
-        heads, attention_backward = ops.attention(
+        heads, attention_backward = kernels.attention(
             self.split(query), self.split(key), self.split(value), *given
         )                                                        # (B, H, T, m)
         y, output_backward = self.output(self.join(heads))       # (B, T, n)
@@ -41,9 +41,10 @@ class MultiHeadAttention(Layer):
         def backward(dy):
             dheads = self.split(output_backward(dy))             # (B, H, T, m)
             dquery, dkey, dvalue, *_ = attention_backward(dheads)
-            return (                                             # x was used three times: three gradients add
-                query_backward(self.join(dquery)) + key_backward(self.join(dkey)) + value_backward(self.join(dvalue))
-            )
+            dx_query, dx_key, dx_value = (
+                query_backward(self.join(dquery)), key_backward(self.join(dkey)), value_backward(self.join(dvalue))
+            )  # fmt: skip
+            return dx_query + dx_key + dx_value if needs_dx else None        # x was used three times
 
         return y, backward
 

@@ -1,6 +1,6 @@
 """The feed-forward part of a transformer layer: every word by itself."""
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 
@@ -20,7 +20,7 @@ class FeedForward(Layer):
 
     def __call__(self, x):
         a, inner_backward = self.inner(x)                # (…, f)
-        h, relu_backward = ops.relu(a)
+        h, relu_backward = kernels.relu(a)
         y, outer_backward = self.outer(h)
 
         return y, lambda dy: inner_backward(relu_backward(outer_backward(dy)))

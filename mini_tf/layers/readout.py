@@ -1,6 +1,6 @@
 """A readout whose weights are the word vectors."""
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.layers.layer import Layer
 from mini_tf.ops.shapes import transpose
 
@@ -18,7 +18,7 @@ class TiedReadout(Layer):
 
     def __call__(self, x):
         bias = () if self.b is None else (self.b.data,)
-        logits, linear_backward = ops.linear(x, transpose(self.table.data), *bias)
+        logits, linear_backward = kernels.linear(x, transpose(self.table.data), *bias)
 
         def backward(dlogits):
             dx, dE_transposed, *db = linear_backward(dlogits)

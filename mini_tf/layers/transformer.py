@@ -1,6 +1,6 @@
 """One layer of a transformer: Lab 6's, and the one that is usual today."""
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.layers.attention import MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
@@ -22,16 +22,17 @@ class TransformerLayer(Layer):
         self.dropout = Dropout(dropout)
         self.norm = LayerNorm(n, dtype) if layer_norm else None
 
-    def __call__(self, x, mask=None, rng=None):
-        attended, attention_backward = self.attention(x, mask)
+    def __call__(self, x, mask=None, rng=None, needs_dx=True):
+        attended, attention_backward = self.attention(x, mask, needs_dx)
         kept, dropout_backward = self.dropout(attended, rng)
-        z, residual_backward = ops.residual_relu(x, kept)
+        z, residual_backward = kernels.residual_relu(x, kept)
         y, norm_backward = (z, None) if self.norm is None else self.norm(z)
 
         def backward(dy):
             dz = dy if norm_backward is None else norm_backward(dy)
             dx, dkept = residual_backward(dz)
-            return dx + attention_backward(dropout_backward(dkept))      # by the skip connection, and by attention
+            dx_attention = attention_backward(dropout_backward(dkept))
+            return dx + dx_attention if needs_dx else None       # by the skip connection, and by attention
 
         return y, backward
 

@@ -1,6 +1,6 @@
 """The fixed-window neural language model of Bengio et al.: a hidden layer over the last T words' vectors."""
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.backend import beside
 from mini_tf.layers import Dropout, Embedding, Linear, walk_back
 from mini_tf.metrics import log_shares
@@ -58,7 +58,7 @@ class FixedWindowModel(WindowModel):
         if windows.ndim != 2 or windows.shape[1] != self.T + 1:
             raise ValueError(f"FixedWindowModel: windows have shape {windows.shape}, expected (B, {self.T + 1})")
         logits, forward_backward = self.forward(windows[:, :-1], rng)
-        loss, loss_backward = ops.cross_entropy(logits, beside(windows[:, -1], logits))
+        loss, loss_backward = kernels.cross_entropy(logits, beside(windows[:, -1], logits))
         backward = walk_back([forward_backward, lambda dloss: loss_backward(dloss)[0]])
         return loss, lambda dloss=1.0: backward(dloss)
 
@@ -68,7 +68,7 @@ class FixedWindowModel(WindowModel):
         e, compose_backward = self.compose(x)                    # (B, T·n) or (B, n)
         e, e_dropout_backward = self.dropout(e, rng)
         a, hidden_backward = self.hidden(e)                      # (B, k)
-        h, activation_backward = ops.tanh(a) if self.activation == "tanh" else ops.relu(a)
+        h, activation_backward = ops.tanh(a) if self.activation == "tanh" else kernels.relu(a)
         h, h_dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(h)               # (B, c)
         return logits, walk_back([

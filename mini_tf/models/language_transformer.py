@@ -1,6 +1,6 @@
 """The language transformer of ESE-2000 Lab 6: from a history of words to the next word."""
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, walk_back
@@ -74,7 +74,7 @@ class LanguageTransformer(WindowModel):
             target, _ = self.embedding(following)
             loss, loss_backward = ops.mse(prediction, target)
         else:
-            loss, loss_backward = ops.cross_entropy(prediction, beside(following, prediction))
+            loss, loss_backward = kernels.cross_entropy(prediction, beside(following, prediction))
         backward = walk_back([transform_backward, readout_backward, lambda dloss: loss_backward(dloss)[0]])
         return loss, lambda dloss=1.0: backward(dloss)
 
@@ -90,8 +90,8 @@ class LanguageTransformer(WindowModel):
             backwards.append(positions_backward)
         mask = self.mask(histories)
         mask = None if mask is None else beside(mask, x)
-        for layer in self.layers:
-            x, layer_backward = layer(x, mask, rng)
+        for number, layer in enumerate(self.layers):
+            x, layer_backward = layer(x, mask, rng, needs_dx=number > 0 or self.embedding.table.trainable)
             backwards.append(layer_backward)
         return x, walk_back(backwards)
 

@@ -2,7 +2,7 @@
 
 import math
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.backend import beside, to_host
 from mini_tf.layers import (
     Dropout,
@@ -132,7 +132,7 @@ class PointerTransformer(TextModel):
         B, T, _ = key.shape
         places = beside(np.eye(T, dtype=key.dtype)[None].repeat(B, axis=0), key)
         mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # itself and those before it
-        return ops.attention(query, key, places, mask, self.scale)
+        return kernels.attention(query, key, places, mask, self.scale)
 
     def after_last(self, ids, asked):
         """`parts` after the last `asked` words, without a backward: (B, asked, c), (B, asked, T′), (B, asked)"""

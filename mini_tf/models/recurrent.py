@@ -1,6 +1,6 @@
 """The recurrent language model: one state that every word goes into."""
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.backend import beside, to_host
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
 from mini_tf.metrics import log_shares, log_softmax_at
@@ -63,7 +63,7 @@ class RecurrentModel(TextModel):
         h, read_backward = self.read(windows[:, :-1], state, rng)
         kept, dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(kept)            # (B, T, c)
-        loss, loss_backward = ops.cross_entropy(logits, beside(windows[:, 1:], logits))
+        loss, loss_backward = kernels.cross_entropy(logits, beside(windows[:, 1:], logits))
         backward = walk_back([read_backward, dropout_backward, readout_backward, lambda d: loss_backward(d)[0]])
         return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
 

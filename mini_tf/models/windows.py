@@ -1,6 +1,6 @@
 """What models have in common that predict the next word from a window of the words before it."""
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
@@ -29,7 +29,7 @@ class WindowModel(TextModel):
     def next_word_loss(self, windows):
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
         logits = self.next_word_logits(windows[:, :-1])
-        return ops.cross_entropy(logits, beside(windows[:, -1], logits))[0]
+        return kernels.cross_entropy(logits, beside(windows[:, -1], logits))[0]
 
     def mean_loss(self, ids, most=None, on_batch=None):
         """The mean loss of the words of ids from the T-th on, each after T words; or of `most`, evenly spaced.

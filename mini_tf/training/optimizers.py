@@ -2,9 +2,8 @@
 
 import math
 
+from mini_tf import kernels
 from mini_tf.backend import array_module
-
-BLOCK = 1 << 16          # numbers per pass on the CPU: their temporaries stay in the processor's cache
 
 
 class SGD:
@@ -46,21 +45,25 @@ class Adam:
             self.t[name] = self.t.get(name, 0) + 1       # of this parameter: some have no gradient in every batch
             m = self.m.setdefault(name, _zeros_like(parameter.data))
             v = self.v.setdefault(name, _zeros_like(parameter.data))
-            for p, g, m_block, v_block in _blocks(parameter.data, parameter.grad, m, v):
-                self.update(p, g, m_block, v_block, self.t[name])
+            self.update(parameter.data, parameter.grad, m, v, self.t[name])
 
     def update(self, p, g, m, v, t):
         """The t-th step by the formula, in place in p, m and v."""
         beta1, beta2 = self.betas
+        decay = 1 - self.learning_rate * self.weight_decay
+        # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction), with the two corrections taken out of the arrays
+        correction = math.sqrt(1 - beta2**t)
+        rate = self.learning_rate * correction / (1 - beta1**t)
+        if kernels.take(p, g, m, v) and p.flags.c_contiguous:
+            from mini_tf.kernels import cpu
+
+            cpu.adam(p, g, m, v, self.betas, rate, self.eps * correction, decay)         # the same in one pass
+            return
         m *= beta1
         m += (1 - beta1) * g
         v *= beta2
         v += (1 - beta2) * g * g
-        if self.weight_decay:
-            p *= 1 - self.learning_rate * self.weight_decay
-        # α·m̂/(√v̂ + ε), with the two corrections taken out of the arrays
-        correction = math.sqrt(1 - beta2**t)
-        rate = self.learning_rate * correction / (1 - beta1**t)
+        p *= decay
         p -= rate * m / (array_module(v).sqrt(v) + self.eps * correction)
 
 
@@ -82,12 +85,20 @@ def clip_gradients(parameters, most):
     The direction stays; a step can no longer be thrown far off by one steep place, as recurrent networks have them.
     Source: Pascanu, Mikolov, Bengio 2013, arXiv:1211.5063
     """
-    gradients = [parameter.grad for _, parameter in _with_gradient(parameters)]
-    norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
+    norm = math.sqrt(sum(sum_of_squares(parameter.grad) for _, parameter in _with_gradient(parameters)))
     if norm > most:
         for _, parameter in _with_gradient(parameters):
             parameter.grad = parameter.grad * (most / norm)      # a new array: others may hold the old one
     return norm
+
+
+def sum_of_squares(g):
+    """Σ g² over all entries, a float"""
+    if kernels.take(g):
+        from mini_tf.kernels import cpu
+
+        return cpu.sum_of_squares(g)
+    return float((g * g).sum())
 
 
 def _with_gradient(parameters):
@@ -99,12 +110,3 @@ def _with_gradient(parameters):
 def _zeros_like(array):
     return array_module(array).zeros_like(array)
 
-
-def _blocks(data, grad, m, v):
-    """The same stretch of all four arrays, one cache-sized block after the other; on a GPU all at once."""
-    if array_module(data).__name__ != "numpy" or not data.flags.c_contiguous:
-        yield data, grad, m, v
-        return
-    flat = data.reshape(-1), grad.reshape(-1), m.reshape(-1), v.reshape(-1)
-    for start in range(0, data.size, BLOCK):
-        yield tuple(array[start : start + BLOCK] for array in flat)

@@ -20,7 +20,6 @@ from mini_tf.training import (
     split_words,
     windows_ending_at,
 )
-from mini_tf.training import optimizers as optimizers_module
 from mini_tf.training.batches import shortest_corpus
 from mini_tf.training.run import Run
 
@@ -28,9 +27,9 @@ import numpy as np
 import pytest
 
 
-def _parameter(rng, shape=(3, 5)):
-    p = Parameter(rng.standard_normal(shape))
-    p.grad = rng.standard_normal(shape)
+def _parameter(rng, shape=(3, 5), dtype=np.float64):
+    p = Parameter(rng.standard_normal(shape).astype(dtype))
+    p.grad = rng.standard_normal(shape).astype(dtype)
     return p
 
 
@@ -61,13 +60,26 @@ def test_adam_is_its_formula(weight_decay, rng):
         np.testing.assert_allclose(p.data, data, rtol=1e-10)
 
 
-def test_adam_in_blocks_is_adam(rng, monkeypatch):
-    whole, blocks = _parameter(rng, (7, 11)), Parameter(None)
-    blocks.data, blocks.grad = whole.data.copy(), whole.grad
-    Adam(0.01).step({"p": whole})
-    monkeypatch.setattr(optimizers_module, "BLOCK", 10)
-    Adam(0.01).step({"p": blocks})
-    np.testing.assert_allclose(blocks.data, whole.data, rtol=1e-14)
+@pytest.mark.parametrize("optimizer", [Adam, AdamW])
+def test_adam_in_one_pass_is_adam(optimizer, rng):
+    """The kernel for float32 and the formula, on one entry, on an odd number, on more than one thread's share."""
+    for shape in [(1,), (7, 11), (1, 50_001)]:
+        fused, plain = _parameter(rng, shape, np.float32), Parameter(None)
+        plain.data = fused.data.astype(np.float64)
+        by_kernel, by_formula = optimizer(0.01), optimizer(0.01)
+        for _ in range(3):
+            fused.grad = rng.standard_normal(shape, dtype=np.float32)
+            plain.grad = fused.grad.astype(np.float64)
+            by_kernel.step({"p": fused})
+            by_formula.step({"p": plain})
+        np.testing.assert_allclose(fused.data, plain.data, rtol=1e-5, atol=1e-6)
+
+
+def test_adam_moves_a_parameter_that_is_a_transposed_array(rng):
+    p = Parameter(rng.standard_normal((3, 5), dtype=np.float32).T)
+    before, p.grad = p.data.copy(), np.ones((5, 3), np.float32)
+    Adam(0.01).step({"p": p})
+    np.testing.assert_allclose(p.data, before - 0.01, atol=1e-6)
 
 
 def test_fixed_parameters_and_those_without_gradient_stay(rng):

@@ -529,16 +529,16 @@ THE_REST = [
 LAYERS = [
     Bug(
         "MultiHeadAttention: key's way back forgotten", layers.MultiHeadAttention,
-        " + key_backward(self.join(dkey))", "",
+        "key_backward(self.join(dkey))", "0",
         "MultiHeadAttention", "no gradient",
         "x was used three times and gets two gradients; the key's matrix gets none."),
     Bug(
         "MultiHeadAttention: value's gradient of x not added", layers.MultiHeadAttention,
-        "+ value_backward(self.join(dvalue))", "+ 0 * value_backward(self.join(dvalue))",
+        "+ dx_value", "+ 0 * dx_value",
         "MultiHeadAttention", "missing term", "Of the three gradients of x, the value's is left out."),
     Bug(
         "MultiHeadAttention: query counted twice", layers.MultiHeadAttention,
-        "query_backward(self.join(dquery)) +", "2 * query_backward(self.join(dquery)) +",
+        "dx_query +", "2 * dx_query +",
         "MultiHeadAttention", "other", "Of the three gradients of x, the query's is added twice."),
     Bug(
         "MultiHeadAttention: heads not joined", layers.MultiHeadAttention,
@@ -555,12 +555,11 @@ LAYERS = [
         "The query's matrix gets the key's gradient, and the reverse."),
     Bug(
         "TransformerLayer: residual path forgotten", layers.TransformerLayer,
-        "return dx + attention_backward(", "return attention_backward(",
+        "return dx + dx_attention", "return dx_attention",
         "TransformerLayer", "missing term", "The gradient comes back by attention alone, not by the skip connection."),
     Bug(
         "TransformerLayer: attention's way not added", layers.TransformerLayer,
-        "return dx + attention_backward(dropout_backward(dkept))",
-        "attention_backward(dropout_backward(dkept)); return dx",
+        "return dx + dx_attention", "return dx",
         "TransformerLayer, layer norm", "missing term", "The gradient comes back by the skip connection alone."),
     Bug(
         "TransformerLayer: norm skipped", layers.TransformerLayer,

@@ -1,0 +1,308 @@
+"""The ops' twins for NumPy's float32 arrays: the loops of `loops.py`, shared out among threads, and BLAS's products.
+
+Formulas, shapes and errors are those of the op of the same name in `mini_tf/ops`; what differs is the order of sums. A
+twin keeps less: an input, which is there anyway, rather than what is quick to compute again. What makes no sense
+goes to the op, which says what is wrong with it.
+"""
+
+import math
+
+from mini_tf import ops
+from mini_tf.kernels import loops
+from mini_tf.kernels.memory import empty
+from mini_tf.kernels.threads import pieces, share
+from mini_tf.ops.shapes import check, sum_to, transpose
+
+import numpy as np
+
+SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
+
+
+def linear(x, W, b=None, needs_dx=True):
+    check("linear: x (…, in), W (in, out), b (out)", x, W, b)
+    shape_x, rows_x = x.shape, x.reshape(-1, W.shape[0])
+    y = product(rows_x, W)
+    if b is not None:
+        y += b
+
+    def backward(dy):                                    # keeps x, W
+        rows_dy = dy.reshape(-1, W.shape[1])
+        dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
+        if W.flags.c_contiguous:
+            dW = product(transpose(rows_x), rows_dy)
+        else:                                            # a table, transposed: its gradient in the table's own order
+            dW = transpose(product(transpose(rows_dy), rows_x))
+        return (dx, dW) if b is None else (dx, dW, sum_to(rows_dy, b.shape))
+
+    return y.reshape(*shape_x[:-1], W.shape[1]), backward
+
+
+def product(A, B):
+    """A·B for matrices, by BLAS"""
+    return np.matmul(A, B, out=empty((A.shape[0], B.shape[1])))
+
+
+def relu(x):
+    check("relu: x (…)", x)
+    y = np.maximum(x, 0, out=empty(x.shape))
+
+    def backward(dy):                                    # keeps y, which is above 0 where x is
+        return where(y > 0, dy)
+
+    return y, backward
+
+
+def residual_relu(x, y):
+    check("residual_relu: x (…), y (…)", x, y)
+    z, on = empty(x.shape), empty(x.shape, bool)
+    in_pieces(loops.residual_relu, row(x), row(y), row(z), row(on))
+
+    def backward(dz):                                    # keeps on
+        return dz, where(on, dz)
+
+    return z, backward
+
+
+def gelu(x, approximate=False):
+    check("gelu: x (…)", x)
+    y = empty(x.shape)
+    in_pieces(loops.gelu, row(x), approximate, row(y))
+
+    def backward(dy):                                    # keeps x
+        dx = empty(x.shape)
+        in_pieces(loops.gelu_backward, row(x), row(dy), approximate, row(dx))
+        return dx
+
+    return y, backward
+
+
+def dropout(x, keep, rate):
+    check("dropout: x (…), keep (…) bool", x, keep)
+    if not 0 <= rate < 1:
+        return ops.dropout(x, keep, rate)
+    raised = 1 / (1 - rate)
+
+    def backward(dy):                                    # keeps keep
+        return where(keep, dy, raised), None
+
+    return where(keep, x, raised), backward
+
+
+def where(on, x, factor=1.0):
+    """factor·x where on, else 0"""
+    y = empty(x.shape)
+    in_pieces(loops.scaled_where, row(x), row(on), np.float32(factor), row(y))
+    return y
+
+
+def softmax(z):
+    check("softmax: z (…, k)", z)
+    y = copied(z)
+    in_pieces(loops.softmax, rows(y))
+    return y, _softmax_backward(y)
+
+
+def masked_softmax(z, mask):
+    check("masked_softmax: z (…, k), mask (*) bool", z, mask)
+    try:
+        mask_and_order = _mask_rows(mask, z.shape)
+    except ValueError:
+        return ops.masked_softmax(z, mask)
+    y = copied(z)
+    in_pieces(loops.masked_softmax, rows(y), *mask_and_order)
+    backward = _softmax_backward(y)
+    return y, lambda dy: (backward(dy), None)
+
+
+def _softmax_backward(y):
+    def backward(dy):                                    # keeps y
+        dz = copied(dy)
+        in_pieces(loops.softmax_backward, rows(dz), rows(y), np.float32(1))
+        return dz
+
+    return backward
+
+
+def _mask_rows(mask, shape):
+    """(rows, queries, times): the mask's rows, as few as there are different ones, and which belong to a row of z.
+
+    The rows of z, of that shape, come in groups of `queries`; a group of the mask serves `times` groups, one after the
+    other. Raises ValueError if the mask cannot be broadcast to the shape.
+    """
+    np.broadcast_to(mask, shape)
+    mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
+    own = max((axis + 1 for axis in range(len(shape) - 2) if mask.shape[axis] > 1), default=0)
+    mask = np.broadcast_to(mask, shape[:own] + (1,) * max(len(shape) - 2 - own, 0) + shape[-2:])
+    queries = shape[-2] if len(shape) > 1 else 1
+    return rows(mask), queries, math.prod(shape[own:-2])
+
+
+def attention(query, key, value, mask=None, scale=1.0, bias=None):
+    check("attention: query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)",
+          query, key, value, mask, bias)  # fmt: skip
+    shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
+    if len(shape) < 3:
+        return ops.attention(query, key, value, mask, scale, bias)
+    if bias is not None:
+        bias_of_all = np.broadcast_to(bias, shape)
+    mask_and_order = () if mask is None else _mask_rows(mask, shape)
+    A, Y = empty(shape), laid_out_as(query, (*query.shape[:-1], value.shape[-1]))
+    A_rows, each = rows(A), math.prod(shape[1:-1])       # (rows, Tk); rows for each entry of the first axis
+    small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
+    cuts = pieces(len(A), A.size * query.shape[-1]) if small else [(0, len(A))]
+
+    def forward(_, first, stop):
+        some, own_rows = slice(first, stop), (first * each, stop * each)
+        scores = np.matmul(query[some], transpose(key[some]), out=A[some])
+        if scale != 1:
+            scores *= scale
+        if bias is not None:
+            scores += bias_of_all[some]
+        if mask is None:
+            loops.softmax(*own_rows, A_rows)
+        else:
+            loops.masked_softmax(*own_rows, A_rows, *mask_and_order)
+        np.matmul(A[some], value[some], out=Y[some])
+
+    share(forward, cuts)
+
+    def backward(dY):                                    # keeps query, key, value, A
+        dA = empty(shape)
+        dA_rows = rows(dA)
+        dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
+        factor = scale if bias is None else 1.0          # dbias has no scale in it
+
+        def part(_, first, stop):
+            some = slice(first, stop)
+            np.matmul(dY[some], transpose(value[some]), out=dA[some])
+            np.matmul(transpose(A[some]), dY[some], out=dvalue[some])
+            loops.softmax_backward(first * each, stop * each, dA_rows, A_rows, np.float32(factor))   # dA: now dscores
+            np.matmul(dA[some], key[some], out=dquery[some])
+            np.matmul(transpose(dA[some]), query[some], out=dkey[some])
+
+        share(part, cuts)
+        nothing_for_mask = () if mask is None else (None,)
+        if bias is None:
+            return dquery, dkey, dvalue, *nothing_for_mask
+        dquery *= scale
+        dkey *= scale
+        return dquery, dkey, dvalue, *nothing_for_mask, sum_to(dA, bias.shape)
+
+    return Y, backward
+
+
+def cross_entropy(logits, targets, ignore=None):
+    check("cross_entropy: logits (…, c), targets (…) int", logits, targets)
+    z, target = rows(logits), integers(targets)          # (N, c), (N,)
+    counted = np.ones(target.shape, bool) if ignore is None else target != ignore
+    count, target = int(counted.sum()), np.where(counted, target, 0)
+    if count == 0 or target.min() < 0 or target.max() >= z.shape[1]:
+        return ops.cross_entropy(logits, targets, ignore)
+    largest, total = np.empty((2, len(z)), np.float32)
+    in_pieces(loops.log_sum_exp, z, largest, total)
+    at_target = z[np.arange(len(z)), target]
+    loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
+
+    def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
+        weight = (dloss / count * counted).astype(np.float32)
+        dz = empty(z.shape)
+        in_pieces(loops.cross_entropy_backward, z, largest, total, target, weight, dz)
+        return dz.reshape(logits.shape), None
+
+    return loss, backward
+
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    check("layer_norm: x (…, n), gamma (n), beta (n)", x, gamma, beta)
+    x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
+    mean, r = np.empty((2, len(x_rows)), np.float32)
+    in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
+
+    def backward(dy):                                    # keeps x, mean, r, gamma
+        dx, dy_rows = empty(x.shape), rows(dy)
+        dx_rows, cuts = rows(dx), pieces(len(x_rows), x.size)
+        dgamma, dbeta = np.zeros((2, len(cuts), gamma.size), np.float32)         # each piece has its own sums
+
+        def part(k, first, stop):
+            loops.layer_norm_backward(
+                first, stop, dy_rows, x_rows, mean, r, gamma_row, dx_rows, dgamma[k], dbeta[k]
+            )
+
+        share(part, cuts)
+        return dx, dgamma.sum(0), dbeta.sum(0)
+
+    return y, backward
+
+
+def embedding(table, ids):
+    check("embedding: table (c, n), ids (*) int", table, ids)
+    if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
+        return ops.embedding(table, ids)
+    x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
+
+    def backward(dx):                                    # keeps ids and the shape of table
+        dtable = empty(table.shape)
+        dtable.fill(0)
+        dx_rows, flat_ids = rows(dx), integers(ids)
+        cuts = pieces(table.shape[1], dx.size)           # of columns: threads never meet in a row
+        share(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, flat_ids, dtable), cuts)
+        return dtable, None
+
+    return x, backward
+
+
+def adam(p, g, m, v, betas, rate, eps, decay):
+    """m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   p ← decay·p − rate·m/(√v + ε),   in one pass, in place
+
+    p, m and v are C-contiguous.
+    """
+    numbers = map(np.float32, (*betas, rate, eps, decay))
+    in_pieces(loops.adam, row(p), row(g), row(m), row(v), *numbers)
+
+
+def sum_of_squares(g):
+    """Σ g², a float"""
+    flat = row(g)
+    cuts = pieces(flat.size, flat.size)
+    sums = [0.0] * len(cuts)
+
+    def part(k, first, stop):
+        sums[k] = loops.sum_of_squares(first, stop, flat)
+
+    share(part, cuts)
+    return sum(sums)
+
+
+def in_pieces(loop, first_array, *others):
+    """The loop over all rows of its first array (entries, if that is flat), shared out among the cores."""
+    share(lambda _, first, stop: loop(first, stop, first_array, *others), pieces(len(first_array), first_array.size))
+
+
+def rows(x):
+    """(…, k) → (rows, k), as loops take it: C-contiguous and writable; a copy only if x is not."""
+    return _taken(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def row(x):
+    """(…) → (entries,), as loops take it"""
+    return _taken(x).reshape(-1)
+
+
+def integers(ids):
+    return np.require(ids, np.int64, "CW").reshape(-1)
+
+
+def _taken(x):
+    return np.require(x, bool if x.dtype == bool else np.float32, "CW")
+
+
+def copied(x):
+    y = empty(x.shape)
+    np.copyto(y, x)
+    return y
+
+
+def laid_out_as(x, shape):
+    """An array of that shape, its axes in memory in the order of those of x: heads that were split are joined at no cost"""
+    order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
+    return empty([shape[axis] for axis in order]).transpose(np.argsort(order))

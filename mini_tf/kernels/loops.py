@@ -1,0 +1,256 @@
+"""The loops of the CPU's kernels. Each is a formula of `mini_tf/ops`, in one pass, for the rows first … stop − 1.
+
+Arrays are float32 and C-contiguous, with a row for each word (softmax: for each query). What is asked of Numba's machine
+code is that it works on sixteen numbers at a time; two things that keep it from doing so are written in another way: the
+exponential function and the maximum.
+"""
+
+import math
+
+from mini_tf.kernels.compiling import FAST, compiled
+
+import numpy as np
+from numba import njit
+
+f4, i4 = np.float32, np.int32
+LOG2_E, SQRT_HALF, ROOT_2_PI = f4(math.log2(math.e)), f4(math.sqrt(0.5)), f4(math.sqrt(2 * math.pi))
+LN_2_HIGH, LN_2_LOW = f4(0.693359375), f4(math.log(2) - 0.693359375)     # the first is exact in a few bits
+LOWEST = i4(-(2**31))
+GELU_SLOPE, GELU_CUBIC = f4(math.sqrt(2 / math.pi)), f4(0.044715)
+ZERO, HALF, ONE, TWO, THREE = f4(0), f4(0.5), f4(1), f4(2), f4(3)
+# eʳ ≈ 1 + r + r²·(E0·r⁵ + E1·r⁴ + … + E5) for |r| ≤ ln 2/2, to 8e-8; Moshier's Cephes library
+E0, E1, E2 = f4(1.9875691500e-4), f4(1.3981999507e-3), f4(8.3334519073e-3)
+E3, E4, E5 = f4(4.1665795894e-2), f4(1.6666665459e-1), f4(5.0000001201e-1)
+# erf ≈ 1 − (A1·s + … + A5·s⁵)·exp(−x²), s = 1/(1 + P·x), x ≥ 0, to 1.5e-7; Abramowitz, Stegun 1964, 7.1.26
+P = f4(0.3275911)
+A1, A2, A3, A4, A5 = f4(0.254829592), f4(-0.284496736), f4(1.421413741), f4(-1.453152027), f4(1.061405429)
+
+
+@njit(inline="always", fastmath=FAST)
+def exp(x):
+    """eˣ = 2ᵏ·eʳ, k the whole number nearest to x/ln 2. Below e⁻⁸⁷ the result stays there, above e⁸⁸ too.
+
+    math.exp is a call for each number. 2ᵏ is made as a float32 is stored: k + 127 in the eight bits above the lowest 23.
+    """
+    x = min(max(x, f4(-87)), f4(88))
+    k = np.floor(x * LOG2_E + HALF)
+    r = x - k * LN_2_HIGH - k * LN_2_LOW
+    series = ((((E0 * r + E1) * r + E2) * r + E3) * r + E4) * r + E5
+    power = i4((i4(k) + i4(127)) << i4(23)).view(np.float32)
+    return (series * r * r + r + ONE) * power
+
+
+@njit(inline="always", fastmath=FAST)
+def tanh(x):
+    return ONE - TWO / (exp(TWO * x) + ONE)
+
+
+@njit(inline="always", fastmath=FAST)
+def normal_distribution(x):
+    """Φ(x) = ½·(1 + erf(x/√2))"""
+    distance = abs(x) * SQRT_HALF
+    s = ONE / (ONE + P * distance)
+    upper = HALF * ((((A5 * s + A4) * s + A3) * s + A2) * s + A1) * s * exp(-distance * distance)
+    return upper if x < ZERO else ONE - upper
+
+
+@njit(inline="always")
+def in_order(bits):
+    """The bits of a float32 as a whole number that is larger where the float is larger, and back again.
+
+    A positive float's bits are in order as they are; a negative one's are, without the sign, in the opposite order.
+    """
+    return i4(bits ^ ((bits >> i4(31)) & i4(0x7FFFFFFF)))
+
+
+@njit(inline="always", fastmath=FAST)
+def maximum(row):
+    """max_j row_j, NaN if there is one: of floats it would be taken one by one, because NaN has no order."""
+    bits = row.view(np.int32)
+    largest = LOWEST
+    for j in range(bits.size):
+        largest = max(largest, in_order(bits[j]))
+    return in_order(largest).view(np.float32)
+
+
+@compiled("void(i8, i8, f4[:, ::1])")
+def softmax(first, stop, y):
+    """In place: y comes as z and becomes exp(z − max z) / Σ exp(z − max z)"""
+    for i in range(first, stop):
+        row = y[i]
+        largest = maximum(row)
+        total = ZERO
+        for j in range(row.size):
+            row[j] = exp(row[j] - largest)
+            total += row[j]
+        for j in range(row.size):
+            row[j] *= ONE / total
+
+
+@compiled("void(i8, i8, f4[:, ::1], b1[:, ::1], i8, i8)")
+def masked_softmax(first, stop, y, mask, queries, times):
+    """In place, as softmax, over the allowed entries; a row with none becomes zeros.
+
+    mask has, for each group of `queries` rows, rows of its own, or each of its groups serves `times` groups of y.
+    """
+    for i in range(first, stop):
+        row, allowed = y[i], mask[i // (queries * times) * queries + i % queries]
+        for j in range(row.size):
+            row[j] = row[j] if allowed[j] else f4(-np.inf)
+        largest = maximum(row)
+        largest = largest if largest != f4(-np.inf) else ZERO
+        total = ZERO
+        for j in range(row.size):
+            row[j] = exp(row[j] - largest) if allowed[j] else ZERO
+            total += row[j]
+        share = ONE / total if total != ZERO else ZERO
+        for j in range(row.size):
+            row[j] *= share
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")
+def softmax_backward(first, stop, d, y, scale):
+    """In place: d comes as dy and becomes scale·y·(dy − Σ y·dy)"""
+    for i in range(first, stop):
+        y_row, d_row = y[i], d[i]
+        along = ZERO
+        for j in range(y_row.size):
+            along += y_row[j] * d_row[j]
+        for j in range(y_row.size):
+            d_row[j] = scale * y_row[j] * (d_row[j] - along)
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1])")
+def log_sum_exp(first, stop, z, largest, total):
+    """largest = max z,   total = Σ exp(z − max z):   log Σ exp(z) = largest + log total"""
+    for i in range(first, stop):
+        row = z[i]
+        top, sum_of_row = maximum(row), ZERO
+        for j in range(row.size):
+            sum_of_row += exp(row[j] - top)
+        largest[i], total[i] = top, sum_of_row
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4[:, ::1])")
+def cross_entropy_backward(first, stop, z, largest, total, target, weight, dz):
+    """dz = weight·(softmax(z) − onehot(target))"""
+    for i in range(first, stop):
+        row, d_row = z[i], dz[i]
+        top, factor = largest[i], weight[i] / total[i]
+        for j in range(row.size):
+            d_row[j] = factor * exp(row[j] - top)
+        d_row[target[i]] -= weight[i]
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], f4, f4[:, ::1], f4[::1], f4[::1])")
+def layer_norm(first, stop, x, gamma, beta, eps, y, mean, r):
+    """y = γ·(x − μ)·r + β,   r = 1/√(σ² + ε);   μ and r of each row go into mean and r"""
+    for i in range(first, stop):
+        row, out = x[i], y[i]
+        total = ZERO
+        for j in range(row.size):
+            total += row[j]
+        mu = total / f4(row.size)
+        squares = ZERO
+        for j in range(row.size):
+            squares += (row[j] - mu) * (row[j] - mu)
+        scale = ONE / np.sqrt(squares / f4(row.size) + eps)
+        for j in range(row.size):
+            out[j] = gamma[j] * ((row[j] - mu) * scale) + beta[j]
+        mean[i], r[i] = mu, scale
+
+
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[:, ::1], f4[::1], f4[::1])")
+def layer_norm_backward(first, stop, dy, x, mean, r, gamma, dx, dgamma, dbeta):
+    """dx = r·(g − mean(g) − x̂·mean(g·x̂)),   g = dy·γ;   these rows' Σ dy·x̂ and Σ dy go into dgamma and dbeta"""
+    for i in range(first, stop):
+        d_row, row, out = dy[i], x[i], dx[i]
+        mu, scale = mean[i], r[i]
+        sum_g, sum_gx = ZERO, ZERO
+        for j in range(row.size):
+            g = d_row[j] * gamma[j]
+            sum_g += g
+            sum_gx += g * ((row[j] - mu) * scale)
+        mean_g, mean_gx = sum_g / f4(row.size), sum_gx / f4(row.size)
+        for j in range(row.size):
+            out[j] = scale * (d_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
+        for j in range(row.size):
+            dgamma[j] += d_row[j] * ((row[j] - mu) * scale)
+            dbeta[j] += d_row[j]
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], b1[::1])")
+def residual_relu(first, stop, x, y, z, on):
+    """z = x + max(y, 0),   on = y > 0"""
+    x, y, z, on = x[first:stop], y[first:stop], z[first:stop], on[first:stop]
+    for i in range(x.size):
+        z[i] = x[i] + max(y[i], ZERO)
+        on[i] = y[i] > ZERO
+
+
+@compiled("void(i8, i8, f4[::1], b1[::1], f4, f4[::1])")
+def scaled_where(first, stop, x, on, factor, y):
+    """y = factor·x where on, else 0"""
+    x, on, y = x[first:stop], on[first:stop], y[first:stop]
+    for i in range(x.size):
+        y[i] = factor * x[i] if on[i] else ZERO
+
+
+@compiled("void(i8, i8, f4[::1], b1, f4[::1])")
+def gelu(first, stop, x, approximate, y):
+    """y = x·Φ(x)"""
+    x, y = x[first:stop], y[first:stop]
+    if approximate:
+        for i in range(x.size):
+            u = GELU_SLOPE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i])
+            y[i] = x[i] * HALF * (ONE + tanh(u))
+    else:
+        for i in range(x.size):
+            y[i] = x[i] * normal_distribution(x[i])
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1], b1, f4[::1])")
+def gelu_backward(first, stop, x, dy, approximate, dx):
+    """dx = dy·(Φ(x) + x·φ(x))"""
+    dy, x, dx = dy[first:stop], x[first:stop], dx[first:stop]
+    if approximate:
+        for i in range(x.size):
+            tanh_u = tanh(GELU_SLOPE * (x[i] + GELU_CUBIC * x[i] * x[i] * x[i]))
+            phi = HALF * (ONE - tanh_u * tanh_u) * GELU_SLOPE * (ONE + THREE * GELU_CUBIC * x[i] * x[i])
+            dx[i] = dy[i] * (HALF * (ONE + tanh_u) + x[i] * phi)
+    else:
+        for i in range(x.size):
+            phi = exp(-HALF * x[i] * x[i]) / ROOT_2_PI
+            dx[i] = dy[i] * (normal_distribution(x[i]) + x[i] * phi)
+
+
+@compiled("void(i8, i8, f4[:, ::1], i8[::1], f4[:, ::1])")
+def embedding_backward(first, stop, dx, ids, dtable):
+    """dtable[ids[k]] += dx[k] for all k, in the columns first … stop − 1: threads never meet in a row"""
+    for k in range(ids.size):
+        d_row, row = dx[k, first:stop], dtable[ids[k], first:stop]
+        for j in range(row.size):
+            row[j] += d_row[j]
+
+
+@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, f4, f4)")
+def adam(first, stop, p, g, m, v, beta1, beta2, rate, eps, decay):
+    """m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   p ← decay·p − rate·m/(√v + ε)"""
+    p, g, m, v = p[first:stop], g[first:stop], m[first:stop], v[first:stop]
+    for i in range(p.size):
+        m[i] = beta1 * m[i] + (ONE - beta1) * g[i]
+        v[i] = beta2 * v[i] + (ONE - beta2) * g[i] * g[i]
+        p[i] = decay * p[i] - rate * m[i] / (np.sqrt(v[i]) + eps)
+
+
+@compiled("f8(i8, i8, f4[::1])")
+def sum_of_squares(first, stop, g):
+    """Σ g²: a thousand squares at a time, and the sums of those in double precision"""
+    total = 0.0
+    for start in range(first, stop, 1024):
+        part = g[start : min(start + 1024, stop)]
+        squares = ZERO
+        for i in range(part.size):
+            squares += part[i] * part[i]
+        total += squares
+    return total
