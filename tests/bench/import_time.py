@@ -10,11 +10,10 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from measuring import print_table, take_turns
+from measuring import print_table, seconds_of, take_turns
 
 START = "python -c pass"
 IMPORTS = ["import mini_tf", "from mini_tf import ops", "import mini_tf.training", "import numpy", "import torch"]
@@ -33,9 +32,7 @@ def commands():
 
 
 def measure(command):
-    start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return {"seconds": time.perf_counter() - start}
+    return {"seconds": seconds_of(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))}
 
 
 def main():
@@ -48,7 +45,7 @@ def main():
     take_turns(found, 1, lambda name: measure(found[name]))          # the files are read and compiled, once
     runs = take_turns(found, options.rounds, lambda name: measure(found[name]))
     start = statistics.median(run["seconds"] for run in runs[START])
-    print_table(runs, lambda run, median: f"{1000 * (median - start):10.1f} ms beyond Python's start", unit="ms")
+    print_table(runs, lambda run, median: f"{1000 * (median - start):8.1f} ms beyond Python's start", unit="ms")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""The models whose training and writing is timed, and the words that they are given.
+"""The models whose training and writing is timed, the words that they are given, and the way to the same in PyTorch.
 
 The word vectors and the words are random: neither changes how long a step takes. The sizes are those of the lab's text.
 """
 
+import os
 from functools import partial
+from importlib.util import find_spec
 
 from mini_tf import ops
 from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, PreNormLayer, TiedReadout, walk_back
@@ -62,7 +64,7 @@ class WordGPT(Layer):
 
 
 def new_model(preset):
-    """The preset's model, untrained, over random word vectors of the size that the preset's have; the same every time."""
+    """The preset's model, untrained, over random word vectors as large as the preset's; the same every time."""
     embeddings = np.random.default_rng(1).standard_normal((WORDS, preset.n), dtype=np.float32)
     if preset.vectors == "eigenvectors":
         embeddings *= WORDS**-0.5                                        # n columns of length 1
@@ -96,3 +98,21 @@ def matrix_operations(model, batch):
     for layer in model.layers:
         operations += 6 * 2 * rows * model.T * layer.attention.H * layer.attention.m
     return operations
+
+
+def torch_installed():
+    """Whether PyTorch is; says so if it is not."""
+    if find_spec("torch"):
+        return True
+    print("PyTorch is not installed (pip install torch==2.13.0): mini_tf alone is measured.")
+    return False
+
+
+def import_peer(threads):
+    """The module torch_models. PyTorch runs as it comes: how OpenMP's threads wait is mini_tf's advice to Numba's."""
+    os.environ.pop("OMP_WAIT_POLICY", None)              # read when PyTorch is loaded
+    import torch
+    import torch_models
+
+    torch.set_num_threads(threads)
+    return torch_models

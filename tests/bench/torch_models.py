@@ -32,7 +32,7 @@ def layer_norm(ours):
 
 
 class Attention(nn.Module):
-    """Query, key and value as one product: it is faster than three."""
+    """mini_tf.layers.MultiHeadAttention, causal; query, key and value as one product, which is as fast as three."""
 
     def __init__(self, ours):
         super().__init__()
@@ -86,7 +86,7 @@ class Transformer(nn.Module):
         kind = GPTLayer if isinstance(ours.layers[0], PreNormLayer) else LabLayer
         self.layers = nn.Sequential(*map(kind, ours.layers))
         self.norm = layer_norm(ours.norm) if hasattr(ours, "norm") else nn.Identity()
-        self.A = self.table if isinstance(ours.A, TiedReadout) else linear(ours.A.W.data).weight     # (c, T·n) or (c, n)
+        self.A = self.table if isinstance(ours.A, TiedReadout) else linear(ours.A.W.data).weight
 
     def transform(self, histories):
         """Φ(X): (B, T) → (B, T, n)"""
@@ -119,3 +119,19 @@ def training_step(ours, preset, compiled):
         return loss.item()
 
     return step
+
+
+@torch.inference_mode()
+def generate(model, prompt, words):
+    """Write `words` more words after a prompt of T, always the most probable: an iterator over their ids."""
+    history = torch.from_numpy(prompt)[None]
+    for _ in range(words):
+        word = model.next_word_logits(history).argmax(-1)
+        yield word.item()
+        history = torch.cat([history[:, 1:], word[:, None]], dim=1)
+
+
+@torch.inference_mode()
+def scores(model, prompt):
+    """The scores (1, c) of the first word after the prompt."""
+    return model.next_word_logits(torch.from_numpy(prompt)[None])
