@@ -64,13 +64,23 @@ class WordGPT(Layer):
 
 
 def new_model(preset):
-    """The preset's model, untrained, over random word vectors as large as the preset's; the same every time."""
+    """The preset's model, untrained, over random word vectors as large as the preset's; the same every time.
+
+    Weights that start at 0 are random too, with variance 1/in: so already the first loss tells of every part of the
+    model, and two implementations that find the same one do the same arithmetic.
+    """
     embeddings = np.random.default_rng(1).standard_normal((WORDS, preset.n), dtype=np.float32)
     if preset.vectors == "eigenvectors":
         embeddings *= WORDS**-0.5                                        # n columns of length 1
     embeddings *= np.float32(preset.embedding_scale)
     model_class = WordGPT if preset is GPT else LanguageTransformer
-    return model_class(embeddings, **preset.model)
+    model = model_class(embeddings, **preset.model)
+    rng = np.random.default_rng(3)
+    for parameter in model.parameters().values():
+        if parameter.data.ndim == 2 and not parameter.data.any():
+            rng.standard_normal(out=parameter.data, dtype=np.float32)
+            parameter.data *= len(parameter.data) ** -0.5
+    return model
 
 
 def random_words(*shape):
