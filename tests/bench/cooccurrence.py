@@ -14,8 +14,6 @@ import argparse
 import hashlib
 import itertools
 import json
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ from pathlib import Path
 from mini_tf.text import Vocabulary, cooccurrence, read_corpus, shakespeare, tokenize
 
 import numpy as np
+from measuring import in_fresh_process, peak_memory, print_table, take_turns
 from scipy import sparse
 
 
@@ -105,37 +104,6 @@ def measure(method, path, size, window):
     return {"seconds": seconds, "peak": peak, "new": peak - before, "words": len(words), "found": fingerprint(C)}
 
 
-def peak_memory():
-    """The most that this process has held, in bytes; 0 where the system does not say (it is Linux that does)."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return 0
-    return 1024 * next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-
-
-def take_turns(script, methods, rounds, arguments):
-    """{method: [what measure() gave, for each round]}, each from a fresh process, in turns that start one later."""
-    methods, runs = list(methods), {method: [] for method in methods}
-    for turn in range(rounds):
-        for method in methods[turn % len(methods):] + methods[:turn % len(methods)]:
-            command = [sys.executable, script, "--measure", method, *map(str, arguments)]
-            output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            runs[method].append(json.loads(output))
-    return runs
-
-
-def print_table(runs, more=lambda run, median: ""):
-    """Median, least and most seconds; the ratio of the medians, mini_tf = 1; memory; what `more` adds."""
-    ours = statistics.median(run["seconds"] for run in runs["mini_tf"])
-    print(f"{'':28}{'median s':>10}{'min':>9}{'max':>9}{'ratio':>8}{'peak MB':>9}{'new MB':>8}")
-    for method, measured in runs.items():
-        seconds = [run["seconds"] for run in measured]
-        median = statistics.median(seconds)
-        peak, new = (statistics.median(run[part] for run in measured) / 1e6 for part in ("peak", "new"))
-        print(f"{method:28}{median:10.3f}{min(seconds):9.3f}{max(seconds):9.3f}{median / ours:8.2f}{peak:9.0f}{new:8.0f}"
-              f"{more(measured[0], median)}")
-
-
 def corpus_arguments(description):
     """The arguments that say what is counted, and how often it is measured."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -172,7 +140,8 @@ def main():
         path = Path(folder, "ids.npy")
         np.save(path, ids)
         methods = dict.fromkeys(["mini_tf", *options.methods])
-        runs = take_turns(__file__, methods, options.rounds, [path, size, options.window])
+        runs = take_turns(methods, options.rounds,
+                          lambda method: in_fresh_process(__file__, method, path, size, options.window))
 
     for run in itertools.chain(*runs.values()):
         if run["found"] != fingerprint(cooccurrence(ids[:run["words"]], size, options.window)):

@@ -17,7 +17,8 @@ from pathlib import Path
 from mini_tf.text import cooccurrence, eigenvector_embeddings
 
 import numpy as np
-from cooccurrence import corpus_arguments, corpus_ids, peak_memory, print_table, take_turns
+from cooccurrence import corpus_arguments, corpus_ids
+from measuring import in_fresh_process, peak_memory, print_table, take_turns
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
@@ -56,7 +57,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "C.npz")
         sparse.save_npz(path, C)
-        runs = take_turns(__file__, METHODS, options.rounds, [path, options.n])
+        runs = take_turns(METHODS, options.rounds, lambda method: in_fresh_process(__file__, method, path, options.n))
 
     ours = np.array(runs["mini_tf"][0]["values"])
     for measured in runs.values():

@@ -1,0 +1,137 @@
+"""The timed models in PyTorch, as a user of PyTorch would write them. They start from the weights of mini_tf's."""
+
+from mini_tf.layers import PreNormLayer, TiedReadout
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+ACTIVATION = F.relu      # of the feed-forward part
+
+
+def tensor(array):
+    """A copy in PyTorch's own memory: NumPy asks for huge pages, which PyTorch does only when told to."""
+    return torch.from_numpy(array).clone(memory_format=torch.contiguous_format)
+
+
+def linear(W, b=None):
+    """nn.Linear with mini_tf's weight (in, out), which PyTorch keeps as (out, in)."""
+    layer = nn.Linear(*W.shape, bias=b is not None, device="meta")       # without numbers: they come from W and b
+    layer.weight = nn.Parameter(tensor(W.T))
+    if b is not None:
+        layer.bias = nn.Parameter(tensor(b.data))
+    return layer
+
+
+def layer_norm(ours):
+    layer = nn.LayerNorm(len(ours.gamma.data))
+    layer.weight = nn.Parameter(tensor(ours.gamma.data))
+    layer.bias = nn.Parameter(tensor(ours.beta.data))
+    return layer
+
+
+class Attention(nn.Module):
+    """mini_tf.layers.MultiHeadAttention, causal; query, key and value as one product, which is as fast as three."""
+
+    def __init__(self, ours):
+        super().__init__()
+        self.H, self.m, self.scale = ours.H, ours.m, ours.scale
+        self.query_key_value = linear(np.concatenate([ours.query.W.data, ours.key.W.data, ours.value.W.data], axis=1))
+        self.output = linear(ours.output.W.data)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        query, key, value = self.query_key_value(x).view(B, T, 3, self.H, self.m).permute(2, 0, 3, 1, 4)
+        heads = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=self.scale)
+        return self.output(heads.transpose(1, 2).reshape(B, T, self.H * self.m))
+
+
+class LabLayer(nn.Module):
+    """mini_tf.layers.TransformerLayer"""
+
+    def __init__(self, ours):
+        super().__init__()
+        self.attention = Attention(ours.attention)
+        self.norm = layer_norm(ours.norm)
+
+    def forward(self, x):
+        return self.norm(x + F.relu(self.attention(x)))
+
+
+class GPTLayer(nn.Module):
+    """mini_tf.layers.PreNormLayer"""
+
+    def __init__(self, ours):
+        super().__init__()
+        self.attention_norm = layer_norm(ours.attention_norm)
+        self.attention = Attention(ours.attention)
+        self.feed_forward_norm = layer_norm(ours.feed_forward_norm)
+        self.inner = linear(ours.feed_forward.inner.W.data, ours.feed_forward.inner.b)
+        self.outer = linear(ours.feed_forward.outer.W.data, ours.feed_forward.outer.b)
+
+    def forward(self, x):
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.outer(ACTIVATION(self.inner(self.feed_forward_norm(x))))
+
+
+class Transformer(nn.Module):
+    """The model `ours` again: a LanguageTransformer with the readout "vec" or "shared", or a WordGPT."""
+
+    def __init__(self, ours):
+        super().__init__()
+        self.T, self.whole = ours.T, getattr(ours, "readout", None) == "vec"     # reads vec(Φ(X)), a whole history
+        self.table = nn.Parameter(tensor(ours.embedding.table.data), ours.embedding.table.trainable)
+        self.register_buffer("P", tensor(ours.positions.P.astype(np.float32)))
+        kind = GPTLayer if isinstance(ours.layers[0], PreNormLayer) else LabLayer
+        self.layers = nn.Sequential(*map(kind, ours.layers))
+        self.norm = layer_norm(ours.norm) if hasattr(ours, "norm") else nn.Identity()
+        self.A = self.table if isinstance(ours.A, TiedReadout) else linear(ours.A.W.data).weight
+
+    def transform(self, histories):
+        """Φ(X): (B, T) → (B, T, n)"""
+        return self.norm(self.layers(F.embedding(histories, self.table) + self.P))
+
+    def forward(self, windows):
+        """The loss of a batch of windows (B, T + 1)."""
+        Phi, following = self.transform(windows[:, :-1]), windows[:, 1:]
+        Phi, following = (Phi.flatten(1), following[:, -1]) if self.whole else (Phi.flatten(0, 1), following.flatten())
+        return F.cross_entropy(F.linear(Phi, self.A), following)
+
+    def next_word_logits(self, histories):
+        """Scores of the word that follows histories (B, T): (B, c)"""
+        Phi = self.transform(histories)
+        return F.linear(Phi.flatten(1) if self.whole else Phi[:, -1], self.A)
+
+
+def training_step(ours, preset, compiled):
+    """A function that trains the peer of our model on a batch of windows, and gives the loss."""
+    model = Transformer(ours)
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(learned, preset.learning_rate, preset.betas, fused=True)
+    loss_of = torch.compile(model) if compiled else model
+
+    def step(windows):
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(torch.from_numpy(windows))
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+@torch.inference_mode()
+def generate(model, prompt, words):
+    """Write `words` more words after a prompt of T, always the most probable: an iterator over their ids."""
+    history = torch.from_numpy(prompt)[None]
+    for _ in range(words):
+        word = model.next_word_logits(history).argmax(-1)
+        yield word.item()
+        history = torch.cat([history[:, 1:], word[:, None]], dim=1)
+
+
+@torch.inference_mode()
+def scores(model, prompt):
+    """The scores (1, c) of the first word after the prompt."""
+    return model.next_word_logits(torch.from_numpy(prompt)[None])

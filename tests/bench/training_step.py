@@ -1,0 +1,158 @@
+"""How long one step of training takes, forward, backward and Adam: mini_tf, PyTorch, and what the machine could do.
+
+    python tests/bench/training_step.py                          mini_tf alone, the per-word GPT
+    python tests/bench/training_step.py --peer torch             beside PyTorch: pip install torch==2.13.0
+    python tests/bench/training_step.py --preset lab --batch 16
+
+Every measurement is a process of its own, and the contenders take turns, so that a noisy minute on the machine falls
+on all of them. A process warms up, for compiling is not part of a step, then gives the median time of its steps. All
+contenders start from the same weights, are given the same words, have the same number of threads, and must find the
+same losses. THP: PyTorch told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1), as NumPy does by itself.
+
+The floor is the time of the matrix products alone at the speed of one large one, and of Adam's reading and writing
+at the speed of memory, both measured in the same rounds. Everything else (softmax, norms, activations, copies) is
+taken to cost nothing, so the same arithmetic cannot be done faster than that.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from statistics import median
+
+from mini_tf.training.optimizers import Adam
+
+import numpy as np
+from measuring import in_fresh_process, peak_memory, print_table, seconds_of, take_turns, thread_settings
+from models import MODELS, import_peer, matrix_operations, new_model, random_words, torch_installed
+
+WARM_UP = 3              # steps; their losses are compared
+AGREED = 1e-3            # relative difference of losses: Adam's first steps make much of small gradients' rounding
+ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read, p, m, v are written, 4 bytes each
+FLOOR = "the machine"
+
+VARIANTS = {             # (compiled, more environment)
+    "PyTorch eager": (False, {}),
+    "PyTorch eager, THP": (False, {"THP_MEM_ALLOC_ENABLE": "1"}),
+    "PyTorch compiled": (True, {}),
+    "PyTorch compiled, THP": (True, {"THP_MEM_ALLOC_ENABLE": "1"}),
+}
+
+
+def training_step(model, preset):
+    """A function that trains our model on a batch of windows, and gives the loss."""
+    optimizer, parameters = Adam(preset.learning_rate, preset.betas), model.parameters()
+
+    def step(windows):
+        model.clear_gradients()
+        loss, backward = model.loss(windows)
+        backward()
+        optimizer.step(parameters)
+        return float(loss)
+
+    return step
+
+
+def measure(method, preset, batch, steps, threads):
+    """In the child process: the median seconds of a step, the first losses, and the most memory."""
+    model = new_model(preset)
+    if method == "mini_tf":
+        step = training_step(model, preset)
+    else:
+        step = import_peer(threads).training_step(model, preset, compiled=VARIANTS[method][0])
+    del model
+    batches = random_words(WARM_UP + steps, batch, preset.model["T"] + 1)
+    losses = [step(windows) for windows in batches[:WARM_UP]]
+    seconds = median(seconds_of(partial(step, windows)) for windows in batches[WARM_UP:])
+    return {"seconds": seconds, "losses": losses, "peak": peak_memory()}
+
+
+def measure_machine(threads, size=4096, numbers=1 << 26, repeat=4):
+    """Operations per second in a product of large matrices, and bytes per second between memory and processor."""
+    A, B = np.random.default_rng(0).standard_normal((2, size, size), dtype=np.float32)
+    C = np.empty_like(A)
+    product = min(seconds_of(lambda: np.matmul(A, B, out=C)) for _ in range(repeat))
+    a, b = np.ones((2, threads, numbers // threads), dtype=np.float32)
+    with ThreadPoolExecutor(threads) as pool:            # NumPy lets them run at the same time
+        sums = min(seconds_of(lambda: list(pool.map(np.add, a, b, a))) for _ in range(repeat))       # a += b
+    return {"operations": 2 * size**3 / product, "bytes": 12 * a.size / sums}
+
+
+def peers():
+    """The variants of PyTorch that can be measured here. Says why others cannot."""
+    if not torch_installed():
+        return []
+    trial = subprocess.run([sys.executable, "-c", "import torch; torch.compile(lambda x: x + 1)(torch.ones(2))"],
+                           capture_output=True, text=True)
+    if trial.returncode == 0:
+        return list(VARIANTS)
+    reason = next((line for line in trial.stderr.splitlines() if "Error: " in line), "")
+    print(f"torch.compile does not work here (it needs a C++ compiler), so it is left out: {reason}")
+    return [variant for variant, (compiled, _) in VARIANTS.items() if not compiled]
+
+
+def check_losses(runs):
+    """Ends the program unless all contenders found the same losses."""
+    ours = np.array(runs["mini_tf"][0]["losses"])
+    for method, measured in runs.items():
+        for run in measured:
+            if not np.allclose(run["losses"], ours, rtol=AGREED, atol=0):
+                sys.exit(f"the losses differ: {ours.round(4)} in mini_tf, {np.round(run['losses'], 4)} in {method}")
+
+
+def print_floor(preset, batch, machine, ours):
+    """The least time for such a step, its parts, and the share of `ours`, in seconds, that it is."""
+    model = new_model(preset)
+    operations, learned = matrix_operations(model, batch), model.numbers_to_learn()
+    per_second, bytes_per_second = (median(run[part] for run in machine) for part in ("operations", "bytes"))
+    products, adam = operations / per_second, ADAM_BYTES * learned / bytes_per_second
+    floor = products + adam
+    print(f"The floor is {floor:.3f} s, {floor / ours:.0%} of mini_tf's time:")
+    print(f"  {products:.3f} s  {operations / 1e9:.1f} billion operations in matrix products, "
+          f"at {per_second / 1e9:.0f} billion a second")
+    print(f"  {adam:.3f} s  {ADAM_BYTES} bytes moved by Adam for each of {learned / 1e6:.2f} million numbers, "
+          f"at {bytes_per_second / 1e9:.1f} GB a second")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", choices=["torch"], help="measure it, too")
+    parser.add_argument("--preset", choices=MODELS, default="gpt", help="the model (default: gpt)")
+    parser.add_argument("--batch", type=int, help="windows in a batch (default: the preset's)")
+    parser.add_argument("--rounds", type=int, default=5, help="processes for each contender (default: 5)")
+    parser.add_argument("--steps", type=int, default=8, help="timed steps in a process (default: 8)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of each contender (default: 2)")
+    parser.add_argument("--measure", metavar="METHOD", help=argparse.SUPPRESS)       # the child process
+    options = parser.parse_args()
+    preset, threads = MODELS[options.preset], options.threads
+    batch = options.batch or preset.batch
+
+    if options.measure == FLOOR:
+        print(json.dumps(measure_machine(threads)))
+        return
+    if options.measure:
+        print(json.dumps(measure(options.measure, preset, batch, options.steps, threads)))
+        return
+
+    def in_child(method):
+        _, more = VARIANTS.get(method, (False, {}))
+        return in_fresh_process(__file__, method, "--preset", preset.name, "--batch", batch, "--steps", options.steps,
+                                "--threads", threads, **thread_settings(threads), **more)
+
+    methods = ["mini_tf", *(peers() if options.peer else []), FLOOR]
+    sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nTLHmf")
+    print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {threads} threads, "
+          f"{options.rounds} rounds of {options.steps} steps")
+    runs = take_turns(methods, options.rounds, in_child)
+    machine = runs.pop(FLOOR)
+    check_losses(runs)
+    print_table(runs)
+    if len(runs) > 1:
+        print("All found the same losses.")
+    print_floor(preset, batch, machine, median(run["seconds"] for run in runs["mini_tf"]))
+
+
+if __name__ == "__main__":
+    main()
