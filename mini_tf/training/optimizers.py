@@ -19,7 +19,9 @@ class SGD:
             if not self.momentum:
                 parameter.data -= self.learning_rate * parameter.grad
                 continue
-            v = self.velocity.setdefault(name, _zeros_like(parameter.data))
+            if name not in self.velocity:
+                self.velocity[name] = _zeros_like(parameter.data)
+            v = self.velocity[name]
             v *= self.momentum
             v += parameter.grad
             parameter.data -= self.learning_rate * v
@@ -42,10 +44,10 @@ class Adam:
     def step(self, parameters):
         """Move every parameter of {name: Parameter} that has a gradient."""
         for name, parameter in _with_gradient(parameters):
-            self.t[name] = self.t.get(name, 0) + 1       # of this parameter: some have no gradient in every batch
-            m = self.m.setdefault(name, _zeros_like(parameter.data))
-            v = self.v.setdefault(name, _zeros_like(parameter.data))
-            self.update(parameter.data, parameter.grad, m, v, self.t[name])
+            if name not in self.t:
+                self.t[name], self.m[name], self.v[name] = 0, _zeros_like(parameter.data), _zeros_like(parameter.data)
+            self.t[name] += 1                            # of this parameter: some have no gradient in every batch
+            self.update(parameter.data, parameter.grad, self.m[name], self.v[name], self.t[name])
 
     def update(self, p, g, m, v, t):
         """The t-th step by the formula, in place in p, m and v."""
@@ -108,5 +110,7 @@ def _with_gradient(parameters):
 
 
 def _zeros_like(array):
-    return array_module(array).zeros_like(array)
+    zeros = array_module(array).empty_like(array)      # not zeros_like: NumPy asks for huge pages for empty_like only
+    zeros[...] = 0
+    return zeros
 

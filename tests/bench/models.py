@@ -7,7 +7,7 @@ import os
 from functools import partial
 from importlib.util import find_spec
 
-from mini_tf import ops
+from mini_tf import kernels
 from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, PreNormLayer, TiedReadout, walk_back
 from mini_tf.layers.layer import Layer
 from mini_tf.models import LanguageTransformer
@@ -58,7 +58,7 @@ class WordGPT(Layer):
         for step in [self.embedding, self.positions, *layers, self.norm, self.A]:
             x, step_backward = step(x)
             backwards.append(step_backward)
-        loss, loss_backward = ops.cross_entropy(x, following)
+        loss, loss_backward = kernels.cross_entropy(x, following)
         backward = walk_back([*backwards, lambda dloss: loss_backward(dloss)[0]])
         return loss, lambda: backward(1.0)
 
