@@ -15,6 +15,7 @@ from mini_tf.ops.shapes import check, sum_to, transpose
 
 import numpy as np
 
+IN_CACHE = 1024              # rows of a weight in one product of its backward
 SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
 
 
@@ -27,12 +28,17 @@ def linear(x, W, b=None, needs_dx=True):
 
     def backward(dy):                                    # keeps x, W
         rows_dy = dy.reshape(-1, W.shape[1])
-        dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
-        if W.flags.c_contiguous:
-            dW = product(transpose(rows_x), rows_dy)
-        else:                                            # a table, transposed: its gradient in the table's own order
-            dW = transpose(product(transpose(rows_dy), rows_x))
-        return (dx, dW) if b is None else (dx, dW, sum_to(rows_dy, b.shape))
+        db = () if b is None else (sum_to(rows_dy, b.shape),)
+        if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
+            dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
+            return dx, transpose(product(transpose(rows_dy), rows_x)), *db
+        dx, dW = empty(rows_x.shape) if needs_dx else None, empty(W.shape)
+        for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
+            some = slice(first, first + IN_CACHE)
+            np.matmul(transpose(rows_x[:, some]), rows_dy, out=dW[some])
+            if needs_dx:
+                np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
+        return dx.reshape(shape_x) if needs_dx else None, dW, *db
 
     return y.reshape(*shape_x[:-1], W.shape[1]), backward
 

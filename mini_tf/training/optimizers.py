@@ -110,7 +110,5 @@ def _with_gradient(parameters):
 
 
 def _zeros_like(array):
-    zeros = array_module(array).empty_like(array)      # not zeros_like: NumPy asks for huge pages for empty_like only
-    zeros[...] = 0
-    return zeros
+    return array_module(array).zeros_like(array)
 
