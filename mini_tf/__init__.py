@@ -5,11 +5,11 @@ Start reading at `mini_tf/ops/linear.py`; the README has the way through the res
 
 import os
 
-# Idle workers of OpenBLAS and of Numba's OpenMP pool busy-wait by default and take the cores from each
-# other: a training step on two cores runs up to 1.7 times as long. Both libraries read these settings
-# when they are loaded, so they are made here, before NumPy is. What the user has set is left alone.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "10")
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Idle workers of OpenBLAS, NumPy's library for matrix products, busy-wait for 2²⁶ clock cycles, and take the core from
+# whoever wants to work meanwhile. After 2¹⁸, a tenth of a millisecond, they sleep: long enough for one product to follow
+# another. OpenBLAS reads this when it is loaded, so it is set here, before NumPy is. What the user has set is left alone.
+# mini_tf's own threads (kernels/threads.py) never busy-wait.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 
 from importlib import import_module
 

@@ -33,5 +33,5 @@ def test_submodules_load_when_asked_for():
 
 
 def test_threads_are_told_to_be_quiet_unless_the_user_says_otherwise():
-    code = "import mini_tf, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], os.environ['OMP_WAIT_POLICY'])"
-    assert _python(code, OPENBLAS_THREAD_TIMEOUT="28", OMP_WAIT_POLICY="active") == "28 active"
+    code = "import mini_tf, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
+    assert _python(code, OPENBLAS_THREAD_TIMEOUT="28") == "28"

@@ -67,12 +67,13 @@ def reader_of(model):
     if hasattr(model, "reader"):
         return model.reader()
     history = np.zeros(0, dtype=np.int64)
+    logits = model.next_word_function() if hasattr(model, "next_word_function") else model.next_word_logits
 
     def read(new):
         nonlocal history
         history = np.concatenate([history, new])
         history = history[max(len(history) - model.T, 0) :]
-        return model.next_word_logits(history[None, :])
+        return logits(history[None, :])
 
     return read
 

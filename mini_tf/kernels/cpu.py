@@ -257,6 +257,25 @@ def embedding(table, ids):
     return x, backward
 
 
+def transformer_layer(mask, weights, H, scale, gamma_and_beta):
+    """The forward of layers.TransformerLayer as a function: x (T, n), one history, to its last `words` words (words, n)
+
+    mask (words, T); weights: query's, key's, value's, output's; gamma_and_beta: the layer norm's, or None.
+    """
+    n = weights[0].shape[0]
+    normed = gamma_and_beta is not None
+    gamma, beta = map(row, gamma_and_beta) if normed else np.zeros((2, n), np.float32)
+    prepared = rows(mask), *map(rows, weights), H, np.float32(scale), normed, gamma, beta, np.float32(1e-5)
+    run = loops.transformer_layer.machine_code
+
+    def forward(x):
+        y = np.empty((len(mask), n), np.float32)
+        run(x, *prepared, y)
+        return y
+
+    return forward
+
+
 def adam(p, g, m, v, betas, rate, eps, decay):
     """m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   p ← decay·p − rate·m/(√v + ε),   in one pass, in place
 
@@ -299,6 +318,8 @@ def integers(ids):
 
 
 def _taken(x):
+    if x.flags.c_contiguous and x.flags.writeable and x.dtype.char in "f?":
+        return x
     return np.require(x, bool if x.dtype == bool else np.float32, "CW")
 
 

@@ -87,6 +87,21 @@ def softmax(first, stop, y):
             row[j] *= ONE / total
 
 
+@njit(fastmath=FAST, error_model="numpy")
+def masked_softmax_of_row(row, allowed):
+    for j in range(row.size):
+        row[j] = row[j] if allowed[j] else f4(-np.inf)
+    largest = maximum(row)
+    largest = largest if largest != f4(-np.inf) else ZERO
+    total = ZERO
+    for j in range(row.size):
+        row[j] = exp(row[j] - largest) if allowed[j] else ZERO
+        total += row[j]
+    share = ONE / total if total != ZERO else ZERO
+    for j in range(row.size):
+        row[j] *= share
+
+
 @compiled("void(i8, i8, f4[:, ::1], b1[:, ::1], i8, i8)")
 def masked_softmax(first, stop, y, mask, queries, times):
     """In place, as softmax, over the allowed entries; a row with none becomes zeros.
@@ -94,18 +109,7 @@ def masked_softmax(first, stop, y, mask, queries, times):
     mask has, for each group of `queries` rows, rows of its own, or each of its groups serves `times` groups of y.
     """
     for i in range(first, stop):
-        row, allowed = y[i], mask[i // (queries * times) * queries + i % queries]
-        for j in range(row.size):
-            row[j] = row[j] if allowed[j] else f4(-np.inf)
-        largest = maximum(row)
-        largest = largest if largest != f4(-np.inf) else ZERO
-        total = ZERO
-        for j in range(row.size):
-            row[j] = exp(row[j] - largest) if allowed[j] else ZERO
-            total += row[j]
-        share = ONE / total if total != ZERO else ZERO
-        for j in range(row.size):
-            row[j] *= share
+        masked_softmax_of_row(y[i], mask[i // (queries * times) * queries + i % queries])
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")
@@ -142,22 +146,27 @@ def cross_entropy_backward(first, stop, z, largest, total, target, weight, dz):
         d_row[target[i]] -= weight[i]
 
 
+@njit(fastmath=FAST, error_model="numpy")
+def norm_of_row(row, gamma, beta, eps, out):
+    """out = γ·(x − μ)·r + β;   gives μ and r = 1/√(σ² + ε)"""
+    total = ZERO
+    for j in range(row.size):
+        total += row[j]
+    mu = total / f4(row.size)
+    squares = ZERO
+    for j in range(row.size):
+        squares += (row[j] - mu) * (row[j] - mu)
+    scale = ONE / np.sqrt(squares / f4(row.size) + eps)
+    for j in range(row.size):
+        out[j] = gamma[j] * ((row[j] - mu) * scale) + beta[j]
+    return mu, scale
+
+
 @compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], f4, f4[:, ::1], f4[::1], f4[::1])")
 def layer_norm(first, stop, x, gamma, beta, eps, y, mean, r):
     """y = γ·(x − μ)·r + β,   r = 1/√(σ² + ε);   μ and r of each row go into mean and r"""
     for i in range(first, stop):
-        row, out = x[i], y[i]
-        total = ZERO
-        for j in range(row.size):
-            total += row[j]
-        mu = total / f4(row.size)
-        squares = ZERO
-        for j in range(row.size):
-            squares += (row[j] - mu) * (row[j] - mu)
-        scale = ONE / np.sqrt(squares / f4(row.size) + eps)
-        for j in range(row.size):
-            out[j] = gamma[j] * ((row[j] - mu) * scale) + beta[j]
-        mean[i], r[i] = mu, scale
+        mean[i], r[i] = norm_of_row(x[i], gamma, beta, eps, y[i])
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[:, ::1], f4[::1], f4[::1])")
@@ -254,3 +263,38 @@ def sum_of_squares(first, stop, g):
             squares += part[i] * part[i]
         total += squares
     return total
+
+
+@compiled("void(f4[:, ::1], b1[:, ::1], f4[:, ::1], f4[:, ::1], f4[:, ::1], f4[:, ::1], i8, f4, b1, f4[::1], f4[::1], "
+          "f4, f4[:, ::1])")
+def transformer_layer(x, mask, Q, K, V, W, H, scale, norm, gamma, beta, eps, y):
+    """X + relu(Σ_h A^h·(X·V^h)·W^h), and layer norm, of one history x (T, n): for its last words, as many as y has rows
+
+    mask (words, T). All steps of the layer at once, because calling an op for each would take longer than they do.
+    """
+    T, asked, m = len(x), len(y), Q.shape[1] // H
+    query, key_T, value = np.dot(x[T - asked :], Q), np.ascontiguousarray(np.dot(x, K).T), np.dot(x, V)
+    heads, row_of_A = np.zeros((asked, H * m), np.float32), np.empty(T, np.float32)
+    for i in range(asked):
+        sees = T                                         # the words up to the last that it may see
+        while sees > 0 and not mask[i, sees - 1]:
+            sees -= 1
+        row = row_of_A[:sees]
+        for h in range(H):
+            row[:] = ZERO
+            for d in range(h * m, h * m + m):
+                scaled, keys = scale * query[i, d], key_T[d]
+                for j in range(sees):
+                    row[j] += scaled * keys[j]
+            masked_softmax_of_row(row, mask[i])
+            head = heads[i, h * m : h * m + m]
+            for j in range(sees):
+                values = value[j, h * m : h * m + m]
+                for d in range(m):
+                    head[d] += row[j] * values[d]
+    np.dot(heads, W, y)
+    for i in range(asked):
+        for j in range(y.shape[1]):
+            y[i, j] = x[T - asked + i, j] + max(y[i, j], ZERO)
+        if norm:
+            norm_of_row(y[i], gamma, beta, eps, y[i])

@@ -1,6 +1,7 @@
 """One layer of a transformer: Lab 6's, and the one that is usual today."""
 
 from mini_tf import kernels
+from mini_tf.backend import beside
 from mini_tf.layers.attention import MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
@@ -35,6 +36,23 @@ class TransformerLayer(Layer):
             return dx + dx_attention if needs_dx else None       # by the skip connection, and by attention
 
         return y, backward
+
+    def forward_for(self, mask):
+        """The forward alone, for one history: a function x (T, n) → y (words, n), for the last words of the history.
+
+        mask bool (words, T), what each of these words may see. For writing a text word by word: nothing is kept for a
+        backward, what the other words need is left out, and for float32 arrays all of it is one kernel.
+        """
+        attention, norm = self.attention, self.norm
+        weights = [part.W.data for part in (attention.query, attention.key, attention.value, attention.output)]
+        if not kernels.take(mask, *weights):
+            T, words = mask.shape[1], mask.shape[0]
+            past = np.concatenate([np.ones((T - words, T), bool), mask])
+            return lambda x: self(x[None], beside(past, x))[0][0, T - words :]
+        from mini_tf.kernels import cpu
+
+        gamma_and_beta = None if norm is None else (norm.gamma.data, norm.beta.data)
+        return cpu.transformer_layer(mask, weights, attention.H, attention.scale, gamma_and_beta)
 
 
 class PreNormLayer(Layer):

@@ -142,6 +142,30 @@ class LanguageTransformer(WindowModel):
         logits, _ = self.read_out(Phi[:, -1:])                   # only the last word's prediction is wanted
         return logits[:, 0]
 
+    def next_word_function(self):
+        """next_word_logits for writing, one history after the other, with all that is the same for each made ready.
+
+        The function that it gives is for the weights that the model has now.
+        """
+        table, T = self.embedding.table.data, self.T
+        if self.readout == "average" or not self.layers or not kernels.take(table):
+            return self.next_word_logits
+        mask = np.tri(T, dtype=bool) if self.causal else np.ones((T, T), bool)
+        asked = mask if self.readout == "vec" else mask[-1:]     # only the last word's prediction is wanted
+        steps = [layer.forward_for(mask) for layer in self.layers[:-1]] + [self.layers[-1].forward_for(asked)]
+        P = 0 if self.positions is None else self.positions.P.astype(table.dtype)
+        A = transpose(table) if isinstance(self.A, TiedReadout) else self.A.W.data
+
+        def next_word_logits(histories):
+            if histories.shape != (1, T) or histories.min() < 0 or histories.max() >= len(table):
+                return self.next_word_logits(histories)
+            x = table[histories[0]] + P
+            for step in steps:
+                x = step(x)
+            return x.reshape(1, -1) @ A
+
+        return next_word_logits
+
     def next_word_loss(self, windows):
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
 

@@ -3,7 +3,6 @@
 The word vectors and the words are random: neither changes how long a step takes. The sizes are those of the lab's text.
 """
 
-import os
 from functools import partial
 from importlib.util import find_spec
 
@@ -119,8 +118,7 @@ def torch_installed():
 
 
 def import_peer(threads):
-    """The module torch_models. PyTorch runs as it comes: how OpenMP's threads wait is mini_tf's advice to Numba's."""
-    os.environ.pop("OMP_WAIT_POLICY", None)              # read when PyTorch is loaded
+    """The module torch_models."""
     import torch
     import torch_models
 
