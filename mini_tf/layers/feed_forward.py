@@ -6,21 +6,26 @@ from mini_tf.layers.linear import Linear
 
 import numpy as np
 
+ACTIVATIONS = {"relu": kernels.relu, "gelu": kernels.gelu}
+
 
 class FeedForward(Layer):
-    """y = relu(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units
+    """y = σ(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units;  σ = relu, or gelu as GPT has it
 
     W₂ starts at 0, so that at first y = 0.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation (2)
     """
 
-    def __init__(self, n, f, rng, dtype=np.float32):
+    def __init__(self, n, f, rng, dtype=np.float32, activation="relu"):
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"FeedForward: activation {activation!r} is unknown, expected relu or gelu")
+        self.activation = activation
         self.inner = Linear(n, f, rng, dtype=dtype)
         self.outer = Linear(f, n, dtype=dtype)
 
     def __call__(self, x):
         a, inner_backward = self.inner(x)                # (…, f)
-        h, relu_backward = kernels.relu(a)
+        h, activation_backward = ACTIVATIONS[self.activation](a)
         y, outer_backward = self.outer(h)
 
-        return y, lambda dy: inner_backward(relu_backward(outer_backward(dy)))
+        return y, lambda dy: inner_backward(activation_backward(outer_backward(dy)))

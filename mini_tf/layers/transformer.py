@@ -60,16 +60,18 @@ class PreNormLayer(Layer):
 
     x (B, T, n) → y (B, T, n).  Nothing but sums on the way from layer to layer: the gradient reaches the first one
     unchanged. Both branches start at 0, for their last weights do. Dropout acts on what each branch adds.
-    With distances=True, attention's scores fall with the distance of the words.
+    With distances=True, attention's scores fall with the distance of the words. activation: that of feed-forward.
     Source: Vaswani et al. 2017; layer norm inside the branches: Xiong et al. 2020, arXiv:2002.04745
     """
 
-    def __init__(self, n, H, m, f, rng, scale=1.0, dropout=0.0, dtype=np.float32, distances=False):
+    def __init__(
+        self, n, H, m, f, rng, scale=1.0, dropout=0.0, dtype=np.float32, distances=False, activation="relu"
+    ):  # fmt: skip
         self.attention_norm = LayerNorm(n, dtype)
         self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances)
         self.attention.output.W.data[...] = 0
         self.feed_forward_norm = LayerNorm(n, dtype)
-        self.feed_forward = FeedForward(n, f, rng, dtype)
+        self.feed_forward = FeedForward(n, f, rng, dtype, activation)
         self.dropout = Dropout(dropout)
 
     def __call__(self, x, mask=None, rng=None):

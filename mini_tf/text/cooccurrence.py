@@ -14,9 +14,11 @@ Numba turns them into machine code the first time that something is counted.
 
 import operator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, reduce
+from functools import reduce
 
 from mini_tf.errors import UserError
+from mini_tf.kernels.compiling import compiled
+from mini_tf.kernels.threads import count as threads_in_use
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +27,8 @@ BLOCK = 1 << 22     # words that are counted at a time: some 80 MB of working me
 PIECE = 1 << 18     # pairs that one thread counts before it takes the next piece: a few milliseconds
 
 
+# uint32 for words and positions: half the memory traffic of int64, and Numba need not look for negative indices.
+@compiled("void(uint32[::1], int64, int64[::1], uint32[::1])")
 def sort_by_word(words, first, ends, positions):
     """Write the positions t ≥ `first` of each word i to positions[starts[i]:starts[i + 1]], in ascending order.
 
@@ -37,6 +41,8 @@ def sort_by_word(words, first, ends, positions):
         positions[ends[i]] = t
 
 
+@compiled("int64(uint32[::1], int64[::1], uint32[::1], int64, int64, int64, int64[::1], int32[::1], int64[::1], "
+          "int64[::1])")
 def count_rows(words, starts, positions, row, stop, reach, counter, columns, counts, lengths):
     """Count the rows `row` to `stop` of S; return how many entries they have.
 
@@ -62,26 +68,6 @@ def count_rows(words, starts, positions, row, stop, reach, counter, columns, cou
     return used
 
 
-@cache
-def _compiled():
-    """(sort_by_word, count_rows) as machine code: a second's work the first time, then kept on disk."""
-    from numba import njit
-
-    def compiled(signature, function):
-        try:
-            return njit(signature, nogil=True, cache=True)(function)
-        except (RuntimeError, OSError):     # no folder that Numba may write to: compile for this process only
-            return njit(signature, nogil=True)(function)
-
-    # uint32 for words and positions: half the memory traffic of int64, and Numba need not look for negative indices.
-    words, positions, places, columns = "uint32[::1]", "uint32[::1]", "int64[::1]", "int32[::1]"
-    return (
-        compiled(f"void({words}, int64, {places}, {positions})", sort_by_word),
-        compiled(f"int64({words}, {places}, {positions}, int64, int64, int64, "
-                 f"{places}, {columns}, {places}, {places})", count_rows),
-    )
-
-
 def count_pairs(words, first, size, reach, threads):
     """Sᵀ of one block, and how often each word occurs in it: csr_array (size, size), array (size,).
 
@@ -90,7 +76,6 @@ def count_pairs(words, first, size, reach, threads):
     that they write to and S is the same for any number of them. SciPy transposes by a counting sort,
     which leaves the columns of each row in ascending order: sums of such matrices are quick.
     """
-    sort_by_word, count_rows = _compiled()
     occurrences = np.bincount(words[first:], minlength=size)
     starts = np.concatenate([[0], np.cumsum(occurrences)])                         # (size + 1,)
     positions = np.empty(len(words) - first, dtype=np.uint32)
@@ -194,7 +179,7 @@ def _checked_ids(part, size, seen):
 
 def _checked_sizes(window, size, threads):
     """W/2, c and the number of threads, or a UserError that says which of them does not fit."""
-    given = {"window": window, "size": size, "threads": _threads() if threads is None else threads}
+    given = {"window": window, "size": size, "threads": threads_in_use() if threads is None else threads}
     try:
         window, size, threads = (operator.index(value) for value in given.values())
     except TypeError:
@@ -208,7 +193,3 @@ def _checked_sizes(window, size, threads):
         raise UserError(f"threads is {threads}; expected at least 1, or None for all")
     return window // 2, size, threads
 
-
-def _threads():
-    from numba import config
-    return config.NUMBA_NUM_THREADS

@@ -18,7 +18,7 @@ from mini_tf.training.checkpoint import MODELS
 from mini_tf.training.loop import fit, mean_loss
 from mini_tf.training.new_words import NewWords
 from mini_tf.training.optimizers import Adam
-from mini_tf.training.progress import progress_bar, training_progress
+from mini_tf.training.progress import prepare_kernels, progress_bar, training_progress
 
 import numpy as np
 
@@ -102,6 +102,8 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     if steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
     T = preset.model["T"]
+    if device == "cpu":
+        prepare_kernels(say)
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
     model = build_model(preset, corpus, seed).to(device)

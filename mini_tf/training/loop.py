@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from mini_tf import kernels
 from mini_tf.errors import UserError
 from mini_tf.training.optimizers import clip_gradients
 
@@ -53,6 +54,10 @@ def fit(
     parameters so far. A loss that is not a number raises UserError.
     """
     history, parameters, full_rate = History(), model.parameters(), optimizer.learning_rate
+    if kernels.take(*(parameter.data for parameter in parameters.values())):
+        from mini_tf.training.progress import prepare_kernels
+
+        prepare_kernels()
     best, measurements_since_best, kept = math.inf, 0, {}
     losses, words, seconds, clock = [], 0, 0.0, time.perf_counter()
     with _interruptions() as interrupted:
@@ -102,6 +107,7 @@ def fit(
             parameters[name].data = data
     optimizer.learning_rate = full_rate
     model.clear_gradients()
+    kernels.free_memory()
     return history
 
 

@@ -1,7 +1,9 @@
 """The terminal: lines, and a progress bar for long work, on a terminal only and gone when the work is done."""
 
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+
+from mini_tf import kernels
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -41,3 +43,17 @@ def training_progress(steps, words_per_step):
             update(step, f"loss {loss_mean:.3f} · {rate:,.0f} words/s")
 
         yield on_step
+
+
+def prepare_kernels(say=console.print):
+    """Make the kernels' machine code ready. On the first run on a machine that takes some seconds: then it says so."""
+    if not kernels.switched_on():
+        return
+    loops, update = kernels.every_loop(), None
+    with ExitStack() as stack:
+        for done, loop in enumerate(loops, start=1):
+            if loop.compile() and update is None:
+                say(f"compiling {len(loops)} kernels, which are kept: some seconds, on the first run only")
+                update = stack.enter_context(progress_bar("compiling", len(loops)))
+            if update:
+                update(done)

@@ -1,7 +1,6 @@
 """Each twin against its op, on shapes that ask for every corner: odd sizes, one row, none, arrays that are views."""
 
 from mini_tf import kernels, ops
-from mini_tf.gradcheck import EXAMPLES
 
 import numpy as np
 import pytest

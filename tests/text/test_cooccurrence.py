@@ -6,6 +6,7 @@ from collections import Counter
 
 import mini_tf.text.cooccurrence  # noqa: F401  (loads the module; the package has the function under its name)
 from mini_tf.errors import UserError
+from mini_tf.kernels.compiling import Loop
 from mini_tf.text import cooccurrence
 
 import numpy as np
@@ -197,16 +198,16 @@ def test_counts_where_no_cache_can_be_written(monkeypatch):
         return njit(*signature, **options)
 
     monkeypatch.setattr(numba, "njit", refuses)
-    module._compiled.cache_clear()
-    try:
-        np.testing.assert_array_equal(cooccurrence(np.array([0, 1, 0]), 2).toarray(), [[4, 2], [2, 1]])
-    finally:
-        module._compiled.cache_clear()
+    for loop in ("sort_by_word", "count_rows"):
+        fresh = Loop(getattr(module, loop).python, getattr(module, loop).signature)
+        monkeypatch.setattr(module, loop, fresh)
+    np.testing.assert_array_equal(cooccurrence(np.array([0, 1, 0]), 2).toarray(), [[4, 2], [2, 1]])
 
 
 def test_the_loops_are_plain_python(monkeypatch):
     """A reader can step through them: uncompiled, they count the same."""
-    monkeypatch.setattr(module, "_compiled", lambda: (module.sort_by_word, module.count_rows))
+    for loop in ("sort_by_word", "count_rows"):
+        monkeypatch.setattr(module, loop, getattr(module, loop).python)
     ids = np.random.default_rng(2).integers(0, 5, 60)
     np.testing.assert_array_equal(cooccurrence(ids, 5, 6).toarray(), reference(ids.tolist(), 5, 6))
 
