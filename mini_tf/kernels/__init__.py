@@ -45,7 +45,7 @@ def switched_on():
 
 def every_loop():
     """The loops that Numba compiles. loop.compile() makes one ready: half a second's work, once on a machine."""
-    from mini_tf.kernels import compiling, cpu           # noqa: F401, its import is what makes the loops
+    from mini_tf.kernels import compiling, cpu  # noqa: F401, its import is what makes the loops
 
     return list(compiling.LOOPS)
 
