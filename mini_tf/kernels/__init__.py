@@ -66,7 +66,7 @@ def _twin(name):
     """The function that is cpu.NAME for arrays that it takes, and ops.NAME for others."""
 
     def choose(*inputs, **options):
-        if not take(*inputs):
+        if not take(*inputs, *options.values()):
             return getattr(ops, name)(*inputs, **options)
         from mini_tf.kernels import cpu  # here, because it loads Numba
 

@@ -27,7 +27,7 @@ def linear(x, W, b=None, needs_dx=True):
         y += b
 
     def backward(dy):                                    # keeps x, W
-        rows_dy = dy.reshape(-1, W.shape[1])
+        rows_dy = np.asarray(dy, np.float32).reshape(-1, W.shape[1])
         db = () if b is None else (sum_to(rows_dy, b.shape),)
         if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
             dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
@@ -64,7 +64,7 @@ def residual_relu(x, y):
     in_pieces(loops.residual_relu, row(x), row(y), row(z), row(on))
 
     def backward(dz):                                    # keeps on
-        return dz, where(on, dz)
+        return np.asarray(dz, np.float32), where(on, dz)
 
     return z, backward
 
@@ -103,7 +103,7 @@ def where(on, x, factor=1.0):
 
 def softmax(z):
     check("softmax: z (…, k)", z)
-    y = copied(z)
+    y = copy_of(z)
     in_pieces(loops.softmax, rows(y))
     return y, _softmax_backward(y)
 
@@ -114,7 +114,7 @@ def masked_softmax(z, mask):
         mask_and_order = _mask_rows(mask, z.shape)
     except ValueError:
         return ops.masked_softmax(z, mask)
-    y = copied(z)
+    y = copy_of(z)
     in_pieces(loops.masked_softmax, rows(y), *mask_and_order)
     backward = _softmax_backward(y)
     return y, lambda dy: (backward(dy), None)
@@ -122,7 +122,7 @@ def masked_softmax(z, mask):
 
 def _softmax_backward(y):
     def backward(dy):                                    # keeps y
-        dz = copied(dy)
+        dz = copy_of(dy)
         in_pieces(loops.softmax_backward, rows(dz), rows(y), np.float32(1))
         return dz
 
@@ -323,7 +323,7 @@ def _taken(x):
     return np.require(x, bool if x.dtype == bool else np.float32, "CW")
 
 
-def copied(x):
+def copy_of(x):
     y = empty(x.shape)
     np.copyto(y, x)
     return y

@@ -28,9 +28,12 @@ def share(work, some_pieces):
     """
     *others, last = enumerate(some_pieces)
     waiting = [_workers().submit(work, k, *piece) for k, piece in others]
-    work(last[0], *last[1])
-    for future in waiting:
-        future.result()
+    try:
+        work(last[0], *last[1])
+    finally:                                             # whatever happens here, they still write into the arrays
+        errors = [future.exception() for future in waiting]
+    for error in filter(None, errors):
+        raise error
 
 
 @cache

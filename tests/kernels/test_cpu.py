@@ -1,11 +1,13 @@
 """Each twin against its op, on shapes that ask for every corner: odd sizes, one row, none, arrays that are views."""
 
+import inspect
+
 from mini_tf import kernels, ops
+from mini_tf.kernels import cpu
 
 import numpy as np
 import pytest
 
-TWINS = [name for name in ops.__all__ if hasattr(kernels, name)]
 LARGE = (3, 67, 211)     # beyond what one thread does alone
 SHAPES = [(5,), (1, 1), (1, 7), (3, 5), (0, 5), (2, 0, 3), (2, 3, 17), (33, 129), LARGE]
 
@@ -29,18 +31,24 @@ def of_rows(name, rng, shape):
     }[name]  # fmt: skip
 
 
-OF_ROWS = ["relu", "gelu", "softmax", "residual_relu", "layer_norm", "masked_softmax", "dropout", "cross_entropy",
-           "linear", "embedding"]  # fmt: skip
+OF_ROWS = [
+    "relu", "gelu", "softmax", "residual_relu", "layer_norm", "masked_softmax", "dropout", "cross_entropy", "linear",
+    "embedding",
+]  # fmt: skip
+
+
+def test_every_twin_is_tested():
+    twins = {name for name in ops.__all__ if inspect.isfunction(vars(cpu).get(name))}
+    assert twins == {*OF_ROWS, "attention"} == {name for name in ops.__all__ if hasattr(kernels, name)}
 
 
 def agree(name, rng, *inputs, **options):
     """The twin and the op say the same, values and gradients; the twin at every call the same, bit for bit."""
     twin, op = getattr(kernels, name), getattr(ops, name)
-    assert kernels.take(*inputs)
+    assert kernels.take(*inputs, *options.values())
     y, backward = twin(*inputs, **options)
     # The op in double precision is the truth; float32 may be off by so much of the largest number.
-    exact = [x.astype(np.float64) if getattr(x, "dtype", None) == np.float32 else x for x in inputs]
-    y_exact, backward_exact = op(*exact, **options)
+    y_exact, backward_exact = op(*map(in_double, inputs), **{name: in_double(x) for name, x in options.items()})
     near(y, y_exact)
     dy = normal(rng, *y.shape) if y.ndim else 0.7
     gradients, expected = as_list(backward(dy)), as_list(backward_exact(np.float64(dy)))
@@ -54,6 +62,10 @@ def agree(name, rng, *inputs, **options):
     for _ in range(2):
         for d, d_again in zip(gradients, as_list(backward_again(dy))):
             assert d is None or np.array_equal(d, d_again)
+
+
+def in_double(x):
+    return x.astype(np.float64) if getattr(x, "dtype", None) == np.float32 else x
 
 
 def near(found, exact):
@@ -70,9 +82,178 @@ def as_list(gradients):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_twins_say_what_their_op_says(name, shape, rng):
-    if name == "linear" and len(shape) < 2:
-        pytest.skip("a row by itself is the next test's")
     if name == "cross_entropy" and 0 in shape:
         pytest.skip("no row: an error, in the test of errors")
     options = {"eps": 0.1} if name == "layer_norm" else {}       # of one number in a row, r = 1/√ε enlarges rounding
     agree(name, rng, *of_rows(name, rng, shape), **options)
+
+
+def views(x):
+    """The same numbers as other arrays: every second column of a larger one, read-only; columns first; backwards."""
+    wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+    wide[..., ::2] = x
+    wide.flags.writeable = False
+    return wide[..., ::2], np.asfortranarray(x), x[..., ::-1].copy()[..., ::-1]
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_arrays_may_be_views(name, rng):
+    inputs = of_rows(name, rng, (4, 6, 5))
+    for changed in zip(*(views(x) if isinstance(x, np.ndarray) else [x] * 3 for x in inputs)):
+        agree(name, rng, *changed)
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_dy_may_be_a_view_or_double(name, rng):
+    inputs = of_rows(name, rng, (4, 6, 5))
+    y, backward = getattr(kernels, name)(*inputs)
+    if not y.ndim:
+        pytest.skip("the gradient of a loss is a number")
+    dy = normal(rng, *y.shape)
+    expected = as_list(backward(dy))
+    for other in [*views(dy), dy.astype(np.float64), np.broadcast_to(dy[:1], dy.shape)]:
+        if other.strides[0] == 0:
+            expected = as_list(backward(other.copy()))
+        for d, d_expected in zip(as_list(backward(other)), expected):
+            if d is not None:
+                assert d.dtype == np.float32
+                np.testing.assert_allclose(d, d_expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_nothing_is_written_into(name, rng):
+    inputs = of_rows(name, rng, (4, 6, 5))
+    before = [np.copy(x) for x in inputs]
+    y, backward = getattr(kernels, name)(*inputs)
+    dy = normal(rng, *y.shape) if y.ndim else 0.7
+    dy_before = np.copy(dy)
+    backward(dy)
+    for x, x_before in zip([*inputs, dy], [*before, dy_before]):
+        np.testing.assert_array_equal(x, x_before)
+
+
+# --- attention and masks
+
+MASKS = {
+    "none": None, "causal": np.tri(5, dtype=bool), "of each history": np.random.default_rng(1).random((6, 1, 5, 5)) < 0.6,
+    "of each head": np.random.default_rng(2).random((3, 5, 5)) < 0.6, "keys": np.array([True, True, False, True, False]),
+    "queries": np.array([True, False, True, False, True])[:, None], "of all": np.random.default_rng(3).random((6, 3, 5, 5)) < 0.5,
+    "nothing": np.zeros((5, 5), bool),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("bias", [None, (5, 5), (3, 5, 5), (6, 3, 5, 5), (1,)], ids=str)
+def test_attention(mask, bias, rng):
+    query, key, value = (normal(rng, 6, 5, 3, 4).swapaxes(1, 2) for _ in range(3))       # heads, as a layer splits them
+    options = {} if bias is None else {"bias": normal(rng, *bias)}
+    agree("attention", rng, query, key, value, MASKS[mask], scale=0.7, **options)
+
+
+@pytest.mark.parametrize(("Tq", "Tk", "m", "d"), [(1, 7, 3, 5), (7, 1, 3, 2), (33, 65, 17, 9), (130, 130, 33, 8)])
+def test_attention_of_other_sizes(Tq, Tk, m, d, rng):
+    query, key, value = normal(rng, 4, Tq, m), normal(rng, 4, Tk, m), normal(rng, 4, Tk, d)
+    agree("attention", rng, query, key, value, np.tri(Tq, Tk, dtype=bool))
+    agree("attention", rng, query[0], key[0], value[0])
+    agree("attention", rng, query[:, None, None], key[:, None, None], value[:, None, None])
+
+
+def test_masked_softmax_takes_masks_that_are_broadcast(rng):
+    z = normal(rng, 6, 3, 5, 5)
+    for mask in MASKS.values():
+        if mask is not None:
+            agree("masked_softmax", rng, z, mask)
+    agree("masked_softmax", rng, z, np.array(True))
+
+
+# --- what else ops can do
+
+
+def test_linear_without_bias_and_without_dx(rng):
+    x, W = normal(rng, 3, 7, 5), normal(rng, 5, 2100)
+    agree("linear", rng, x, W)
+    agree("linear", rng, x.swapaxes(0, 1), W.T.copy().T)             # a table, transposed
+    agree("linear", rng, normal(rng, 3, 2100), normal(rng, 2100, 5))     # in parts
+    for linear in (kernels.linear, ops.linear):
+        _, backward = linear(x, W, needs_dx=False)
+        dx, dW = backward(np.ones((3, 7, 2100), np.float32))
+        assert dx is None
+        near(dW, x.reshape(-1, 5).T.astype(np.float64) @ np.ones((21, 2100)))
+
+
+def test_a_tables_gradient_has_the_tables_layout(rng):
+    table = normal(rng, 50, 8)
+    _, backward = kernels.linear(normal(rng, 4, 8), table.T)
+    assert backward(normal(rng, 4, 50))[1].T.flags.c_contiguous
+
+
+def test_gelu_by_tanh(rng):
+    agree("gelu", rng, 4 * normal(rng, 40, 41), approximate=True)
+
+
+def test_cross_entropy_ignores(rng):
+    agree("cross_entropy", rng, normal(rng, 4, 3, 9), np.array([[0, 8, 3], [3, 3, 3], [1, 2, 3], [3, 0, 0]]), ignore=3)
+    agree("cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
+
+
+def test_embedding_takes_every_integer(rng):
+    table = normal(rng, 70, 33)
+    for dtype in (np.int64, np.int32, np.uint8):
+        agree("embedding", rng, table, rng.integers(0, 70, (9, 5)).astype(dtype))
+    agree("embedding", rng, table, np.zeros((700, 2), int))          # one word, very often
+
+
+@pytest.mark.parametrize("size", [1e4, 1e38, 1e-45])
+def test_extreme_numbers(size, rng):
+    z = (np.sign(normal(rng, 6, 9)) * np.float32(size)).astype(np.float32)
+    for name in ("softmax", "relu"):
+        agree(name, rng, z)
+    agree("gelu", rng, np.clip(z, -1e4, 1e4))
+    agree("cross_entropy", rng, z, np.arange(6))
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf])
+def test_a_number_that_is_none_shows_in_the_loss(bad, rng):
+    z = normal(rng, 3, 40)
+    z[1, 7] = bad
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(kernels.cross_entropy(z, np.array([1, 2, 3]))[0])
+        assert np.isnan(kernels.softmax(z)[0][1]).any()
+
+
+# --- errors
+
+WRONG = {
+    "shapes": ("linear", (np.ones((2, 3), np.float32), np.ones((4, 5), np.float32))),
+    "dtype": ("dropout", (np.ones((2, 3), np.float32), np.ones((2, 3), np.float32), 0.5)),
+    "rate": ("dropout", (np.ones((2, 3), np.float32), np.ones((2, 3), bool), 1.5)),
+    "mask": ("masked_softmax", (np.ones((2, 3), np.float32), np.ones((5, 3), bool))),
+    "too many axes": ("masked_softmax", (np.ones(3, np.float32), np.ones((5, 3), bool))),
+    "attention": ("attention", (np.ones((2, 3, 4), np.float32), np.ones((2, 3, 5), np.float32), np.ones((2, 3, 4), np.float32))),
+    "target": ("cross_entropy", (np.ones((2, 3), np.float32), np.array([0, 3]))),
+    "negative target": ("cross_entropy", (np.ones((2, 3), np.float32), np.array([0, -1]))),
+    "no target": ("cross_entropy", (np.ones((2, 3), np.float32), np.array([1, 1]), 1)),
+    "no row": ("cross_entropy", (np.ones((0, 3), np.float32), np.zeros(0, int))),
+    "word": ("embedding", (np.ones((2, 3), np.float32), np.array([[0, 2]]))),
+    "gamma": ("layer_norm", (np.ones((2, 3), np.float32), np.ones(2, np.float32), np.ones(3, np.float32))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_errors_are_those_of_the_op(case):
+    name, inputs = WRONG[case]
+    with pytest.raises(ValueError) as expected:
+        getattr(ops, name)(*inputs)
+    with pytest.raises(ValueError) as found:
+        getattr(kernels, name)(*inputs)
+    assert str(found.value) == str(expected.value)
+
+
+# --- the optimizers' loops
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (1025,), (7, 11), (300, 301)])
+def test_sum_of_squares(shape, rng):
+    g = normal(rng, *shape)
+    assert cpu.sum_of_squares(g) == pytest.approx(float((g.astype(np.float64) ** 2).sum()), rel=1e-6)
+    assert cpu.sum_of_squares(np.asfortranarray(g)) == pytest.approx(cpu.sum_of_squares(g), rel=1e-6)

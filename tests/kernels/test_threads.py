@@ -1,0 +1,65 @@
+"""Sharing rows out among threads."""
+
+import subprocess
+import sys
+
+from mini_tf.kernels import threads
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 7])
+@pytest.mark.parametrize("rows", [0, 1, 2, 5, 100])
+def test_pieces_are_all_rows_once(rows, cores, monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: cores)
+    for numbers in (rows, 10**6):
+        some = threads.pieces(rows, numbers)
+        assert [row for first, stop in some for row in range(first, stop)] == list(range(rows))
+        assert len(some) == (min(cores, max(rows, 1)) if numbers == 10**6 else 1)
+
+
+def test_share_runs_every_piece():
+    seen = np.zeros(10, int)
+
+    def work(k, first, stop):
+        seen[first:stop] += k + 1
+
+    threads.share(work, [(0, 3), (3, 6), (6, 10)])
+    assert seen.tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_an_error_comes_out_after_all_have_ended(wrong):
+    ended = []
+
+    def work(k, first, stop):
+        if k == wrong:
+            raise ValueError("no")
+        ended.append(k)
+
+    with pytest.raises(ValueError, match="no"):
+        threads.share(work, [(0, 1), (1, 2), (2, 3)])
+    assert sorted(ended) == [k for k in range(3) if k != wrong]
+
+
+def test_the_same_at_any_number_of_threads_and_every_time():
+    """Sums over rows depend on the number of threads in the last digits; at a fixed number nothing does."""
+    code = """
+import hashlib, numpy as np
+from mini_tf import kernels
+rng = np.random.default_rng(0)
+x, dy = rng.standard_normal((2, 999, 301), dtype=np.float32)
+gamma = rng.standard_normal((2, 301), dtype=np.float32)
+y, backward = kernels.layer_norm(x, *gamma)
+dx, dgamma, _ = backward(dy)
+z, _ = kernels.cross_entropy(x, rng.integers(0, 301, 999))
+print(*(hashlib.sha256(a.tobytes()).hexdigest() for a in (y, dx, z, dgamma)))
+"""
+    found = {}
+    for cores in ("1", "2", "3", "3"):
+        run = subprocess.run([sys.executable, "-c", code], env={"NUMBA_NUM_THREADS": cores}, capture_output=True, text=True)
+        found.setdefault(cores, []).append(run.stdout.split())
+    assert found["3"][0] == found["3"][1]
+    assert len(found["3"][0]) == 4
+    assert found["1"][0][:3] == found["2"][0][:3] == found["3"][0][:3]
