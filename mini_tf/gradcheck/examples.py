@@ -224,6 +224,7 @@ EXAMPLES = {
     "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
     "Recurrent, from a state": recurrent_from_a_state,
     "FeedForward": layer(lambda rng: layers.FeedForward(n, m, rng), (B, T, n)),
+    "FeedForward, gelu": layer(lambda rng: layers.FeedForward(n, m, rng, activation="gelu"), (B, T, n)),
     "TiedReadout": layer(tied, (B, T, n)),
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(

@@ -16,6 +16,9 @@ Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 The lab writes a history as an n×T matrix with a word per column. Here a word is a row: arrays are (B, T, n), weights
 are (in, out), and y = x·W + b.
 
+These are the formulas, and what gradients are checked with. Layers call them through `mini_tf.kernels`, which has a
+faster twin for some, with the same contract.
+
 Read the files in this order: linear, activations, softmax, losses, normalization, attention, pooling, embedding,
 dropout, recurrent, pointer.
 """

@@ -45,7 +45,7 @@ class WordGPT(Layer):
         self.T, self.mask = T, np.tri(T, dtype=bool)
         self.embedding = Embedding(embeddings)
         self.positions = PositionalEncoding(T, n, scale=n**-0.5)         # as large as the word vectors
-        self.layers = [PreNormLayer(n, H, m, f, rng, scale=m**-0.5) for _ in range(L)]
+        self.layers = [PreNormLayer(n, H, m, f, rng, scale=m**-0.5, activation="gelu") for _ in range(L)]
         self.norm = LayerNorm(n)
         self.A = TiedReadout(self.embedding)
 

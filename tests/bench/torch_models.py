@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-ACTIVATION = F.relu      # of the feed-forward part
+ACTIVATION = F.gelu      # of the feed-forward part
 
 
 def tensor(array):

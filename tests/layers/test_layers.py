@@ -1,6 +1,6 @@
 """Parameters, layers, and what they owe each other."""
 
-from mini_tf import layers
+from mini_tf import layers, ops
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Linear, Parameter, walk_back
 from mini_tf.layers.layer import MemoryFreed
@@ -184,3 +184,28 @@ def test_training_leaves_the_callers_table_alone(rng):
     layer = layers.Embedding(table)
     layer.table.data -= 1
     np.testing.assert_array_equal(table, before)
+
+
+def test_feed_forward_has_relu_or_gelu(rng):
+    x = rng.standard_normal((2, 3, 4))
+    for activation, op in (("relu", ops.relu), ("gelu", ops.gelu)):
+        layer = layers.FeedForward(4, 5, rng, np.float64, activation)
+        layer.outer.W.data[...] = rng.standard_normal((5, 4))
+        h, _ = op(x @ layer.inner.W.data)
+        np.testing.assert_allclose(layer(x)[0], h @ layer.outer.W.data, rtol=1e-12)
+    with pytest.raises(ValueError, match="activation 'swish' is unknown, expected relu or gelu"):
+        layers.FeedForward(4, 5, rng, activation="swish")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_transformer_layers_forward_alone(dtype, rng):
+    """For the last words of one history, whatever they may see, by a kernel or by the formulas."""
+    for norm in (True, False):
+        layer = layers.TransformerLayer(6, 3, 5, rng, norm, 0.4, dtype=dtype)
+        x = rng.standard_normal((7, 6)).astype(dtype)
+        for mask in (np.tri(7, dtype=bool), rng.random((7, 7)) < 0.5, np.zeros((7, 7), bool)):
+            y, _ = layer(x[None], mask)
+            for words in (1, 3, 7):
+                found = layer.forward_for(mask[7 - words :])(x)
+                assert found.dtype == dtype
+                np.testing.assert_allclose(found, y[0, 7 - words :], rtol=1e-4, atol=1e-5)

@@ -1,0 +1,30 @@
+"""What is said while something takes long."""
+
+import os
+import re
+import subprocess
+import sys
+
+from mini_tf import kernels
+from mini_tf.training.progress import prepare_kernels
+
+import pytest
+
+CODE = "from mini_tf.training.progress import prepare_kernels; prepare_kernels()"
+
+
+def test_the_first_compilation_is_announced_and_the_next_run_has_it(tmp_path):
+    """Machine code is kept on disk: made once, loaded afterwards. (Without the folder it is made for every process.)"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    first, second = (
+        subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert re.fullmatch(r"compiling \d+ kernels, which are kept: some seconds, on the first run only\n", first)
+    assert second == ""
+
+
+def test_nothing_is_compiled_where_the_kernels_are_off(monkeypatch):
+    monkeypatch.setattr(kernels, "every_loop", lambda: pytest.fail("compiled"))
+    with kernels.reference_only():
+        prepare_kernels()
