@@ -7,6 +7,9 @@ NumPy's float32 arrays). Layers and models call the functions of this module: ea
 the arrays, and the op itself otherwise: in float64, in which gradients are checked, and on a GPU. So what you read
 in `mini_tf/ops` is what is checked, and what runs is held against it by the tests.
 
+A twin keeps arrays where the op keeps what it has computed from them: leave inputs and outputs as they are until the
+backward has run.
+
 Whoever changes a formula and wants to train with it switches the twins off: `with reference_only():` in Python, or
 MINI_TF_KERNELS=off in the environment. Tracing, gradcheck and planted bugs do so by themselves.
 """
@@ -59,7 +62,9 @@ def take(*arrays):
 
 
 def _fits(x):
-    return x.dtype.char in "f?bhilqBHILQ" if type(x) is ndarray else not hasattr(x, "dtype")
+    if type(x) is not ndarray:
+        return not hasattr(x, "dtype")
+    return x.dtype.char in "f?bhilqBHILQ" and x.dtype.isnative and x.flags.aligned
 
 
 def _twin(name):

@@ -1,6 +1,7 @@
 """Loops as machine code: Numba compiles them when they are first called, and keeps the result on disk."""
 
 from functools import cached_property
+from pickle import UnpicklingError
 
 # What LLVM may do with the floating numbers of a loop, so that it can work on many at a time: sum in another order,
 # fuse a product and a sum, divide by a reciprocal. It must not think that there is no infinity: masks are made of them.
@@ -31,14 +32,16 @@ class Loop:
         options = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}      # 1/0 is ∞, without a test for each
         try:
             return njit(self.signature, cache=True, **options)(self.python)
-        except (RuntimeError, OSError):                  # no folder that Numba may write to: for this process only
+        except (RuntimeError, OSError, EOFError, UnpicklingError):
+            # No folder that Numba may write to, or a damaged file in it: for this process only.
             return njit(self.signature, **options)(self.python)
 
     def compile(self):
         """Make it ready; True if it had to be compiled, False if it was there."""
         if "machine_code" in vars(self):
             return False
-        return not self.machine_code.stats.cache_hits
+        stats = getattr(self.machine_code, "stats", None)        # there is none with NUMBA_DISABLE_JIT
+        return stats is not None and not stats.cache_hits
 
 
 def compiled(signature):

@@ -21,13 +21,14 @@ SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS
 
 def linear(x, W, b=None, needs_dx=True):
     check("linear: x (…, in), W (in, out), b (out)", x, W, b)
-    shape_x, rows_x = x.shape, x.reshape(-1, W.shape[0])
+    shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
+    rows_x = x.reshape(-1, W.shape[0])
     y = product(rows_x, W)
     if b is not None:
         y += b
 
     def backward(dy):                                    # keeps x, W
-        rows_dy = np.asarray(dy, np.float32).reshape(-1, W.shape[1])
+        rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
         db = () if b is None else (sum_to(rows_dy, b.shape),)
         if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
             dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
@@ -40,7 +41,7 @@ def linear(x, W, b=None, needs_dx=True):
                 np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
         return dx.reshape(shape_x) if needs_dx else None, dW, *db
 
-    return y.reshape(*shape_x[:-1], W.shape[1]), backward
+    return y.reshape(shape_y), backward
 
 
 def product(A, B):
@@ -53,7 +54,7 @@ def relu(x):
     y = np.maximum(x, 0, out=empty(x.shape))
 
     def backward(dy):                                    # keeps y, which is above 0 where x is
-        return where(y > 0, dy)
+        return where(y > 0, as_gradient(dy, y.shape))
 
     return y, backward
 
@@ -64,7 +65,8 @@ def residual_relu(x, y):
     in_pieces(loops.residual_relu, row(x), row(y), row(z), row(on))
 
     def backward(dz):                                    # keeps on
-        return np.asarray(dz, np.float32), where(on, dz)
+        dz = as_gradient(dz, on.shape)
+        return dz, where(on, dz)
 
     return z, backward
 
@@ -76,7 +78,7 @@ def gelu(x, approximate=False):
 
     def backward(dy):                                    # keeps x
         dx = empty(x.shape)
-        in_pieces(loops.gelu_backward, row(x), row(dy), approximate, row(dx))
+        in_pieces(loops.gelu_backward, row(x), row(as_gradient(dy, x.shape)), approximate, row(dx))
         return dx
 
     return y, backward
@@ -89,7 +91,7 @@ def dropout(x, keep, rate):
     raised = 1 / (1 - rate)
 
     def backward(dy):                                    # keeps keep
-        return where(keep, dy, raised), None
+        return where(keep, as_gradient(dy, keep.shape), raised), None
 
     return where(keep, x, raised), backward
 
@@ -122,7 +124,7 @@ def masked_softmax(z, mask):
 
 def _softmax_backward(y):
     def backward(dy):                                    # keeps y
-        dz = copy_of(dy)
+        dz = copy_of(as_gradient(dy, y.shape))
         in_pieces(loops.softmax_backward, rows(dz), rows(y), np.float32(1))
         return dz
 
@@ -137,7 +139,7 @@ def _mask_rows(mask, shape):
     """
     np.broadcast_to(mask, shape)
     mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
-    own = max((axis + 1 for axis in range(len(shape) - 2) if mask.shape[axis] > 1), default=0)
+    own = max((axis + 1 for axis in range(len(shape) - 2) if mask.shape[axis] != 1), default=0)
     mask = np.broadcast_to(mask, shape[:own] + (1,) * max(len(shape) - 2 - own, 0) + shape[-2:])
     queries = shape[-2] if len(shape) > 1 else 1
     return rows(mask), queries, math.prod(shape[own:-2])
@@ -151,7 +153,10 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         return ops.attention(query, key, value, mask, scale, bias)
     if bias is not None:
         bias_of_all = np.broadcast_to(bias, shape)
-    mask_and_order = () if mask is None else _mask_rows(mask, shape)
+    try:
+        mask_and_order = () if mask is None else _mask_rows(mask, shape)
+    except ValueError:
+        return ops.attention(query, key, value, mask, scale, bias)
     A, Y = empty(shape), laid_out_as(query, (*query.shape[:-1], value.shape[-1]))
     A_rows, each = rows(A), math.prod(shape[1:-1])       # (rows, Tk); rows for each entry of the first axis
     small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
@@ -173,7 +178,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     share(forward, cuts)
 
     def backward(dY):                                    # keeps query, key, value, A
-        dA = empty(shape)
+        dY, dA = as_gradient(dY, Y.shape), empty(shape)
         dA_rows = rows(dA)
         dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
         factor = scale if bias is None else 1.0          # dbias has no scale in it
@@ -225,7 +230,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
 
     def backward(dy):                                    # keeps x, mean, r, gamma
-        dx, dy_rows = empty(x.shape), rows(dy)
+        dx, dy_rows = empty(x.shape), rows(as_gradient(dy, x.shape))
         dx_rows, cuts = rows(dx), pieces(len(x_rows), x.size)
         dgamma, dbeta = np.zeros((2, len(cuts), gamma.size), np.float32)         # each piece has its own sums
 
@@ -245,11 +250,14 @@ def embedding(table, ids):
     if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
         return ops.embedding(table, ids)
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
+    flat_ids = integers(np.array(ids))                   # a copy: a loop does not look whether they are in the table
 
-    def backward(dx):                                    # keeps ids and the shape of table
+    x_shape = x.shape
+
+    def backward(dx):                                    # keeps ids and the shapes of x and table
         dtable = empty(table.shape)
         dtable.fill(0)
-        dx_rows, flat_ids = rows(dx), integers(ids)
+        dx_rows = rows(as_gradient(dx, x_shape))
         cuts = pieces(table.shape[1], dx.size)           # of columns: threads never meet in a row
         share(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, flat_ids, dtable), cuts)
         return dtable, None
@@ -279,10 +287,13 @@ def transformer_layer(mask, weights, H, scale, gamma_and_beta):
 def adam(p, g, m, v, betas, rate, eps, decay):
     """m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   p ← decay·p − rate·m/(√v + ε),   in one pass, in place
 
-    p, m and v are C-contiguous.
+    False, and nothing is done, for arrays that it cannot work on in place: p, m, v not contiguous, or read-only.
     """
-    numbers = map(np.float32, (*betas, rate, eps, decay))
+    if not (p.shape == g.shape == m.shape == v.shape and all(x.flags.carray for x in (p, m, v))):
+        return False
+    numbers = map(np.float32, (*betas, *(1 - beta for beta in betas), rate, eps, decay))
     in_pieces(loops.adam, row(p), row(g), row(m), row(v), *numbers)
+    return True
 
 
 def sum_of_squares(g):
@@ -313,8 +324,14 @@ def row(x):
     return _taken(x).reshape(-1)
 
 
+def as_gradient(dy, shape):
+    """dy as a float32 array of that shape, to which it is broadcast as in a formula. ValueError where it cannot be."""
+    dy = np.asarray(dy, np.float32)
+    return dy if dy.shape == shape else np.broadcast_to(dy, shape)
+
+
 def integers(ids):
-    return np.require(ids, np.int64, "CW").reshape(-1)
+    return np.require(ids, np.int64, "CWA").reshape(-1)
 
 
 def _taken(x):

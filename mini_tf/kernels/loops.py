@@ -28,16 +28,16 @@ A1, A2, A3, A4, A5 = f4(0.254829592), f4(-0.284496736), f4(1.421413741), f4(-1.4
 
 @njit(inline="always", fastmath=FAST)
 def exp(x):
-    """eˣ = 2ᵏ·eʳ, k the whole number nearest to x/ln 2. Below e⁻⁸⁷ the result stays there, above e⁸⁸ too.
+    """eˣ = 2ᵏ·eʳ, k the whole number nearest to x/ln 2. Below x = −87 it is 0; above 88 it stays where it is.
 
     math.exp would be a call for each number. 2ᵏ is made as a float32 is stored: k + 127 above the lowest 23 bits.
     """
-    x = min(max(x, f4(-87)), f4(88))
-    k = np.floor(x * LOG2_E + HALF)
-    r = x - k * LN_2_HIGH - k * LN_2_LOW
+    limited = min(max(x, f4(-87)), f4(88))
+    k = np.floor(limited * LOG2_E + HALF)
+    r = limited - k * LN_2_HIGH - k * LN_2_LOW
     series = ((((E0 * r + E1) * r + E2) * r + E3) * r + E4) * r + E5
     power = i4((i4(k) + i4(127)) << i4(23)).view(np.float32)
-    return (series * r * r + r + ONE) * power
+    return ZERO if x < f4(-87) else (series * r * r + r + ONE) * power
 
 
 @njit(inline="always", fastmath=FAST)
@@ -242,13 +242,13 @@ def embedding_backward(first, stop, dx, ids, dtable):
             row[j] += d_row[j]
 
 
-@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, f4, f4)")
-def adam(first, stop, p, g, m, v, beta1, beta2, rate, eps, decay):
-    """m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   p ← decay·p − rate·m/(√v + ε)"""
+@compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, f4, f4, f4, f4)")
+def adam(first, stop, p, g, m, v, beta1, beta2, new1, new2, rate, eps, decay):
+    """m ← β₁·m + new₁·g,   v ← β₂·v + new₂·g²,   p ← decay·p − rate·m/(√v + ε);   new = 1 − β"""
     p, g, m, v = p[first:stop], g[first:stop], m[first:stop], v[first:stop]
     for i in range(p.size):
-        m[i] = beta1 * m[i] + (ONE - beta1) * g[i]
-        v[i] = beta2 * v[i] + (ONE - beta2) * g[i] * g[i]
+        m[i] = beta1 * m[i] + new1 * g[i]
+        v[i] = beta2 * v[i] + new2 * g[i] * g[i]
         p[i] = decay * p[i] - rate * m[i] / (np.sqrt(v[i]) + eps)
 
 

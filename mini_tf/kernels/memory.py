@@ -12,7 +12,6 @@ from sys import getrefcount
 import numpy as np
 
 SMALL = 1 << 18          # bytes; below that, malloc does the same
-IDLE = 4096              # requests after which memory that was not used is given back, when new memory is needed
 
 _example = [np.empty(0)]
 _HELD_BY_ENTRY_ONLY = getrefcount(_example[0])           # the entry's own reference, and that of getrefcount
@@ -25,27 +24,50 @@ def empty(shape, dtype=np.float32):
     """An array with undefined numbers, C-contiguous, for the caller to fill: np.empty, but from what is kept."""
     global _requests
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    if size < SMALL:
+    # Not to wait for the lock: its holder may be this very thread, in a signal handler, or have been lost in a fork.
+    if size < SMALL or not _lock.acquire(blocking=False):
         return np.empty(shape, dtype)
-    with _lock:
+    try:
         _requests += 1
-        for entry in _kept.setdefault(size, []):
-            if _is_free(entry):
-                break
-        else:
-            free_memory(idle=IDLE)
-            entry = [np.empty(size, np.uint8), _requests]
-            _kept.setdefault(size, []).append(entry)
+        entry = next(filter(_is_free, _kept.get(size, ())), None) or _new_entry(size)
         entry[1] = _requests
         return entry[0].view(dtype).reshape(shape)       # a view holds the memory, and so does a view of the view
+    finally:
+        _lock.release()
 
 
-def free_memory(idle=0):
-    """Give back the memory that nobody holds, and that was not given to anybody in the last `idle` requests."""
-    for size, entries in list(_kept.items()):
-        entries[:] = [e for e in entries if not _is_free(e) or _requests - e[1] < idle]
+def free_memory():
+    """Give back to the system what nobody holds."""
+    with _lock:
+        _let_go()
+
+
+def _let_go(most=0):
+    """Give back what nobody holds, the longest unused first, until it is no more than `most` bytes."""
+    free = [entry for entries in _kept.values() for entry in entries if _is_free(entry)]
+    size = sum(entry[0].nbytes for entry in free)
+    for entry in sorted(free, key=lambda entry: entry[1]):
+        if size <= most:
+            break
+        size -= entry[0].nbytes
+        entries = _kept[entry[0].nbytes]
+        entries[:] = [other for other in entries if other is not entry]
         if not entries:
-            del _kept[size]
+            del _kept[entry[0].nbytes]
+
+
+def _new_entry(size):
+    """New memory. What is free meanwhile, of other sizes, stays at most as large as what is held, or as the new."""
+    held = sum(entry[0].nbytes for entries in _kept.values() for entry in entries if not _is_free(entry))
+    _let_go(most=max(held, size))
+    try:
+        memory = np.empty(size, np.uint8)
+    except MemoryError:
+        _let_go()
+        memory = np.empty(size, np.uint8)
+    entry = [memory, _requests]
+    _kept.setdefault(size, []).append(entry)
+    return entry
 
 
 def _is_free(entry):

@@ -1,7 +1,7 @@
 """A loop's rows, shared out among the processor's cores."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
 ALONE = 1 << 15          # numbers that one thread works through sooner than another one could be woken
@@ -27,13 +27,18 @@ def share(work, some_pieces):
     Which numbers a piece has does not depend on who is quicker, so the result is the same every time.
     """
     *others, last = enumerate(some_pieces)
-    waiting = [_workers().submit(work, k, *piece) for k, piece in others]
+    waiting = []
     try:
+        for k, piece in others:
+            try:
+                waiting.append(_workers().submit(work, k, *piece))
+            except RuntimeError:                         # Python is on its way out, and starts no more threads
+                work(k, *piece)
         work(last[0], *last[1])
-    finally:                                             # whatever happens here, they still write into the arrays
-        errors = [future.exception() for future in waiting]
-    for error in filter(None, errors):
-        raise error
+    finally:
+        wait(waiting)                                    # whatever happens here, they still write into the arrays
+    for future in waiting:
+        future.result()
 
 
 @cache

@@ -41,11 +41,12 @@ class TransformerLayer(Layer):
         """The forward alone, for one history: a function x (T, n) → y (words, n), for the last words of the history.
 
         mask bool (words, T), what each of these words may see. For writing a text word by word: nothing is kept for a
-        backward, what the other words need is left out, and for float32 arrays all of it is one kernel.
+        backward, what the other words need is left out, and for float32 arrays all of it is one kernel, which has to
+        be changed with this class. The function is for the weights that the layer has now.
         """
         attention, norm = self.attention, self.norm
         weights = [part.W.data for part in (attention.query, attention.key, attention.value, attention.output)]
-        if not kernels.take(mask, *weights):
+        if not kernels.take(mask, *weights) or type(self) is not TransformerLayer:
             T, words = mask.shape[1], mask.shape[0]
             past = np.concatenate([np.ones((T - words, T), bool), mask])
             return lambda x: self(x[None], beside(past, x))[0][0, T - words :]

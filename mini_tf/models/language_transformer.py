@@ -150,14 +150,16 @@ class LanguageTransformer(WindowModel):
         table, T = self.embedding.table.data, self.T
         if self.readout == "average" or not self.layers or not kernels.take(table):
             return self.next_word_logits
-        mask = np.tri(T, dtype=bool) if self.causal else np.ones((T, T), bool)
+        mask = self.mask(np.zeros((1, T), int))
+        mask = np.ones((T, T), bool) if mask is None else mask
         asked = mask if self.readout == "vec" else mask[-1:]     # only the last word's prediction is wanted
         steps = [layer.forward_for(mask) for layer in self.layers[:-1]] + [self.layers[-1].forward_for(asked)]
         P = 0 if self.positions is None else self.positions.P.astype(table.dtype)
         A = transpose(table) if isinstance(self.A, TiedReadout) else self.A.W.data
 
         def next_word_logits(histories):
-            if histories.shape != (1, T) or histories.min() < 0 or histories.max() >= len(table):
+            usual = histories.shape == (1, T) and histories.dtype.kind == "i" and kernels.switched_on()
+            if not usual or histories.min() < 0 or histories.max() >= len(table):
                 return self.next_word_logits(histories)
             x = table[histories[0]] + P
             for step in steps:

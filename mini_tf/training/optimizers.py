@@ -56,11 +56,11 @@ class Adam:
         # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction), with the two corrections taken out of the arrays
         correction = math.sqrt(1 - beta2**t)
         rate = self.learning_rate * correction / (1 - beta1**t)
-        if kernels.take(p, g, m, v) and p.flags.c_contiguous:
+        if kernels.take(p, g, m, v):
             from mini_tf.kernels import cpu
 
-            cpu.adam(p, g, m, v, self.betas, rate, self.eps * correction, decay)         # the same in one pass
-            return
+            if cpu.adam(p, g, m, v, self.betas, rate, self.eps * correction, decay):     # the same in one pass
+                return
         m *= beta1
         m += (1 - beta1) * g
         v *= beta2

@@ -221,6 +221,52 @@ def test_a_number_that_is_none_shows_in_the_loss(bad, rng):
         assert np.isnan(kernels.softmax(z)[0][1]).any()
 
 
+def test_what_is_allowed_may_be_minus_infinity(rng):
+    """A row of zeros then, as where nothing is allowed."""
+    z = normal(rng, 3, 4)
+    z[0, :2] = z[1] = -np.inf
+    mask = np.array([True, True, False, True])
+    agree("masked_softmax", rng, z, mask)
+    bias = np.where(np.arange(4) == 2, 0, -np.inf).astype(np.float32)
+    query, key, value = (normal(rng, 2, 4, 3) for _ in range(3))
+    agree("attention", rng, query, key, value, np.tri(4, dtype=bool), bias=bias)
+
+
+@pytest.mark.parametrize("name", ["gelu", "softmax"])
+def test_far_from_zero(name, rng):
+    agree(name, rng, np.linspace(-120, 120, 481, dtype=np.float32).reshape(13, 37))
+    if name == "gelu":
+        agree(name, rng, np.array([-1e38, 1e38, -1e19, 1e19, 0, -0.0], np.float32))
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "residual_relu", "layer_norm", "softmax", "dropout"])
+def test_dy_is_broadcast_or_refused(name, rng):
+    inputs = of_rows(name, rng, (4, 6, 5))
+    _, backward = getattr(kernels, name)(*inputs)
+    for dy in (normal(rng, 5), normal(rng, 6, 1), np.float32(0.7)):
+        for d, expected in zip(as_list(backward(dy)), as_list(backward(np.broadcast_to(dy, (4, 6, 5)).copy()))):
+            if d is not None:
+                np.testing.assert_array_equal(d, expected)
+    with pytest.raises(ValueError, match="shape"):
+        backward(normal(rng, 7))
+
+
+def test_no_rows_of_some_axis(rng):
+    z = normal(rng, 0, 2, 3, 4)
+    agree("attention", rng, z, z, z, np.ones((0, 1, 3, 3), bool))
+    agree("masked_softmax", rng, z, np.ones((0, 1, 3, 4), bool))
+
+
+def test_ids_may_be_changed_before_the_backward(rng):
+    ids = rng.integers(0, 9, (3, 4))
+    before = ids.copy()
+    _, backward = kernels.embedding(normal(rng, 9, 5), ids)
+    ids[...] = 10**9
+    dx = normal(rng, 3, 4, 5)
+    _, same_backward = kernels.embedding(normal(rng, 9, 5), before)
+    np.testing.assert_array_equal(backward(dx)[0], same_backward(dx)[0])
+
+
 # --- errors
 
 WRONG = {
@@ -230,6 +276,7 @@ WRONG = {
     "mask": ("masked_softmax", (np.ones((2, 3), np.float32), np.ones((5, 3), bool))),
     "too many axes": ("masked_softmax", (np.ones(3, np.float32), np.ones((5, 3), bool))),
     "attention": ("attention", (np.ones((2, 3, 4), np.float32), np.ones((2, 3, 5), np.float32), np.ones((2, 3, 4), np.float32))),
+    "attention's mask": ("attention", (*[np.ones((2, 3, 4), np.float32)] * 3, np.ones((3, 2), bool))),
     "target": ("cross_entropy", (np.ones((2, 3), np.float32), np.array([0, 3]))),
     "negative target": ("cross_entropy", (np.ones((2, 3), np.float32), np.array([0, -1]))),
     "no target": ("cross_entropy", (np.ones((2, 3), np.float32), np.array([1, 1]), 1)),

@@ -65,15 +65,30 @@ def test_it_is_given_back():
     assert not memory._kept
 
 
-def test_what_has_been_idle_for_long_is_given_back_when_more_is_needed(monkeypatch):
-    monkeypatch.setattr(memory, "IDLE", 10)
-    memory.empty(SHAPE)
-    for _ in range(12):
-        memory.empty((500, 500))
-    assert len(memory._kept) == 2                        # the second size is there: nothing new is needed
-    memory.empty((600, 600))
-    assert 4 * 300 * 301 not in memory._kept
-    assert len(memory._kept) == 2
+def test_sizes_that_are_not_asked_for_again_do_not_pile_up():
+    """What is free stays no larger than what is held, or than the largest array: not a history of all sizes."""
+    for rows in range(300, 400):
+        memory.empty((rows, 301))
+    assert sum(memory._kept) <= 2 * 4 * 400 * 301
+    held = [memory.empty((500, 500)) for _ in range(3)]
+    for rows in range(300, 310):
+        memory.empty((rows, 301))
+    assert sum(memory._kept) <= 2 * 3 * 4 * 500 * 500
+    del held
+
+
+def test_two_sizes_in_turns_are_both_kept():
+    places = []
+    for _ in range(3):
+        places.append((place(memory.empty((300, 300))), place(memory.empty((310, 300)))))
+    assert places[1] == places[2]
+
+
+def test_it_does_not_wait_for_a_lock_that_nobody_will_give_back():
+    """A signal handler may run in the middle of `empty`, and a fork may leave the lock locked for ever."""
+    with memory._lock:
+        assert memory.empty(SHAPE).shape == SHAPE
+    assert not memory._kept
 
 
 def test_threads_are_given_different_memory():

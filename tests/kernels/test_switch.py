@@ -36,6 +36,9 @@ def test_twins_take_float32_on_the_cpu(runs):
     for other in (x32(2, 3).astype(np.float64), x32(2, 3).astype(np.float16), strict(x32(2, 3))):
         kernels.softmax(other)
     kernels.linear(x32(2, 3), W=x32(3, 4).astype(np.float64))
+    kernels.softmax(z=x32(2, 3).astype(np.float64))
+    kernels.softmax(x32(2, 3).astype(">f4"))
+    kernels.softmax(np.frombuffer(b"." + x32(2, 3).tobytes(), np.float32, offset=1).reshape(2, 3))       # unaligned
     assert runs == ["softmax"]
     ops.softmax(x32(2, 3))                               # an op is always the formula
     assert runs == ["softmax"]

@@ -63,3 +63,19 @@ print(*(hashlib.sha256(a.tobytes()).hexdigest() for a in (y, dx, z, dgamma)))
     assert found["3"][0] == found["3"][1]
     assert len(found["3"][0]) == 4
     assert found["1"][0][:3] == found["2"][0][:3] == found["3"][0][:3]
+
+
+def test_work_goes_on_when_python_is_ending():
+    """After the main thread has ended no new task may be started: then a thread does all pieces itself."""
+    code = """
+import threading, numpy as np
+from mini_tf import kernels
+def train():
+    threading.main_thread().join()
+    y, _ = kernels.softmax(np.ones((512, 512), np.float32))
+    print(float(y.sum()))
+kernels.softmax(np.ones((512, 512), np.float32))
+threading.Thread(target=train).start()
+"""
+    run = subprocess.run([sys.executable, "-c", code], env={"NUMBA_NUM_THREADS": "3"}, capture_output=True, text=True)
+    assert run.stdout == "512.0\n", run.stderr

@@ -75,6 +75,32 @@ def test_adam_in_one_pass_is_adam(optimizer, rng):
         np.testing.assert_allclose(fused.data, plain.data, rtol=1e-5, atol=1e-6)
 
 
+def test_adam_never_works_outside_its_arrays(rng):
+    """A parameter that was replaced by a larger one, or made read-only, is an error, as in the formula."""
+    for grown in (np.zeros(24, np.float32), np.zeros((3, 5), np.float32)):
+        p, optimizer = _parameter(rng, (10,), np.float32), Adam(0.01)
+        optimizer.step({"p": p})
+        p.data, p.grad = grown, grown + 1
+        with pytest.raises(ValueError, match="broadcast"):
+            optimizer.step({"p": p})
+    p = _parameter(rng, (10,), np.float32)
+    p.data.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        Adam(0.01).step({"p": p})
+    p = _parameter(rng, (7, 5), np.float32)
+    before, p.grad = p.data.copy(), np.ones(5, np.float32)               # broadcast, as a formula does
+    Adam(0.01).step({"p": p})
+    np.testing.assert_allclose(p.data, before - 0.01, atol=1e-6)
+
+
+def test_adam_with_a_long_memory(rng):
+    """1 − β is taken in double precision: in single precision it would be 0 here, and v would never grow."""
+    p = _parameter(rng, (10,), np.float32)
+    before = p.data.copy()
+    Adam(0.01, betas=(0.9, 1 - 1e-8)).step({"p": p})
+    np.testing.assert_allclose(p.data, before - 0.01 * np.sign(p.grad), atol=1e-5)
+
+
 def test_adam_moves_a_parameter_that_is_a_transposed_array(rng):
     p = Parameter(rng.standard_normal((3, 5), dtype=np.float32).T)
     before, p.grad = p.data.copy(), np.ones((5, 3), np.float32)
