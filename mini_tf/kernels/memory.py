@@ -17,7 +17,7 @@ _example = [np.empty(0)]
 _HELD_BY_ENTRY_ONLY = getrefcount(_example[0])           # the entry's own reference, and that of getrefcount
 _lock = threading.Lock()
 _kept = {}               # bytes -> [[memory, the number of the last request that it was given to], …]
-_requests = 0
+_requests = _most_held = 0
 
 
 def empty(shape, dtype=np.float32):
@@ -38,8 +38,10 @@ def empty(shape, dtype=np.float32):
 
 def free_memory():
     """Give back to the system what nobody holds."""
+    global _most_held
     with _lock:
         _let_go()
+        _most_held = 0
 
 
 def _let_go(most=0):
@@ -57,9 +59,11 @@ def _let_go(most=0):
 
 
 def _new_entry(size):
-    """New memory. What is free meanwhile, of other sizes, stays at most as large as what is held, or as the new."""
-    held = sum(entry[0].nbytes for entries in _kept.values() for entry in entries if not _is_free(entry))
-    _let_go(most=max(held, size))
+    """New memory. All that is kept stays below twice the most that was ever held at a time."""
+    global _most_held
+    held = size + sum(entry[0].nbytes for entries in _kept.values() for entry in entries if not _is_free(entry))
+    _most_held = max(_most_held, held)
+    _let_go(most=2 * _most_held - held)
     try:
         memory = np.empty(size, np.uint8)
     except MemoryError:
