@@ -4,9 +4,10 @@
 
 One size is varied, all others stay as they are in BASE. The corpus is the lab's, repeated or cut to so many words; a
 smaller vocabulary is its c − 1 most frequent words, and all others as one more. Every measurement is a process of its own,
-and all points take turns, so that a noisy minute falls on all of them. Imports and compiling are outside both the time
-and the memory, which is the most that the process held, less what it held before the work. It is one thread that
-works (--threads): how much work there is is the question, and two are disturbed more by whoever else uses the machine.
+which gives the median time of its runs, and all points take turns; of a point's processes the quickest counts, for what
+others do on the machine only adds to the time. Imports and compiling are outside both the time and the memory, which is
+the most that the process held, less what it held before the work. One thread works (--threads): the question is how much
+work there is, and two that wait for each other are slowed down far more by whoever else uses the machine.
 
 A slope s means: ∝ xˢ. It is that of a straight line through logarithms, once for the lower and once for the upper half of
 the points. The fit is a sum of powers of x with coefficients of at least 0, least squares of the relative errors.
@@ -70,7 +71,7 @@ class Curve:
 
 
 CURVES = [
-    Curve("words", COUNTING, (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7), BLUE, (0, 1)),
+    Curve("words", COUNTING, (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7), BLUE),
     Curve("words", GRAMS, (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7), GREEN),
     Curve("c", COUNTING, (500, 1000, 2000, 4000, 8000, WORDS), BLUE),
     Curve("c", EIGENVECTORS, (1000, 2000, 4000, 8000, WORDS), PURPLE),
@@ -157,7 +158,7 @@ class Growth:
     curve: Curve
     quantity: str
     x: np.ndarray
-    y: np.ndarray                # medians
+    y: np.ndarray                # the least of the processes' times, the median of their bytes
     powers: tuple
     coefficients: np.ndarray     # of the fit; empty if there is none
 
@@ -175,7 +176,8 @@ class Growth:
 def growth(curve, runs, quantity):
     """The Growth of "seconds" or "bytes" along the curve, from what measure_all found."""
     x = np.array(curve.values, float)
-    y = np.array([median(run[quantity] for run in runs[point]) for point in curve.points()], float)
+    typical = {"seconds": min, "bytes": median}[quantity]                # whoever disturbs a process makes it slower
+    y = np.array([typical([run[quantity] for run in runs[point]]) for point in curve.points()], float)
     powers = getattr(curve, quantity)
     coefficients = np.empty(0)
     if powers:
@@ -220,7 +222,7 @@ def draw(growths):
             for some in growths[quantity]:
                 if some.curve.size == size:
                     draw_curve(axes, some)
-            axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+            axes.set_xticks(ticks, [f"{tick:,}" if tick < 10**5 else f"$10^{len(str(tick)) - 1}$" for tick in ticks])
             axes.set_xticks([], minor=True)
             axes.yaxis.set_major_formatter(lambda y, _: f"{y:,g}")
             axes.grid(color="0.92")
@@ -230,6 +232,8 @@ def draw(growths):
                         handlelength=1.2, handletextpad=0.5)  # fmt: skip
     for axes, (axis, _) in zip(rows[-1], AXES.values()):
         axes.set_xlabel(axis, fontsize=11)
+    figure.supxlabel("slope of the lower → of the upper half of the points; lines are sums of powers, fitted; "
+                     "dotted lines only join the points", fontsize=10, color="0.35")  # fmt: skip
     return figure
 
 
