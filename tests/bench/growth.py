@@ -1,28 +1,33 @@
 """How time and memory grow: with the words of a corpus, the vocabulary c, and a training step's T, B and L.
 
     python tests/bench/growth.py [--quick] [--picture labs/pictures/growth.png]
+    python tests/bench/growth.py --parts                   what eigenvectors, steps and sorting spend their time on
 
 One size is varied, all others stay as they are in BASE. The corpus is the lab's, repeated or cut to so many words; a
-smaller vocabulary is its c − 1 most frequent words, and all others as one more. Every measurement is a process of its own,
-which gives the median time of its runs, and all points take turns; of a point's processes the quickest counts, for what
-others do on the machine only adds to the time. Imports and compiling are outside both the time and the memory, which is
-the most that the process held, less what it held before the work. One thread works (--threads): the question is how much
-work there is, and two that wait for each other are slowed down far more by whoever else uses the machine.
+smaller vocabulary is its c − 1 most frequent words, and all others as one more. Every measurement is a process of its
+own, which gives the median time of its runs, and all points take turns; of a point's processes the quickest counts, for
+what others do on the machine only adds to the time. Imports and compiling are outside both the time and the memory,
+which is the most that the process held, less what it held before the work. One thread works (--threads): the question
+is how much work there is, and two that wait for each other are slowed down far more by whoever else uses the machine.
 
-A slope s means: ∝ xˢ. It is that of a straight line through logarithms, once for the lower and once for the upper half of
-the points. The fit is a sum of powers of x with coefficients of at least 0, least squares of the relative errors.
+A slope s means: ∝ xˢ. It is that of a straight line through logarithms, once for the lower and once for the upper half
+of the points. The fit is a sum of powers of x with coefficients of at least 0, least squares of the relative errors.
 """
 
 import argparse
 import json
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
+from time import perf_counter
+from unittest.mock import patch
 
 from mini_tf.files import replacing
 from mini_tf.models import LanguageTransformer, NGramModel
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
+from mini_tf.training.optimizers import Adam
 from mini_tf.training.progress import progress_bar
 
 import numpy as np
@@ -31,6 +36,7 @@ from measuring import in_fresh_process, peak_memory, seconds_of, take_turns, thr
 from models import GPT, WORDS, random_words
 from scipy import sparse
 from scipy.optimize import nnls
+from scipy.sparse.linalg import LinearOperator, eigsh
 from training_step import training_step
 
 BASE = {"n": 64, "L": 2, "H": 4, "m": 16, "T": 32, "B": 16, "c": 2000}
@@ -38,6 +44,7 @@ ENOUGH = 0.4             # seconds of one process's timed runs: fast work is rep
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"     # told apart by the colour-blind too
 
 COUNTING, GRAMS, EIGENVECTORS, STEP = "co-occurrences", "1- to 3-grams", "64 eigenvectors", "training step"
+PARTS = "parts"
 AXES = {                 # what is varied: in words, and the ticks of its axis
     "words": ("words of the corpus", [10**5, 10**6, 10**7]),
     "c": ("c, words of the vocabulary", [500, 2000, 8000, 32_000]),
@@ -128,23 +135,72 @@ def measure(point, folder):
     return {"seconds": median(times), "bytes": max(peak_memory() - before, 1)}      # 1: it has a logarithm
 
 
+def measure_parts(folder):
+    """In the child process: lines that say where some of the time goes."""
+    lines = []
+    for c in cs_of_matrices(CURVES):
+        C, times = sparse.load_npz(Path(folder, f"{c}.npz")), []
+
+        def with_clock(C, times=times, **options):
+            def product(v):
+                start = perf_counter()
+                y = C @ v
+                times.append(perf_counter() - start)
+                return y
+
+            return eigsh(LinearOperator(C.shape, matvec=product, dtype=C.dtype), **options)
+
+        with patch("mini_tf.text.eigenvectors.eigsh", with_clock):
+            seconds = seconds_of(partial(eigenvector_embeddings, C, 64))
+        lines.append(f"eigenvectors, c = {c:,}: C has {C.nnz:,} entries, {len(times)} products C·v took "
+                     f"{1e3 * sum(times):.0f} ms of {1e3 * seconds:.0f}")
+    for c in (2000, 32000):
+        for B in (1, 16):
+            step, of_adam, update = new_step(BASE | {"c": c, "B": B}), [], Adam.step
+
+            def with_clock(*arguments, times=of_adam, update=update):
+                times.append(seconds_of(lambda: update(*arguments)))
+
+            with patch.object(Adam, "step", with_clock):
+                of_step = [seconds_of(step) for _ in range(15)]
+            lines.append(f"training step, c = {c:,}, B = {B}: Adam took {1e3 * median(of_adam):.2f} ms of "
+                         f"{1e3 * median(of_step):.2f}")
+    ids = np.load(Path(folder, "ids.npy"))
+    pairs = np.unique(ids[:-1] * WORDS + ids[1:], return_inverse=True)[1]
+    for words in (10**6, 10**7):
+        key = np.resize(pairs, words)
+        sorting, order = seconds_of(partial(key.argsort, kind="stable")), key.argsort(kind="stable")
+        fetching = min(seconds_of(partial(key.take, order)) for _ in range(3))
+        lines.append(f"{words:,} pairs of words: sorting took {1e3 * sorting:.0f} ms, "
+                     f"fetching them in that order {1e3 * fetching:.1f}")
+    return lines
+
+
+def cs_of_matrices(curves):
+    """The sizes of the vocabulary whose eigenvectors are wanted."""
+    return sorted({c for curve in curves if curve.work == EIGENVECTORS for c in curve.values})
+
+
+def save_corpus(folder, curves):
+    """The ids of the lab's corpus, 0 for the most frequent word, and its co-occurrence matrices, as files."""
+    tokens = tokenize(shakespeare())
+    ids = Vocabulary(tokens).encode(tokens)
+    ids = np.argsort(np.argsort(-np.bincount(ids), kind="stable"))[ids]
+    np.save(Path(folder, "ids.npy"), ids)
+    for c in cs_of_matrices(curves):
+        sparse.save_npz(Path(folder, f"{c}.npz"), cooccurrence(np.minimum(ids, c - 1), c))
+
+
 def measure_all(curves, rounds, threads):
     """{point: [{"seconds", "bytes"}, for each round]}"""
     points = dict.fromkeys(point for curve in curves for point in curve.points())
     with tempfile.TemporaryDirectory() as folder, progress_bar("measuring", rounds * len(points)) as update:
-        tokens = tokenize(shakespeare())
-        ids = Vocabulary(tokens).encode(tokens)
-        ranks = np.argsort(np.argsort(-np.bincount(ids), kind="stable"))         # 0: the most frequent word
-        ids = ranks[ids]
-        np.save(Path(folder, "ids.npy"), ids)
-        for c in {c for curve in curves if curve.work == EIGENVECTORS for c in curve.values}:
-            sparse.save_npz(Path(folder, f"{c}.npz"), cooccurrence(np.minimum(ids, c - 1), c))
+        save_corpus(folder, curves)
         done = 0
 
         def in_child(point):
             nonlocal done
-            work, sizes = json.loads(point)
-            update(done, work)
+            update(done, json.loads(point)[0])
             done += 1
             return in_fresh_process(__file__, point, folder, **thread_settings(threads))
 
@@ -163,7 +219,7 @@ class Growth:
     coefficients: np.ndarray     # of the fit; empty if there is none
 
     def slopes(self):
-        """The slopes of log y against log x of the lower and of the upper half of the points, with the middle in both."""
+        """The slopes of log y against log x, for the lower and the upper half of the points, the middle in both."""
         half = len(self.x) // 2 + 1
         x, y = np.log(self.x), np.log(self.y)
         return [float(np.polyfit(x[part], y[part], 1)[0]) for part in (slice(None, half), slice(-half, None))]
@@ -258,13 +314,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer points, once each: under a minute")
     parser.add_argument("--picture", metavar="FILE", help="draw it there")
+    parser.add_argument("--parts", action="store_true", help="measure only what some of the time is spent on")
     parser.add_argument("--rounds", type=int, help="processes for each point (default: 3; 1 with --quick)")
     parser.add_argument("--threads", type=int, default=1, help="threads that work (default: 1)")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)        # the child process
     options = parser.parse_args()
 
     if options.measure:
-        print(json.dumps(measure(*options.measure)))
+        point, folder = options.measure
+        print(json.dumps(measure_parts(folder) if point == PARTS else measure(point, folder)))
+        return
+    if options.parts:
+        with tempfile.TemporaryDirectory() as folder:
+            save_corpus(folder, CURVES)
+            print("\n".join(in_fresh_process(__file__, PARTS, folder, **thread_settings(options.threads))))
         return
 
     curves, rounds = CURVES, options.rounds or (1 if options.quick else 3)
