@@ -23,7 +23,7 @@ from mini_tf.kernels.threads import count as threads_in_use
 import numpy as np
 from scipy import sparse
 
-BLOCK = 1 << 22     # words that are counted at a time: some 80 MB of working memory
+BLOCK = 1 << 21     # words that are counted at a time: some 40 MB of working memory, about what caches hold
 PIECE = 1 << 18     # pairs that one thread counts before it takes the next piece: a few milliseconds
 
 

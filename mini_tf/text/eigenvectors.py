@@ -32,7 +32,7 @@ def eigenvector_embeddings(C, n):
     eigenvalue repeats, any basis of its eigenvectors is as good as another.) λ are in the order of their values, not
     of their magnitudes: C has negative eigenvalues too, and they come last.
 
-    Lanczos iteration (ARPACK, through SciPy) on the sparse C: memory is that of C in float64 and 2.5 V. A matrix
+    Lanczos iteration (ARPACK, through SciPy) on the sparse C: memory is that of C in float64 and 3.5 V. A matrix
     that is small, or of which over half of all eigenvectors are wanted, is decomposed whole, (c, c) in memory.
 
     Raises UserError if C is not square, symmetric and finite, has only zeros, or if n does not fit; LinAlgError
