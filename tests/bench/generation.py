@@ -59,7 +59,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=["torch"], help="measure it, too")
     parser.add_argument("--preset", choices=["lab", "quick"], default="quick", help="the model (default: quick)")
-    parser.add_argument("--words", type=int, default=50, help="timed words in a process (default: 50)")
+    parser.add_argument("--words", type=int, default=200, help="timed words in a process (default: 200)")
     parser.add_argument("--rounds", type=int, default=5, help="processes for each contender (default: 5)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each contender (default: 2)")
     parser.add_argument("--measure", metavar="METHOD", help=argparse.SUPPRESS)       # the child process
