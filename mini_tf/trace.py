@@ -77,7 +77,7 @@ def trace(f=None):
         return call.output, backward
 
     watched = replaced_ops(lambda name, op: wraps(op)(lambda *a, **k: watch(name, op, *a, **k)), f)
-    with kernels.reference_only(), watched, _layers(watch):
+    with watched, _layers(watch):
         yield calls
 
 
@@ -86,6 +86,7 @@ def replaced_ops(replacement, f=None):
     """For the time of the block, replacement(name, op) stands wherever mini_tf holds an op.
 
     Gives the function that f is then: its own replacement, if f is an op. The module of f is looked through too.
+    The twins of ops in mini_tf.kernels are switched off meanwhile.
     """
     made, undo = {}, []
 
@@ -105,7 +106,8 @@ def replaced_ops(replacement, f=None):
         undo += [(own, n, value) for n, value in own.items() if inspect.isfunction(value) and value in originals]
         for namespace, name, op in undo:
             namespace[name] = replace(originals.get(op, name), op)
-        yield made.get(id(f), f)
+        with kernels.reference_only():
+            yield made.get(id(f), f)
     finally:
         for namespace, name, op in reversed(undo):
             namespace[name] = op

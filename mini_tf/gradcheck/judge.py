@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager, suppress
 
-from mini_tf import kernels
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
@@ -36,7 +35,7 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
     """
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     report, evidence = Report(name or name_of(f)), None
-    with kernels.reference_only(), watched_relus(f) as (watched_f, patterns):
+    with watched_relus(f) as (watched_f, patterns):
         subject = Subject(watched_f, inputs, params)
         with subject.in_float64():
             try:

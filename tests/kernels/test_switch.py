@@ -9,7 +9,7 @@ from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
 from mini_tf.kernels import cpu
 from mini_tf.models import LanguageTransformer
-from mini_tf.trace import trace
+from mini_tf.trace import replaced_ops, trace
 from tests.strict import strict
 
 import numpy as np
@@ -127,3 +127,11 @@ def test_the_first_layers_dx_is_left_out_where_nothing_needs_it():
         gradients.append([p.grad for p in layer.parameters().values()])
     for one, other in zip(*gradients):
         np.testing.assert_array_equal(one, other)
+
+
+def test_an_op_put_in_anothers_place_is_not_hidden_by_a_twin(runs):
+    layer, given = layers.LayerNorm(3), []
+    with replaced_ops(lambda name, op: lambda *inputs: (given.append(name), op(*inputs))[1]):
+        layer(x32(2, 3))
+    assert given == ["layer_norm"]
+    assert runs == []
