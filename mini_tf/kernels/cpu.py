@@ -15,6 +15,7 @@ from mini_tf.ops.shapes import check, sum_to, transpose
 
 import numpy as np
 
+EPS = 1e-5                   # of layer norm, as in the op
 IN_CACHE = 1024              # rows of a weight in one product of its backward
 SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
 
@@ -54,7 +55,7 @@ def relu(x):
     y = np.maximum(x, 0, out=empty(x.shape))
 
     def backward(dy):                                    # keeps y, which is above 0 where x is
-        return where(y > 0, as_gradient(dy, y.shape))
+        return where(y > 0, dy)
 
     return y, backward
 
@@ -91,15 +92,15 @@ def dropout(x, keep, rate):
     raised = 1 / (1 - rate)
 
     def backward(dy):                                    # keeps keep
-        return where(keep, as_gradient(dy, keep.shape), raised), None
+        return where(keep, dy, raised), None
 
     return where(keep, x, raised), backward
 
 
 def where(on, x, factor=1.0):
-    """factor·x where on, else 0"""
-    y = empty(x.shape)
-    in_pieces(loops.scaled_where, row(x), row(on), np.float32(factor), row(y))
+    """factor·x where on, else 0;  x is broadcast to the shape of on"""
+    y = empty(on.shape)
+    in_pieces(loops.scaled_where, row(as_gradient(x, on.shape)), row(on), np.float32(factor), row(y))
     return y
 
 
@@ -223,7 +224,7 @@ def cross_entropy(logits, targets, ignore=None):
     return loss, backward
 
 
-def layer_norm(x, gamma, beta, eps=1e-5):
+def layer_norm(x, gamma, beta, eps=EPS):
     check("layer_norm: x (…, n), gamma (n), beta (n)", x, gamma, beta)
     x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
     mean, r = np.empty((2, len(x_rows)), np.float32)
@@ -250,9 +251,8 @@ def embedding(table, ids):
     if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
         return ops.embedding(table, ids)
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
-    flat_ids = integers(np.array(ids))                   # a copy: a loop does not look whether they are in the table
-
     x_shape = x.shape
+    flat_ids = integers(np.array(ids))                   # a copy: a loop does not look whether they are in the table
 
     def backward(dx):                                    # keeps ids and the shapes of x and table
         dtable = empty(table.shape)
@@ -273,7 +273,7 @@ def transformer_layer(mask, weights, H, scale, gamma_and_beta):
     n = weights[0].shape[0]
     normed = gamma_and_beta is not None
     gamma, beta = map(row, gamma_and_beta) if normed else np.zeros((2, n), np.float32)
-    prepared = rows(mask), *map(rows, weights), H, np.float32(scale), normed, gamma, beta, np.float32(1e-5)
+    prepared = rows(mask), *map(rows, weights), H, np.float32(scale), normed, gamma, beta, np.float32(EPS)
     run = loops.transformer_layer.machine_code
 
     def forward(x):

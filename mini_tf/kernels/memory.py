@@ -1,8 +1,9 @@
 """Large arrays in memory that was used before.
 
-New memory comes from the system page by page, each filled with zeros, and goes back when an array is let go. A training
-step asks for the same sizes again and again, some of them hundreds of megabytes, and would spend a fifth of its time on
-that. So memory that nobody holds any more is kept, and given to the next array of that size. (CuPy does so by itself.)
+New memory comes from the system page by page, each filled with zeros, and goes back when an array is let go: to fill it
+takes about twice as long as to fill memory that was used before. A training step asks for the same sizes again and
+again, some of them hundreds of megabytes. So memory that nobody holds any more is kept, and given to the next array of
+that size. (CuPy does so by itself.)
 """
 
 import math

@@ -16,8 +16,8 @@ def count():
 
 def pieces(rows, numbers):
     """[(first, stop), …]: the rows in as many equal pieces as threads are worth having for so many numbers."""
-    parts = min(count(), rows) if numbers > ALONE else 1
-    ends = [rows * k // parts for k in range(parts + 1)] if parts > 1 else [0, rows]
+    parts = max(min(count(), rows), 1) if numbers > ALONE else 1
+    ends = [rows * k // parts for k in range(parts + 1)]
     return list(zip(ends[:-1], ends[1:]))
 
 

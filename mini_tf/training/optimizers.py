@@ -111,4 +111,3 @@ def _with_gradient(parameters):
 
 def _zeros_like(array):
     return array_module(array).zeros_like(array)
-

@@ -10,18 +10,12 @@ grams than any real text of that length has.
 import argparse
 from collections import Counter
 from statistics import median
-from time import perf_counter
 
 from mini_tf.models import NGramModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
 
 import numpy as np
-
-
-def seconds(work):
-    start = perf_counter()
-    work()
-    return perf_counter() - start
+from measuring import seconds_of
 
 
 def main():
@@ -47,7 +41,7 @@ def main():
     times = {name: [] for name in contenders}
     for _ in range(options.rounds):
         for name, work in contenders.items():
-            times[name].append(seconds(work))
+            times[name].append(seconds_of(work))
     print(f"order {options.order}, {len(ids):,} words, {sum(model.grams):,} different grams, {options.rounds} rounds")
     print(f"{'':<28}{'median s':>10}{'min':>8}{'max':>8}")
     for name, some in times.items():
