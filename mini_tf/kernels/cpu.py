@@ -16,7 +16,9 @@ from mini_tf.ops.shapes import check, sum_to, transpose
 import numpy as np
 
 EPS = 1e-5                   # of layer norm, as in the op
-IN_CACHE = 1024              # rows of a weight in one product of its backward
+IN_CACHE = 2048              # rows of a weight in one product of its backward
+FEW_ROWS = 128               # up to which BLAS is quicker with the weight as the first factor: with AVX-512, by a sixth
+A_IN_CACHE = 1 << 16         # numbers of attention's A that are worked on at a time
 SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
 
 
@@ -38,7 +40,9 @@ def linear(x, W, b=None, needs_dx=True):
         for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
             some = slice(first, first + IN_CACHE)
             np.matmul(transpose(rows_x[:, some]), rows_dy, out=dW[some])
-            if needs_dx:
+            if needs_dx and len(rows_dy) <= FEW_ROWS < len(W):
+                dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
+            elif needs_dx:
                 np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
         return dx.reshape(shape_x) if needs_dx else None, dW, *db
 
@@ -155,42 +159,61 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     if bias is not None:
         bias_of_all = np.broadcast_to(bias, shape)
     try:
-        mask_and_order = () if mask is None else _mask_rows(mask, shape)
+        mask_of_all, queries, times = (None, 0, 0) if mask is None else _mask_rows(mask, shape)
     except ValueError:
         return ops.attention(query, key, value, mask, scale, bias)
-    A, Y = empty(shape), laid_out_as(query, (*query.shape[:-1], value.shape[-1]))
-    A_rows, each = rows(A), math.prod(shape[1:-1])       # (rows, Tk); rows for each entry of the first axis
+    one_mask = mask is None or len(mask_of_all) <= queries
+    if not one_mask:
+        mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
+    shape_Y = *query.shape[:-1], value.shape[-1]
+    Y = laid_out_as(query, shape_Y)
+    # A is worked on in parts of the first axis that fit into the cache; the backward makes it again, part by part.
     small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
-    cuts = pieces(len(A), A.size * query.shape[-1]) if small else [(0, len(A))]
+    run, cuts = (_alone, pieces(len(Y), Y.size * shape[-1])) if small else (in_pieces, [(0, len(Y))])
+    at_once = max(A_IN_CACHE // max(math.prod(shape[1:]), 1), 1)
+
+    def parts_of(first, stop):
+        return [slice(k, min(k + at_once, stop)) for k in range(first, stop, at_once)]
+
+    def room():
+        return empty((at_once, *shape[1:]))
+
+    def weights(some, A):
+        """A = softmax(scale·query·keyᵀ + bias) of some entries of the first axis"""
+        A = np.matmul(query[some], transpose(key[some]), out=A[: some.stop - some.start])
+        if scale != 1:
+            A *= scale
+        if bias is not None:
+            A += bias_of_all[some]
+        if mask is None:
+            run(loops.softmax, rows(A))
+        else:
+            run(loops.masked_softmax, rows(A), mask_of_all if one_mask else rows(mask_of_each[some]), queries, times)
+        return A
 
     def forward(_, first, stop):
-        some, own_rows = slice(first, stop), (first * each, stop * each)
-        scores = np.matmul(query[some], transpose(key[some]), out=A[some])
-        if scale != 1:
-            scores *= scale
-        if bias is not None:
-            scores += bias_of_all[some]
-        if mask is None:
-            loops.softmax(*own_rows, A_rows)
-        else:
-            loops.masked_softmax(*own_rows, A_rows, *mask_and_order)
-        np.matmul(A[some], value[some], out=Y[some])
+        A = room()
+        for some in parts_of(first, stop):
+            np.matmul(weights(some, A), value[some], out=Y[some])
 
     share(forward, cuts)
 
-    def backward(dY):                                    # keeps query, key, value, A
-        dY, dA = as_gradient(dY, Y.shape), empty(shape)
-        dA_rows = rows(dA)
+    def backward(dY):                                    # keeps query, key, value
+        dY = as_gradient(dY, shape_Y)
         dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
+        dscores = None if bias is None else empty(shape)
         factor = scale if bias is None else 1.0          # dbias has no scale in it
 
         def part(_, first, stop):
-            some = slice(first, stop)
-            np.matmul(dY[some], transpose(value[some]), out=dA[some])
-            np.matmul(transpose(A[some]), dY[some], out=dvalue[some])
-            loops.softmax_backward(first * each, stop * each, dA_rows, A_rows, np.float32(factor))   # dA: now dscores
-            np.matmul(dA[some], key[some], out=dquery[some])
-            np.matmul(transpose(dA[some]), query[some], out=dkey[some])
+            A_room, dA_room = room(), room()
+            for some in parts_of(first, stop):
+                A = weights(some, A_room)
+                dA = dA_room[: len(A)] if bias is None else dscores[some]
+                np.matmul(dY[some], transpose(value[some]), out=dA)
+                np.matmul(transpose(A), dY[some], out=dvalue[some])
+                run(loops.softmax_backward, rows(dA), rows(A), np.float32(factor))       # dA: now dscores
+                np.matmul(dA, key[some], out=dquery[some])
+                np.matmul(transpose(dA), query[some], out=dkey[some])
 
         share(part, cuts)
         nothing_for_mask = () if mask is None else (None,)
@@ -198,7 +221,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
             return dquery, dkey, dvalue, *nothing_for_mask
         dquery *= scale
         dkey *= scale
-        return dquery, dkey, dvalue, *nothing_for_mask, sum_to(dA, bias.shape)
+        return dquery, dkey, dvalue, *nothing_for_mask, sum_to(dscores, bias.shape)
 
     return Y, backward
 
@@ -312,6 +335,11 @@ def sum_of_squares(g):
 def in_pieces(loop, first_array, *others):
     """The loop over all rows of its first array (entries, if that is flat), shared out among the cores."""
     share(lambda _, first, stop: loop(first, stop, first_array, *others), pieces(len(first_array), first_array.size))
+
+
+def _alone(loop, first_array, *others):
+    """The same in this thread alone."""
+    loop(0, len(first_array), first_array, *others)
 
 
 def rows(x):

@@ -95,7 +95,7 @@ def masked_softmax_of_row(row, allowed):
     largest = largest if largest != f4(-np.inf) else ZERO
     total = ZERO
     for j in range(row.size):
-        row[j] = exp(row[j] - largest) if allowed[j] else ZERO
+        row[j] = exp(row[j] - largest)                   # e⁻∞ = 0
         total += row[j]
     share = ONE / total if total != ZERO else ZERO
     for j in range(row.size):

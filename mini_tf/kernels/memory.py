@@ -3,7 +3,7 @@
 New memory comes from the system page by page, each filled with zeros, and goes back when an array is let go: to fill it
 takes about twice as long as to fill memory that was used before. A training step asks for the same sizes again and
 again, some of them hundreds of megabytes. So memory that nobody holds any more is kept, and given to the next array of
-that size. (CuPy does so by itself.)
+about that size. (CuPy does so by itself.)
 """
 
 import math
@@ -17,24 +17,33 @@ SMALL = 1 << 18          # bytes; below that, malloc does the same
 _example = [np.empty(0)]
 _HELD_BY_ENTRY_ONLY = getrefcount(_example[0])           # the entry's own reference, and that of getrefcount
 _lock = threading.Lock()
-_kept = {}               # bytes -> [[memory, the number of the last request that it was given to], …]
+_kept = {}               # bytes, rounded up -> [[memory, the number of the last request that it was given to], …]
 _requests = _most_held = 0
 
 
 def empty(shape, dtype=np.float32):
     """An array with undefined numbers, C-contiguous, for the caller to fill: np.empty, but from what is kept."""
     global _requests
-    size = math.prod(shape) * np.dtype(dtype).itemsize
+    bytes_asked = math.prod(shape) * np.dtype(dtype).itemsize
     # Not to wait for the lock: its holder may be this very thread, in a signal handler, or have been lost in a fork.
-    if size < SMALL or not _lock.acquire(blocking=False):
+    if bytes_asked < SMALL or not _lock.acquire(blocking=False):
         return np.empty(shape, dtype)
     try:
         _requests += 1
+        size = _rounded(bytes_asked)
         entry = next(filter(_is_free, _kept.get(size, ())), None) or _new_entry(size)
         entry[1] = _requests
-        return entry[0].view(dtype).reshape(shape)       # a view holds the memory, and so does a view of the view
+        return entry[0][:bytes_asked].view(dtype).reshape(shape)     # a view holds the memory, and its views do
     finally:
         _lock.release()
+
+
+def _rounded(size):
+    """The next 2ᵏ or 1.5·2ᵏ, so that sizes which are nearly the same share memory. What no array has reached of it
+    takes up no memory, for the system gives it page by page.
+    """
+    power = 1 << (size - 1).bit_length()
+    return power if size > power * 3 // 4 else power * 3 // 4
 
 
 def free_memory():
