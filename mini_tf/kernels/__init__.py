@@ -18,12 +18,12 @@ import os
 from contextlib import contextmanager
 
 from mini_tf import ops
-from mini_tf.kernels.memory import free_memory
+from mini_tf.kernels.memory import MemoryFreed, free_memory
 
 from numpy import ndarray
 
 __all__ = [
-    "attention", "cross_entropy", "dropout", "embedding", "free_memory", "gelu", "layer_norm", "linear",
+    "MemoryFreed", "attention", "cross_entropy", "dropout", "embedding", "free_memory", "gelu", "layer_norm", "linear",
     "masked_softmax", "every_loop", "reference_only", "relu", "residual_relu", "softmax", "switched_on", "take",
 ]  # fmt: skip
 

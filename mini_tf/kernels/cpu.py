@@ -9,7 +9,7 @@ import math
 
 from mini_tf import ops
 from mini_tf.kernels import loops
-from mini_tf.kernels.memory import empty
+from mini_tf.kernels.memory import MemoryFreed, empty, is_only_view
 from mini_tf.kernels.threads import pieces, share
 from mini_tf.ops.shapes import check, sum_to, transpose
 
@@ -238,11 +238,19 @@ def cross_entropy(logits, targets, ignore=None):
     at_target = z[np.arange(len(z)), target]
     loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
 
+    shape = logits.shape
+
     def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
+        nonlocal z
+        if z is None:
+            raise MemoryFreed("the gradient of these logits was written in their place; call the forward again")
         weight = (dloss / count * counted).astype(np.float32)
-        dz = empty(z.shape)
-        in_pieces(loops.cross_entropy_backward, z, largest, total, target, weight, dz)
-        return dz.reshape(logits.shape), None
+        if is_only_view(z):                              # nobody will miss the logits
+            dz, z = z, None
+        else:
+            dz = copy_of(z)
+        in_pieces(loops.cross_entropy_backward, dz, largest, total, target, weight)
+        return dz.reshape(shape), None
 
     return loss, backward
 

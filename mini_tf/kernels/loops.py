@@ -135,15 +135,14 @@ def log_sum_exp(first, stop, z, largest, total):
         largest[i], total[i] = top, sum_of_row
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4[:, ::1])")
-def cross_entropy_backward(first, stop, z, largest, total, target, weight, dz):
-    """dz = weight·(softmax(z) − onehot(target))"""
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1])")
+def cross_entropy_backward(first, stop, d, largest, total, target, weight):
+    """In place: d comes as z and becomes weight·(softmax(z) − onehot(target))"""
     for i in range(first, stop):
-        row, d_row = z[i], dz[i]
-        top, factor = largest[i], weight[i] / total[i]
+        row, top, factor = d[i], largest[i], weight[i] / total[i]
         for j in range(row.size):
-            d_row[j] = factor * exp(row[j] - top)
-        d_row[target[i]] -= weight[i]
+            row[j] = factor * exp(row[j] - top)
+        row[target[i]] -= weight[i]
 
 
 @njit(fastmath=FAST, error_model="numpy")

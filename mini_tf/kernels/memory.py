@@ -12,6 +12,11 @@ from sys import getrefcount
 
 import numpy as np
 
+
+class MemoryFreed(RuntimeError):
+    """A backward that has let go of what it had kept was called a second time."""
+
+
 SMALL = 1 << 18          # bytes; below that, malloc does the same
 
 _example = [np.empty(0)]
@@ -36,6 +41,13 @@ def empty(shape, dtype=np.float32):
         return entry[0][:bytes_asked].view(dtype).reshape(shape)     # a view holds the memory, and its views do
     finally:
         _lock.release()
+
+
+def is_only_view(x):
+    """Whether x, a view that its caller alone holds, is all that there is of an array from `empty`."""
+    if type(x.base) is not np.ndarray or getrefcount(x.base) != _HELD_BY_ENTRY_ONLY + 1:
+        return False
+    return any(entry[0] is x.base for entry in _kept.get(x.base.nbytes, ()))
 
 
 def _rounded(size):

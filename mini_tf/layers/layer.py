@@ -1,6 +1,7 @@
 """Parameter and Layer: what is learned, and who owns it."""
 
 from mini_tf.backend import to_device
+from mini_tf.kernels import MemoryFreed
 
 
 class Parameter:
@@ -66,10 +67,6 @@ class Layer:
                     yield path, member
                 elif isinstance(member, Layer):
                     yield from member._walk(f"{path}.")
-
-
-class MemoryFreed(RuntimeError):
-    """A model's backward was called a second time."""
 
 
 def walk_back(backwards):

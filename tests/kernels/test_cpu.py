@@ -142,9 +142,15 @@ MASKS = {
 }  # fmt: skip
 
 
+WAYS = {"in one": {}, "in parts": {"A_IN_CACHE": 2 * 3 * 5 * 5}, "by BLAS": {"A_IN_CACHE": 1, "SHARED_BY_BLAS": 0}}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("bias", [None, (5, 5), (3, 5, 5), (6, 3, 5, 5), (1,)], ids=str)
-def test_attention(mask, bias, rng):
+def test_attention(mask, bias, way, rng, monkeypatch):
+    for name, number in WAYS[way].items():
+        monkeypatch.setattr(cpu, name, number)
     query, key, value = (normal(rng, 6, 5, 3, 4).swapaxes(1, 2) for _ in range(3))       # heads, as a layer splits them
     options = {} if bias is None else {"bias": normal(rng, *bias)}
     agree("attention", rng, query, key, value, MASKS[mask], scale=0.7, **options)
@@ -194,6 +200,25 @@ def test_gelu_by_tanh(rng):
 def test_cross_entropy_ignores(rng):
     agree("cross_entropy", rng, normal(rng, 4, 3, 9), np.array([[0, 8, 3], [3, 3, 3], [1, 2, 3], [3, 0, 0]]), ignore=3)
     agree("cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
+
+
+def test_cross_entropy_writes_the_gradient_where_nobody_misses_the_logits(rng):
+    x, W, targets = normal(rng, 67, 8), normal(rng, 8, 2011), rng.integers(0, 2011, 67)
+    logits = kernels.linear(x, W)[0]
+    _, backward = kernels.cross_entropy(logits, targets)
+    _, held_backward = kernels.cross_entropy(logits, targets)
+    expected = held_backward()[0]
+    assert not np.shares_memory(expected, logits)
+    np.testing.assert_array_equal(held_backward(0.5)[0], 0.5 * expected)         # it may run again
+    place, part = logits.__array_interface__["data"], logits[2:3]
+    del logits, held_backward
+    assert backward()[0].__array_interface__["data"] != place                     # a part of them is still held
+    del part
+    dlogits = backward()[0]
+    assert dlogits.__array_interface__["data"] == place
+    np.testing.assert_array_equal(dlogits, expected)
+    with pytest.raises(kernels.MemoryFreed, match="call the forward again"):
+        backward()
 
 
 def test_embedding_takes_every_integer(rng):

@@ -50,6 +50,20 @@ def test_what_somebody_holds_is_not(hold):
     assert place(memory.empty(SHAPE)) == where
 
 
+def test_the_only_view_of_an_array_is_known():
+    x = memory.empty(SHAPE)
+    view = x.reshape(-1)
+    assert not memory.is_only_view(view)                 # x is another
+    del x
+    assert memory.is_only_view(view)
+    part = view[5:]
+    assert not memory.is_only_view(view)
+    del part
+    assert memory.is_only_view(view)
+    for other in (np.empty(SHAPE).reshape(-1), np.empty(SHAPE), memory.empty((3, 4)).reshape(-1)):
+        assert not memory.is_only_view(other)            # not this module's memory
+
+
 def test_small_arrays_are_left_to_malloc():
     memory.empty((3, 4))
     assert not memory._kept
@@ -67,17 +81,28 @@ def test_it_is_given_back():
 
 def test_sizes_that_are_not_asked_for_again_do_not_pile_up():
     """No history of all sizes is kept: twice what was held at a time, at most."""
-    for rows in range(300, 400):
+    sizes = [int(300 * 1.2**power) for power in range(25)]
+    for rows in sizes:
         x = memory.empty((rows, 301))
         y = memory.empty((rows, 300))
     del x, y
-    assert 4 * 4 * 300 * 300 < sum(memory._kept) <= 2 * 3 * 4 * 400 * 301        # while a third is made, two are held
+    kept = sum(size * len(entries) for size, entries in memory._kept.items())
+    most = memory._rounded(4 * sizes[-1] * 301)
+    assert most < kept <= 2 * 3 * most                   # while a third is made, two are held
+
+
+def test_sizes_that_are_nearly_the_same_share_memory():
+    where = place(memory.empty((300, 300)))
+    assert place(memory.empty((310, 300))) == where
+    assert memory.empty((310, 300)).nbytes == 4 * 310 * 300
+    for size in range(1, 5000):
+        assert size <= memory._rounded(size) <= max(1.5 * size, size + 1)
 
 
 def test_two_sizes_in_turns_are_both_kept():
     places = []
     for _ in range(3):
-        places.append((place(memory.empty((300, 300))), place(memory.empty((310, 300)))))
+        places.append((place(memory.empty((300, 300))), place(memory.empty((500, 300)))))
     assert places[1] == places[2]
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.backend import to_host
-from mini_tf.layers.layer import MemoryFreed
+from mini_tf.kernels import MemoryFreed
 from mini_tf.trace import place, source_line
 
 import numpy as np

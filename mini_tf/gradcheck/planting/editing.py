@@ -17,7 +17,7 @@ from types import CodeType, FunctionType, MethodType
 
 from mini_tf import kernels
 from mini_tf.errors import UserError
-from mini_tf.layers.layer import MemoryFreed
+from mini_tf.kernels import MemoryFreed
 
 import numpy as np
 
