@@ -209,6 +209,8 @@ def doctor():
     table.add_row("cores", str(cores), "BLAS and Numba use all; set OPENBLAS_NUM_THREADS, NUMBA_NUM_THREADS for fewer")
     timeout = os.environ.get("OPENBLAS_THREAD_TIMEOUT", "")
     table.add_row("OPENBLAS_THREAD_TIMEOUT", timeout, "keeps BLAS's idle threads from taking a core")
+    if held_to := os.environ.get("OPENBLAS_CORETYPE"):
+        table.add_row("OPENBLAS_CORETYPE", held_to, "BLAS does no more than this kind of processor can; unset it")
     on = kernels.switched_on()
     table.add_row("kernels", "on" if on else "off", "MINI_TF_KERNELS=off runs the plain formulas of mini_tf/ops" if on
                   else "the plain formulas of mini_tf/ops run; without MINI_TF_KERNELS=off, their fused twins would")

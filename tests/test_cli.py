@@ -157,11 +157,15 @@ def test_gradcheck_tests_itself(mini_tf):
     assert "writes no file" in err
 
 
-def test_doctor_tells_what_is_here(mini_tf):
+def test_doctor_tells_what_is_here(mini_tf, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     code, out, _ = mini_tf("doctor")
     assert code == 0
     for word in ("numpy", "numba", "GPU", "Shakespeare", "cores"):
         assert word in out
+    assert "unset it" not in out
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")   # products at half the speed, on a newer processor
+    assert "unset it" in mini_tf("doctor")[1]
 
 
 

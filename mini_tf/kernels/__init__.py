@@ -8,7 +8,8 @@ the arrays, and the op itself otherwise: in float64, in which gradients are chec
 in `mini_tf/ops` is what is checked, and what runs is held against it by the tests.
 
 A twin keeps arrays where the op keeps what it has computed from them: leave inputs and outputs as they are until the
-backward has run.
+backward has run. If nobody but the backward holds a large input any more, its gradient takes its place; such a backward
+runs once, and raises MemoryFreed when it is called again.
 
 Whoever changes a formula and wants to train with it switches the twins off: `with reference_only():` in Python, or
 MINI_TF_KERNELS=off in the environment. Tracing, gradcheck and planted bugs do so by themselves.

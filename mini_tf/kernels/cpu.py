@@ -18,7 +18,7 @@ import numpy as np
 EPS = 1e-5                   # of layer norm, as in the op
 IN_CACHE = 2048              # rows of a weight in one product of its backward
 FEW_ROWS = 128               # up to which BLAS is quicker with the weight as the first factor: with AVX-512, by a sixth
-A_IN_CACHE = 1 << 16         # numbers of attention's A that are worked on at a time
+A_IN_CACHE = 1 << 15         # numbers of attention's A that are worked on at a time
 SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
 
 
@@ -31,15 +31,21 @@ def linear(x, W, b=None, needs_dx=True):
         y += b
 
     def backward(dy):                                    # keeps x, W
+        nonlocal rows_x
+        x = still_there(rows_x)
         rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
         db = () if b is None else (sum_to(rows_dy, b.shape),)
         if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
             dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
-            return dx, transpose(product(transpose(rows_dy), rows_x)), *db
-        dx, dW = empty(rows_x.shape) if needs_dx else None, empty(W.shape)
+            return dx, transpose(product(transpose(rows_dy), x)), *db
+        dx, dW = None, empty(W.shape)
+        if needs_dx and is_only_view(x):                 # dx takes x's place: each part of x is used once more, for dW
+            dx, rows_x = x, None
+        elif needs_dx:
+            dx = empty(x.shape)
         for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
             some = slice(first, first + IN_CACHE)
-            np.matmul(transpose(rows_x[:, some]), rows_dy, out=dW[some])
+            np.matmul(transpose(x[:, some]), rows_dy, out=dW[some])
             if needs_dx and len(rows_dy) <= FEW_ROWS < len(W):
                 dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
             elif needs_dx:
@@ -165,6 +171,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     one_mask = mask is None or len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
+    query, key, value = query[...], key[...], value[...]         # views of our own
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
     # A is worked on in parts of the first axis that fit into the cache; the backward makes it again, part by part.
@@ -178,9 +185,9 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     def room():
         return empty((at_once, *shape[1:]))
 
-    def weights(some, A):
-        """A = softmax(scale·query·keyᵀ + bias) of some entries of the first axis"""
-        A = np.matmul(query[some], transpose(key[some]), out=A[: some.stop - some.start])
+    def weights(some_query, some_key, some, A):
+        """A = softmax(scale·query·keyᵀ + bias) of some entries of the first axis, in the memory of A"""
+        A = np.matmul(some_query, transpose(some_key), out=A[: len(some_query)])
         if scale != 1:
             A *= scale
         if bias is not None:
@@ -194,26 +201,32 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     def forward(_, first, stop):
         A = room()
         for some in parts_of(first, stop):
-            np.matmul(weights(some, A), value[some], out=Y[some])
+            np.matmul(weights(query[some], key[some], some, A), value[some], out=Y[some])
 
     share(forward, cuts)
 
     def backward(dY):                                    # keeps query, key, value
-        dY = as_gradient(dY, shape_Y)
-        dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
-        dscores = None if bias is None else empty(shape)
+        nonlocal query, key, value
+        q, k, v = map(still_there, (query, key, value))
+        dY, dscores = as_gradient(dY, shape_Y), None if bias is None else empty(shape)
+        if all(map(is_only_view, (q, k, v))):            # their gradients take their places, part by part
+            dquery, dkey, dvalue = q, k, v
+            query = key = value = None
+        else:
+            dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (q, k, v))
         factor = scale if bias is None else 1.0          # dbias has no scale in it
 
         def part(_, first, stop):
-            A_room, dA_room = room(), room()
+            A_room, dA_room, dquery_room = room(), room(), empty((at_once, *q.shape[1:]))
             for some in parts_of(first, stop):
-                A = weights(some, A_room)
+                A = weights(q[some], k[some], some, A_room)
                 dA = dA_room[: len(A)] if bias is None else dscores[some]
-                np.matmul(dY[some], transpose(value[some]), out=dA)
+                np.matmul(dY[some], transpose(v[some]), out=dA)
                 np.matmul(transpose(A), dY[some], out=dvalue[some])
                 run(loops.softmax_backward, rows(dA), rows(A), np.float32(factor))       # dA: now dscores
-                np.matmul(dA, key[some], out=dquery[some])
-                np.matmul(transpose(dA), query[some], out=dkey[some])
+                dquery_part = np.matmul(dA, k[some], out=dquery_room[: len(A)])
+                np.matmul(transpose(dA), q[some], out=dkey[some])
+                dquery[some] = dquery_part
 
         share(part, cuts)
         nothing_for_mask = () if mask is None else (None,)
@@ -242,11 +255,10 @@ def cross_entropy(logits, targets, ignore=None):
 
     def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
         nonlocal z
-        if z is None:
-            raise MemoryFreed("the gradient of these logits was written in their place; call the forward again")
+        dz = still_there(z)
         weight = (dloss / count * counted).astype(np.float32)
-        if is_only_view(z):                              # nobody will miss the logits
-            dz, z = z, None
+        if is_only_view(z):                              # dz takes z's place
+            z = None
         else:
             dz = copy_of(z)
         in_pieces(loops.cross_entropy_backward, dz, largest, total, target, weight)
@@ -261,18 +273,23 @@ def layer_norm(x, gamma, beta, eps=EPS):
     mean, r = np.empty((2, len(x_rows)), np.float32)
     in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
 
+    shape = x.shape
+
     def backward(dy):                                    # keeps x, mean, r, gamma
-        dx, dy_rows = empty(x.shape), rows(as_gradient(dy, x.shape))
-        dx_rows, cuts = rows(dx), pieces(len(x_rows), x.size)
+        nonlocal x_rows
+        dx = still_there(x_rows)
+        if is_only_view(dx):                             # dx takes x's place
+            x_rows = None
+        else:
+            dx = copy_of(dx)
+        dy_rows, cuts = rows(as_gradient(dy, shape)), pieces(len(dx), dx.size)
         dgamma, dbeta = np.zeros((2, len(cuts), gamma.size), np.float32)         # each piece has its own sums
 
         def part(k, first, stop):
-            loops.layer_norm_backward(
-                first, stop, dy_rows, x_rows, mean, r, gamma_row, dx_rows, dgamma[k], dbeta[k]
-            )
+            loops.layer_norm_backward(first, stop, dy_rows, dx, mean, r, gamma_row, dgamma[k], dbeta[k])
 
         share(part, cuts)
-        return dx, dgamma.sum(0), dbeta.sum(0)
+        return dx.reshape(shape), dgamma.sum(0), dbeta.sum(0)
 
     return y, backward
 
@@ -338,6 +355,14 @@ def sum_of_squares(g):
 
     share(part, cuts)
     return sum(sums)
+
+
+def still_there(x):
+    """x, which a backward has kept; MemoryFreed if a gradient has taken its place."""
+    if x is None:
+        raise MemoryFreed("this backward has run already, and a gradient has taken the place of what it had kept; "
+                          "call the forward again")  # fmt: skip
+    return x
 
 
 def in_pieces(loop, first_array, *others):

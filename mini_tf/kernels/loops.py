@@ -168,23 +168,26 @@ def layer_norm(first, stop, x, gamma, beta, eps, y, mean, r):
         mean[i], r[i] = norm_of_row(x[i], gamma, beta, eps, y[i])
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[:, ::1], f4[::1], f4[::1])")
-def layer_norm_backward(first, stop, dy, x, mean, r, gamma, dx, dgamma, dbeta):
-    """dx = r·(g − mean(g) − x̂·mean(g·x̂)),   g = dy·γ;   these rows' Σ dy·x̂ and Σ dy go into dgamma and dbeta"""
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])")
+def layer_norm_backward(first, stop, dy, d, mean, r, gamma, dgamma, dbeta):
+    """In place: d comes as x and becomes dx = r·(g − mean(g) − x̂·mean(g·x̂)),   g = dy·γ
+
+    These rows' Σ dy·x̂ and Σ dy are added to dgamma and dbeta.
+    """
     for i in range(first, stop):
-        d_row, row, out = dy[i], x[i], dx[i]
+        d_row, row = dy[i], d[i]
         mu, scale = mean[i], r[i]
         sum_g, sum_gx = ZERO, ZERO
         for j in range(row.size):
+            x_hat = (row[j] - mu) * scale
             g = d_row[j] * gamma[j]
             sum_g += g
-            sum_gx += g * ((row[j] - mu) * scale)
+            sum_gx += g * x_hat
+            dgamma[j] += d_row[j] * x_hat
+            dbeta[j] += d_row[j]
         mean_g, mean_gx = sum_g / f4(row.size), sum_gx / f4(row.size)
         for j in range(row.size):
-            out[j] = scale * (d_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
-        for j in range(row.size):
-            dgamma[j] += d_row[j] * ((row[j] - mu) * scale)
-            dbeta[j] += d_row[j]
+            row[j] = scale * (d_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
 
 
 @compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], b1[::1])")

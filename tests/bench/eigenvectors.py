@@ -18,7 +18,7 @@ from mini_tf.text import cooccurrence, eigenvector_embeddings
 
 import numpy as np
 from cooccurrence import corpus_arguments, corpus_ids
-from measuring import in_fresh_process, peak_memory, print_table, take_turns
+from measuring import in_fresh_process, note_settings, peak_memory, print_table, take_turns
 from scipy import sparse
 from scipy.sparse.linalg import eigsh
 
@@ -53,6 +53,7 @@ def main():
         return
 
     C = cooccurrence(*corpus_ids(options), options.window)
+    note_settings()
     print(f"C {C.shape} with {C.nnz:,} entries, n = {options.n}; {options.rounds} rounds")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "C.npz")

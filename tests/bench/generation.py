@@ -18,7 +18,7 @@ from statistics import median
 from mini_tf.decoding import generate, greedy
 
 import numpy as np
-from measuring import in_fresh_process, print_table, take_turns, thread_settings
+from measuring import in_fresh_process, note_settings, print_table, take_turns, thread_settings
 from models import MODELS, import_peer, new_model, random_words, torch_installed
 
 WARM_UP = 5              # words
@@ -71,6 +71,7 @@ def main():
         return
 
     methods = ["mini_tf", PEER] if options.peer and torch_installed() else ["mini_tf"]
+    note_settings()
     print(f"Writing one word with {preset.name!r} after T = {preset.model['T']} words; {threads} threads, "
           f"{options.rounds} rounds of {words} words")
     runs = take_turns(methods, options.rounds, lambda method: in_fresh_process(

@@ -35,6 +35,13 @@ def thread_settings(threads):
     return dict.fromkeys(pools, str(threads))
 
 
+def note_settings():
+    """Says what in the environment holds NumPy back."""
+    if processor := os.environ.get("OPENBLAS_CORETYPE"):
+        print(f"OPENBLAS_CORETYPE={processor}: NumPy's products are held to what that processor could do. "
+              "Unset it to measure this one.")  # fmt: skip
+
+
 def seconds_of(work):
     """How long a call of `work` takes."""
     start = time.perf_counter()

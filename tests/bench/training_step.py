@@ -25,7 +25,7 @@ from statistics import median
 from mini_tf.training.optimizers import Adam
 
 import numpy as np
-from measuring import in_fresh_process, peak_memory, print_table, seconds_of, take_turns, thread_settings
+from measuring import in_fresh_process, note_settings, peak_memory, print_table, seconds_of, take_turns, thread_settings
 from models import MODELS, import_peer, matrix_operations, new_model, random_words, torch_installed
 
 WARM_UP = 3              # steps; their losses are compared
@@ -143,6 +143,7 @@ def main():
 
     methods = ["mini_tf", *(peers() if options.peer else []), FLOOR]
     sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nTLHmf")
+    note_settings()
     print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {threads} threads, "
           f"{options.rounds} rounds of {options.steps} steps")
     runs = take_turns(methods, options.rounds, in_child)

@@ -202,23 +202,68 @@ def test_cross_entropy_ignores(rng):
     agree("cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
 
 
-def test_cross_entropy_writes_the_gradient_where_nobody_misses_the_logits(rng):
-    x, W, targets = normal(rng, 67, 8), normal(rng, 8, 2011), rng.integers(0, 2011, 67)
-    logits = kernels.linear(x, W)[0]
-    _, backward = kernels.cross_entropy(logits, targets)
-    _, held_backward = kernels.cross_entropy(logits, targets)
-    expected = held_backward()[0]
-    assert not np.shares_memory(expected, logits)
-    np.testing.assert_array_equal(held_backward(0.5)[0], 0.5 * expected)         # it may run again
-    place, part = logits.__array_interface__["data"], logits[2:3]
-    del logits, held_backward
-    assert backward()[0].__array_interface__["data"] != place                     # a part of them is still held
+# --- gradients that take the place of an input
+
+
+def large(name, rng):
+    """Inputs beyond what malloc is left with, and how many of them are in question"""
+    x = normal(rng, 4, 67, 512)
+    heads = [normal(rng, 8, 128, 4, 24).swapaxes(1, 2) for _ in range(3)]
+    return {
+        "linear": ([x, normal(rng, 512, 30), normal(rng, 30)], 1),
+        "layer_norm": ([x, normal(rng, 512), normal(rng, 512)], 1),
+        "cross_entropy": ([x, rng.integers(0, 512, (4, 67))], 1),
+        "attention": ([*heads, np.tri(128, dtype=bool)], 3),
+    }[name]
+
+
+def in_memory_of_kernels(x):
+    y = cpu.laid_out_as(x, x.shape)
+    y[...] = x
+    return y
+
+
+def places(arrays):
+    return [x.__array_interface__["data"][0] for x in arrays]
+
+
+@pytest.mark.parametrize("name", ["linear", "layer_norm", "cross_entropy", "attention"])
+def test_a_gradient_takes_the_place_of_what_nobody_else_holds(name, rng):
+    inputs, number = large(name, rng)
+    twin = getattr(kernels, name)
+    y, held_backward = twin(*inputs)
+    dy = normal(rng, *y.shape) if y.ndim else 0.7
+    expected = held_backward(dy)
+
+    given = [in_memory_of_kernels(x) for x in inputs[:number]]
+    where, part = places(given), given[0][1:2]
+    y, backward = twin(*given, *inputs[number:])
+    gradients = backward(dy)                             # `given` is still held: not there
+    assert not set(places(gradients[:number])) & set(where)
+    for x, before in zip(given, inputs):
+        np.testing.assert_array_equal(x, before)
+    del given, x, gradients
+    assert backward(dy)[0].__array_interface__["data"][0] != where[0]        # nor while a part is held
+    np.testing.assert_array_equal(part, inputs[0][1:2])
     del part
-    dlogits = backward()[0]
-    assert dlogits.__array_interface__["data"] == place
-    np.testing.assert_array_equal(dlogits, expected)
+    gradients = backward(dy)
+    assert places(gradients[:number]) == where
+    for d, d_expected in zip(gradients, expected):
+        np.testing.assert_array_equal(d, d_expected)
     with pytest.raises(kernels.MemoryFreed, match="call the forward again"):
-        backward()
+        backward(dy)
+
+
+def test_one_array_in_several_places(rng):
+    """Its memory has three views then, and none of them is the only one."""
+    x = in_memory_of_kernels(normal(rng, 8, 4, 128, 24))
+    before = x.copy()
+    _, backward = kernels.attention(x, x, x)
+    del x
+    dy = normal(rng, 8, 4, 128, 24)
+    _, expected = kernels.attention(before, before, before)
+    for d, d_expected in zip([*backward(dy), *backward(dy)], 2 * expected(dy)):
+        np.testing.assert_array_equal(d, d_expected)
 
 
 def test_embedding_takes_every_integer(rng):
