@@ -18,7 +18,7 @@ import numpy as np
 EPS = 1e-5                   # of layer norm, as in the op
 IN_CACHE = 2048              # rows of a weight in one product of its backward
 FEW_ROWS = 128               # up to which BLAS is quicker with the weight as the first factor: with AVX-512, by a sixth
-A_IN_CACHE = 1 << 15         # numbers of attention's A that are worked on at a time
+A_IN_CACHE = 1 << 16         # numbers of attention's A that are worked on at a time
 SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
 
 
