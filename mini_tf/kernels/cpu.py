@@ -250,7 +250,6 @@ def cross_entropy(logits, targets, ignore=None):
     in_pieces(loops.log_sum_exp, z, largest, total)
     at_target = z[np.arange(len(z)), target]
     loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
-
     shape = logits.shape
 
     def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
@@ -277,12 +276,12 @@ def layer_norm(x, gamma, beta, eps=EPS):
 
     def backward(dy):                                    # keeps x, mean, r, gamma
         nonlocal x_rows
-        dx = still_there(x_rows)
+        dx, dy_rows = still_there(x_rows), rows(as_gradient(dy, shape))
         if is_only_view(dx):                             # dx takes x's place
             x_rows = None
         else:
             dx = copy_of(dx)
-        dy_rows, cuts = rows(as_gradient(dy, shape)), pieces(len(dx), dx.size)
+        cuts = pieces(len(dx), dx.size)
         dgamma, dbeta = np.zeros((2, len(cuts), gamma.size), np.float32)         # each piece has its own sums
 
         def part(k, first, stop):

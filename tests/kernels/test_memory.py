@@ -60,6 +60,7 @@ def test_the_only_view_of_an_array_is_known():
     assert not memory.is_only_view(view)
     del part
     assert memory.is_only_view(view)
+    assert not memory.is_only_view(np.broadcast_to(memory.empty(SHAPE), (2, *SHAPE)))    # one number in two places
     for other in (np.empty(SHAPE).reshape(-1), np.empty(SHAPE), memory.empty((3, 4)).reshape(-1)):
         assert not memory.is_only_view(other)            # not this module's memory
 
