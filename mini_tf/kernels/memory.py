@@ -44,7 +44,7 @@ def empty(shape, dtype=np.float32):
 
 
 def is_only_view(x):
-    """Whether x, a view that its caller alone holds, is all that there is of an array from `empty`, and may be changed."""
+    """Whether nobody holds an array from `empty` but by x, a view that its caller alone has, and may write into."""
     if type(x.base) is not np.ndarray or getrefcount(x.base) != _HELD_BY_ENTRY_ONLY + 1:
         return False
     return x.flags.writeable and any(entry[0] is x.base for entry in _kept.get(x.base.nbytes, ()))
