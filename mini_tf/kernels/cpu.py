@@ -25,24 +25,23 @@ SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS
 def linear(x, W, b=None, needs_dx=True):
     check("linear: x (…, in), W (in, out), b (out)", x, W, b)
     shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
-    rows_x = x.reshape(-1, W.shape[0])
-    y = product(rows_x, W)
+    kept = [x.reshape(-1, W.shape[0])]
+    y = product(kept[0], W)
     if b is not None:
         y += b
 
     def backward(dy):                                    # keeps x, W
-        nonlocal rows_x
-        x = still_there(rows_x)
         rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
         db = () if b is None else (sum_to(rows_dy, b.shape),)
+        x = taken_from(kept)
         if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
             dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
-            return dx, transpose(product(transpose(rows_dy), x)), *db
+            dW = transpose(product(transpose(rows_dy), x))
+            kept.append(x)
+            return dx, dW, *db
         dx, dW = None, empty(W.shape)
-        if needs_dx and is_only_view(x):                 # dx takes x's place: each part of x is used once more, for dW
-            dx, rows_x = x, None
-        elif needs_dx:
-            dx = empty(x.shape)
+        if needs_dx:                                     # a part of dx may take that of x, after its use for dW
+            dx = x if is_only_view(x) else empty(x.shape)
         for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
             some = slice(first, first + IN_CACHE)
             np.matmul(transpose(x[:, some]), rows_dy, out=dW[some])
@@ -50,6 +49,8 @@ def linear(x, W, b=None, needs_dx=True):
                 dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
             elif needs_dx:
                 np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
+        if dx is not x:
+            kept.append(x)
         return dx.reshape(shape_x) if needs_dx else None, dW, *db
 
     return y.reshape(shape_y), backward
@@ -160,18 +161,17 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     check("attention: query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)",
           query, key, value, mask, bias)  # fmt: skip
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
-    if len(shape) < 3:
+    if len(shape) < 3 or np.ndim(scale):
         return ops.attention(query, key, value, mask, scale, bias)
-    if bias is not None:
-        bias_of_all = np.broadcast_to(bias, shape)
     try:
+        bias_of_all = None if bias is None else np.broadcast_to(bias, shape)
         mask_of_all, queries, times = (None, 0, 0) if mask is None else _mask_rows(mask, shape)
     except ValueError:
         return ops.attention(query, key, value, mask, scale, bias)
     one_mask = mask is None or len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
-    query, key, value = query[...], key[...], value[...]         # views of our own
+    kept = [tuple(x[...] for x in (query, key, value))]          # views of our own
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
     # A is worked on in parts of the first axis that fit into the cache; the backward makes it again, part by part.
@@ -199,21 +199,17 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         return A
 
     def forward(_, first, stop):
-        A = room()
+        (q, k, v), A = kept[0], room()
         for some in parts_of(first, stop):
-            np.matmul(weights(query[some], key[some], some, A), value[some], out=Y[some])
+            np.matmul(weights(q[some], k[some], some, A), v[some], out=Y[some])
 
     share(forward, cuts)
 
     def backward(dY):                                    # keeps query, key, value
-        nonlocal query, key, value
-        q, k, v = map(still_there, (query, key, value))
         dY, dscores = as_gradient(dY, shape_Y), None if bias is None else empty(shape)
-        if all(map(is_only_view, (q, k, v))):            # their gradients take their places, part by part
-            dquery, dkey, dvalue = q, k, v
-            query = key = value = None
-        else:
-            dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (q, k, v))
+        q, k, v = inputs = taken_from(kept)
+        in_place = all(map(is_only_view, inputs))        # their gradients take their places, part by part
+        dquery, dkey, dvalue = inputs if in_place else (laid_out_as(x, x.shape) for x in inputs)
         factor = scale if bias is None else 1.0          # dbias has no scale in it
 
         def part(_, first, stop):
@@ -229,6 +225,8 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
                 dquery[some] = dquery_part
 
         share(part, cuts)
+        if not in_place:
+            kept.append(inputs)
         nothing_for_mask = () if mask is None else (None,)
         if bias is None:
             return dquery, dkey, dvalue, *nothing_for_mask
@@ -250,16 +248,12 @@ def cross_entropy(logits, targets, ignore=None):
     in_pieces(loops.log_sum_exp, z, largest, total)
     at_target = z[np.arange(len(z)), target]
     loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
-    shape = logits.shape
+    shape, kept = logits.shape, [z]
+    del z                                                # for nothing else is to hold it
 
     def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
-        nonlocal z
-        dz = still_there(z)
-        weight = (dloss / count * counted).astype(np.float32)
-        if is_only_view(z):                              # dz takes z's place
-            z = None
-        else:
-            dz = copy_of(z)
+        weight = as_gradient(dloss, target.shape) / np.float32(count) * counted
+        dz = in_place_of(kept)
         in_pieces(loops.cross_entropy_backward, dz, largest, total, target, weight)
         return dz.reshape(shape), None
 
@@ -268,19 +262,15 @@ def cross_entropy(logits, targets, ignore=None):
 
 def layer_norm(x, gamma, beta, eps=EPS):
     check("layer_norm: x (…, n), gamma (n), beta (n)", x, gamma, beta)
-    x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
-    mean, r = np.empty((2, len(x_rows)), np.float32)
-    in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
+    kept, gamma_row, y = [rows(x)], row(gamma), empty(x.shape)
+    mean, r = np.empty((2, len(kept[0])), np.float32)
+    in_pieces(loops.layer_norm, kept[0], gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
 
     shape = x.shape
 
     def backward(dy):                                    # keeps x, mean, r, gamma
-        nonlocal x_rows
-        dx, dy_rows = still_there(x_rows), rows(as_gradient(dy, shape))
-        if is_only_view(dx):                             # dx takes x's place
-            x_rows = None
-        else:
-            dx = copy_of(dx)
+        dy_rows = rows(as_gradient(dy, shape))
+        dx = in_place_of(kept)
         cuts = pieces(len(dx), dx.size)
         dgamma, dbeta = np.zeros((2, len(cuts), gamma.size), np.float32)         # each piece has its own sums
 
@@ -356,12 +346,26 @@ def sum_of_squares(g):
     return sum(sums)
 
 
-def still_there(x):
-    """x, which a backward has kept; MemoryFreed if a gradient has taken its place."""
-    if x is None:
+def taken_from(kept):
+    """What a backward has kept, in a list of one; MemoryFreed if a gradient has taken its place.
+
+    The list is empty then: whoever does not write a gradient there puts it back afterwards. Another thread that calls
+    the same backward meanwhile finds nothing, rather than a gradient that is half written.
+    """
+    try:
+        return kept.pop()
+    except IndexError:
         raise MemoryFreed("this backward has run already, and a gradient has taken the place of what it had kept; "
-                          "call the forward again")  # fmt: skip
-    return x
+                          "call the forward again") from None  # fmt: skip
+
+
+def in_place_of(kept):
+    """The numbers of what a backward has kept, to be written over: in its own array, or a copy if others hold that."""
+    x = taken_from(kept)
+    if is_only_view(x):
+        return x
+    kept.append(x)
+    return copy_of(x)
 
 
 def in_pieces(loop, first_array, *others):
@@ -386,6 +390,8 @@ def row(x):
 
 def as_gradient(dy, shape):
     """dy as a float32 array of that shape, to which it is broadcast as in a formula. ValueError where it cannot be."""
+    if dy is None:                                       # of which NumPy would make NaN
+        raise TypeError(f"dy is None, expected a gradient of shape {shape}")
     dy = np.asarray(dy, np.float32)
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
 

@@ -61,9 +61,13 @@ def _rounded(size):
 def free_memory():
     """Give back to the system what nobody holds."""
     global _most_held
-    with _lock:
+    if not _lock.acquire(timeout=1):                     # see `empty`
+        return
+    try:
         _let_go()
         _most_held = 0
+    finally:
+        _lock.release()
 
 
 def _let_go(most=0):

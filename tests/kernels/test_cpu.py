@@ -164,6 +164,15 @@ def test_attention_of_other_sizes(Tq, Tk, m, d, rng):
     agree("attention", rng, query[:, None, None], key[:, None, None], value[:, None, None])
 
 
+def test_attention_with_a_scale_for_each_head_or_a_larger_bias(rng):
+    """These go to the op."""
+    query, key, value = (normal(rng, 2, 3, 5, 4) for _ in range(3))
+    for options in ({"scale": normal(rng, 3, 1, 1)}, {"bias": normal(rng, 7, 2, 3, 5, 5)}):
+        np.testing.assert_array_equal(
+            kernels.attention(query, key, value, **options)[0], ops.attention(query, key, value, **options)[0]
+        )
+
+
 def test_masked_softmax_takes_masks_that_are_broadcast(rng):
     z = normal(rng, 6, 3, 5, 5)
     for mask in MASKS.values():
@@ -252,6 +261,38 @@ def test_a_gradient_takes_the_place_of_what_nobody_else_holds(name, rng):
         np.testing.assert_array_equal(d, d_expected)
     with pytest.raises(kernels.MemoryFreed, match="call the forward again"):
         backward(dy)
+
+
+@pytest.mark.parametrize("name", ["linear", "layer_norm", "cross_entropy", "attention"])
+def test_a_gradient_that_is_refused_costs_nothing(name, rng):
+    inputs, number = large(name, rng)
+    twin = getattr(kernels, name)
+    y, backward = twin(*[in_memory_of_kernels(x) for x in inputs[:number]], *inputs[number:])
+    for wrong in (None, np.ones((3, 1, 7, 1, 5), np.float32)):
+        with pytest.raises((TypeError, ValueError)):
+            backward(wrong)
+    dy = normal(rng, *y.shape) if y.ndim else 0.7
+    _, held_backward = twin(*inputs)
+    np.testing.assert_array_equal(backward(dy)[0], held_backward(dy)[0])
+
+
+@pytest.mark.parametrize("name", ["linear", "layer_norm", "cross_entropy", "attention"])
+def test_a_second_call_while_the_first_runs_is_refused(name, rng, monkeypatch):
+    """As another thread may make it: both would write into the same place."""
+    inputs, number = large(name, rng)
+    y, backward = getattr(kernels, name)(*[in_memory_of_kernels(x) for x in inputs[:number]], *inputs[number:])
+    dy, is_only_view, refused = normal(rng, *y.shape) if y.ndim else 0.7, cpu.is_only_view, []
+
+    def meanwhile(x):
+        monkeypatch.setattr(cpu, "is_only_view", is_only_view)
+        with pytest.raises(kernels.MemoryFreed):
+            backward(dy)
+        refused.append(True)
+        return is_only_view(x)
+
+    monkeypatch.setattr(cpu, "is_only_view", meanwhile)
+    backward(dy)
+    assert refused
 
 
 def test_one_array_in_several_places(rng):
