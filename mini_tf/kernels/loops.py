@@ -18,6 +18,8 @@ LN_2_HIGH, LN_2_LOW = f4(0.693359375), f4(math.log(2) - 0.693359375)     # the f
 LOWEST = i4(-(2**31))
 GELU_SLOPE, GELU_CUBIC = f4(math.sqrt(2 / math.pi)), f4(0.044715)
 ZERO, HALF, ONE, TWO, THREE = f4(0), f4(0.5), f4(1), f4(2), f4(3)
+NOTHING = f4(-np.inf)        # the score of a word that must not be seen
+TOGETHER = 4                 # rows of a softmax that take their steps in turns
 # eʳ ≈ 1 + r + r²·(E0·r⁵ + E1·r⁴ + … + E5) for |r| ≤ ln 2/2, to 8e-8; Moshier's Cephes library
 E0, E1, E2 = f4(1.9875691500e-4), f4(1.3981999507e-3), f4(8.3334519073e-3)
 E3, E4, E5 = f4(4.1665795894e-2), f4(1.6666665459e-1), f4(5.0000001201e-1)
@@ -73,33 +75,35 @@ def maximum(row):
     return in_order(largest).view(np.float32)
 
 
+@njit(fastmath=FAST, error_model="numpy")
+def softmax_of_rows(first, stop, y, largest, total, share_of_nothing):
+    """In place, for a few rows: y comes as z and becomes exp(z − max z) / Σ exp(z − max z)
+
+    All rows take a step, then all take the next one: within a row, each step has to wait for the one before. A row
+    where all is −∞ becomes zeros, times share_of_nothing.
+    """
+    for i in range(first, stop):
+        top = maximum(y[i])
+        largest[i - first] = top if top != NOTHING else ZERO
+    for i in range(first, stop):
+        row, top, sum_of_row = y[i], largest[i - first], ZERO
+        for j in range(row.size):
+            row[j] = exp(row[j] - top)                   # e⁻∞ = 0
+            sum_of_row += row[j]
+        total[i - first] = sum_of_row
+    for i in range(first, stop):
+        row, sum_of_row = y[i], total[i - first]
+        share = ONE / sum_of_row if sum_of_row != ZERO else share_of_nothing
+        for j in range(row.size):
+            row[j] *= share
+
+
 @compiled("void(i8, i8, f4[:, ::1])")
 def softmax(first, stop, y):
     """In place: y comes as z and becomes exp(z − max z) / Σ exp(z − max z)"""
-    for i in range(first, stop):
-        row = y[i]
-        largest = maximum(row)
-        total = ZERO
-        for j in range(row.size):
-            row[j] = exp(row[j] - largest)
-            total += row[j]
-        for j in range(row.size):
-            row[j] *= ONE / total
-
-
-@njit(fastmath=FAST, error_model="numpy")
-def masked_softmax_of_row(row, allowed):
-    for j in range(row.size):
-        row[j] = row[j] if allowed[j] else f4(-np.inf)
-    largest = maximum(row)
-    largest = largest if largest != f4(-np.inf) else ZERO
-    total = ZERO
-    for j in range(row.size):
-        row[j] = exp(row[j] - largest)                   # e⁻∞ = 0
-        total += row[j]
-    share = ONE / total if total != ZERO else ZERO
-    for j in range(row.size):
-        row[j] *= share
+    largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
+    for start in range(first, stop, TOGETHER):
+        softmax_of_rows(start, min(start + TOGETHER, stop), y, largest, total, f4(np.nan))
 
 
 @compiled("void(i8, i8, f4[:, ::1], b1[:, ::1], i8, i8)")
@@ -108,8 +112,14 @@ def masked_softmax(first, stop, y, mask, queries, times):
 
     mask has, for each group of `queries` rows, rows of its own, or each of its groups serves `times` groups of y.
     """
-    for i in range(first, stop):
-        masked_softmax_of_row(y[i], mask[i // (queries * times) * queries + i % queries])
+    largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
+    for start in range(first, stop, TOGETHER):
+        end = min(start + TOGETHER, stop)
+        for i in range(start, end):
+            row, allowed = y[i], mask[i // (queries * times) * queries + i % queries]
+            for j in range(row.size):
+                row[j] = row[j] if allowed[j] else NOTHING
+        softmax_of_rows(start, end, y, largest, total, ZERO)
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")
@@ -276,19 +286,21 @@ def transformer_layer(x, mask, Q, K, V, W, H, scale, norm, gamma, beta, eps, y):
     """
     T, asked, m = len(x), len(y), Q.shape[1] // H
     query, key_T, value = np.dot(x[T - asked :], Q), np.ascontiguousarray(np.dot(x, K).T), np.dot(x, V)
-    heads, row_of_A = np.zeros((asked, H * m), np.float32), np.empty(T, np.float32)
+    heads, A = np.zeros((asked, H * m), np.float32), np.empty((1, T), np.float32)
+    row, largest, total = A[0], np.empty(1, np.float32), np.empty(1, np.float32)
     for i in range(asked):
         sees = T                                         # the words up to the last that it may see
         while sees > 0 and not mask[i, sees - 1]:
             sees -= 1
-        row = row_of_A[:sees]
         for h in range(H):
             row[:] = ZERO
             for d in range(h * m, h * m + m):
                 scaled, keys = scale * query[i, d], key_T[d]
                 for j in range(sees):
                     row[j] += scaled * keys[j]
-            masked_softmax_of_row(row, mask[i])
+            for j in range(T):
+                row[j] = row[j] if mask[i, j] else NOTHING
+            softmax_of_rows(0, 1, A, largest, total, ZERO)
             head = heads[i, h * m : h * m + m]
             for j in range(sees):
                 values = value[j, h * m : h * m + m]
