@@ -34,21 +34,22 @@ def linear(x, W, b=None, needs_dx=True):
         rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
         db = () if b is None else (sum_to(rows_dy, b.shape),)
         x = taken_from(kept)
+        dx = None
         if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
-            dx = product(rows_dy, transpose(W)).reshape(shape_x) if needs_dx else None
             dW = transpose(product(transpose(rows_dy), x))
-            kept.append(x)
-            return dx, dW, *db
-        dx, dW = None, empty(W.shape)
-        if needs_dx:                                     # a part of dx may take that of x, after its use for dW
-            dx = x if is_only_view(x) else empty(x.shape)
-        for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
-            some = slice(first, first + IN_CACHE)
-            np.matmul(transpose(x[:, some]), rows_dy, out=dW[some])
-            if needs_dx and len(rows_dy) <= FEW_ROWS < len(W):
-                dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
-            elif needs_dx:
-                np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
+            if needs_dx:
+                dx = product(rows_dy, transpose(W))
+        else:
+            dW = empty(W.shape)
+            if needs_dx:                                 # a part of dx may take that of x, after its use for dW
+                dx = x if is_only_view(x) else empty(x.shape)
+            for first in range(0, len(W), IN_CACHE):     # a part of a large weight, while it is in the cache
+                some = slice(first, first + IN_CACHE)
+                np.matmul(transpose(x[:, some]), rows_dy, out=dW[some])
+                if needs_dx and len(rows_dy) <= FEW_ROWS < len(W):
+                    dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
+                elif needs_dx:
+                    np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
         if dx is not x:
             kept.append(x)
         return dx.reshape(shape_x) if needs_dx else None, dW, *db
@@ -185,9 +186,9 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     def room():
         return empty((at_once, *shape[1:]))
 
-    def weights(some_query, some_key, some, A):
-        """A = softmax(scale·query·keyᵀ + bias) of some entries of the first axis, in the memory of A"""
-        A = np.matmul(some_query, transpose(some_key), out=A[: len(some_query)])
+    def weights(q, k, some, A):
+        """A = softmax(scale·q·kᵀ + bias) of some entries of the first axis, in the memory of A"""
+        A = np.matmul(q[some], transpose(k[some]), out=A[: some.stop - some.start])
         if scale != 1:
             A *= scale
         if bias is not None:
@@ -201,7 +202,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     def forward(_, first, stop):
         (q, k, v), A = kept[0], room()
         for some in parts_of(first, stop):
-            np.matmul(weights(q[some], k[some], some, A), v[some], out=Y[some])
+            np.matmul(weights(q, k, some, A), v[some], out=Y[some])
 
     share(forward, cuts)
 
@@ -215,7 +216,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         def part(_, first, stop):
             A_room, dA_room, dquery_room = room(), room(), empty((at_once, *q.shape[1:]))
             for some in parts_of(first, stop):
-                A = weights(q[some], k[some], some, A_room)
+                A = weights(q, k, some, A_room)
                 dA = dA_room[: len(A)] if bias is None else dscores[some]
                 np.matmul(dY[some], transpose(v[some]), out=dA)
                 np.matmul(transpose(A), dY[some], out=dvalue[some])
@@ -249,7 +250,6 @@ def cross_entropy(logits, targets, ignore=None):
     at_target = z[np.arange(len(z)), target]
     loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
     shape, kept = logits.shape, [z]
-    del z                                                # for nothing else is to hold it
 
     def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
         weight = as_gradient(dloss, target.shape) / np.float32(count) * counted
@@ -265,7 +265,6 @@ def layer_norm(x, gamma, beta, eps=EPS):
     kept, gamma_row, y = [rows(x)], row(gamma), empty(x.shape)
     mean, r = np.empty((2, len(kept[0])), np.float32)
     in_pieces(loops.layer_norm, kept[0], gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
-
     shape = x.shape
 
     def backward(dy):                                    # keeps x, mean, r, gamma

@@ -98,6 +98,13 @@ def softmax_of_rows(first, stop, y, largest, total, share_of_nothing):
             row[j] *= share
 
 
+@njit(inline="always")
+def hide(row, allowed):
+    """In place: −∞ for the scores that are not allowed"""
+    for j in range(row.size):
+        row[j] = row[j] if allowed[j] else NOTHING
+
+
 @compiled("void(i8, i8, f4[:, ::1])")
 def softmax(first, stop, y):
     """In place: y comes as z and becomes exp(z − max z) / Σ exp(z − max z)"""
@@ -116,9 +123,7 @@ def masked_softmax(first, stop, y, mask, queries, times):
     for start in range(first, stop, TOGETHER):
         end = min(start + TOGETHER, stop)
         for i in range(start, end):
-            row, allowed = y[i], mask[i // (queries * times) * queries + i % queries]
-            for j in range(row.size):
-                row[j] = row[j] if allowed[j] else NOTHING
+            hide(y[i], mask[i // (queries * times) * queries + i % queries])
         softmax_of_rows(start, end, y, largest, total, ZERO)
 
 
@@ -185,19 +190,19 @@ def layer_norm_backward(first, stop, dy, d, mean, r, gamma, dgamma, dbeta):
     These rows' Σ dy·x̂ and Σ dy are added to dgamma and dbeta.
     """
     for i in range(first, stop):
-        d_row, row = dy[i], d[i]
+        dy_row, row = dy[i], d[i]
         mu, scale = mean[i], r[i]
         sum_g, sum_gx = ZERO, ZERO
         for j in range(row.size):
             x_hat = (row[j] - mu) * scale
-            g = d_row[j] * gamma[j]
+            g = dy_row[j] * gamma[j]
             sum_g += g
             sum_gx += g * x_hat
-            dgamma[j] += d_row[j] * x_hat
-            dbeta[j] += d_row[j]
+            dgamma[j] += dy_row[j] * x_hat
+            dbeta[j] += dy_row[j]
         mean_g, mean_gx = sum_g / f4(row.size), sum_gx / f4(row.size)
         for j in range(row.size):
-            row[j] = scale * (d_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
+            row[j] = scale * (dy_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
 
 
 @compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], b1[::1])")
@@ -298,8 +303,7 @@ def transformer_layer(x, mask, Q, K, V, W, H, scale, norm, gamma, beta, eps, y):
                 scaled, keys = scale * query[i, d], key_T[d]
                 for j in range(sees):
                     row[j] += scaled * keys[j]
-            for j in range(T):
-                row[j] = row[j] if mask[i, j] else NOTHING
+            hide(row, mask[i])
             softmax_of_rows(0, 1, A, largest, total, ZERO)
             head = heads[i, h * m : h * m + m]
             for j in range(sees):

@@ -192,4 +192,3 @@ def _checked_sizes(window, size, threads):
     if threads < 1:
         raise UserError(f"threads is {threads}; expected at least 1, or None for all")
     return window // 2, size, threads
-

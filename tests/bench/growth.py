@@ -32,7 +32,7 @@ from mini_tf.training.progress import progress_bar
 
 import numpy as np
 from matplotlib.figure import Figure
-from measuring import in_fresh_process, peak_memory, seconds_of, take_turns, thread_settings
+from measuring import in_fresh_process, note_settings, peak_memory, seconds_of, take_turns, thread_settings
 from models import GPT, WORDS, random_words
 from scipy import sparse
 from scipy.optimize import nnls
@@ -334,6 +334,7 @@ def main():
     if options.quick:
         curves = [Curve(**vars(curve) | {"values": tuple(x for x in curve.values if x <= QUICK_MOST[curve.size])[::2]})
                   for curve in CURVES]
+    note_settings()
     print(f"Training step: {', '.join(f'{size} = {value:,}' for size, value in BASE.items())}, readout shared, "
           f"all learned; threads: {options.threads}, rounds: {rounds}")
     runs = measure_all(curves, rounds, options.threads)
