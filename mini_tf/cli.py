@@ -106,8 +106,9 @@ def generate(
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
         note(f"{len(tokens) - len(ids)} unknown word(s) left out of the prompt")
-    if len(ids) > model.T and not hasattr(model, "reader"):
-        note(f"the prompt has {len(ids)} words; the model sees the last T = {model.T} of them")
+    sees = model.reader().T
+    if sees is not None and len(ids) > sees:
+        note(f"the prompt has {len(ids)} words; the model sees the last T = {sees} of them")
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -132,7 +133,7 @@ def compare(
     What is trained already is not trained again.
     """
     from mini_tf.backend import resolve_device
-    from mini_tf.training.ladder import climb
+    from mini_tf.experiment.ladder import climb
 
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")

@@ -44,6 +44,16 @@ def log_shares(frequencies, c):
     return np.log((frequencies + 0.5) / (frequencies.sum() + 0.5 * c))
 
 
+def log_softmax(logits):
+    """ln softmax(logits) over the last axis, in double precision, on the host:  logits (…, c) → (…, c)
+
+    Raises UserError for logits that are not numbers.
+    """
+    logits = no_nan(logits).astype(np.float64)
+    shifted = logits - logits.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
 def log_softmax_at(logits, words):
     """ln softmax(logits)[word] in double precision, on the host:  logits (…, c), words (…) → (…)
 

@@ -6,12 +6,11 @@
     for call in calls:
         print("  " * call.depth, call.name, call.line, call.ended)
 
-Ops are replaced in all modules of mini_tf for the time of the block, layers in their classes; nothing in ops and layers
-knows that it can be watched. The plain formulas run, not their twins in mini_tf.kernels.
+Every op tells its watchers of a call (`mini_tf/ops/op.py`); layers are watched by replacing the methods of their classes
+for the time of the block. The formulas run, not their twins in mini_tf.kernels.
 """
 
 import inspect
-import re
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,13 @@ from functools import wraps
 from itertools import count
 from pathlib import Path
 
-from mini_tf import kernels, ops
+from mini_tf import kernels
 from mini_tf.layers import Layer
+from mini_tf.ops import op as op_module
+from mini_tf.ops.op import watching
+
+# The frames of these files are not where a call is written.
+IN_BETWEEN = {__file__, op_module.__file__}
 
 
 @dataclass(eq=False)
@@ -43,19 +47,16 @@ class Call:
 
 
 @contextmanager
-def trace(f=None):
-    """Give a list that fills with a Call for each call, in the order in which they began.
-
-    f: a function whose module is watched too, for the ops that it has imported by name.
-    """
+def trace():
+    """Give a list that fills with a Call for each call, in the order in which they began."""
     calls, open_calls, ends = [], [], count()
 
-    def watch(name, f, *inputs, **options):
+    def watch(name, f, run, *inputs, **options):
         call = Call(name, f, inputs, options, _calling_line(), len(open_calls), tuple(open_calls))
         open_calls.append(call)
         calls.append(call)
         try:
-            result = f(*inputs, **options)
+            result = run(*inputs, **options)
         finally:
             open_calls.pop()
         if not _keeps_contract(result):
@@ -76,41 +77,11 @@ def trace(f=None):
 
         return call.output, backward
 
-    watched = replaced_ops(lambda name, op: wraps(op)(lambda *a, **k: watch(name, op, *a, **k)), f)
-    with watched, _layers(watch):
+    def watch_op(op, run, *inputs, **options):
+        return watch(op.name, op, run, *inputs, **options)
+
+    with kernels.reference_only(), watching(watch_op), _layers(watch):
         yield calls
-
-
-@contextmanager
-def replaced_ops(replacement, f=None):
-    """For the time of the block, replacement(name, op) stands wherever mini_tf holds an op.
-
-    Gives the function that f is then: its own replacement, if f is an op. The module of f is looked through too.
-    The twins of ops in mini_tf.kernels are switched off meanwhile.
-    """
-    made, undo = {}, []
-
-    def replace(name, op):
-        if id(op) not in made:
-            made[id(op)] = replacement(name, op)
-        return made[id(op)]
-
-    originals = {getattr(ops, name): name for name in ops.__all__}
-    try:
-        watched = [module for name, module in sys.modules.items() if re.match(r"mini_tf(?!\.kernels)(\.|$)", name)]
-        for module in watched:                           # not the twins, which ask mini_tf.ops for the op
-            for name in ops.__all__:
-                if inspect.isfunction(vars(module).get(name)):
-                    undo.append((vars(module), name, vars(module)[name]))
-        own = getattr(inspect.unwrap(f), "__globals__", {}) if callable(f) else {}
-        undo += [(own, n, value) for n, value in own.items() if inspect.isfunction(value) and value in originals]
-        for namespace, name, op in undo:
-            namespace[name] = replace(originals.get(op, name), op)
-        with kernels.reference_only():
-            yield made.get(id(f), f)
-    finally:
-        for namespace, name, op in reversed(undo):
-            namespace[name] = op
 
 
 @contextmanager
@@ -122,7 +93,8 @@ def _layers(watch):
         @wraps(method)
         def call(self, *inputs, **options):
             label = type(self).__name__ + ("" if name == "__call__" else f".{name}")
-            return watch(label, method.__get__(self), *inputs, **options)
+            bound = method.__get__(self)
+            return watch(label, bound, bound, *inputs, **options)
 
         return call
 
@@ -141,7 +113,7 @@ def _layers(watch):
 def source_line(backward, f=None):
     """Where a backward is written: "mini_tf/ops/normalization.py:21"; "" where no source is known.
 
-    One that f did not write itself, but was given by another function, is not where one looks: then f's own line.
+    If f did not define the backward itself, but got it from another function, f's line.
     """
     code = getattr(inspect.unwrap(backward), "__code__", None)
     own = getattr(inspect.unwrap(getattr(f, "__func__", f)), "__code__", None) if f is not None else None
@@ -167,7 +139,7 @@ def place(path, number):
 
 def _calling_line():
     frame = sys._getframe(1)
-    while frame.f_code.co_filename == __file__:
+    while frame.f_code.co_filename in IN_BETWEEN:
         frame = frame.f_back
     return place(frame.f_code.co_filename, frame.f_lineno)
 

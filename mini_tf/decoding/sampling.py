@@ -48,39 +48,21 @@ def generate(model, prompt, words, choose):
 
     X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  the history rolls, and what was written becomes given.
 
-    model     has .reader(), as a recurrent model, which reads each word once and remembers; or else .T and
-              .next_word_logits(histories)
-    prompt    ids, any number; of more than T, the last T are used (all, by a reader); of fewer, the model stands in for
-              the absent ones
+    model     a TextModel; its reader says how many words it sees, and what it remembers of them
+    prompt    ids, any number; of more than the reader sees, the last are used
     choose    from logits (1, c) to the id of a word: `greedy`, or functools.partial(sample, rng=rng, …)
     """
-    read = reader_of(model)
+    reader = model.reader()
     new = _checked_prompt(prompt)
     for _ in range(words):
-        word = int(choose(read(new))[0])
+        word = int(choose(reader.read(new))[0])
         yield word
         new = np.array([word])
 
 
-def reader_of(model):
-    """A function that is given the words that are new, and gives the logits (1, c) after all so far, or the last T."""
-    if hasattr(model, "reader"):
-        return model.reader()
-    history = np.zeros(0, dtype=np.int64)
-    logits = model.next_word_function() if hasattr(model, "next_word_function") else model.next_word_logits
-
-    def read(new):
-        nonlocal history
-        history = np.concatenate([history, new])
-        history = history[max(len(history) - model.T, 0) :]
-        return logits(history[None, :])
-
-    return read
-
-
 def continuations(model, prompt, most=10):
     """(ids, probabilities) of the most probable words after the prompt, the best first."""
-    p, _ = ops.softmax(no_nan(reader_of(model)(_checked_prompt(prompt))).astype(np.float64)[0])
+    p, _ = ops.softmax(no_nan(model.reader().read(_checked_prompt(prompt))).astype(np.float64)[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
 

@@ -6,12 +6,15 @@ Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ cannot be s
 exchange of axes cannot be seen where they are equal), and numbers large enough that every term counts.
 """
 
+import inspect
 from functools import partial
 
 from mini_tf import layers, ops
 from mini_tf.backend import beside
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel
+from mini_tf.experiment import PointerTransformer
+from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel
+from mini_tf.ops.op import Op
 from mini_tf.ops.shapes import sum_to
 
 import numpy as np
@@ -26,13 +29,17 @@ def op(function, *shapes, **options):
         inputs = [rng.standard_normal(shape) if isinstance(shape, tuple) else shape(rng) for shape in shapes]
         if not options:
             return function, inputs, {}
-        names = function.__code__.co_varnames
+        names = list(inspect.signature(function).parameters)
 
         def with_options(*inputs):
             return function(*inputs, **options)
 
         with_options.__name__ = f"{function.__name__}, {', '.join(f'{k}={v}' for k, v in options.items())}"
-        with_options.__signature__ = _named(names[: len(inputs)])
+        with_options.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names[: len(inputs)]]
+        )
+        if isinstance(function, Op):
+            with_options.arrays = function.arrays
         return with_options, inputs, {}
 
     return make
@@ -146,14 +153,16 @@ def trained_dropout(rng):
 
 
 def trained_transformer_layer(rng):
-    made = layers.TransformerLayer(n, H, m, rng, layer_norm=True, dropout=0.4)
+    made = layers.TransformerLayer(n, H, m, rng, norm="after", dropout=0.4)
     parameters = generic(made, rng)
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
 
-def pre_norm_layer(rng):
-    """With mask, distance and dropout, as while training."""
-    made = layers.PreNormLayer(n, H, m, n + 1, rng, 0.6, dropout=0.3, distances=True)
+def norm_before_layer(rng):
+    """With feed-forward, mask, distance and dropout, as while training."""
+    made = layers.TransformerLayer(
+        n, H, m, rng, relu=False, norm="before", f=n + 1, scale=0.6, dropout=0.3, distances=True
+    )  # fmt: skip
     parameters = generic(made, rng)
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
@@ -168,12 +177,6 @@ def recurrent_from_a_state(rng):
 def tied(rng):
     """A readout through an embedding's table, with a bias that is trained."""
     return layers.TiedReadout(_embedding(rng), layers.Parameter(rng.standard_normal(c)))
-
-
-def _named(names):
-    import inspect
-
-    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names])
 
 
 def _embedding(rng):
@@ -228,10 +231,13 @@ EXAMPLES = {
     "TiedReadout": layer(tied, (B, T, n)),
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(
-        lambda rng: layers.TransformerLayer(n, H, m, rng, layer_norm=True), (B, T, n), causal
+        lambda rng: layers.TransformerLayer(n, H, m, rng, norm="after"), (B, T, n), causal
+    ),
+    "TransformerLayer, feed-forward": layer(
+        lambda rng: layers.TransformerLayer(n, H, m, rng, relu=False, norm="after", f=m, activation="gelu"), (B, T, n)
     ),
     "TransformerLayer, training": trained_transformer_layer,
-    "PreNormLayer": pre_norm_layer,
+    "TransformerLayer, norm before": norm_before_layer,
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),
     "FixedWindowModel": language_model(partial(FixedWindowModel, k=m)),
@@ -240,6 +246,8 @@ EXAMPLES = {
     "FixedWindowModel, training": language_model(partial(FixedWindowModel, k=m), dropout=0.3),
     "RecurrentModel": language_model(partial(RecurrentModel, k=m)),
     "RecurrentModel, relu, training": language_model(partial(RecurrentModel, k=m), activation="relu", dropout=0.3),
+    "GPT": language_model(partial(GPT, L=1, H=H, m=m, f=n)),
+    "GPT, training": language_model(partial(GPT, L=1, H=H, m=m, f=n), dropout=0.3),
     "PointerTransformer, no layers": pointer_transformer(L=0, dropout=0.0),
     "PointerTransformer, training": pointer_transformer(L=1, dropout=0.1),
     "LanguageTransformer, average": transformer(readout="average"),

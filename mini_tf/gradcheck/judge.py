@@ -35,8 +35,8 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
     """
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     report, evidence = Report(name or name_of(f)), None
-    with watched_relus(f) as (watched_f, patterns):
-        subject = Subject(watched_f, inputs, params)
+    with watched_relus() as patterns:
+        subject = Subject(f, inputs, params)
         with subject.in_float64():
             try:
                 report.findings += check_inputs(subject)

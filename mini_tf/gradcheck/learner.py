@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.check import gradcheck
+from mini_tf.ops.op import Op
 
 import numpy as np
 
@@ -83,9 +84,10 @@ def _function(path, name):
         finally:
             del sys.modules[module.__name__]
     f = getattr(module, name, None)
-    if inspect.isfunction(f):
+    if inspect.isfunction(f) or isinstance(f, Op):
         return f
-    there = [n for n, g in vars(module).items() if inspect.isfunction(g) and g.__module__ == module.__name__]
+    functions = {n: g for n, g in vars(module).items() if inspect.isfunction(g) or isinstance(g, Op)}
+    there = [n for n, g in functions.items() if g.__module__ == module.__name__]
     came = "which function" if not name else f"it has no function {name!r}" if f is None else f"{name} is no function"
     raise UserError(f"{_shown(path)}: {came}; " + (f"there are: {', '.join(there)}" if there else "it defines none"))
 

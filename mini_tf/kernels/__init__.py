@@ -1,39 +1,36 @@
-"""Kernels: twins of the ops that a training step spends its time in, faster, with the same contract.
+"""Kernels: faster twins of the formulas that a training step spends its time in.
 
-    y, backward = kernels.layer_norm(x, gamma, beta)     # as ops.layer_norm: same formula, same errors
+An op in `mini_tf/ops` is its formula. For some, `cpu.py` has a twin: a function of the same name, signature and contract
+that does the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op runs the twin
+where there is one for the arrays, and the formula otherwise: in float64, in which gradients are checked, and on a GPU.
 
-The formula stands in `mini_tf/ops`; a twin does the same in fewer passes over memory, on all cores (`cpu.py`, for
-NumPy's float32 arrays). Layers and models call the functions of this module: each is its twin where there is one for
-the arrays, and the op itself otherwise: in float64, in which gradients are checked, and on a GPU. So what you read
-in `mini_tf/ops` is what is checked, and what runs is held against it by the tests.
+What is read is what runs. A twin is bound to the text of the formula that it was held against (`binding.py`). Edit the
+formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
 
-A twin keeps arrays where the op keeps what it has computed from them: leave inputs and outputs as they are until the
-backward has run. If nobody but the backward holds a large input any more, its gradient takes its place; such a backward
-runs once, and raises MemoryFreed when it is called again.
-
-Whoever changes a formula and wants to train with it switches the twins off: `with reference_only():` in Python, or
-MINI_TF_KERNELS=off in the environment. Tracing, gradcheck and planted bugs do so by themselves.
+    with reference_only():           # the formulas alone, for the time of the block
+    MINI_TF_KERNELS=off              # the same for a whole command
 """
 
 import os
+import warnings
 from contextlib import contextmanager
 
-from mini_tf import ops
-from mini_tf.kernels.memory import MemoryFreed, free_memory
+from mini_tf.kernels.memory import recycled_memory
 
-from numpy import ndarray
-
-__all__ = [
-    "MemoryFreed", "attention", "cross_entropy", "dropout", "embedding", "free_memory", "gelu", "layer_norm", "linear",
-    "masked_softmax", "every_loop", "reference_only", "relu", "residual_relu", "softmax", "switched_on", "take",
-]  # fmt: skip
+__all__ = ["FormulaEdited", "every_loop", "recycled_memory", "reference_only", "switched_on", "twin_of", "unbound"]
 
 _off = 1 if os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false") else 0
+_bound = True                        # only twins of formulas that read as when they were compared
+_found = {}                          # op -> its twin or None, looked for once
+
+
+class FormulaEdited(UserWarning):
+    """A formula no longer reads as it did when its twin was compared with it: the formula runs."""
 
 
 @contextmanager
 def reference_only():
-    """For the time of the block, the plain formulas of `mini_tf/ops` run, in all threads."""
+    """For the time of the block, the formulas of `mini_tf/ops` run and no twins, in all threads."""
     global _off
     _off += 1
     try:
@@ -42,9 +39,49 @@ def reference_only():
         _off -= 1
 
 
+@contextmanager
+def unbound():
+    """For the time of the block, twins run even where the formula was edited: to compare them with it."""
+    global _bound, _off
+    before, _off = (_bound, _off), 0
+    _bound = False
+    _found.clear()
+    try:
+        yield
+    finally:
+        _bound, _off = before
+        _found.clear()
+
+
 def switched_on():
-    """Whether the twins are in use."""
+    """Whether twins may run."""
     return not _off
+
+
+def twin_of(op):
+    """The op's twin, or None: it has none, twins are switched off, or its formula was edited."""
+    if _off:
+        return None
+    if op not in _found:
+        _found[op] = _find(op)
+    return _found[op]
+
+
+def forget(op):
+    """Look for its twin anew: the op has another formula now."""
+    _found.pop(op, None)
+
+
+def _find(op):
+    from mini_tf.kernels import binding
+
+    if not binding.has_twin(op):
+        return None
+    if _bound and (edited := binding.edited(op)):
+        which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
+        warnings.warn(f"{op.name} {which}: its formula runs, at the formula's speed", FormulaEdited, stacklevel=4)
+        return None
+    return binding.twin(op)
 
 
 def every_loop():
@@ -52,37 +89,3 @@ def every_loop():
     from mini_tf.kernels import compiling, cpu  # noqa: F401, its import is what makes the loops
 
     return list(compiling.LOOPS)
-
-
-def take(*arrays):
-    """Whether the CPU's kernels are switched on and made for these: NumPy's arrays, floating ones in float32.
-
-    Arguments that are not arrays (None, numbers) are passed over.
-    """
-    return not _off and all(map(_fits, arrays))
-
-
-def _fits(x):
-    if type(x) is not ndarray:
-        return not hasattr(x, "dtype")
-    return x.dtype.char in "f?bhilqBHILQ" and x.dtype.isnative and x.flags.aligned
-
-
-def _twin(name):
-    """The function that is cpu.NAME for arrays that it takes, and ops.NAME for others."""
-
-    def choose(*inputs, **options):
-        if not take(*inputs, *options.values()):
-            return getattr(ops, name)(*inputs, **options)
-        from mini_tf.kernels import cpu  # here, because it loads Numba
-
-        return getattr(cpu, name)(*inputs, **options)
-
-    choose.__name__ = choose.__qualname__ = name
-    choose.__doc__ = f"ops.{name}, or its twin in kernels/cpu.py where that takes the arrays."
-    return choose
-
-
-linear, relu, residual_relu, gelu = map(_twin, ("linear", "relu", "residual_relu", "gelu"))
-softmax, masked_softmax, attention = map(_twin, ("softmax", "masked_softmax", "attention"))
-cross_entropy, layer_norm, embedding, dropout = map(_twin, ("cross_entropy", "layer_norm", "embedding", "dropout"))

@@ -1,17 +1,19 @@
-"""The ops' twins for NumPy's float32 arrays: the loops of `loops.py`, shared out among threads, and BLAS's products.
+"""Twins for NumPy's float32 arrays: the loops of `loops.py`, shared out among threads, and BLAS's products.
 
-Formulas, shapes and errors are those of the op of the same name in `mini_tf/ops`; what differs is the order of sums. A
-twin keeps less: an input, which is there anyway, rather than what is quick to compute again. What makes no sense
-goes to the op, which says what is wrong with it.
+Formula, signature and contract are those of the op of the same name; what differs is the order of sums. A twin keeps
+less: an input, which is there anyway, rather than what is quick to compute again. Leave inputs and outputs as they are
+until the backward has run. Shapes and dtypes have been checked by the op. Other wrong arguments, and rare ones, go to
+the op's formula, which also says what is wrong with them.
 """
 
 import math
 
 from mini_tf import ops
 from mini_tf.kernels import loops
-from mini_tf.kernels.memory import MemoryFreed, empty, is_only_view
+from mini_tf.kernels.memory import empty
 from mini_tf.kernels.threads import pieces, share
-from mini_tf.ops.shapes import check, sum_to, transpose
+from mini_tf.ops import updates
+from mini_tf.ops.shapes import sum_to, transpose
 
 import numpy as np
 
@@ -22,37 +24,28 @@ A_IN_CACHE = 1 << 16         # numbers of attention's A that are worked on at a 
 SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
 
 
-def linear(x, W, b=None, needs_dx=True):
-    check("linear: x (…, in), W (in, out), b (out)", x, W, b)
+def linear(x, W, b=None):
     shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
-    kept = [x.reshape(-1, W.shape[0])]
-    y = product(kept[0], W)
+    rows_x = x.reshape(-1, W.shape[0])
+    y = product(rows_x, W)
     if b is not None:
         y += b
 
-    def backward(dy):                                    # keeps x, W
+    def backward(dy):                                    # keeps x, W and the shape of b
         rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
-        db = () if b is None else (sum_to(rows_dy, b.shape),)
-        x = taken_from(kept)
-        dx = None
+        db = None if b is None else sum_to(rows_dy, b.shape)
         if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
-            dW = transpose(product(transpose(rows_dy), x))
-            if needs_dx:
-                dx = product(rows_dy, transpose(W))
-        else:
-            dW = empty(W.shape)
-            if needs_dx:                                 # a part of dx may take that of x, after its use for dW
-                dx = x if is_only_view(x) else empty(x.shape)
-            for first in range(0, len(W), IN_CACHE):     # a part of a large weight, while it is in the cache
-                some = slice(first, first + IN_CACHE)
-                np.matmul(transpose(x[:, some]), rows_dy, out=dW[some])
-                if needs_dx and len(rows_dy) <= FEW_ROWS < len(W):
-                    dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
-                elif needs_dx:
-                    np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
-        if dx is not x:
-            kept.append(x)
-        return dx.reshape(shape_x) if needs_dx else None, dW, *db
+            dx, dW = product(rows_dy, transpose(W)), transpose(product(transpose(rows_dy), rows_x))
+            return dx.reshape(shape_x), dW, db
+        dx, dW = empty(rows_x.shape), empty(W.shape)
+        for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
+            some = slice(first, first + IN_CACHE)
+            np.matmul(transpose(rows_x[:, some]), rows_dy, out=dW[some])
+            if len(rows_dy) <= FEW_ROWS < len(W):
+                dx[:, some] = transpose(product(W[some], transpose(rows_dy)))
+            else:
+                np.matmul(rows_dy, transpose(W[some]), out=dx[:, some])
+        return dx.reshape(shape_x), dW, db
 
     return y.reshape(shape_y), backward
 
@@ -63,7 +56,6 @@ def product(A, B):
 
 
 def relu(x):
-    check("relu: x (…)", x)
     y = np.maximum(x, 0, out=empty(x.shape))
 
     def backward(dy):                                    # keeps y, which is above 0 where x is
@@ -73,7 +65,6 @@ def relu(x):
 
 
 def residual_relu(x, y):
-    check("residual_relu: x (…), y (…)", x, y)
     z, on = empty(x.shape), empty(x.shape, bool)
     in_pieces(loops.residual_relu, row(x), row(y), row(z), row(on))
 
@@ -85,7 +76,6 @@ def residual_relu(x, y):
 
 
 def gelu(x, approximate=False):
-    check("gelu: x (…)", x)
     y = empty(x.shape)
     in_pieces(loops.gelu, row(x), approximate, row(y))
 
@@ -98,9 +88,8 @@ def gelu(x, approximate=False):
 
 
 def dropout(x, keep, rate):
-    check("dropout: x (…), keep (…) bool", x, keep)
     if not 0 <= rate < 1:
-        return ops.dropout(x, keep, rate)
+        return ops.dropout.formula(x, keep, rate)
     raised = 1 / (1 - rate)
 
     def backward(dy):                                    # keeps keep
@@ -117,18 +106,16 @@ def where(on, x, factor=1.0):
 
 
 def softmax(z):
-    check("softmax: z (…, k)", z)
     y = copy_of(z)
     in_pieces(loops.softmax, rows(y))
     return y, _softmax_backward(y)
 
 
 def masked_softmax(z, mask):
-    check("masked_softmax: z (…, k), mask (*) bool", z, mask)
     try:
         mask_and_order = _mask_rows(mask, z.shape)
     except ValueError:
-        return ops.masked_softmax(z, mask)
+        return ops.masked_softmax.formula(z, mask)
     y = copy_of(z)
     in_pieces(loops.masked_softmax, rows(y), *mask_and_order)
     backward = _softmax_backward(y)
@@ -159,20 +146,17 @@ def _mask_rows(mask, shape):
 
 
 def attention(query, key, value, mask=None, scale=1.0, bias=None):
-    check("attention: query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)",
-          query, key, value, mask, bias)  # fmt: skip
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
     if len(shape) < 3 or np.ndim(scale):
-        return ops.attention(query, key, value, mask, scale, bias)
+        return ops.attention.formula(query, key, value, mask, scale, bias)
     try:
         bias_of_all = None if bias is None else np.broadcast_to(bias, shape)
         mask_of_all, queries, times = (None, 0, 0) if mask is None else _mask_rows(mask, shape)
     except ValueError:
-        return ops.attention(query, key, value, mask, scale, bias)
+        return ops.attention.formula(query, key, value, mask, scale, bias)
     one_mask = mask is None or len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
-    kept = [tuple(x[...] for x in (query, key, value))]          # views of our own
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
     # A is worked on in parts of the first axis that fit into the cache; the backward makes it again, part by part.
@@ -186,9 +170,9 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     def room():
         return empty((at_once, *shape[1:]))
 
-    def weights(q, k, some, A):
-        """A = softmax(scale·q·kᵀ + bias) of some entries of the first axis, in the memory of A"""
-        A = np.matmul(q[some], transpose(k[some]), out=A[: some.stop - some.start])
+    def weights(some, A):
+        """A = softmax(scale·Q·Kᵀ + bias) of some entries of the first axis, in the memory of A"""
+        A = np.matmul(query[some], transpose(key[some]), out=A[: some.stop - some.start])
         if scale != 1:
             A *= scale
         if bias is not None:
@@ -200,81 +184,72 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         return A
 
     def forward(_, first, stop):
-        (q, k, v), A = kept[0], room()
+        A = room()
         for some in parts_of(first, stop):
-            np.matmul(weights(q, k, some, A), v[some], out=Y[some])
+            np.matmul(weights(some, A), value[some], out=Y[some])
 
     share(forward, cuts)
 
     def backward(dY):                                    # keeps query, key, value
         dY, dscores = as_gradient(dY, shape_Y), None if bias is None else empty(shape)
-        q, k, v = inputs = taken_from(kept)
-        in_place = all(map(is_only_view, inputs))        # their gradients take their places, part by part
-        dquery, dkey, dvalue = inputs if in_place else (laid_out_as(x, x.shape) for x in inputs)
+        dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
         factor = scale if bias is None else 1.0          # dbias has no scale in it
 
         def part(_, first, stop):
-            A_room, dA_room, dquery_room = room(), room(), empty((at_once, *q.shape[1:]))
+            A_room, dA_room = room(), room()
             for some in parts_of(first, stop):
-                A = weights(q, k, some, A_room)
+                A = weights(some, A_room)
                 dA = dA_room[: len(A)] if bias is None else dscores[some]
-                np.matmul(dY[some], transpose(v[some]), out=dA)
+                np.matmul(dY[some], transpose(value[some]), out=dA)
                 np.matmul(transpose(A), dY[some], out=dvalue[some])
                 run(loops.softmax_backward, rows(dA), rows(A), np.float32(factor))       # dA: now dscores
-                dquery_part = np.matmul(dA, k[some], out=dquery_room[: len(A)])
-                np.matmul(transpose(dA), q[some], out=dkey[some])
-                dquery[some] = dquery_part
+                np.matmul(dA, key[some], out=dquery[some])
+                np.matmul(transpose(dA), query[some], out=dkey[some])
 
         share(part, cuts)
-        if not in_place:
-            kept.append(inputs)
-        nothing_for_mask = () if mask is None else (None,)
         if bias is None:
-            return dquery, dkey, dvalue, *nothing_for_mask
+            return dquery, dkey, dvalue, None, None
         dquery *= scale
         dkey *= scale
-        return dquery, dkey, dvalue, *nothing_for_mask, sum_to(dscores, bias.shape)
+        return dquery, dkey, dvalue, None, sum_to(dscores, bias.shape)
 
     return Y, backward
 
 
 def cross_entropy(logits, targets, ignore=None):
-    check("cross_entropy: logits (…, c), targets (…) int", logits, targets)
     z, target = rows(logits), integers(targets)          # (N, c), (N,)
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
     if count == 0 or target.min() < 0 or target.max() >= z.shape[1]:
-        return ops.cross_entropy(logits, targets, ignore)
+        return ops.cross_entropy.formula(logits, targets, ignore)
     largest, total = np.empty((2, len(z)), np.float32)
     in_pieces(loops.log_sum_exp, z, largest, total)
     at_target = z[np.arange(len(z)), target]
     loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
-    shape, kept = logits.shape, [z]
+    shape = logits.shape
 
-    def backward(dloss=1.0):                             # keeps z, largest, total, target, counted
+    def backward(dloss=1.0):                             # keeps logits, largest, total, target, counted
         weight = as_gradient(dloss, target.shape) / np.float32(count) * counted
-        dz = in_place_of(kept)
-        in_pieces(loops.cross_entropy_backward, dz, largest, total, target, weight)
+        dz = empty(z.shape)
+        in_pieces(loops.cross_entropy_backward, z, largest, total, target, weight, dz)
         return dz.reshape(shape), None
 
     return loss, backward
 
 
 def layer_norm(x, gamma, beta, eps=EPS):
-    check("layer_norm: x (…, n), gamma (n), beta (n)", x, gamma, beta)
-    kept, gamma_row, y = [rows(x)], row(gamma), empty(x.shape)
-    mean, r = np.empty((2, len(kept[0])), np.float32)
-    in_pieces(loops.layer_norm, kept[0], gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
+    x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
+    mean, r = np.empty((2, len(x_rows)), np.float32)
+    in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
     shape = x.shape
 
     def backward(dy):                                    # keeps x, mean, r, gamma
-        dy_rows = rows(as_gradient(dy, shape))
-        dx = in_place_of(kept)
+        dy_rows, dx = rows(as_gradient(dy, shape)), empty(x_rows.shape)
         cuts = pieces(len(dx), dx.size)
         dgamma, dbeta = np.zeros((2, len(cuts), gamma.size), np.float32)         # each piece has its own sums
 
         def part(k, first, stop):
-            loops.layer_norm_backward(first, stop, dy_rows, dx, mean, r, gamma_row, dgamma[k], dbeta[k])
+            loops.layer_norm_backward(first, stop, x_rows, dy_rows, mean, r, gamma_row, dx, dgamma[k], dbeta[k])
 
         share(part, cuts)
         return dx.reshape(shape), dgamma.sum(0), dbeta.sum(0)
@@ -283,9 +258,8 @@ def layer_norm(x, gamma, beta, eps=EPS):
 
 
 def embedding(table, ids):
-    check("embedding: table (c, n), ids (*) int", table, ids)
     if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
-        return ops.embedding(table, ids)
+        return ops.embedding.formula(table, ids)
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
     x_shape = x.shape
     flat_ids = integers(np.array(ids))                   # a copy: a loop does not look whether they are in the table
@@ -301,39 +275,19 @@ def embedding(table, ids):
     return x, backward
 
 
-def transformer_layer(mask, weights, H, scale, gamma_and_beta):
-    """The forward of layers.TransformerLayer as a function: x (T, n), one history, to its last `words` words (words, n)
-
-    mask (words, T); weights: query's, key's, value's, output's; gamma_and_beta: the layer norm's, or None.
-    """
-    n = weights[0].shape[0]
-    normed = gamma_and_beta is not None
-    gamma, beta = map(row, gamma_and_beta) if normed else np.zeros((2, n), np.float32)
-    prepared = rows(mask), *map(rows, weights), H, np.float32(scale), normed, gamma, beta, np.float32(EPS)
-    run = loops.transformer_layer.machine_code
-
-    def forward(x):
-        y = np.empty((len(mask), n), np.float32)
-        run(x, *prepared, y)
-        return y
-
-    return forward
-
-
-def adam(p, g, m, v, betas, rate, eps, decay):
-    """m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   p ← decay·p − rate·m/(√v + ε),   in one pass, in place
-
-    False, and nothing is done, for arrays that it cannot work on in place: p, m, v not contiguous, or read-only.
-    """
-    if not (p.shape == g.shape == m.shape == v.shape and all(x.flags.carray for x in (p, m, v))):
-        return False
-    numbers = map(np.float32, (*betas, *(1 - beta for beta in betas), rate, eps, decay))
+def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
+    if not all(x.flags.carray for x in (p, m, v)):       # not to be worked on in place, row by row
+        updates.adam.formula(p, g, m, v, t, learning_rate, betas, eps, decay)
+        return
+    beta1, beta2 = betas
+    # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction), with the two corrections taken out of the arrays
+    correction = math.sqrt(1 - beta2**t)
+    rate = learning_rate * correction / (1 - beta1**t)
+    numbers = map(np.float32, (beta1, beta2, 1 - beta1, 1 - beta2, rate, eps * correction, decay))
     in_pieces(loops.adam, row(p), row(g), row(m), row(v), *numbers)
-    return True
 
 
 def sum_of_squares(g):
-    """Σ g², a float"""
     flat = row(g)
     cuts = pieces(flat.size, flat.size)
     sums = [0.0] * len(cuts)
@@ -343,28 +297,6 @@ def sum_of_squares(g):
 
     share(part, cuts)
     return sum(sums)
-
-
-def taken_from(kept):
-    """What a backward has kept, in a list of one; MemoryFreed if a gradient has taken its place.
-
-    The list is empty then: whoever does not write a gradient there puts it back afterwards. Another thread that calls
-    the same backward meanwhile finds nothing, rather than a gradient that is half written.
-    """
-    try:
-        return kept.pop()
-    except IndexError:
-        raise MemoryFreed("this backward has run already, and a gradient has taken the place of what it had kept; "
-                          "call the forward again") from None  # fmt: skip
-
-
-def in_place_of(kept):
-    """The numbers of what a backward has kept, to be written over: in its own array, or a copy if others hold that."""
-    x = taken_from(kept)
-    if is_only_view(x):
-        return x
-    kept.append(x)
-    return copy_of(x)
 
 
 def in_pieces(loop, first_array, *others):

@@ -150,14 +150,14 @@ def log_sum_exp(first, stop, z, largest, total):
         largest[i], total[i] = top, sum_of_row
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1])")
-def cross_entropy_backward(first, stop, d, largest, total, target, weight):
-    """In place: d comes as z and becomes weight·(softmax(z) − onehot(target))"""
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4[:, ::1])")
+def cross_entropy_backward(first, stop, z, largest, total, target, weight, dz):
+    """dz = weight·(softmax(z) − onehot(target))"""
     for i in range(first, stop):
-        row, top, factor = d[i], largest[i], weight[i] / total[i]
+        row, d_row, top, factor = z[i], dz[i], largest[i], weight[i] / total[i]
         for j in range(row.size):
-            row[j] = factor * exp(row[j] - top)
-        row[target[i]] -= weight[i]
+            d_row[j] = factor * exp(row[j] - top)
+        d_row[target[i]] -= weight[i]
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -183,14 +183,11 @@ def layer_norm(first, stop, x, gamma, beta, eps, y, mean, r):
         mean[i], r[i] = norm_of_row(x[i], gamma, beta, eps, y[i])
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[::1], f4[::1])")
-def layer_norm_backward(first, stop, dy, d, mean, r, gamma, dgamma, dbeta):
-    """In place: d comes as x and becomes dx = r·(g − mean(g) − x̂·mean(g·x̂)),   g = dy·γ
-
-    These rows' Σ dy·x̂ and Σ dy are added to dgamma and dbeta.
-    """
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4[::1], f4[::1], f4[::1], f4[:, ::1], f4[::1], f4[::1])")
+def layer_norm_backward(first, stop, x, dy, mean, r, gamma, dx, dgamma, dbeta):
+    """dx = r·(g − mean(g) − x̂·mean(g·x̂)),   g = dy·γ;   these rows' Σ dy·x̂ and Σ dy are added to dgamma and dbeta"""
     for i in range(first, stop):
-        dy_row, row = dy[i], d[i]
+        row, dy_row, dx_row = x[i], dy[i], dx[i]
         mu, scale = mean[i], r[i]
         sum_g, sum_gx = ZERO, ZERO
         for j in range(row.size):
@@ -202,7 +199,7 @@ def layer_norm_backward(first, stop, dy, d, mean, r, gamma, dgamma, dbeta):
             dbeta[j] += dy_row[j]
         mean_g, mean_gx = sum_g / f4(row.size), sum_gx / f4(row.size)
         for j in range(row.size):
-            row[j] = scale * (dy_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
+            dx_row[j] = scale * (dy_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
 
 
 @compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], b1[::1])")
@@ -280,39 +277,3 @@ def sum_of_squares(first, stop, g):
             squares += part[i] * part[i]
         total += squares
     return total
-
-
-@compiled("void(f4[:, ::1], b1[:, ::1], f4[:, ::1], f4[:, ::1], f4[:, ::1], f4[:, ::1], i8, f4, b1, f4[::1], f4[::1], "
-          "f4, f4[:, ::1])")
-def transformer_layer(x, mask, Q, K, V, W, H, scale, norm, gamma, beta, eps, y):
-    """X + relu(Σ_h A^h·(X·V^h)·W^h), and layer norm, of one history x (T, n): for its last words, as many as y has rows
-
-    mask (words, T). All steps of the layer at once, because calling an op for each would take longer than they do.
-    """
-    T, asked, m = len(x), len(y), Q.shape[1] // H
-    query, key_T, value = np.dot(x[T - asked :], Q), np.ascontiguousarray(np.dot(x, K).T), np.dot(x, V)
-    heads, A = np.zeros((asked, H * m), np.float32), np.empty((1, T), np.float32)
-    row, largest, total = A[0], np.empty(1, np.float32), np.empty(1, np.float32)
-    for i in range(asked):
-        sees = T                                         # the words up to the last that it may see
-        while sees > 0 and not mask[i, sees - 1]:
-            sees -= 1
-        for h in range(H):
-            row[:] = ZERO
-            for d in range(h * m, h * m + m):
-                scaled, keys = scale * query[i, d], key_T[d]
-                for j in range(sees):
-                    row[j] += scaled * keys[j]
-            hide(row, mask[i])
-            softmax_of_rows(0, 1, A, largest, total, ZERO)
-            head = heads[i, h * m : h * m + m]
-            for j in range(sees):
-                values = value[j, h * m : h * m + m]
-                for d in range(m):
-                    head[d] += row[j] * values[d]
-    np.dot(heads, W, y)
-    for i in range(asked):
-        for j in range(y.shape[1]):
-            y[i, j] = x[T - asked + i, j] + max(y[i, j], ZERO)
-        if norm:
-            norm_of_row(y[i], gamma, beta, eps, y[i])

@@ -7,19 +7,21 @@ A layer remembers nothing of its last call: what the backward needs is in `backw
 in a model, and each call's backward is right.
 """
 
-from mini_tf.layers.attention import MultiHeadAttention
+from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import Embedding
 from mini_tf.layers.feed_forward import FeedForward
-from mini_tf.layers.layer import Layer, Parameter, walk_back
+from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, walk_back
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
-from mini_tf.layers.transformer import PreNormLayer, TransformerLayer
+from mini_tf.layers.transformer import TransformerLayer
+from mini_tf.layers.trunk import Trunk
 
 __all__ = [
-    "Dropout", "Embedding", "FeedForward", "Layer", "LayerNorm", "Linear", "MultiHeadAttention", "Parameter",
-    "PositionalEncoding", "PreNormLayer", "Recurrent", "TiedReadout", "TransformerLayer", "distance_bias", "walk_back",
+    "Dropout", "Embedding", "FeedForward", "KeysAndValues", "Layer", "LayerNorm", "Linear", "MemoryFreed",
+    "MultiHeadAttention", "Parameter", "PositionalEncoding", "Recurrent", "TiedReadout", "TransformerLayer", "Trunk",
+    "distance_bias", "walk_back",
 ]  # fmt: skip

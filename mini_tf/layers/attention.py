@@ -1,7 +1,7 @@
 """Attention with several heads."""
 
-from mini_tf import kernels
-from mini_tf.backend import beside
+from mini_tf import ops
+from mini_tf.backend import array_module, beside
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.positions import distance_bias
@@ -16,6 +16,8 @@ class MultiHeadAttention(Layer):
     that one product serves all heads and the sum over heads happens inside the last one.
     mask bool, True where a query may see a key, broadcast against (B, H, T, T).
     With distances=True, scores fall with the distance of the words: see distance_bias.
+    memory: KeysAndValues of the words before X, which these queries see too, and to which those of X are added. For
+    writing a text word by word; the backward then knows nothing of the words before.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases
     """
 
@@ -26,27 +28,30 @@ class MultiHeadAttention(Layer):
         self.value = Linear(n, H * m, rng, bias=False, dtype=dtype)
         self.output = Linear(H * m, n, rng, bias=False, dtype=dtype)
 
-    def __call__(self, x, mask=None, needs_dx=True):
-        query, query_backward = self.query(x, needs_dx)          # (B, T, H·m)
-        key, key_backward = self.key(x, needs_dx)
-        value, value_backward = self.value(x, needs_dx)
-        given = [mask, self.scale]
-        if self.distances:
-            given.append(beside(distance_bias(x.shape[1], self.H).astype(x.dtype), x))           # (H, T, T)
-        heads, attention_backward = kernels.attention(
-            self.split(query), self.split(key), self.split(value), *given
-        )                                                        # (B, H, T, m)
+    def __call__(self, x, mask=None, memory=None):
+        query, query_backward = self.query(x)                    # (B, T, H·m)
+        key, key_backward = self.key(x)
+        value, value_backward = self.value(x)
+        Q, K, V = self.split(query), self.split(key), self.split(value)          # (B, H, T, m)
+        if memory is not None:
+            K, V = memory.extended(K, V)                         # (B, H, Tk, m)
+        bias = self.bias(Q, K) if self.distances else None
+        heads, attention_backward = ops.attention(Q, K, V, mask, self.scale, bias)
         y, output_backward = self.output(self.join(heads))       # (B, T, n)
 
         def backward(dy):
             dheads = self.split(output_backward(dy))             # (B, H, T, m)
-            dquery, dkey, dvalue, *_ = attention_backward(dheads)
-            dx_query, dx_key, dx_value = (
-                query_backward(self.join(dquery)), key_backward(self.join(dkey)), value_backward(self.join(dvalue))
-            )  # fmt: skip
-            return dx_query + dx_key + dx_value if needs_dx else None        # x was used three times
+            dquery, dkey, dvalue, _, _ = attention_backward(dheads)
+            dx_query = query_backward(self.join(dquery))
+            dx_key = key_backward(self.join(dkey))
+            dx_value = value_backward(self.join(dvalue))
+            return dx_query + dx_key + dx_value                  # x was used three times
 
         return y, backward
+
+    def bias(self, query, key):
+        """What distance takes off the scores of these queries, the last of the words that the keys belong to."""
+        return beside(distance_bias(key.shape[-2], self.H, query.shape[-2]).astype(query.dtype), query)  # (H, Tq, Tk)
 
     def split(self, x):
         """(B, T, H·m) → (B, H, T, m): one matrix for each head"""
@@ -57,3 +62,28 @@ class MultiHeadAttention(Layer):
         """(B, H, T, m) → (B, T, H·m), the inverse of split, and so its backward"""
         B, H, T, m = heads.shape
         return heads.swapaxes(1, 2).reshape(B, T, H * m)
+
+
+class KeysAndValues:
+    """What attention remembers of the words that it has read: their keys and values, each (B, H, words, m).
+
+    T: the most words that there is room for. A causal model's earlier words do not see later ones, so what was computed
+    for them stays right, and only the new words have to be computed.
+    """
+
+    def __init__(self, T):
+        self.T, self.words = T, 0
+        self.key = self.value = None                             # (B, H, T, m), of which the first `words` are known
+
+    def extended(self, key, value):
+        """The keys and values of all words, these new ones (B, H, new, m) included, which are kept."""
+        if self.words == 0:
+            B, H, _, m = key.shape
+            xp = array_module(key)
+            self.key, self.value = (xp.empty((B, H, self.T, m), dtype=key.dtype) for _ in range(2))
+        first, self.words = self.words, self.words + key.shape[2]
+        if self.words > self.T:
+            raise ValueError(f"KeysAndValues: {self.words} words, expected at most T = {self.T}; forget some first")
+        self.key[:, :, first : self.words] = key
+        self.value[:, :, first : self.words] = value
+        return self.key[:, :, : self.words], self.value[:, :, : self.words]

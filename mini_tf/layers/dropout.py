@@ -1,6 +1,6 @@
 """The layer that draws dropout's masks."""
 
-from mini_tf import kernels
+from mini_tf import ops
 from mini_tf.backend import beside
 from mini_tf.layers.layer import Layer
 
@@ -20,5 +20,5 @@ class Dropout(Layer):
         if rng is None or self.rate == 0:
             return x, lambda dy: dy
         keep = beside(rng.random(x.shape) >= self.rate, x)
-        y, dropout_backward = kernels.dropout(x, keep, self.rate)
+        y, dropout_backward = ops.dropout(x, keep, self.rate)
         return y, lambda dy: dropout_backward(dy)[0]

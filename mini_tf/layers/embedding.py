@@ -1,6 +1,6 @@
 """The layer that owns the table of word vectors."""
 
-from mini_tf import kernels
+from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.layer import Layer, Parameter
 
@@ -25,7 +25,7 @@ class Embedding(Layer):
         present = to_host(ids) != ABSENT
         all_present = bool(present.all())
         known = ids if all_present else np.where(present, to_host(ids), 0)
-        x, embedding_backward = kernels.embedding(table, beside(known, table))
+        x, embedding_backward = ops.embedding(table, beside(known, table))
         if not all_present:
             present = beside(present[..., None], table)                  # (…, 1)
             x = x * present

@@ -1,12 +1,12 @@
 """The feed-forward part of a transformer layer: every word by itself."""
 
-from mini_tf import kernels
+from mini_tf import ops
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 
 import numpy as np
 
-ACTIVATIONS = {"relu": kernels.relu, "gelu": kernels.gelu}
+ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
 
 
 class FeedForward(Layer):

@@ -1,7 +1,10 @@
 """Parameter and Layer: what is learned, and who owns it."""
 
 from mini_tf.backend import to_device
-from mini_tf.kernels import MemoryFreed
+
+
+class MemoryFreed(RuntimeError):
+    """A model's backward was called a second time: it frees what the forward has kept as it walks back."""
 
 
 class Parameter:
@@ -51,6 +54,13 @@ class Layer:
         for parameter in self.parameters().values():
             parameter.grad = None
 
+    def state(self):
+        """{name: array} of what it remembers from batch to batch, beside its parameters: most layers and models nothing."""
+        return {}
+
+    def restore(self, state):
+        """Go back to a state."""
+
     def to(self, device):
         """Move every parameter to the device ("cpu", "gpu", "gpu:1", "auto"); returns the layer itself."""
         for parameter in self.parameters().values():
@@ -70,10 +80,10 @@ class Layer:
 
 
 def walk_back(backwards):
-    """The backward of steps that were run one after the other: call their backwards in reverse.
+    """The backward of steps that were run one after another: call their backwards in reverse.
 
-    backwards: list, in forward order, of functions that take dy and give dx. Each is let go as soon as it has run,
-    and with it the memory that it kept, so this backward can run once only.
+    backwards: list, in forward order, of functions that take dy and give dx. Each is deleted as soon as it has run, and
+    with it all that it has kept. So memory falls while a model walks back, and this backward can run only once.
     """
 
     def backward(dy):

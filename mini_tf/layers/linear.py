@@ -1,6 +1,6 @@
 """The layer that owns a weight and, perhaps, a bias."""
 
-from mini_tf import kernels
+from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
 
 import numpy as np
@@ -17,17 +17,14 @@ class Linear(Layer):
         self.W = Parameter(np.zeros(shape, dtype) if rng is None else normal(rng, shape, size_in**-0.5, dtype))
         self.b = Parameter(np.zeros(size_out, dtype)) if bias else None
 
-    def __call__(self, x, needs_dx=True):
-        if self.b is None:
-            y, linear_backward = kernels.linear(x, self.W.data, needs_dx=needs_dx)
-        else:
-            y, linear_backward = kernels.linear(x, self.W.data, self.b.data, needs_dx=needs_dx)
+    def __call__(self, x):
+        y, linear_backward = ops.linear(x, self.W.data, None if self.b is None else self.b.data)
 
         def backward(dy):
-            dx, dW, *db = linear_backward(dy)
+            dx, dW, db = linear_backward(dy)
             self.W.accumulate(dW)
-            if db:
-                self.b.accumulate(db[0])
+            if db is not None:
+                self.b.accumulate(db)
             return dx
 
         return y, backward

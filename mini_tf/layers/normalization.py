@@ -1,6 +1,6 @@
 """The layer that owns γ and β."""
 
-from mini_tf import kernels
+from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
 
 import numpy as np
@@ -17,7 +17,7 @@ class LayerNorm(Layer):
         self.beta = Parameter(np.zeros(n, dtype))
 
     def __call__(self, x):
-        y, norm_backward = kernels.layer_norm(x, self.gamma.data, self.beta.data)
+        y, norm_backward = ops.layer_norm(x, self.gamma.data, self.beta.data)
 
         def backward(dy):
             dx, dgamma, dbeta = norm_backward(dy)

@@ -47,15 +47,17 @@ def fourier_frequencies(T, n):
 FREQUENCIES = {"geometric": geometric_frequencies, "fourier": fourier_frequencies}
 
 
-def distance_bias(T, H):
+def distance_bias(T, H, queries=None):
     """bias_hij = −s_h·(i − j) for query i, key j ≤ i,   s_h = 2^(−8·h/H), h = 1 … H:  (H, T, T)
 
-    Added to the scores, it makes a head care the less for a word the farther back it stands; each head at its own rate,
-    so that one sees some words and another the whole history. Nothing else has to say where a word stands.
+    Added to the scores, it makes a head attend less to a word the farther back it stands, each head at its own rate, so
+    that one sees a few words and another the whole history. Nothing else has to say where a word stands.
+    queries: only the last so many of the T words ask:  (H, queries, T)
     Source: Press, Smith, Lewis 2021, arXiv:2108.12409 (ALiBi)
     """
     s = 2.0 ** (-8 * np.arange(1, H + 1) / H)            # (H,)
-    distance = np.arange(T)[:, None] - np.arange(T)      # (T, T)
+    first = 0 if queries is None else T - queries
+    distance = np.arange(first, T)[:, None] - np.arange(T)           # (queries, T)
     return -s[:, None, None] * np.maximum(distance, 0)
 
 
@@ -73,6 +75,7 @@ class PositionalEncoding(Layer):
             frequencies = FREQUENCIES[frequencies](T, n)
         self.P = scale * positional_encoding(T, n, frequencies)
 
-    def __call__(self, x):
-        P = beside(self.P[: x.shape[1]].astype(x.dtype), x)
+    def __call__(self, x, first=0):
+        """first: the position of the first word of x."""
+        P = beside(self.P[first : first + x.shape[1]].astype(x.dtype), x)
         return x + P, lambda dy: dy

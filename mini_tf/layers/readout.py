@@ -1,6 +1,6 @@
 """A readout whose weights are the word vectors."""
 
-from mini_tf import kernels
+from mini_tf import ops
 from mini_tf.layers.layer import Layer
 from mini_tf.ops.shapes import transpose
 
@@ -17,15 +17,14 @@ class TiedReadout(Layer):
         self.table, self.b = embedding.table, b
 
     def __call__(self, x):
-        bias = () if self.b is None else (self.b.data,)
-        logits, linear_backward = kernels.linear(x, transpose(self.table.data), *bias)
+        logits, linear_backward = ops.linear(x, transpose(self.table.data), None if self.b is None else self.b.data)
 
         def backward(dlogits):
-            dx, dE_transposed, *db = linear_backward(dlogits)
+            dx, dE_transposed, db = linear_backward(dlogits)
             if self.table.trainable:
                 self.table.accumulate(transpose(dE_transposed))
-            if db and self.b.trainable:
-                self.b.accumulate(db[0])
+            if self.b is not None and self.b.trainable:
+                self.b.accumulate(db)
             return dx
 
         return logits, backward

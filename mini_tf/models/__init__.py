@@ -2,17 +2,21 @@
 
     loss, backward = model.loss(batch)
     backward()                           # fills .grad of every parameter, and frees its memory on the way
-    logits = model.logits(ids)
+    logits = model.logits(ids)           # (B, c), scores of the word that follows each history
     log_p = model.log_probabilities(ids, start)      # of each word from `start` on, given those before it
+
+A transformer is a trunk (from words to vectors, `mini_tf/layers/trunk.py`), a head (from vectors to predictions) and
+an objective (what is asked of which positions, `objectives.py`). What every model can be asked is in `text_model.py`.
 """
 
 from mini_tf.models.fixed_window import FixedWindowModel
+from mini_tf.models.gpt import GPT
 from mini_tf.models.language_transformer import LanguageTransformer
 from mini_tf.models.ngram import NGramModel, markov_chain
-from mini_tf.models.pointer_transformer import PointerTransformer
 from mini_tf.models.recurrent import CarriedState, RecurrentModel
+from mini_tf.models.text_model import TextModel
 
 __all__ = [
-    "CarriedState", "FixedWindowModel", "LanguageTransformer", "NGramModel", "PointerTransformer", "RecurrentModel",
+    "GPT", "CarriedState", "FixedWindowModel", "LanguageTransformer", "NGramModel", "RecurrentModel", "TextModel",
     "markov_chain",
 ]  # fmt: skip

@@ -1,9 +1,9 @@
 """The fixed-window neural language model of Bengio et al.: a hidden layer over the last T words' vectors."""
 
-from mini_tf import kernels, ops
-from mini_tf.backend import beside
+from mini_tf import ops
 from mini_tf.layers import Dropout, Embedding, Linear, walk_back
 from mini_tf.metrics import log_shares
+from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 
@@ -14,7 +14,7 @@ COMPOSITIONS = {
     "sum": "e = Σ_t x_t, (n): the order of the words is lost",
     "mean": "e = Σ_t x_t / T, (n): the order of the words is lost",
 }
-ACTIVATIONS = ("tanh", "relu")
+ACTIVATIONS = {"tanh": ops.tanh, "relu": ops.relu}
 
 
 class FixedWindowModel(WindowModel):
@@ -45,21 +45,20 @@ class FixedWindowModel(WindowModel):
         check_choice("composition", composition, COMPOSITIONS)
         check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(seed)
-        (c, n), dtype = embeddings.shape, embeddings.dtype
+        (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.composition, self.activation = T, composition, activation
         self.embedding = Embedding(embeddings, trainable=train_embeddings)
         self.dropout = Dropout(dropout)
         self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
-        self.readout = Linear(k, c, dtype=dtype)                                                     # U, b₂
-        self.readout.b.data[...] = log_shares(frequencies, c)
+        self.readout = Linear(k, self.c, dtype=dtype)                                                # U, b₂
+        self.readout.b.data[...] = log_shares(frequencies, self.c)
 
     def loss(self, windows, rng=None):
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""
-        if windows.ndim != 2 or windows.shape[1] != self.T + 1:
-            raise ValueError(f"FixedWindowModel: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+        self.check_windows(windows)
         logits, forward_backward = self.forward(windows[:, :-1], rng)
-        loss, loss_backward = kernels.cross_entropy(logits, beside(windows[:, -1], logits))
-        backward = walk_back([forward_backward, lambda dloss: loss_backward(dloss)[0]])
+        loss, loss_backward = next_words(logits, windows[:, -1])
+        backward = walk_back([forward_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def forward(self, ids, rng=None):
@@ -68,7 +67,7 @@ class FixedWindowModel(WindowModel):
         e, compose_backward = self.compose(x)                    # (B, T·n) or (B, n)
         e, e_dropout_backward = self.dropout(e, rng)
         a, hidden_backward = self.hidden(e)                      # (B, k)
-        h, activation_backward = ops.tanh(a) if self.activation == "tanh" else kernels.relu(a)
+        h, activation_backward = ACTIVATIONS[self.activation](a)
         h, h_dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(h)               # (B, c)
         return logits, walk_back([
@@ -81,10 +80,11 @@ class FixedWindowModel(WindowModel):
         if self.composition == "sum":
             return ops.sum_pool(x)
         if self.composition == "mean":
-            return ops.mean_pool(x)
+            e, pool_backward = ops.mean_pool(x)
+            return e, lambda de: pool_backward(de)[0]
         B, T, n = x.shape
         return x.reshape(B, T * n), lambda de: de.reshape(B, T, n)
 
     def logits(self, ids):
-        """Scores (B, c) of the word after histories (B, T)."""
-        return self.forward(ids)[0]
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
+        return self.forward(self.padded(ids))[0]

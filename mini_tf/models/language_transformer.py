@@ -1,11 +1,12 @@
 """The language transformer of ESE-2000 Lab 6: from a history of words to the next word."""
 
-from mini_tf import kernels, ops
-from mini_tf.backend import beside, to_host
+from mini_tf import ops
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, walk_back
+from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.objectives import next_vector, next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.reading import MemoryReader
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
 
@@ -46,68 +47,41 @@ class LanguageTransformer(WindowModel):
         self.config = options_of(locals())
         _check_options(embeddings, **self.config)
         rng = np.random.default_rng(seed)
-        (c, n), dtype = embeddings.shape, embeddings.dtype
-        self.T, self.readout, self.causal = T, readout, causal
+        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T, self.readout = T, readout
 
-        self.embedding = Embedding(embeddings, trainable=train_embeddings)
-        self.positions = None if positions is None else PositionalEncoding(T, n, positions, position_scale)
-        scale = m**-0.5 if scaled_attention else 1.0
-        self.layers = [TransformerLayer(n, H, m, rng, layer_norm, scale, dropout, dtype) for _ in range(L)]
+        layer = dict(norm="after" if layer_norm else None, scale=m**-0.5 if scaled_attention else 1.0, dropout=dropout)
+        self.trunk = Trunk(
+            Embedding(embeddings, trainable=train_embeddings),
+            [TransformerLayer(n, H, m, rng, **layer, dtype=dtype) for _ in range(L)], T=T, causal=causal,
+            positions=None if positions is None else PositionalEncoding(T, n, positions, position_scale),
+        )  # fmt: skip
         if tied:
-            self.A = TiedReadout(self.embedding)
+            self.A = TiedReadout(self.trunk.embedding)
         elif readout != "average":
-            self.A = Linear(T * n if readout == "vec" else n, c, bias=False, dtype=dtype)
+            self.A = Linear(T * n if readout == "vec" else n, self.c, bias=False, dtype=dtype)
 
     def loss(self, windows, rng=None):
         """The mean loss over a batch of windows (B, T + 1), and its backward, which takes no argument and runs once.
 
         An rng turns dropout on. Cross-entropy in nats per word; for the readout "average", mean squared error.
         """
-        if windows.ndim != 2 or windows.shape[1] != self.T + 1:
-            raise ValueError(f"LanguageTransformer: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+        self.check_windows(windows)
         histories, following = windows[:, :-1], windows[:, 1:]
-        if self.readout != "shared":
-            following = following[:, -1]                     # (B,): one prediction for each history
-        Phi, transform_backward = self.transform(histories, rng)
-        prediction, readout_backward = self.read_out(Phi)
+        Phi, trunk_backward = self.trunk(histories, rng)         # (B, T, n)
+        prediction, head_backward = self.head(Phi)
         if self.readout == "average":
-            target, _ = self.embedding(following)
-            loss, loss_backward = ops.mse(prediction, target)
+            loss, loss_backward = next_vector(prediction, self.trunk.embedding(following[:, -1])[0])
         else:
-            loss, loss_backward = kernels.cross_entropy(prediction, beside(following, prediction))
-        backward = walk_back([transform_backward, readout_backward, lambda dloss: loss_backward(dloss)[0]])
+            loss, loss_backward = next_words(prediction, following)
+        backward = walk_back([trunk_backward, head_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def transform(self, histories, rng=None):
-        """Φ(X): the output of the last layer for histories (B, T′), T′ ≤ T; ids of −1 are absent words.
-
-        → (B, T′, n), backward
-        """
-        x, embedding_backward = self.embedding(histories)        # (B, T′, n)
-        backwards = [embedding_backward]
-        if self.positions is not None:
-            x, positions_backward = self.positions(x)
-            backwards.append(positions_backward)
-        mask = self.mask(histories)
-        mask = None if mask is None else beside(mask, x)
-        for number, layer in enumerate(self.layers):
-            x, layer_backward = layer(x, mask, rng, needs_dx=number > 0 or self.embedding.table.trainable)
-            backwards.append(layer_backward)
-        return x, walk_back(backwards)
-
-    def mask(self, histories):
-        """Which word may see which: bool, (T′, T′), or (B, 1, T′, T′) if words are absent; None when all see all."""
-        if not self.causal:
-            return None
-        T = histories.shape[1]
-        past = np.tri(T, dtype=bool)                             # query i sees key j ≤ i
-        present = to_host(histories) != ABSENT
-        return past if present.all() else past & present[:, None, None, :]
-
-    def read_out(self, Phi):
+    def head(self, Phi):
         """From Φ(X) (B, T, n) to predictions: x̂ (B, n), logits (B, c), or logits (B, T, c) for "shared"."""
         if self.readout == "average":
-            return ops.mean_pool(Phi)
+            x_hat, pool_backward = ops.mean_pool(Phi)
+            return x_hat, lambda dx_hat: pool_backward(dx_hat)[0]
         if self.readout == "vec":
             B, T, n = Phi.shape
             logits, A_backward = self.A(Phi.reshape(B, T * n))   # vec(Φ(X)), word after word
@@ -115,58 +89,28 @@ class LanguageTransformer(WindowModel):
         return self.A(Phi)
 
     def logits(self, ids):
-        """Scores of all c words for histories (B, T): (B, c), or (B, T, c) after each word for "shared".
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
 
-        softmax(logits) are the model's probabilities. For the readout "average", which predicts no probabilities,
-        they are −‖x̂ − x_i‖²: the nearest word has the largest.
+        For the readout "average", which predicts no probabilities, they are −‖x̂ − x_i‖²: the nearest word has the
+        largest. Where the readout wants T words, absent ones go in front of a short history: their vectors are zero, and
+        hidden in a causal model.
         """
-        Phi, _ = self.transform(ids)
-        prediction, _ = self.read_out(Phi)
+        if self.readout == "shared":
+            ids = self.check_histories(ids)
+            Phi, _ = self.trunk(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))
+            return self.head(Phi[:, -1:])[0][:, 0]               # only the last word's prediction is wanted
+        prediction, _ = self.head(self.trunk(self.padded(ids))[0])
         if self.readout == "average":
-            table = self.embedding.table.data
+            table = self.trunk.embedding.table.data
             squares = (table * table).sum(-1) + (prediction * prediction).sum(-1, keepdims=True)     # (B, c)
             return 2 * prediction @ transpose(table) - squares
         return prediction
 
-    def next_word_logits(self, histories):
-        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
-
-        Where the readout wants T words, absent ones go in front: their vectors are zero, and masked in a causal model.
-        """
-        length = histories.shape[1]
-        if self.readout != "shared" or length > self.T:
-            return super().next_word_logits(histories)
-        if length == 0:
-            histories = np.full((len(histories), 1), ABSENT)
-        Phi, _ = self.transform(histories)
-        logits, _ = self.read_out(Phi[:, -1:])                   # only the last word's prediction is wanted
-        return logits[:, 0]
-
-    def next_word_function(self):
-        """next_word_logits for writing, one history after the other, with all that is the same for each made ready.
-
-        The function that it gives is for the weights that the model has now.
-        """
-        table, T = self.embedding.table.data, self.T
-        if self.readout == "average" or not self.layers or not kernels.take(table):
-            return self.next_word_logits
-        mask = self.mask(np.zeros((1, T), int))
-        mask = np.ones((T, T), bool) if mask is None else mask
-        asked = mask if self.readout == "vec" else mask[-1:]     # only the last word's prediction is wanted
-        steps = [layer.forward_for(mask) for layer in self.layers[:-1]] + [self.layers[-1].forward_for(asked)]
-        P = 0 if self.positions is None else self.positions.P.astype(table.dtype)
-        A = transpose(table) if isinstance(self.A, TiedReadout) else self.A.W.data
-
-        def next_word_logits(histories):
-            usual = histories.shape == (1, T) and histories.dtype.kind == "i" and kernels.switched_on()
-            if not usual or histories.min() < 0 or histories.max() >= len(table):
-                return self.next_word_logits(histories)
-            x = table[histories[0]] + P
-            for step in steps:
-                x = step(x)
-            return x.reshape(1, -1) @ A
-
-        return next_word_logits
+    def logits_after_each(self, ids):
+        """Scores (B, T, c) of the word after each word of histories (B, T); of the readout "shared"."""
+        if self.readout != "shared":
+            raise ValueError(f"logits_after_each: the readout {self.readout!r} predicts after the last word only")
+        return self.head(self.trunk(ids)[0])[0]
 
     def next_word_loss(self, windows):
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
@@ -175,6 +119,18 @@ class LanguageTransformer(WindowModel):
         1 to T words; here its longest history counts, so that all models answer the same question.
         """
         return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
+
+    def reader(self):
+        """With memory, where what is computed for a word does not change with the words after it."""
+        return MemoryReader(self) if self.readout == "shared" and self.trunk.layers else super().reader()
+
+    def new_memory(self):
+        return self.trunk.new_memory()
+
+    def read(self, ids, memory):
+        """Scores (B, c) of the word that follows the new words (B, new), read after those in the memory."""
+        Phi, _ = self.trunk(ids, memory=memory)
+        return self.A(Phi[:, -1])[0]
 
 
 def _check_options(embeddings, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):

@@ -13,7 +13,7 @@ is: `count_grams` counts, the functions of SMOOTHINGS turn counts into share and
 from dataclasses import dataclass
 
 from mini_tf.errors import UserError
-from mini_tf.models.scoring import checked_ids, checked_start
+from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 
 import numpy as np
 
@@ -197,7 +197,7 @@ class Level:
         return self.key[some] - history * size, self.share[some]
 
 
-class NGramModel:
+class NGramModel(TextModel):
     """p(w | the order − 1 words before it), from counts
 
     order      words in a gram, the predicted one included: 1 (unigram) to 7
@@ -257,7 +257,12 @@ class NGramModel:
         ]
         return self
 
-    def log_probabilities(self, ids, start=0):
+    @property
+    def c(self):
+        """The words of the vocabulary."""
+        return self.size
+
+    def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given the words before it:  ids (words,) → (words − start,)
 
         Raises UserError when a probability is 0, which maximum likelihood alone can give.
@@ -283,13 +288,13 @@ class NGramModel:
         start = checked_start(ids, start)
         return sum((number != NOT_THERE).astype(int) for _, _, number in self._look_up(ids))[start:]
 
-    def next_word_logits(self, histories):
+    def logits(self, ids):
         """ln p of all c words after histories (B, words) of any length, of which the last order − 1 count:  (B, c)"""
         with np.errstate(divide="ignore"):               # ln 0 = −∞, by maximum likelihood
-            return np.log([self._distribution(history) for history in histories])
+            return np.log([self._distribution(history) for history in ids])
 
     def _distribution(self, history):
-        history = checked_ids(history, self.size, "next_word_logits")
+        history = checked_ids(history, self.size, "logits")
         p = self.p_0
         known = [0]                                      # the numbers of the last 0, 1, … words of the history
         recent = history[max(len(history) - self.T, 0) :]

@@ -1,11 +1,11 @@
 """The recurrent language model: one state that every word goes into."""
 
-from mini_tf import kernels
 from mini_tf.backend import beside, to_host
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
 from mini_tf.metrics import log_shares, log_softmax_at
+from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.scoring import TextModel, checked_ids, checked_start
+from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 PIECE = 256              # words that are read at a time where only probabilities are wanted
 
 
-class RecurrentModel(TextModel):
+class RecurrentModel(TextModel, Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
 
     embeddings (c, n)    initial word vectors
@@ -40,13 +40,13 @@ class RecurrentModel(TextModel):
         check_dropout(dropout)
         check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(seed)
-        (c, n), dtype = embeddings.shape, embeddings.dtype
+        (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         self.embedding = Embedding(embeddings, trainable=train_embeddings)
         self.dropout = Dropout(dropout)
         self.recurrent = Recurrent(n, k, rng, activation, dtype)
-        self.readout = Linear(k, c, dtype=dtype)                 # U, b₂
-        self.readout.b.data[...] = log_shares(frequencies, c)
+        self.readout = Linear(k, self.c, dtype=dtype)            # U, b₂
+        self.readout.b.data[...] = log_shares(frequencies, self.c)
 
     def loss(self, windows, rng=None, state=None):
         """The mean cross-entropy of windows (B, T + 1) at every word, and its backward, from h_0 or from a state (B, k)
@@ -63,8 +63,8 @@ class RecurrentModel(TextModel):
         h, read_backward = self.read(windows[:, :-1], state, rng)
         kept, dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(kept)            # (B, T, c)
-        loss, loss_backward = kernels.cross_entropy(logits, beside(windows[:, 1:], logits))
-        backward = walk_back([read_backward, dropout_backward, readout_backward, lambda d: loss_backward(d)[0]])
+        loss, loss_backward = next_words(logits, windows[:, 1:])
+        backward = walk_back([read_backward, dropout_backward, readout_backward, loss_backward])
         return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
 
     def read(self, ids, state=None, rng=None):
@@ -74,30 +74,21 @@ class RecurrentModel(TextModel):
         h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
         return h, walk_back([embedding_backward, dropout_backward, recurrent_backward])
 
-    def logits(self, ids, state=None):
+    def logits_after_each(self, ids, state=None):
         """Scores (B, T, c) of the word after each of (B, T) words."""
         h, _ = self.read(ids, state)
         return self.readout(h)[0]
 
-    def next_word_logits(self, histories):
+    def logits(self, ids):
         """Scores (B, c) of the word that follows histories (B, words) of any length, also 0."""
-        if histories.shape[1] == 0:
-            return self.readout(self.recurrent.start(len(histories)))[0]
-        h, _ = self.read(histories)
+        if ids.shape[1] == 0:
+            return self.readout(self.recurrent.start(len(ids)))[0]
+        h, _ = self.read(ids)
         return self.readout(h[:, -1])[0]                         # only the last word's prediction is wanted
 
     def reader(self):
-        """A function that reads new words (words,) and gives the logits (1, c) after them. It keeps the state."""
-        state = self.recurrent.start(1)
-
-        def read(new):
-            nonlocal state
-            if len(new):
-                h, _ = self.read(np.asarray(new)[None], state)
-                state = h[:, -1].copy()
-            return self.readout(state)[0]
-
-        return read
+        """Remembers the state, into which every word goes."""
+        return StateReader(self)
 
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
@@ -105,7 +96,7 @@ class RecurrentModel(TextModel):
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
         Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
         """
-        ids = checked_ids(ids, len(self.embedding.table.data), "log_probabilities")
+        ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
         state, log_p = self.recurrent.start(1), [np.zeros(0)]
         if start == 0 and len(ids):
@@ -123,6 +114,21 @@ class RecurrentModel(TextModel):
         return np.concatenate(log_p)
 
 
+class StateReader:
+    """Reads a text from left to right, as `models/reading.py` has it: a recurrent network's state knows all words."""
+
+    T = None
+
+    def __init__(self, model):
+        self.model, self.state = model, model.recurrent.start(1)
+
+    def read(self, new):
+        if len(new):
+            h, _ = self.model.read(np.asarray(new)[None], self.state)
+            self.state = h[:, -1].copy()
+        return self.model.readout(self.state)[0]
+
+
 class CarriedState(Layer):
     """A recurrent model in training on consecutive windows: each batch starts in the state that the last one left.
 
@@ -134,14 +140,24 @@ class CarriedState(Layer):
 
     def __init__(self, model, anew=None):
         self.model, self.anew = model, anew
-        self.state, self.last_words, self.batches = None, None, 0
+        self.carried, self.last_words, self.batches = None, None, 0
 
     def loss(self, windows, rng=None):
         """model.loss, from the carried state."""
         goes_on = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
         if self.anew and self.batches % self.anew == 0:
             goes_on = False
-        loss, backward, self.state = self.model.loss_and_state(windows, rng, self.state if goes_on else None)
+        loss, backward, self.carried = self.model.loss_and_state(windows, rng, self.carried if goes_on else None)
         self.last_words = to_host(windows[:, -1]).copy()
         self.batches += 1
         return loss, backward
+
+    def state(self):
+        if self.carried is None:
+            return {}
+        return {"carried": self.carried, "last_words": self.last_words, "batches": np.array([self.batches])}
+
+    def restore(self, state):
+        if state:
+            self.carried = beside(state["carried"], self.model.recurrent.h0.data)
+            self.last_words, self.batches = state["last_words"], int(state["batches"][0])

@@ -1,35 +1,43 @@
-"""What models have in common that predict the next word from a window of the words before it."""
+"""Models that predict the next word from a window of the words before it."""
 
-from mini_tf import kernels
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_host
+from mini_tf.layers import Layer
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
-from mini_tf.models.scoring import TextModel, checked_ids, checked_long_enough, checked_start
+from mini_tf.models.objectives import next_words
+from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
 
 import numpy as np
 
 BATCH = 128
 
 
-class WindowModel(TextModel):
-    """Base of models with .T, the length of a history in words, and .logits(ids (B, T)) → (B, c)."""
+class WindowModel(TextModel, Layer):
+    """Base of models that look at the last T words, and are scored on windows of T + 1."""
 
-    def next_word_logits(self, histories):
-        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
+    def check_windows(self, windows):
+        """Raise ValueError unless windows are (B, T + 1)."""
+        if windows.ndim != 2 or windows.shape[1] != self.T + 1:
+            raise ValueError(
+                f"{type(self).__name__}: windows have shape {windows.shape}, expected (B, {self.T + 1})"
+            )
 
-        Absent words go in front of a short one: their vectors are zero, and a mask, if there is one, hides them.
-        """
-        B, length = histories.shape
-        if length > self.T:
-            raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
-        if length < self.T:
-            histories = np.concatenate([np.full((B, self.T - length), ABSENT), to_host(histories)], axis=1)
-        return self.logits(histories)
+    def check_histories(self, ids):
+        """The ids (B, T′) themselves. Raises ValueError for more than T words."""
+        if ids.shape[1] > self.T:
+            raise ValueError(f"logits: histories of {ids.shape[1]} words, expected at most T = {self.T}")
+        return ids
+
+    def padded(self, ids):
+        """(B, T′) → (B, T): absent words go in front of short histories."""
+        B, length = self.check_histories(ids).shape
+        if length == self.T:
+            return ids
+        return np.concatenate([np.full((B, self.T - length), ABSENT), to_host(ids)], axis=1)
 
     def next_word_loss(self, windows):
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
-        logits = self.next_word_logits(windows[:, :-1])
-        return kernels.cross_entropy(logits, beside(windows[:, -1], logits))[0]
+        return next_words(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
     def mean_loss(self, ids, most=None, on_batch=None):
         """The mean loss of the words of ids from the T-th on, each after T words; or of `most`, evenly spaced.
@@ -54,7 +62,7 @@ class WindowModel(TextModel):
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.
         Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
         """
-        ids = checked_ids(ids, len(self.embedding.table.data), "log_probabilities")
+        ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
         log_p, ends = [], np.arange(start, len(ids))
         short = ends[ends < self.T]                      # each has a history of its own length
@@ -62,7 +70,7 @@ class WindowModel(TextModel):
         for some in [*short[:, None], *(long[first : first + BATCH] for first in range(0, len(long), BATCH))]:
             reach = min(self.T, int(some[0]))
             windows = windows_ending_at(ids, some, reach)                        # (B, reach + 1)
-            log_p.append(log_softmax_at(self.next_word_logits(windows[:, :-1]), windows[:, -1]))
+            log_p.append(log_softmax_at(self.logits(windows[:, :-1]), windows[:, -1]))
             if on_batch:
                 on_batch(int(some[-1]) + 1 - start, len(ids) - start)
         return np.concatenate([np.zeros(0), *log_p])

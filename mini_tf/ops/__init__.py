@@ -3,9 +3,10 @@
     y, backward = op(*inputs)
     dx, dW, …   = backward(dy)
 
-`dx` is always the gradient of the loss with respect to `x`: "d" + name. `backward` gives one gradient for each
-array that went in, in the same order: bare when there is one, None for word ids and masks. An op reads its inputs
-and never writes into them; its backward may be called twice and gives the same answer twice.
+`dx` is always the gradient of the loss with respect to `x`: "d" + name. `backward` gives one gradient for each array
+argument, in the same order, always as many: None for word ids, masks, and arrays that were left out; bare where there
+is one. An op reads its inputs and never writes into them; its backward may be called twice and gives the same answer
+twice.
 
 Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 
@@ -16,11 +17,11 @@ Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 The lab writes a history as an n×T matrix with a word per column. Here a word is a row: arrays are (B, T, n), weights
 are (in, out), and y = x·W + b.
 
-These are the formulas, and what gradients are checked with. Layers call them through `mini_tf.kernels`, which has a
-faster twin for some, with the same contract.
+Each op is one object: the formula that you read, with its name, the check of its arguments, and a faster twin in
+`mini_tf/kernels` for some (`op.py`). Edit a formula, and everything that uses it runs what you wrote.
 
 Read the files in this order: linear, activations, softmax, losses, normalization, attention, pooling, embedding,
-dropout, recurrent, pointer.
+dropout, recurrent, pointer. What makes a function an op is in op.py, what Adam computes in updates.py.
 """
 
 from mini_tf.ops.activations import gelu, relu, residual_relu, sigmoid, tanh

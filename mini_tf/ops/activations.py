@@ -2,17 +2,18 @@
 
 import math
 
-from mini_tf.backend import erf
-from mini_tf.ops.shapes import check
+from mini_tf.backend import array_module, erf
+from mini_tf.ops.op import op
 
 
+@op("x (…)")
 def relu(x):
     """y = max(x, 0)
 
     x (…)  →  y (…)
     dx = dy where x > 0, else 0.  At the kink x = 0 the gradient is taken to be 0.
     """
-    xp = check("relu: x (…)", x)
+    xp = array_module(x)
     on = x > 0
 
     def backward(dy):                                    # keeps on
@@ -21,6 +22,7 @@ def relu(x):
     return xp.maximum(x, 0), backward
 
 
+@op("x (…), y (…)")
 def residual_relu(x, y):
     """z = x + max(y, 0), the residual step of the lab's transformer: X_ℓ = X_{ℓ−1} + σ(Σ_h Y_ℓ^h)
 
@@ -28,7 +30,7 @@ def residual_relu(x, y):
     dx = dz,   dy = dz where y > 0, else 0.  The loss reaches x by the skip connection, whatever y is.
     Source: ESE-2000 Lab 6, equation (15)
     """
-    xp = check("residual_relu: x (…), y (…)", x, y)
+    xp = array_module(x)
     on = y > 0
 
     def backward(dz):                                    # keeps on
@@ -37,13 +39,14 @@ def residual_relu(x, y):
     return x + xp.maximum(y, 0), backward
 
 
+@op("x (…)")
 def tanh(x):
     """y = tanh(x)
 
     x (…)  →  y (…)
     dx = dy·(1 − y²)
     """
-    xp = check("tanh: x (…)", x)
+    xp = array_module(x)
     y = xp.tanh(x)
 
     def backward(dy):                                    # keeps y
@@ -52,13 +55,14 @@ def tanh(x):
     return y, backward
 
 
+@op("x (…)")
 def sigmoid(x):
     """y = 1 / (1 + exp(−x)), computed as (1 + tanh(x/2)) / 2, which cannot overflow
 
     x (…)  →  y (…)
     dx = dy·y·(1 − y)
     """
-    xp = check("sigmoid: x (…)", x)
+    xp = array_module(x)
     y = 0.5 * (1 + xp.tanh(0.5 * x))
 
     def backward(dy):                                    # keeps y
@@ -67,6 +71,7 @@ def sigmoid(x):
     return y, backward
 
 
+@op("x (…)")
 def gelu(x, approximate=False):
     """y = x·Φ(x),   Φ(x) = ½·(1 + erf(x/√2)) the normal distribution function
 
@@ -77,7 +82,7 @@ def gelu(x, approximate=False):
     ½·(1 − tanh² u)·u′.
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; CMU 10-417 HW3a, question 2
     """
-    xp = check("gelu: x (…)", x)
+    xp = array_module(x)
     if approximate:
         slope, cubic = math.sqrt(2 / math.pi), 0.044715
         tanh_u = xp.tanh(slope * (x + cubic * x * x * x))

@@ -1,9 +1,11 @@
 """Attention: every query looks at every key it may see, and takes a mean of their values."""
 
-from mini_tf.ops.shapes import check, sum_to, transpose
+from mini_tf.ops.op import op
+from mini_tf.ops.shapes import sum_to, transpose
 from mini_tf.ops.softmax import masked_softmax, softmax
 
 
+@op("query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)")
 def attention(query, key, value, mask=None, scale=1.0, bias=None):
     """Y = A·V,   A = softmax(S) over the keys,   S = scale·Q·Kᵀ + bias
 
@@ -11,14 +13,12 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     broadcast against (…, Tq, Tk)  →  Y (…, Tq, d)
 
     dA = dY·Vᵀ,   dV = Aᵀ·dY,   dS = softmax's backward of dA,   dQ = scale·dS·K,   dK = scale·dSᵀ·Q,   dbias = Σ dS;
-    mask: None
+    None for the mask
 
     A query that may see no key gets a row of zeros. The lab's attention has scale 1; Vaswani's has 1/√m, which keeps
     the scores of long vectors from saturating the softmax.
     Source: ESE-2000 Lab 6, equations (13) and (14), a word per row; Vaswani et al. 2017, arXiv:1706.03762
     """
-    check("attention: query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)",
-          query, key, value, mask, bias)  # fmt: skip
     scores = scale * (query @ transpose(key))            # (…, Tq, Tk)
     if bias is not None:
         scores = scores + bias
@@ -33,9 +33,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         dscores = softmax_backward(dA) if mask is None else softmax_backward(dA)[0]
         dquery = scale * (dscores @ key)                 # (…, Tq, m)
         dkey = scale * (transpose(dscores) @ query)      # (…, Tk, m)
-        if bias is None:
-            return (dquery, dkey, dvalue) if mask is None else (dquery, dkey, dvalue, None)
-        dbias = sum_to(dscores, bias.shape)
-        return (dquery, dkey, dvalue, dbias) if mask is None else (dquery, dkey, dvalue, None, dbias)
+        dbias = None if bias is None else sum_to(dscores, bias.shape)
+        return dquery, dkey, dvalue, None, dbias
 
     return A @ value, backward                           # (…, Tq, d)

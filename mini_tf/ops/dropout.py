@@ -1,8 +1,9 @@
 """Dropout, given its random mask: an op has no randomness of its own, so that it can be checked."""
 
-from mini_tf.ops.shapes import check
+from mini_tf.ops.op import op
 
 
+@op("x (…), keep (…) bool")
 def dropout(x, keep, rate):
     """y = x·keep / (1 − rate):  entries are dropped at `rate`, the rest are raised so that the mean stays
 
@@ -11,7 +12,6 @@ def dropout(x, keep, rate):
     Raises ValueError unless 0 ≤ rate < 1.
     Source: Srivastava et al. 2014, JMLR 15
     """
-    check("dropout: x (…), keep (…) bool", x, keep)
     if not 0 <= rate < 1:
         raise ValueError(f"dropout: rate is {rate}, expected 0 ≤ rate < 1")
     raised = 1 / (1 - rate)

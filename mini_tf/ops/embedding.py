@@ -1,9 +1,11 @@
 """Embedding: the vector of a word is a row of a table."""
 
-from mini_tf.backend import scatter_add
-from mini_tf.ops.shapes import check, check_ids
+from mini_tf.backend import array_module, scatter_add
+from mini_tf.ops.op import op
+from mini_tf.ops.shapes import check_ids
 
 
+@op("table (c, n), ids (*) int")
 def embedding(table, ids):
     """x = table[ids], the same as onehot(ids)·table without the multiplications by zero
 
@@ -13,7 +15,7 @@ def embedding(table, ids):
     A word that stands twice in a batch gets both gradients. Raises ValueError for ids outside 0 … c − 1.
     Source: ESE-2000 Lab 6, x_i = V_nᵀ·e_i (Task 6.3)
     """
-    xp = check("embedding: table (c, n), ids (*) int", table, ids)
+    xp = array_module(table)
     check_ids("embedding", "ids", ids, len(table), "rows in table")
 
     def backward(dx):                                    # keeps ids and the shape of table

@@ -1,27 +1,28 @@
 """The linear map, the op that most of the arithmetic goes into."""
 
-from mini_tf.ops.shapes import check, sum_to, transpose
+from mini_tf.ops.op import op
+from mini_tf.ops.shapes import sum_to, transpose
 
 
-def linear(x, W, b=None, needs_dx=True):
+@op("x (…, in), W (in, out), b (out)")
+def linear(x, W, b=None):
     """y = x·W + b
 
     x (…, in), W (in, out), b (out,)  →  y (…, out)
-    dx = dy·Wᵀ,   dW = Σ xᵀ·dy,   db = Σ dy;   Σ over all leading axes, because every row used the same W and b
-    With needs_dx=False, dx is None: a third of the work, which nobody needs where x is not learned.
+    dx = dy·Wᵀ,   dW = Σ xᵀ·dy,   db = Σ dy (None without b);   Σ over all leading axes: every row used the same W and b
     Source: ESE-2000 Lab 6, the products Q·X, K·X, V·X of equations (13)–(15) and the readout of Task 6.6
     """
-    check("linear: x (…, in), W (in, out), b (out)", x, W, b)
-    shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
+    shape_x = x.shape
     rows_x = x.reshape(-1, W.shape[0])                   # (rows, in)
-    y = (rows_x @ W).reshape(shape_y)
+    y = (rows_x @ W).reshape(*x.shape[:-1], W.shape[1])
     if b is not None:
         y = y + b
 
-    def backward(dy):                                    # keeps x, W
+    def backward(dy):                                    # keeps x, W and the shape of b
         rows_dy = dy.reshape(-1, W.shape[1])             # (rows, out)
-        dx = (rows_dy @ transpose(W)).reshape(shape_x) if needs_dx else None
+        dx = (rows_dy @ transpose(W)).reshape(shape_x)
         dW = transpose(rows_x) @ rows_dy
-        return (dx, dW) if b is None else (dx, dW, sum_to(dy, b.shape))
+        db = None if b is None else sum_to(dy, b.shape)
+        return dx, dW, db
 
     return y, backward

@@ -1,8 +1,11 @@
 """Layer normalization."""
 
-from mini_tf.ops.shapes import check, sum_to
+from mini_tf.backend import array_module
+from mini_tf.ops.op import op
+from mini_tf.ops.shapes import sum_to
 
 
+@op("x (…, n), gamma (n), beta (n)")
 def layer_norm(x, gamma, beta, eps=1e-5):
     """y = γ·x̂ + β,   x̂ = (x − μ)·r,   r = 1/√(σ² + ε);   μ and σ² are mean and variance over the last axis
 
@@ -12,7 +15,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     The two means are what μ and r give back: x moves them, and they move every entry of the row.
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; ESE-2000 Lab 6, Task 6.11
     """
-    xp = check("layer_norm: x (…, n), gamma (n), beta (n)", x, gamma, beta)
+    xp = array_module(x)
     centred = x - x.mean(-1, keepdims=True)
     r = 1 / xp.sqrt((centred * centred).mean(-1, keepdims=True) + eps)           # (…, 1)
     normal = centred * r                                                        # x̂

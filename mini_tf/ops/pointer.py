@@ -2,9 +2,12 @@
 
 import math
 
-from mini_tf.ops.shapes import check, check_ids
+from mini_tf.backend import array_module
+from mini_tf.ops.op import op
+from mini_tf.ops.shapes import check_ids
 
 
+@op("weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int")
 def copied(weights, words, targets):
     """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention that falls on occurrences of the target
 
@@ -15,7 +18,6 @@ def copied(weights, words, targets):
     of the history, drawn by its weight.
     Source: Vinyals, Fortunato, Jaitly 2015, arXiv:1506.03134; Merity et al. 2016, arXiv:1609.07843
     """
-    check("copied: weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int", weights, words, targets)
     same = words[..., None, :] == targets[..., :, None]  # (…, Tq, Tk)
 
     def backward(dy):                                    # keeps same
@@ -24,6 +26,7 @@ def copied(weights, words, targets):
     return (weights * same).sum(-1), backward
 
 
+@op("logits (…, c), gate (…), p_copy (…), targets (…) int")
 def mixture_cross_entropy(logits, gate, p_copy, targets):
     """loss = mean over rows of −ln p,   p = g·softmax(logits)[target] + (1 − g)·p_copy,   g = sigmoid(gate), in nats
 
@@ -36,8 +39,7 @@ def mixture_cross_entropy(logits, gate, p_copy, targets):
     Raises ValueError for targets outside 0 … c − 1, for p_copy below 0, and when there is no row.
     Source: Merity et al. 2016, arXiv:1609.07843, with a gate in place of their sentinel
     """
-    xp = check("mixture_cross_entropy: logits (…, c), gate (…), p_copy (…), targets (…) int",
-               logits, gate, p_copy, targets)  # fmt: skip
+    xp = array_module(logits)
     shape, c = targets.shape, logits.shape[-1]
     rows = math.prod(shape)
     if rows == 0:

@@ -1,8 +1,10 @@
 """From one vector per word to one vector per history."""
 
-from mini_tf.ops.shapes import check
+from mini_tf.backend import array_module
+from mini_tf.ops.op import op
 
 
+@op("x (…, T, n), mask (…, T) bool")
 def mean_pool(x, mask=None):
     """y = mean over the words of a history, or over those where the mask is True
 
@@ -13,7 +15,7 @@ def mean_pool(x, mask=None):
     Source: ESE-2000 Lab 6, the readout of Task 6.5. The lab writes Φ(X)·1, which is the sum; the average that it means
     has the factor 1/T.
     """
-    xp = check("mean_pool: x (…, T, n), mask (…, T) bool", x, mask)
+    xp = array_module(x)
     if mask is None:
         weight = xp.full((x.shape[-2], 1), 1 / x.shape[-2], dtype=x.dtype)
     else:
@@ -22,11 +24,12 @@ def mean_pool(x, mask=None):
 
     def backward(dy):                                    # keeps weight
         dx = dy[..., None, :] * weight                   # (…, T, n)
-        return dx if mask is None else (dx, None)
+        return dx, None
 
     return (x * weight).sum(-2), backward
 
 
+@op("x (…, T, n)")
 def sum_pool(x):
     """y = Σ over the words of a history
 
@@ -34,7 +37,7 @@ def sum_pool(x):
     dx = dy at every word
     Source: CS685, composition functions
     """
-    xp = check("sum_pool: x (…, T, n)", x)
+    xp = array_module(x)
     shape = x.shape
 
     def backward(dy):                                    # keeps shape

@@ -1,6 +1,8 @@
 """The recurrent network, and backpropagation through time."""
 
-from mini_tf.ops.shapes import check, sum_to, transpose
+from mini_tf.backend import array_module
+from mini_tf.ops.op import op
+from mini_tf.ops.shapes import sum_to, transpose
 
 ACTIVATIONS = {                                          # h = f(a), and f′(a) in terms of h
     "tanh": (lambda xp, a: xp.tanh(a), lambda h: 1 - h * h),
@@ -8,6 +10,7 @@ ACTIVATIONS = {                                          # h = f(a), and f′(a)
 }
 
 
+@op("x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k)")
 def rnn(x, h0, Wx, Wh, b, activation="tanh"):
     """h_t = f(a_t),   a_t = x_t·Wx + h_{t−1}·Wh + b,   t = 1 … T;   f = tanh or relu
 
@@ -17,7 +20,7 @@ def rnn(x, h0, Wx, Wh, b, activation="tanh"):
     dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t;   f′ = 1 − h² for tanh, 1 where h > 0 for relu
     Source: CSCI 567 lecture 8; CS685, recurrent models; CMU 10-417 HW3a, question 1
     """
-    xp = check("rnn: x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k)", x, h0, Wx, Wh, b)
+    xp = array_module(x)
     if activation not in ACTIVATIONS:
         raise ValueError(f"rnn: activation {activation!r} is unknown, expected one of {', '.join(ACTIVATIONS)}")
     f, slope = ACTIVATIONS[activation]

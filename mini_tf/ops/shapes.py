@@ -1,53 +1,65 @@
 """Shapes: checking them on the way in, undoing a broadcast on the way back."""
 
+import inspect
 import re
-from functools import lru_cache
 
 from mini_tf.backend import array_module
 
-import numpy
 from numpy import ndarray
 
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
+TWINS_TAKE = "f?bhilqBHILQ"                              # dtypes, as NumPy's letters: float32, booleans, integers
+REMEMBERED = 4096                                        # combinations of shapes and dtypes, per op
 
 
-def check(signature, *arrays):
-    """Hold the arrays of one call against the op's signature, and give their library (NumPy or CuPy).
+class Arguments:
+    """The array arguments of a function, as a signature such as "x (…, in), W (in, out), b (out)" describes them."""
 
-    check("linear: x (…, in), W (in, out), b (out)", x, W, b)
+    def __init__(self, function, signature):
+        self.op, self.signature, self.found_to_fit = function.__name__, signature, {}
+        positions = {name: place for place, name in enumerate(inspect.signature(function).parameters)}
+        self.expected = []                               # (name, axes or None for any shape, kind)
+        for name, shape, kind in re.findall(r"(\w+) \(([^)]*)\) ?(int|bool)?", signature):
+            axes = None if shape == "*" else tuple(axis.strip() for axis in shape.split(",") if axis.strip())
+            self.expected.append((name, axes, kind or "float"))
+        self.places = [(name, positions[name]) for name, _, _ in self.expected]
+        self.names = [name for name, _ in self.places]
 
-    A letter that occurs twice must be the same size twice; "…" stands for any number of leading axes, the same
-    ones wherever it occurs; (*) is any shape. Arrays are floating unless `int` or `bool`
-    follows the shape. None, an optional argument that was left out, is passed over.
+    def checked(self, inputs, options):
+        """(the arrays of a call, None for those left out; whether a float32 twin is made for their dtypes).
 
-    Raises ValueError (TypeError where two arrays live on different devices) naming op, argument, what came, what
-    was expected.
-    """
-    if all(type(array) is ndarray or array is None for array in arrays):
-        xp = numpy
-    else:
-        op, expected = _parse(signature)
-        try:
-            xp = array_module(**{name: array for (name, _, _), array in zip(expected, arrays)})
-        except TypeError as error:
-            raise TypeError(f"{op}: {error}") from None
-    _check(signature, tuple([None if array is None else (array.shape, array.dtype) for array in arrays]))
-    return xp
+        Raises ValueError for a wrong shape or dtype, TypeError where there is no array or two are on different
+        devices; the message names the op, the argument, what came and what was expected.
+        """
+        given = len(inputs)
+        arrays = [inputs[place] if place < given else options.get(name) for name, place in self.places]
+        if not all(type(array) is ndarray or array is None for array in arrays):
+            try:
+                array_module(**dict(zip(self.names, arrays)))
+            except TypeError as error:
+                raise TypeError(f"{self.op}: {error}") from None
+        described = tuple([None if array is None else (array.shape, array.dtype) for array in arrays])
+        fits = self.found_to_fit.get(described)
+        if fits is None:                                 # what has been found to fit is not looked at again
+            fits = self._check(described)
+            if len(self.found_to_fit) >= REMEMBERED:
+                self.found_to_fit.clear()
+            self.found_to_fit[described] = fits
+        return arrays, fits
 
-
-@lru_cache(4096)
-def _check(signature, given):
-    """Raise ValueError unless the (shape, dtype) fit. What has been found to fit is not looked at again."""
-    op, expected = _parse(signature)
-    sizes = {}                                           # axis letter -> (its size, the argument that fixed it)
-    for (name, axes, kind), described in zip(expected, given):
-        if described is None:
-            continue
-        shape, dtype = described
-        if dtype.kind not in KINDS[kind]:
-            raise ValueError(f"{op}: {name} has dtype {dtype}, expected {_dtype_wanted(name, kind)}")
-        if axes is not None and not _fits(shape, axes, sizes, name):
-            raise ValueError(f"{op}: {name} has shape {shape}, expected {_explain(axes, sizes)}")
+    def _check(self, described):
+        """Raise ValueError unless shapes and dtypes are as expected; True if they are those that twins are made for."""
+        sizes = {}                                       # axis letter -> (its size, the argument that fixed it)
+        for (name, axes, kind), shape_and_dtype in zip(self.expected, described):
+            if shape_and_dtype is None:
+                continue
+            shape, dtype = shape_and_dtype
+            if dtype.kind not in KINDS[kind]:
+                raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected {_dtype_wanted(name, kind)}")
+            if axes is not None and not _fits(shape, axes, sizes, name):
+                raise ValueError(f"{self.op}: {name} has shape {shape}, expected {_explain(axes, sizes)}")
+        dtypes = [dtype for _, dtype in filter(None, described)]
+        return all(dtype.char in TWINS_TAKE and dtype.isnative for dtype in dtypes)
 
 
 def check_ids(op, name, ids, size, what):
@@ -73,16 +85,6 @@ def sum_to(gradient, shape):
 def transpose(x):
     """The last two axes exchanged: a batch of matrices, each transposed.  (…, i, j) → (…, j, i)"""
     return x.swapaxes(-1, -2)
-
-
-@lru_cache
-def _parse(signature):
-    op, _, arguments = signature.partition(": ")
-    parsed = []
-    for name, shape, kind in re.findall(r"(\w+) \(([^)]*)\) ?(int|bool)?", arguments):
-        axes = None if shape == "*" else tuple(axis.strip() for axis in shape.split(",") if axis.strip())
-        parsed.append((name, axes, kind or "float"))
-    return op, tuple(parsed)
 
 
 def _fits(shape, axes, sizes, name):

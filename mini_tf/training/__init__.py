@@ -1,12 +1,18 @@
-"""Training: batches in, better parameters out, and a folder that keeps what happened."""
+"""Training: batches in, better parameters out, and a folder that keeps what happened.
+
+    training = Training(model, RandomWindows(ids, T, batch=64), Adam(1e-3), rng=np.random.default_rng(0))
+    history = fit(training, steps=1000, validate=lambda: mean_loss(model, validation))
+"""
 
 from mini_tf.models.windows import windows_ending_at
-from mini_tf.training.batches import consecutive_windows, random_windows, split_words
+from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_words
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
-from mini_tf.training.loop import History, fit, mean_loss
+from mini_tf.training.loop import History, Watcher, fit, mean_loss
 from mini_tf.training.optimizers import SGD, Adam, AdamW, clip_gradients
+from mini_tf.training.state import Schedule, Training, load_training, save_training
 
 __all__ = [
-    "SGD", "Adam", "AdamW", "History", "clip_gradients", "consecutive_windows", "fit", "load_checkpoint", "mean_loss",
-    "random_windows", "save_checkpoint", "split_words", "windows_ending_at",
+    "SGD", "Adam", "AdamW", "ConsecutiveWindows", "History", "RandomWindows", "Schedule", "Training", "Watcher",
+    "clip_gradients", "fit", "load_checkpoint", "load_training", "mean_loss", "save_checkpoint", "save_training",
+    "split_words", "windows_ending_at",
 ]  # fmt: skip

@@ -1,4 +1,8 @@
-"""Batches of windows: a history and the word after it, cut from one long row of words."""
+"""Batches of windows: a history and the word after it, cut from one long row of words.
+
+A source of batches is an object with a position: `next(batches)` gives the next batch, `batches.state()` says where it
+stands, and `batches.restore(state)` goes there, so that a training can be continued exactly where it was left.
+"""
 
 from mini_tf.errors import UserError
 from mini_tf.models.windows import windows_ending_at
@@ -37,43 +41,89 @@ def shortest_corpus(T, test=0.1, validation=0.05):
         words += 1
 
 
-def random_windows(ids, T, batch, rng, apart=1):
+class RandomWindows:
     """Without end: arrays (batch, T + 1) of consecutive words, in random order.
 
     With apart = 1, each window of `ids` comes once per round, but for those that do not fill a last batch. With
     apart = T, for models that predict at every position, a round is windows side by side, in which each word is
     predicted once; each round is cut at another place.
+    seed: of the order, an integer or a NumPy Generator.
+    Raises UserError for a text without a window, and a batch of none.
     """
-    if len(ids) < T + 1:
-        raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
-    _check_batch(batch)
-    while True:
-        cut = int(rng.integers(min(apart, len(ids) - T))) if apart > 1 else 0
-        ends = np.arange(T + cut, len(ids), apart)
-        rng.shuffle(ends)
-        size = min(batch, len(ends))
-        for first in range(0, len(ends) - size + 1, size):
-            yield windows_ending_at(ids, ends[first : first + size], T)
+
+    def __init__(self, ids, T, batch, seed=0, apart=1):
+        if len(ids) < T + 1:
+            raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
+        _check_batch(batch)
+        self.ids, self.T, self.batch, self.apart = ids, T, batch, apart
+        self.rng = np.random.default_rng(seed)
+        self._new_round()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        size = min(self.batch, len(self.ends))
+        if self.position + size > len(self.ends):
+            self._new_round()
+            size = min(self.batch, len(self.ends))
+        some = self.ends[self.position : self.position + size]
+        self.position += size
+        return windows_ending_at(self.ids, some, self.T)
+
+    def _new_round(self):
+        self.before_round, self.position = self.rng.bit_generator.state, 0
+        cut = int(self.rng.integers(min(self.apart, len(self.ids) - self.T))) if self.apart > 1 else 0
+        self.ends = np.arange(self.T + cut, len(self.ids), self.apart)
+        self.rng.shuffle(self.ends)
+
+    def state(self):
+        """The position: how the generator stood before the round, how far the round has come, how it stands now."""
+        return {"round": self.before_round, "position": self.position, "rng": self.rng.bit_generator.state}
+
+    def restore(self, state):
+        self.rng.bit_generator.state = state["round"]
+        self._new_round()
+        self.position, self.rng.bit_generator.state = state["position"], state["rng"]
 
 
-def consecutive_windows(ids, T, batch):
+class ConsecutiveWindows:
     """Without end: arrays (batch, T + 1), each row going on where it ended in the batch before.
 
     The text is cut into `batch` long pieces of equal length, and all are read side by side, T words at a time; the last
     word of a window is the first of the next. At the end of the pieces reading starts anew, one word further on.
-    Raises UserError for a text too short for a window in each piece.
+    Raises UserError for a text too short for a window in each piece, and a batch of none.
     """
-    _check_batch(batch)
-    length = len(ids) // batch
-    if length < T + 1:
-        raise UserError(f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
-                        f"T + 1 = {T + 1} words in each of {batch} pieces")  # fmt: skip
-    pieces = ids[: length * batch].reshape(batch, length)
-    shift = 0
-    while True:
-        for first in range(shift, length - T, T):
-            yield pieces[:, first : first + T + 1]
-        shift = (shift + 1) % min(T, length - T)
+
+    def __init__(self, ids, T, batch):
+        _check_batch(batch)
+        length = len(ids) // batch
+        if length < T + 1:
+            raise UserError(
+                f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
+                f"T + 1 = {T + 1} words in each of {batch} pieces"
+            )
+        self.pieces, self.T = ids[: length * batch].reshape(batch, length), T
+        self.shift = self.first = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        length = self.pieces.shape[1]
+        if self.first >= length - self.T:
+            self.shift = (self.shift + 1) % min(self.T, length - self.T)
+            self.first = self.shift
+        windows = self.pieces[:, self.first : self.first + self.T + 1]
+        self.first += self.T
+        return windows
+
+    def state(self):
+        """The position: where the next windows begin, and where the first ones of this pass began."""
+        return {"first": self.first, "shift": self.shift}
+
+    def restore(self, state):
+        self.first, self.shift = state["first"], state["shift"]
 
 
 def _check_batch(batch):

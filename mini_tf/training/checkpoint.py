@@ -5,16 +5,20 @@ import json
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
-from mini_tf.models import FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel
+from mini_tf.models import TextModel
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-MODELS = {
-    made.__name__: made for made in (FixedWindowModel, LanguageTransformer, PointerTransformer, RecurrentModel)
-}  # fmt: skip
-TABLE = "embedding.table"
+TABLE = "embedding.table"    # of the word vectors; a trunk's has "trunk." in front
+
+
+def model_class(name):
+    """The class of models of that name, or None. mini_tf.experiment has one of its own."""
+    import mini_tf.experiment  # noqa: F401, here, because it stands above training
+
+    return TextModel.classes.get(name)
 
 
 def save_checkpoint(path, model):
@@ -40,12 +44,16 @@ def load_checkpoint(path, model=None):
         raise UserError(f"there is no checkpoint {path}; train a model first: mini-tf train") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read as a checkpoint ({error}); it may be damaged: train again") from None
-    if about.get("model") not in MODELS:
+    made = model_class(about.get("model"))
+    if made is None:
         raise UserError(f"{path} is a safetensors file, but not a checkpoint of mini_tf")
     config = about["config"]
     if model is None:
         try:
-            model = MODELS[about["model"]](np.zeros_like(arrays[TABLE]), **config)
+            table = next((arrays[name] for name in (TABLE, f"trunk.{TABLE}") if name in arrays), None)
+            if table is None:
+                raise KeyError(TABLE)
+            model = made(np.zeros_like(table), **config)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
     else:

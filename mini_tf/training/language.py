@@ -11,14 +11,12 @@ from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.models import CarriedState, LanguageTransformer
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
-from mini_tf.training.batches import consecutive_windows, random_windows, split_words
-from mini_tf.training.checkpoint import MODELS
-from mini_tf.training.loop import fit, mean_loss
-from mini_tf.training.new_words import NewWords
+from mini_tf.training.batches import split_words
+from mini_tf.training.loop import Watcher, fit, mean_loss
 from mini_tf.training.optimizers import Adam
 from mini_tf.training.progress import prepare_kernels, progress_bar, training_progress
+from mini_tf.training.state import Schedule, Training
 
 import numpy as np
 
@@ -70,27 +68,6 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
     return Corpus(vocabulary, ids, train, validation, test, V.astype(np.float32))
 
 
-def build_model(preset, corpus, seed):
-    """The preset's model, untrained, for a corpus that was prepared with the preset's n, T and vectors."""
-    embeddings = corpus.embeddings * np.float32(preset.embedding_scale)
-    if preset.model_class == "LanguageTransformer":
-        return LanguageTransformer(embeddings, seed=seed, **preset.model)
-    return MODELS[preset.model_class](embeddings, corpus.counts, seed=seed, **preset.model)
-
-
-def training_batches(preset, corpus, rng):
-    """The preset's batches of windows, without end."""
-    T, train = preset.model["T"], corpus.train
-    if preset.batches == "consecutive":
-        batches = consecutive_windows(train, T, preset.batch)
-    else:
-        batches = random_windows(train, T, preset.batch, rng, apart=T if preset.batches == "apart" else 1)
-    if not preset.new_words:
-        return batches
-    new_words = NewWords(corpus.counts, corpus.vocabulary.words, preset.new_words)
-    return (new_words(windows, rng) for windows in batches)
-
-
 def train_language_model(text, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
     """Train the preset's model on the text, into the run folder. Returns (model, corpus, results).
 
@@ -106,7 +83,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
         prepare_kernels(say)
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
-    model = build_model(preset, corpus, seed).to(device)
+    model = preset.new_model(corpus, seed).to(device)
     learned = model.numbers_to_learn()
     say(f"{preset.model_class} {describe(preset)}: {learned:,} numbers to learn, on the {device}")
 
@@ -118,24 +95,11 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned, "sha256": text_hash(text)}
     versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
     run.save_config({"settings": settings, "text": numbers, "versions": versions}, corpus.vocabulary)
-    rows = []
-
-    def on_row(row, is_best):
-        rows.append(row)
-        run.save_metrics(rows)
-        if is_best:
-            run.save_model(model)
-        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-            f"{'' if is_best else '  (not better)'}")  # fmt: skip
-
-    rng = np.random.default_rng(seed)
-    trained = CarriedState(model, anew=preset.anew) if preset.batches == "consecutive" else model
+    training = preset_training(preset, model, corpus, steps, seed)
     with training_progress(steps, preset.batch * T) as on_step:
         history = fit(
-            trained, training_batches(preset, corpus, rng), Adam(preset.learning_rate, preset.betas), steps=steps,
-            validate=partial(mean_loss, model, corpus.validation, preset.validation_words), every=preset.every,
-            patience=preset.patience, warm_up=min(preset.warm_up, steps // 4), decay=True, clip=preset.clip, rng=rng,
-            on_step=on_step, on_row=on_row,
+            training, steps, partial(mean_loss, model, corpus.validation, preset.validation_words), preset.every,
+            preset.patience, RunWatcher(run, model, training.rows, on_step, say),
         )  # fmt: skip
     say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
         history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
@@ -160,6 +124,28 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
             update(len(written))
     write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
     return model, corpus, results
+
+
+def preset_training(preset, model, corpus, steps, seed):
+    """A Training by the preset. Batches and dropout have generators of their own, both from the seed."""
+    return Training(
+        preset.in_training(model), preset.training_batches(corpus, [seed, 2]), Adam(preset.learning_rate, preset.betas),
+        Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
+    )  # fmt: skip
+
+
+class RunWatcher(Watcher):
+    """Writes a run folder's metrics and best model while the training goes on, and says how it goes."""
+
+    def __init__(self, run, model, rows, on_step, say):
+        self.run, self.model, self.rows, self.on_step, self.say = run, model, rows, on_step, say
+
+    def on_row(self, row, is_best):
+        self.run.save_metrics(self.rows)
+        if is_best:
+            self.run.save_model(self.model)
+        self.say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
+                 f"{'' if is_best else '  (not better)'}")  # fmt: skip
 
 
 def text_hash(text):

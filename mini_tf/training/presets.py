@@ -1,8 +1,14 @@
 """Ready settings for the language models that are trained."""
 
 from dataclasses import dataclass
+from inspect import signature
 
 from mini_tf.errors import UserError
+from mini_tf.models import CarriedState
+from mini_tf.training.batches import ConsecutiveWindows, RandomWindows
+from mini_tf.training.checkpoint import model_class
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,6 @@ class Preset:
     vectors: str = "eigenvectors"    # of the whole text's co-occurrences, the lab's way; "training"; "random"
     batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last one ended
     anew: int = 64               # consecutive batches from one that starts from h_0 to the next
-    new_words: float = 0         # share of NewWords, which make rare words new ones
     betas: tuple = (0.9, 0.999)  # of Adam
     clip: float | None = None    # the most that the norm of all gradients may be
     patience: int = 5            # measurements without a better one before training stops
@@ -31,8 +36,26 @@ class Preset:
     validation_words: int = 2000     # words of the validation part in a measurement
     sample_words: int = 500
 
+    def new_model(self, corpus, seed):
+        """The model, untrained, for a Corpus that was prepared with this n, T and vectors."""
+        made = model_class(self.model_class)
+        wants_frequencies = "frequencies" in signature(made).parameters
+        frequencies = {"frequencies": corpus.counts} if wants_frequencies else {}
+        return made(corpus.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
 
-PRESETS = {
+    def in_training(self, model):
+        """What is trained: the model, or the model with its state carried from batch to batch."""
+        return CarriedState(model, anew=self.anew) if self.batches == "consecutive" else model
+
+    def training_batches(self, corpus, seed):
+        """Batches of windows, without end."""
+        T, words = self.model["T"], corpus.train
+        if self.batches == "consecutive":
+            return ConsecutiveWindows(words, T, self.batch)
+        return RandomWindows(words, T, self.batch, seed, apart=T if self.batches == "apart" else 1)
+
+
+PRESETS = {                          # mini_tf.experiment adds one of its own
     preset.name: preset
     for preset in (
         Preset(
@@ -94,23 +117,20 @@ PRESETS = {
             validation_words=20_000,
         ),
         Preset(
-            name="pointer",
-            description="the best of ours: a transformer that can copy words and expects new ones",
-            model_class="PointerTransformer",
-            n=192,
-            model={"T": 128, "L": 3, "H": 4, "m": 48, "f": 384, "dropout": 0.2},
+            name="gpt",
+            description="a small GPT over words, its readout tied to the word vectors",
+            model_class="GPT",
+            n=128,
+            model={"T": 64, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.2},
             vectors="random",
-            embedding_scale=192**-0.5,
+            embedding_scale=128**-0.5,
             batches="apart",
-            new_words=0.6,
-            learning_rate=2e-3,
-            betas=(0.9, 0.99),
-            batch=8,
-            steps=1944,
-            every=243,
-            warm_up=97,
+            learning_rate=1e-3,
+            batch=32,
+            steps=600,
+            every=60,
+            warm_up=60,
             clip=1.0,
-            validation_words=20_000,
         ),
     )
 }  # fmt: skip
@@ -118,6 +138,8 @@ PRESETS = {
 
 def preset_named(name):
     """The preset of that name. Raises UserError that names those there are."""
+    import mini_tf.experiment  # noqa: F401, here, because it stands above training
+
     if name not in PRESETS:
         raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(PRESETS)}")
     return PRESETS[name]

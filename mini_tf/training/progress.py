@@ -17,7 +17,9 @@ def progress_bar(what, total):
     """Gives a function update(done, note=""), to be called as the work goes on.
 
     with progress_bar("training", steps) as update:
-        fit(…, on_step=lambda step, loss: update(step, f"loss {loss:.3f}"))
+        for step in range(steps):
+            …
+            update(step + 1, f"loss {loss:.3f}")
     """
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
@@ -30,7 +32,7 @@ def progress_bar(what, total):
 
 @contextmanager
 def training_progress(steps, words_per_step):
-    """Gives on_step for `fit`: a bar with the loss, words per second and the time left."""
+    """Gives on_step for a Watcher of `fit`: a bar with the loss, words per second and the time left."""
     start = time.perf_counter()
     loss_mean = None
 

@@ -85,10 +85,10 @@ class Run:
         """(model, vocabulary) of the run. Raises UserError when a file is damaged or they do not belong together."""
         model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
-        if len(words) != len(model.embedding.table.data):
+        if len(words) != model.c:
             raise UserError(
                 f"{self.folder}: the vocabulary has {len(words):,} words, the model expects "
-                f"{len(model.embedding.table.data):,}; the files are not of one run: train again"
+                f"{model.c:,}; the files are not of one run: train again"
             )
         return model, Vocabulary(words)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.backend import to_host
-from mini_tf.kernels import MemoryFreed
+from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
 
 import numpy as np
@@ -89,8 +89,12 @@ class Subject:
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
     def receivers(self, count):
-        """The names that `count` returned gradients are for: an op has None for ids and masks, a layer nothing."""
-        return next((names for names in (self.arrays, self.floats, self.names) if len(names) == count), [])
+        """The names that `count` returned gradients are for.
+
+        An op says which; other functions give one for each array (None for ids and masks), a layer only floating ones.
+        """
+        known = getattr(self.f, "arrays", self.arrays)
+        return next((names for names in (known, self.arrays, self.floats, self.names) if len(names) == count), [])
 
     @property
     def arrays(self):

@@ -82,8 +82,7 @@ IN_TRANSFORMER = {
         ops.attention, ops.cross_entropy, ops.dropout, ops.embedding, ops.layer_norm, ops.linear, ops.masked_softmax,
         ops.residual_relu, sum_to, layers.Dropout, layers.Embedding, layers.LayerNorm, layers.Linear,
         layers.MultiHeadAttention, layers.Parameter.accumulate, layers.PositionalEncoding, layers.TiedReadout,
-        layers.TransformerLayer, walk_back, LanguageTransformer.loss, LanguageTransformer.read_out,
-        LanguageTransformer.transform,
+        layers.TransformerLayer.branch, layers.Trunk, walk_back, LanguageTransformer.loss, LanguageTransformer.head,
     )
 }  # fmt: skip
 
@@ -112,7 +111,7 @@ LINEAR = [
         "linear, square", "transposed", "dyᵀ·x instead of xᵀ·dy: the habit of weights (out, in)."),
     Bug(
         "linear: dx and dW swapped", ops.linear,
-        "(dx, dW, sum_to(dy, b.shape))", "(dW, dx, sum_to(dy, b.shape))",
+        "return dx, dW, db", "return dW, dx, db",
         "linear, square", "gradients swapped", "The gradients come back in another order than the inputs went in."),
     Bug(
         "linear: db is a mean", ops.linear,
@@ -322,7 +321,7 @@ ATTENTION = [
         "attention, scaled", "scale", "The values were never scaled, but their gradient is."),
     Bug(
         "attention: dquery and dkey swapped", ops.attention,
-        "return (dquery, dkey, dvalue) if", "return (dkey, dquery, dvalue) if",
+        "return dquery, dkey, dvalue", "return dkey, dquery, dvalue",
         "attention, scaled", "gradients swapped", "dquery and dkey change places."),
     Bug(
         "attention: A not transposed", ops.attention, "dvalue = transpose(A) @ dY", "dvalue = A @ dY",
@@ -538,7 +537,7 @@ LAYERS = [
         "MultiHeadAttention", "missing term", "Of the three gradients of x, the value's is left out."),
     Bug(
         "MultiHeadAttention: query counted twice", layers.MultiHeadAttention,
-        "dx_query +", "2 * dx_query +",
+        "return dx_query +", "return 2 * dx_query +",
         "MultiHeadAttention", "other", "Of the three gradients of x, the query's is added twice."),
     Bug(
         "MultiHeadAttention: heads not joined", layers.MultiHeadAttention,
@@ -550,25 +549,26 @@ LAYERS = [
         "MultiHeadAttention", "wrong axis", "(B, T, H·m) is reshaped to (B, H, T, m) without exchanging T and H."),
     Bug(
         "MultiHeadAttention: query and key swapped", layers.MultiHeadAttention,
-        "dquery, dkey, dvalue, *_ = attention_backward", "dkey, dquery, dvalue, *_ = attention_backward",
+        "dquery, dkey, dvalue, _, _ = attention_backward", "dkey, dquery, dvalue, _, _ = attention_backward",
         "MultiHeadAttention, causal", "gradients swapped",
         "The query's matrix gets the key's gradient, and the reverse."),
     Bug(
-        "TransformerLayer: residual path forgotten", layers.TransformerLayer,
-        "return dx + dx_attention", "return dx_attention",
+        "TransformerLayer: residual path forgotten", layers.TransformerLayer.branch,
+        "return dx + before_backward(", "return before_backward(",
         "TransformerLayer", "missing term", "The gradient comes back by attention alone, not by the skip connection."),
     Bug(
-        "TransformerLayer: attention's way not added", layers.TransformerLayer,
-        "return dx + dx_attention", "return dx",
+        "TransformerLayer: attention's way not added", layers.TransformerLayer.branch,
+        "return dx + before_backward(layer_backward(dropout_backward(dy)))",
+        "before_backward(layer_backward(dropout_backward(dy))); return dx",
         "TransformerLayer, layer norm", "missing term", "The gradient comes back by the skip connection alone."),
     Bug(
-        "TransformerLayer: norm skipped", layers.TransformerLayer,
-        "else norm_backward(dy)", "else norm_backward(dy) * 0 + dy",
+        "TransformerLayer: norm skipped", layers.TransformerLayer.branch,
+        "sum_backward(after_backward(dz))", "sum_backward(after_backward(dz) * 0 + dz)",
         "TransformerLayer, layer norm", "other",
         "The norm's backward is called, but dy goes on in place of its result."),
     Bug(
-        "TransformerLayer: dropout skipped", layers.TransformerLayer,
-        "attention_backward(dropout_backward(dkept))", "attention_backward(dkept)",
+        "TransformerLayer: dropout skipped", layers.TransformerLayer.branch,
+        "layer_backward(dropout_backward(dy))", "layer_backward(dy)",
         "TransformerLayer, training", "mask not applied", "Gradient reaches attention where its output was dropped."),
     Bug(
         "Dropout: backward skipped", layers.Dropout, "lambda dy: dropout_backward(dy)[0]", "lambda dy: dy",
@@ -577,7 +577,7 @@ LAYERS = [
         "Embedding: absent words get a gradient", layers.Embedding, "dx if all_present else dx * present", "dx",
         "Embedding, absent words", "mask not applied", "A word that is not there moves the vector of word 0."),
     Bug(
-        "Linear: bias forgotten", layers.Linear, "self.b.accumulate(db[0])", "pass",
+        "Linear: bias forgotten", layers.Linear, "self.b.accumulate(db)", "pass",
         "Linear", "no gradient", "db is computed, and dropped."),
     Bug(
         "Linear: W replaced", layers.Linear, "self.W.accumulate(dW)", "self.W.grad = dW",
@@ -617,16 +617,16 @@ LAYERS = [
         "LanguageTransformer, shared, tied, as many words as dimensions", "other",
         "A is the table transposed, so its gradient has to be, too; shapes object unless c = n."),
     Bug(
-        "vec readout: axes exchanged", LanguageTransformer.read_out,
+        "vec readout: axes exchanged", LanguageTransformer.head,
         "A_backward(dlogits).reshape(B, T, n)", "A_backward(dlogits).reshape(B, n, T).swapaxes(1, 2)",
         "LanguageTransformer, vec", "wrong axis", "vec(Φ) is undone column by column; it was done word by word."),
     Bug(
-        "LanguageTransformer: layers in forward order", LanguageTransformer.transform,
+        "Trunk: layers in forward order", layers.Trunk,
         "backwards.append(layer_backward)", "backwards.insert(1, layer_backward)",
         "LanguageTransformer, shared, tied, training", "other",
         "The layers' backwards run in the order of the forward."),
     Bug(
-        "LanguageTransformer: embeddings forgotten", LanguageTransformer.transform,
+        "Trunk: embeddings forgotten", layers.Trunk,
         "backwards = [embedding_backward]", "backwards = [lambda dx: None]",
         "LanguageTransformer, vec, every option", "no gradient", "The way back ends before the word vectors."),
     Bug(

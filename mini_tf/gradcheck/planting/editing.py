@@ -17,7 +17,8 @@ from types import CodeType, FunctionType, MethodType
 
 from mini_tf import kernels
 from mini_tf.errors import UserError
-from mini_tf.kernels import MemoryFreed
+from mini_tf.layers import MemoryFreed
+from mini_tf.ops.op import Op
 
 import numpy as np
 
@@ -67,6 +68,8 @@ def function_of(target):
     """The plain function that runs when `target` is called: a function, method, class of layers, or layer."""
     if isinstance(target, MethodType):
         return target.__func__
+    if isinstance(target, Op):
+        return target.formula
     if isinstance(target, FunctionType):
         return target
     call = getattr(target if isinstance(target, type) else type(target), "__call__", None)   # noqa: B004, it is edited

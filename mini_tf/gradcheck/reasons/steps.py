@@ -12,6 +12,7 @@ from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.lines import suspects
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.verdicts import FAIL, WRONG
+from mini_tf.ops.op import Op
 from mini_tf.trace import source_line, trace
 
 import numpy as np
@@ -40,7 +41,7 @@ def first_wrong_step(subject, seed):
     dy of its own, so that what comes to it from other steps does not matter. Those after a wrong one get wrong
     numbers.
     """
-    with trace(subject.f) as calls, contextlib.suppress(Exception):
+    with trace() as calls, contextlib.suppress(Exception):
         y, backward = subject.f(*subject.inputs)
         backward(np.ones_like(y) if np.ndim(y) else 1.0)
     steps, wrong, fed = [], None, FED
@@ -98,5 +99,7 @@ def _alone(call):
 
     names = argument_names(function, len(inputs))
     f.__signature__ = Signature([Parameter(names[i], Parameter.POSITIONAL_ONLY) for i in arrays])
+    if isinstance(function, Op):
+        f.arrays = function.arrays
     owner = getattr(function, "__self__", None)
     return f, [inputs[i] for i in arrays], {} if owner is None else owner.parameters()

@@ -30,7 +30,7 @@ def dy_passed_on(e, name):
 def part_left_out(e, name):
     """A layer or model: what one of its parts gives back is left out of a sum, or counted twice."""
     yours, right, known = e.pair(name)
-    with trace(e.subject.f) as calls:
+    with trace() as calls:
         try:
             e.subject.run(e.dy)
         except Exception:

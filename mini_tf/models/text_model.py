@@ -1,15 +1,35 @@
-"""What all models have in common that say how probable a text is."""
+"""What every model of a text can be asked."""
 
 import operator
 
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer
+from mini_tf.metrics import log_softmax
+from mini_tf.models.reading import WindowReader
 
 import numpy as np
 
 
-class TextModel(Layer):
-    """Base of models with .T and .log_probabilities(ids, start)."""
+class TextModel:
+    """A model that says how probable the next word is. It defines
+
+    T                                    words of a history that it looks at, at most, or that are in a batch
+    c                                    words in its vocabulary
+    logits(ids (B, T′)) → (B, c)         scores of the word that follows histories of any length T′ from 0 to T:
+                                         softmax(logits) are its probabilities
+    log_probabilities(ids, start)        ln p of each word of a text from `start` on, given the words before it
+
+    and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
+    """
+
+    classes = {}                     # name -> class, of all models: a checkpoint says which one it is of
+
+    def __init_subclass__(cls):
+        super().__init_subclass__()
+        TextModel.classes[cls.__name__] = cls
+
+    def next_word_log_probabilities(self, ids):
+        """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""
+        return log_softmax(self.logits(ids))
 
     def mean_loss(self, ids, most=None, on_batch=None):
         """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
@@ -19,6 +39,10 @@ class TextModel(Layer):
         checked_long_enough(ids, self.T)
         ids = ids if most is None else ids[: self.T + most]
         return float(-self.log_probabilities(ids, self.T, on_batch).mean())
+
+    def reader(self):
+        """Something that reads a text from left to right, for writing on: see `models/reading.py`."""
+        return WindowReader(self)
 
 
 def checked_ids(ids, size, where):

@@ -2,27 +2,31 @@
 
 import math
 
-from mini_tf import kernels, ops
+from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.layers import (
     Dropout,
     Embedding,
+    KeysAndValues,
+    Layer,
     LayerNorm,
     Linear,
     Parameter,
-    PreNormLayer,
     TiedReadout,
+    TransformerLayer,
+    Trunk,
     walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_shares, log_softmax_at, no_nan
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.scoring import TextModel, checked_ids, checked_start
+from mini_tf.models.reading import MemoryReader
+from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 
 import numpy as np
 
 
-class PointerTransformer(TextModel):
+class PointerTransformer(TextModel, Layer):
     """p(w) = g·softmax(h·Eᵀ + b)_w + (1 − g)·Σ_j P_j·1(w_j = w)
 
     h = the last layer's output, normed, at the last word;  g = sigmoid(h·w_g + b_g);
@@ -36,7 +40,7 @@ class PointerTransformer(TextModel):
                          word vectors and of h before the readout
 
     The pointer sees no distances, the layers do. The first word of a text is predicted by b alone.
-    Layers are PreNormLayers; scores fall with the distance, see distance_bias. A batch is an integer array (B, T + 1)
+    Layers have the norm before each branch; scores fall with the distance, see distance_bias. A batch is an integer array (B, T + 1)
     of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
     Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
     2016 (pointer, gate)
@@ -49,16 +53,17 @@ class PointerTransformer(TextModel):
         check_sizes(least=0, L=L)
         check_dropout(dropout, below=2 / 3)              # 1.5 times as much is dropped in places
         rng = np.random.default_rng(seed)
-        (c, n), dtype = embeddings.shape, embeddings.dtype
-        self.T, self.n, self.scale = T, n, m**-0.5
+        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T, self.scale = T, m**-0.5
 
-        self.embedding = Embedding(embeddings)
-        self.embedding_dropout = Dropout(1.5 * dropout)
-        self.layers = [PreNormLayer(n, H, m, f, rng, m**-0.5, dropout, dtype, distances=True) for _ in range(L)]
-        self.norm = LayerNorm(n, dtype)
+        layer = dict(relu=False, norm="before", f=f, scale=m**-0.5, dropout=dropout, distances=True, dtype=dtype)
+        self.trunk = Trunk(
+            Embedding(embeddings), [TransformerLayer(n, H, m, rng, **layer) for _ in range(L)], T=T,
+            norm=LayerNorm(n, dtype), scale=math.sqrt(n), dropout=1.5 * dropout,         # word vectors of variance 1
+        )  # fmt: skip
         self.readout_dropout = Dropout(1.5 * dropout)
-        self.b = Parameter(log_shares(frequencies, c).astype(dtype), trainable=False)
-        self.readout = TiedReadout(self.embedding, self.b)
+        self.b = Parameter(log_shares(frequencies, self.c).astype(dtype), trainable=False)
+        self.readout = TiedReadout(self.trunk.embedding, self.b)
         self.query, self.key = (Linear(n, m, rng, bias=False, dtype=dtype) for _ in range(2))
         self.gate = Linear(n, 1, dtype=dtype)
         self.gate.b.data[...] = 2                        # at first, g = 0.88
@@ -71,7 +76,8 @@ class PointerTransformer(TextModel):
         if windows.ndim != 2 or not 2 <= windows.shape[1] <= self.T + 1:
             raise ValueError(f"PointerTransformer: windows have shape {windows.shape}, expected (B, {self.T + 1})")
         given, following = windows[:, :-1], windows[:, 1:]
-        h, transform_backward = self.transform(given, rng)       # (B, T, n)
+        self.check_present(given)
+        h, trunk_backward = self.trunk(given, rng)               # (B, T, n)
         own, copying, gate, parts_backward = self.parts(h, rng)
         given, following = beside(given, h), beside(following, h)
         copied, copied_backward = ops.copied(copying, given, following)          # (B, T)
@@ -81,26 +87,13 @@ class PointerTransformer(TextModel):
             down, dgate, dcopied, _ = loss_backward(dloss)
             return down, copied_backward(dcopied)[0], dgate
 
-        backward = walk_back([transform_backward, parts_backward, loss_and_copied_backward])
+        backward = walk_back([trunk_backward, parts_backward, loss_and_copied_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def transform(self, ids, rng=None):
-        """h (B, T′, n) for histories (B, T′), T′ ≤ T, and its backward
-
-        Raises ValueError for absent words: a word that is not there cannot be copied.
-        """
+    def check_present(self, ids):
+        """Raise ValueError for absent words: a word that is not there cannot be copied."""
         if (to_host(ids) == ABSENT).any():
             raise ValueError("PointerTransformer: ids has the id -1, expected no absent words; give shorter histories")
-        x, embedding_backward = self.embedding(ids)              # (B, T′, n)
-        root_n = math.sqrt(self.n)                               # to entries of variance 1
-        x, dropout_backward = self.embedding_dropout(x * root_n, rng)
-        backwards = [embedding_backward, lambda dx: dx * root_n, dropout_backward]
-        mask = beside(np.tri(ids.shape[1], dtype=bool), x)       # a word sees itself and the words before it
-        for layer in self.layers:
-            x, layer_backward = layer(x, mask, rng)
-            backwards.append(layer_backward)
-        h, norm_backward = self.norm(x)
-        return h, walk_back([*backwards, norm_backward])
 
     def parts(self, h, rng=None):
         """What p is made of, after each word: own logits (B, T, c), copying weights P (B, T, T), gate's logits (B, T)
@@ -116,7 +109,7 @@ class PointerTransformer(TextModel):
 
         def backward(gradients):
             down, dP, dgate = gradients
-            dquery, dkey, *_ = P_backward(dP)
+            dquery, dkey, _, _, _ = P_backward(dP)
             return (                                             # h was used four times
                 dropout_backward(readout_backward(down)) + query_backward(dquery) + key_backward(dkey)
                 + gate_backward(dgate[..., None])
@@ -132,31 +125,45 @@ class PointerTransformer(TextModel):
         B, T, _ = key.shape
         places = beside(np.eye(T, dtype=key.dtype)[None].repeat(B, axis=0), key)
         mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # itself and those before it
-        return kernels.attention(query, key, places, mask, self.scale)
+        return ops.attention(query, key, places, mask, self.scale)
 
     def after_last(self, ids, asked):
         """`parts` after the last `asked` words, without a backward: (B, asked, c), (B, asked, T′), (B, asked)"""
-        h, _ = self.transform(ids)
-        some = h[:, -asked:]
-        P, _ = self.point(self.query(some)[0], self.key(h)[0])
-        return self.readout(some)[0], P, self.gate(some)[0][..., 0]
+        self.check_present(ids)
+        h, _ = self.trunk(ids)
+        return self.parts_of(h[:, -asked:], self.key(h)[0])
 
-    def logits(self, ids, asked=None):
-        """ln p (B, asked, c) of all words after each of the last `asked` words of ids (B, T′), or after all of them."""
-        asked = ids.shape[1] if asked is None else asked
-        own, P, gate = self.after_last(ids, asked)
-        g = to_host(ops.sigmoid(gate)[0])[..., None]                             # (B, asked, 1)
-        p = g * to_host(ops.softmax(own)[0])
-        rows, places = np.arange(len(p))[:, None, None], np.arange(asked)[:, None]
-        np.add.at(p, (rows, places, to_host(ids)[:, None, :]), (1 - g) * to_host(P))
-        return np.log(np.maximum(p, np.finfo(p.dtype).tiny))
+    def parts_of(self, h, keys):
+        """`parts` of some words h (B, asked, n), the last of those that the pointer's keys (B, T′, m) belong to"""
+        P, _ = self.point(self.query(h)[0], keys)
+        return self.readout(h)[0], P, self.gate(h)[0][..., 0]
 
-    def next_word_logits(self, histories):
+    def logits(self, ids):
         """ln p (B, c) of the word that follows histories (B, T′) of any length T′ ≤ T; of no words, by b alone."""
-        B, length = histories.shape
+        B, length = ids.shape
         if length > self.T:
-            raise ValueError(f"next_word_logits: histories of {length} words, expected at most T = {self.T}")
-        return self.logits(histories, 1)[:, 0] if length else to_host(self.b.data)[None].repeat(B, axis=0)
+            raise ValueError(f"logits: histories of {length} words, expected at most T = {self.T}")
+        if length == 0:
+            return to_host(self.b.data)[None].repeat(B, axis=0)
+        return ln_p_of_all(*self.after_last(ids, 1), ids)[:, 0]
+
+    def logits_after_each(self, ids):
+        """ln p (B, T′, c) of the word after each word of ids (B, T′)."""
+        return ln_p_of_all(*self.after_last(ids, ids.shape[1]), ids)
+
+    def reader(self):
+        return MemoryReader(self)
+
+    def new_memory(self):
+        return PointerMemory(self)
+
+    def read(self, ids, memory):
+        """ln p (B, c) of the word that follows the new words (B, new), read after those in the memory."""
+        h, _ = self.trunk(ids, memory=memory.trunk)
+        key = self.key(h)[0][:, None]                            # (B, 1, new, m): one head
+        keys, _ = memory.keys.extended(key, key)
+        memory.ids = ids if memory.ids is None else np.concatenate([memory.ids, ids], axis=1)
+        return ln_p_of_all(*self.parts_of(h[:, -1:], keys[:, 0]), memory.ids)[:, 0]
 
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
@@ -165,7 +172,7 @@ class PointerTransformer(TextModel):
         that the readout, most of the work, is done once for each word.
         Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
         """
-        ids = checked_ids(ids, len(self.embedding.table.data), "log_probabilities")
+        ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
         log_p, half = [np.zeros(0)], max(self.T // 2, 1)
         if start == 0 and len(ids):
@@ -186,3 +193,22 @@ class PointerTransformer(TextModel):
         ln_copied = np.log(np.maximum(copied, np.finfo(np.float64).tiny))
         own = log_softmax_at(own, following)
         return np.logaddexp(own - np.logaddexp(0, -gate), ln_copied - np.logaddexp(0, gate))[0]
+
+
+class PointerMemory:
+    """What a PointerTransformer remembers of the words that it has read."""
+
+    def __init__(self, model):
+        self.trunk, self.keys = model.trunk.new_memory(), KeysAndValues(model.T)
+        self.ids = None                                          # the words themselves, (B, words)
+
+
+def ln_p_of_all(own, P, gate, ids):
+    """ln p (B, asked, c) of all words, from own logits (B, asked, c), weights P (B, asked, T′) of the words ids (B, T′)
+    and gate's logits (B, asked)
+    """
+    g = to_host(ops.sigmoid(gate)[0])[..., None]                 # (B, asked, 1)
+    p = g * to_host(ops.softmax(own)[0])
+    rows, places = np.arange(len(p))[:, None, None], np.arange(p.shape[1])[:, None]
+    np.add.at(p, (rows, places, to_host(ids)[:, None, :]), (1 - g) * to_host(P))
+    return np.log(np.maximum(p, np.finfo(p.dtype).tiny))

@@ -41,6 +41,26 @@ class NewWords:
         return becomes[rows, windows]
 
 
+class BatchesWithNewWords:
+    """Batches of windows in which some rare words become new ones; seed: of the choice, an integer or several"""
+
+    def __init__(self, batches, new_words, seed):
+        self.batches, self.new_words, self.rng = batches, new_words, np.random.default_rng(seed)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.new_words(next(self.batches), self.rng)
+
+    def state(self):
+        return {"batches": self.batches.state(), "rng": self.rng.bit_generator.state}
+
+    def restore(self, state):
+        self.batches.restore(state["batches"])
+        self.rng.bit_generator.state = state["rng"]
+
+
 def word_shape(word):
     """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 for what begins with no letter."""
     if not word[0].isalpha():

@@ -11,12 +11,12 @@ from time import perf_counter
 
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
+from mini_tf.experiment.figures import draw_ladder
 from mini_tf.files import replacing, write_text
 from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel
 from mini_tf.text import Vocabulary, join, tokenize
-from mini_tf.training.batches import consecutive_windows, split_words
-from mini_tf.training.figures import draw_ladder
+from mini_tf.training.batches import ConsecutiveWindows, split_words
 from mini_tf.training.language import GIVEN_WORDS, text_hash, train_language_model
 from mini_tf.training.presets import preset_named
 from mini_tf.training.progress import progress_bar
@@ -247,7 +247,7 @@ def _trained(text, preset, folder, seed, device, say):
         say(f"{preset.name}: {preset.description}")
         _, _, results = train_language_model(text, preset, Run(part), seed=seed, device=device, say=say)
         if results["stopped"] == "interrupted":
-            raise KeyboardInterrupt                      # half a training is not what is compared
+            raise KeyboardInterrupt                      # never compare a partly trained model
         part.rename(folder)
     run = Run.open(folder)
     results, config = (run.read_json(f"{name}.json") for name in ("results", "config"))
@@ -270,7 +270,7 @@ def _check_text(words, preset):
     T, c = preset.model["T"], len(words.vocabulary)
     split_words(words.ids, T)
     if preset.batches == "consecutive":
-        next(consecutive_windows(words.train, T, preset.batch))
+        ConsecutiveWindows(words.train, T, preset.batch)
     if preset.vectors != "random" and c <= preset.n:
         raise UserError(f"the text has {c} different words, expected more than {preset.n} for the preset "
                         f"{preset.name}, whose word vectors have so many entries; give a longer text")  # fmt: skip

@@ -1,0 +1,37 @@
+"""The settings of the experiment's own model."""
+
+from dataclasses import dataclass
+
+from mini_tf.experiment.new_words import BatchesWithNewWords, NewWords
+from mini_tf.training.presets import PRESETS, Preset
+
+
+@dataclass(frozen=True)
+class PointerPreset(Preset):
+    """A Preset with batches in which rare words become new ones."""
+
+    new_words: float = 0.6           # share, see NewWords
+
+    def training_batches(self, corpus, seed):
+        new_words = NewWords(corpus.counts, corpus.vocabulary.words, self.new_words)
+        return BatchesWithNewWords(super().training_batches(corpus, seed), new_words, [*seed, 1])
+
+
+POINTER = PRESETS["pointer"] = PointerPreset(
+    name="pointer",
+    description="the best of ours: a transformer that can copy words and expects new ones",
+    model_class="PointerTransformer",
+    n=192,
+    model={"T": 128, "L": 3, "H": 4, "m": 48, "f": 384, "dropout": 0.2},
+    vectors="random",
+    embedding_scale=192**-0.5,
+    batches="apart",
+    learning_rate=2e-3,
+    betas=(0.9, 0.99),
+    batch=8,
+    steps=1944,
+    every=243,
+    warm_up=97,
+    clip=1.0,
+    validation_words=20_000,
+)

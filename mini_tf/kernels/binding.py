@@ -1,0 +1,116 @@
+"""Which twin belongs to which formula, by the formula's text.
+
+HELD (`held.py`) has a fingerprint of every formula that has a twin, as the formula stood when `mini-tf gradcheck
+--bind-twins` compared the two. A fingerprint is a hash of the syntax tree, of the formula and of each function of
+mini_tf that it uses: comments, docstrings, layout and the words of error messages do not count, everything else does.
+"""
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from functools import cache, lru_cache
+from pathlib import Path
+
+from mini_tf.files import write_text
+from mini_tf.kernels.held import HELD
+
+NO_PART = {"array_module"}           # picks the library of the arrays; no part of any formula
+
+
+def name_of(op):
+    """The key of an op in HELD: "ops.softmax.softmax"."""
+    return f"{op.__module__}.{op.name}".removeprefix("mini_tf.")
+
+
+def has_twin(op):
+    """Whether `cpu.py` has a twin for the op."""
+    return name_of(op) in HELD
+
+
+def twin(op):
+    """The function of `cpu.py` that is the op's twin."""
+    from mini_tf.kernels import cpu  # here, because it loads Numba
+
+    return getattr(cpu, op.name)
+
+
+def edited(op):
+    """The name of a function that no longer reads as it did when the twin was compared: the op's, or one it uses.
+
+    None if all do, and where no source can be had: what cannot be read cannot have been edited.
+    """
+    held = HELD[name_of(op)]
+    for name, fingerprint in fingerprints(op).items():
+        if fingerprint and held.get(name) != fingerprint:
+            return name
+    return None
+
+
+def fingerprints(op):
+    """{name: fingerprint} of the formula, and of all functions of mini_tf that it uses."""
+    return {name: _fingerprint(function) for name, function in _used_by(op.formula).items()}
+
+
+def bind(ops):
+    """Write into `held.py` that the twins of these ops agree with their formulas as they stand now."""
+    held = HELD | {name_of(op): fingerprints(op) for op in ops}
+    lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]
+    lines.append("HELD = {")
+    for op, of_functions in sorted(held.items()):
+        lines += [f'    "{op}": {{', *(f'        "{name}": "{value}",' for name, value in of_functions.items()), "    },"]
+    write_text(Path(__file__).with_name("held.py"), "\n".join([*lines, "}", ""]))
+    HELD.update(held)
+
+
+def _used_by(function, found=None):
+    """{name: function} of the function and, by name, of all functions of mini_tf that it uses."""
+    found = {} if found is None else found
+    found[function.__name__] = function
+    for name in sorted(_names(function)):
+        used = inspect.unwrap(function.__globals__.get(name))
+        ours = inspect.isfunction(used) and used.__module__.startswith("mini_tf.")
+        if ours and name not in NO_PART and used.__name__ not in found:
+            _used_by(used, found)
+    return found
+
+
+def _names(function):
+    """Names that the code of a function, and of the functions inside it, looks up outside it."""
+    codes, names = [function.__code__], set()
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return names
+
+
+@cache
+def _fingerprint(function):
+    """A short hash of the function's syntax tree; "" where its source cannot be had."""
+    try:
+        tree = _parsed(textwrap.dedent("".join(inspect.getsourcelines(function)[0]))).body[0]
+    except (OSError, SyntaxError, TypeError, IndexError):
+        return ""
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()[:16]
+
+
+@lru_cache(64)
+def _parsed(text):
+    return ast.parse(text)
+
+
+def _plain(node):
+    """The syntax tree as nested tuples, alike in all versions of Python, without what does not change results."""
+    if isinstance(node, list):
+        return tuple(map(_plain, node))
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Raise):
+        return "raise"
+    fields = {name: value for name, value in ast.iter_fields(node) if value is not None and value != []}
+    for name in ("ctx", "kind", "type_comment", "decorator_list"):
+        fields.pop(name, None)
+    if isinstance(node, ast.FunctionDef) and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = fields["body"][1:]
+    return type(node).__name__, *((name, _plain(value)) for name, value in fields.items())

@@ -1,0 +1,49 @@
+"""Reading a text from left to right, to write on: what is remembered of the words so far.
+
+    reader = model.reader()
+    logits = reader.read(prompt)             # (1, c), scores of the word after the prompt
+    logits = reader.read(np.array([word]))   # … and after one more
+
+`reader.T` is how many words a reader can see at most; None if it sees all.
+"""
+
+import numpy as np
+
+
+class WindowReader:
+    """Remembers the last T words, and has the model read all of them anew for every word: right for any model."""
+
+    def __init__(self, model):
+        self.model, self.T = model, model.T
+        self.words = np.zeros(0, dtype=np.int64)
+
+    def read(self, new):
+        self.words = np.concatenate([self.words, new])
+        self.words = self.words[max(len(self.words) - self.T, 0) :]
+        return self.model.logits(self.words[None])
+
+
+class MemoryReader:
+    """Remembers what a causal model has computed for the words so far, and computes the new words only.
+
+    model     has new_memory() and read(ids (1, new), memory) → logits (1, c)
+
+    After T words the memory is full. Then the older half is forgotten, and the newer half is read anew with the new
+    words: its positions are others now, and what was computed for it had seen the forgotten words. So a word is
+    predicted from the T/2 to T words before it, exactly as the model would predict it from these words alone.
+    """
+
+    def __init__(self, model):
+        self.model, self.T = model, model.T
+        self.words = np.zeros(0, dtype=np.int64)
+        self.memory = None
+
+    def read(self, new):
+        if self.memory is None or len(self.words) + len(new) > self.T:
+            recent = self.words[max(len(self.words) - self.T // 2, 0) :]
+            new = np.concatenate([recent, new])[-self.T :]
+            self.words, self.memory = self.words[:0], self.model.new_memory()
+        self.words = np.concatenate([self.words, new])
+        if not len(self.words):
+            return self.model.logits(self.words[None])   # of no words: there is nothing to remember yet
+        return self.model.read(new[None], self.memory)

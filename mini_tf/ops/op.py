@@ -1,0 +1,108 @@
+"""What makes a formula an op: it knows its name, checks its arguments, may have a faster twin, and can be watched.
+
+    @op("x (…, n), gamma (n), beta (n)")
+    def layer_norm(x, gamma, beta, eps=1e-5):
+        …                                                # the formula, and its backward
+        return y, backward
+
+`ops.layer_norm` is then an Op. Calling it checks x, gamma and beta against their shapes and runs the formula, or the
+formula's twin in `mini_tf/kernels` where there is one for these arrays. Nobody who calls an op knows which.
+"""
+
+from contextlib import contextmanager
+from functools import partial, update_wrapper
+
+from mini_tf import kernels
+from mini_tf.backend import array_module
+from mini_tf.ops.shapes import Arguments
+
+from numpy import ndarray
+
+_defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
+_watchers = ()
+
+
+def op(signature):
+    """The decorator that makes a function an Op. The signature names its array arguments and their shapes.
+
+    A letter that occurs twice must be the same size twice; "…" stands for any number of leading axes, the same ones
+    wherever it occurs; (*) is any shape. Arrays are floating unless `int` or `bool` follows the shape. None, for an
+    optional array that was left out, is passed over.
+
+    If a module is reloaded, its ops stay the same objects and take over the new formulas: every layer that holds one
+    runs what now stands in the file.
+    """
+
+    def decorate(formula):
+        name = f"{formula.__module__}.{formula.__qualname__}"
+        defined = _defined.setdefault(name, Op())
+        defined.define(formula, signature)
+        return defined
+
+    return decorate
+
+
+class Op:
+    """A formula y, backward = f(…) that checks its arguments, may have a twin, and can be watched.
+
+    name        of the op, "layer_norm"
+    formula     the plain function, as it stands in its file
+    arrays      names of the array arguments: the backward gives one gradient for each, always as many
+    """
+
+    def define(self, formula, signature):
+        update_wrapper(self, formula)                    # name, docstring, and __wrapped__, by which tools find the source
+        self.name, self.formula = formula.__name__, formula
+        self.arguments = Arguments(formula, signature)
+        self.arrays = self.arguments.names
+        kernels.forget(self)
+
+    def __call__(self, *inputs, **options):
+        run = self.run
+        for watcher in _watchers:
+            run = partial(watcher, self, run)
+        return run(*inputs, **options)
+
+    def run(self, *inputs, **options):
+        """The call itself, unwatched. Raises ValueError (TypeError for arrays on different devices) for wrong arguments."""
+        arrays, made_for_twins = self.arguments.checked(inputs, options)
+        if made_for_twins:
+            twin = kernels.twin_of(self)
+            if twin is not None and all(x is None or (type(x) is ndarray and x.flags.aligned) for x in arrays):
+                return twin(*inputs, **options)
+        return self.formula(*inputs, **options)
+
+    def __repr__(self):
+        return f"<op {self.name}: {self.arguments.signature}>"
+
+
+@contextmanager
+def watching(watcher):
+    """For the time of the block, watcher(op, run, *inputs, **options) is called in place of every op, in all threads.
+
+    It gives what the op is to give. run(*inputs, **options) runs the op itself, so a watcher that only looks is
+
+        def count(op, run, *inputs, **options):
+            calls[op.name] += 1
+            return run(*inputs, **options)
+
+    Blocks may be nested: the inner watcher is asked last and so is the nearest to the caller.
+    """
+    global _watchers
+    before = _watchers
+    _watchers = (*_watchers, watcher)
+    try:
+        yield
+    finally:
+        _watchers = before
+
+
+@contextmanager
+def replaced(replacements):
+    """For the time of the block, other functions run in the place of ops: {ops.softmax: my_softmax}."""
+
+    def replace(op, run, *inputs, **options):
+        return replacements.get(op, run)(*inputs, **options)
+
+    with watching(replace), kernels.reference_only():    # the twin of attention would not ask for softmax
+        yield

@@ -1,0 +1,29 @@
+"""What an optimizer computes: formulas without a backward.
+
+As ops they check their arguments, may have twins, and can be watched. Unlike ops, `adam` writes into its arrays.
+"""
+
+from mini_tf.backend import array_module
+from mini_tf.ops.op import op
+
+
+@op("p (…), g (…), m (…), v (…)")
+def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
+    """The t-th step of Adam, in place in p, m and v:   p ← decay·p − α·m̂/(√v̂ + ε), the rest as in class Adam
+
+    p, g, m, v (…)  →  None
+    """
+    beta1, beta2 = betas
+    m *= beta1
+    m += (1 - beta1) * g
+    v *= beta2
+    v += (1 - beta2) * g * g
+    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    p *= decay
+    p -= learning_rate * m_hat / (array_module(v).sqrt(v_hat) + eps)
+
+
+@op("g (…)")
+def sum_of_squares(g):
+    """Σ g² over all entries, a float"""
+    return float((g * g).sum())
