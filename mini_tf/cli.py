@@ -169,12 +169,18 @@ def gradcheck(
     self_test: Annotated[
         bool, typer.Option("--self-test", help="plant bugs in these backwards, and see whether the check finds them")
     ] = False,
+    bind_twins: Annotated[
+        bool, typer.Option("--bind-twins", help="for who has changed a formula of mini_tf and its twin: compare them all")
+    ] = False,
 ):
     """Hold hand-written gradients against finite differences: mini_tf's own, or yours. Ends with 1 if one is wrong."""
     from mini_tf.gradcheck import command
 
     if self_test and (html or json):
         raise UserError("--self-test writes no file; leave out --html and --json")
+    if bind_twins:
+        command.bind_twins(seed)
+        return
     subjects = command.chosen(names or [], shape or [], seed)
     right = command.plant_in_all(subjects, seed) if self_test else command.check_all(subjects, seed, html, json)
     raise typer.Exit(0 if right else 1)

@@ -5,13 +5,17 @@ import json
 import textwrap
 from contextlib import contextmanager
 
+from mini_tf import kernels
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import load, running
+from mini_tf.gradcheck.measuring.twins import check_updates
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.gradcheck.verdicts import STYLES
+from mini_tf.kernels import binding
+from mini_tf.ops.op import all_ops
 from mini_tf.training.progress import console as out
 from mini_tf.training.progress import progress_bar
 
@@ -66,7 +70,7 @@ def check_all(subjects, seed, html=None, json_file=None):
         out.print(Text(
             f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries held against central differences "
             "in float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; "
-            "above 1 is wrong."
+            f"above 1 is wrong. Twins: faster forms of the formulas, compared in float32; {_twins(reports)}."
         ))  # fmt: skip
     if html:
         from mini_tf.gradcheck.page import write_page  # it loads matplotlib
@@ -78,6 +82,31 @@ def check_all(subjects, seed, html=None, json_file=None):
             numbers = [report.as_dict() for report in reports]
             write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
     return all(reports)
+
+
+def _twins(reports):
+    names = sorted({name for report in reports for name in report.twins})
+    return f"{len(names)} of them: {', '.join(names)}" if names else "there are none here"
+
+
+def bind_twins(seed):
+    """Compare every twin with its formula as it stands now, on all examples, and bind it to that formula.
+
+    Raises UserError, and binds none, when a gradient is wrong or a twin disagrees.
+    """
+    subjects = chosen([], [], seed)
+    with kernels.with_twins(even_if_edited=True):
+        reports = _for_each("comparing", subjects, gradcheck, seed)
+    wrong = [report for report in reports if not report]
+    if wrong:
+        out.print(Text(_wrapped("\n".join(report.explain() for report in wrong))))
+        raise UserError(f"{len(wrong)} of {len(reports)} are wrong, see above; nothing was bound")
+    if findings := check_updates(np.random.default_rng(seed)):
+        raise UserError(f"{'; '.join(findings)}; nothing was bound")
+    compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
+    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)]
+    binding.bind(bound)
+    out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
 
 
 def _for_each(what, subjects, do, seed):
@@ -120,12 +149,12 @@ def _writing(path):
 
 
 def _table(reports):
-    table = _counts("", "gradients of", "tensors", "entries", "set aside", "worst error")
+    table = _counts("", "gradients of", "tensors", "entries", "set aside", "worst error", "twins")
     for report in reports:
         error = f"{report.worst.error:.1e}" if report.worst else "–"
         table.add_row(
             Text(report.verdict, STYLES[report.verdict]), report.name, str(len(report.tensors)), str(report.judged),
-            str(report.set_aside), error,
+            str(report.set_aside), error, f"{len(report.twins)} agree" if report.twins and report else "",
         )  # fmt: skip
     return table
 

@@ -8,6 +8,7 @@ from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
 from mini_tf.gradcheck.measuring.subject import Subject, name_of
+from mini_tf.gradcheck.measuring.twins import check_twins
 from mini_tf.gradcheck.reasons.evidence import Evidence
 from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.verdicts import FAIL
@@ -43,6 +44,7 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
                 report.blind = blind_spots(subject.tensors)
                 evidence = _check_point("given", subject, report, patterns, rng, budget)
                 check_precision(evidence, report, rng)
+                check_twins(evidence, report, rng)
                 if _move_to_generic_point(subject, report, rng):
                     generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)
                     evidence = generic_evidence if generic_evidence.wrong else evidence

@@ -128,6 +128,7 @@ class Report:
     suspects_are_sharp: bool = False                     # no right gradient comes from them
     repair: list = field(default_factory=list)           # [place, what is wrong, line, the line as it would be right]
     steps: list = field(default_factory=list)            # of a failing model: see `steps`
+    twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
 
     def tensor(self, name, shape=()):
         """The TensorReport of that name; a new one, if there is none yet."""
@@ -181,6 +182,8 @@ class Report:
             lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said)
             said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
+        if self.twins and self.ok:
+            lines.append(f"  the twin of {', '.join(self.twins)} in mini_tf/kernels agrees, in float32")
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
         if self.suspects:
             lines.append(f"  {self.about_suspects()}:")
@@ -243,7 +246,7 @@ class Report:
         return _plain({
             "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
             "notes": self.notes, "blind": self.blind, "tensors": tensors, "suspects": self.suspects,
-            "repair": self.repair, "steps": [vars(step) for step in self.steps],
+            "twins": self.twins, "repair": self.repair, "steps": [vars(step) for step in self.steps],
         })  # fmt: skip
 
     def html(self, path):

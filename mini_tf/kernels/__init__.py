@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from mini_tf.kernels.memory import recycled_memory
 
-__all__ = ["FormulaEdited", "every_loop", "recycled_memory", "reference_only", "switched_on", "twin_of", "unbound"]
+__all__ = ["FormulaEdited", "every_loop", "recycled_memory", "reference_only", "switched_on", "twin_of", "with_twins"]
 
 _off = 1 if os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false") else 0
 _bound = True                        # only twins of formulas that read as when they were compared
@@ -40,17 +40,22 @@ def reference_only():
 
 
 @contextmanager
-def unbound():
-    """For the time of the block, twins run even where the formula was edited: to compare them with it."""
+def with_twins(even_if_edited=False):
+    """For the time of the block, twins run, inside `reference_only()` too; if asked for, even those of edited formulas."""
     global _bound, _off
-    before, _off = (_bound, _off), 0
-    _bound = False
+    before = _bound, _off
+    _bound, _off = not even_if_edited, 0
     _found.clear()
     try:
         yield
     finally:
         _bound, _off = before
         _found.clear()
+
+
+def twins_of_edited_formulas():
+    """Whether twins run even where the formula was edited."""
+    return not _bound
 
 
 def switched_on():
@@ -75,9 +80,11 @@ def forget(op):
 def _find(op):
     from mini_tf.kernels import binding
 
-    if not binding.has_twin(op):
+    if not _bound:
+        return binding.twin(op)
+    if not binding.bound(op):
         return None
-    if _bound and (edited := binding.edited(op)):
+    if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
         warnings.warn(f"{op.name} {which}: its formula runs, at the formula's speed", FormulaEdited, stacklevel=4)
         return None

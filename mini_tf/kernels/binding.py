@@ -6,6 +6,7 @@ mini_tf that it uses: comments, docstrings, layout and the words of error messag
 """
 
 import ast
+import dis
 import hashlib
 import inspect
 import textwrap
@@ -15,7 +16,7 @@ from pathlib import Path
 from mini_tf.files import write_text
 from mini_tf.kernels.held import HELD
 
-NO_PART = {"array_module"}           # picks the library of the arrays; no part of any formula
+NO_PART = {"array_module", "_library"}       # they pick the library of the arrays, and are no part of a formula
 
 
 def name_of(op):
@@ -23,16 +24,16 @@ def name_of(op):
     return f"{op.__module__}.{op.name}".removeprefix("mini_tf.")
 
 
-def has_twin(op):
-    """Whether `cpu.py` has a twin for the op."""
+def bound(op):
+    """Whether there is a twin that was compared with the op's formula, as it is or as it was."""
     return name_of(op) in HELD
 
 
 def twin(op):
-    """The function of `cpu.py` that is the op's twin."""
+    """The function of `cpu.py` that is the twin of an op of mini_tf, or None."""
     from mini_tf.kernels import cpu  # here, because it loads Numba
 
-    return getattr(cpu, op.name)
+    return getattr(cpu, op.name, None) if op.__module__.startswith("mini_tf.ops.") else None
 
 
 def edited(op):
@@ -76,11 +77,11 @@ def _used_by(function, found=None):
 
 
 def _names(function):
-    """Names that the code of a function, and of the functions inside it, looks up outside it."""
+    """Names of globals in the code of a function, and of the functions inside it."""
     codes, names = [function.__code__], set()
     while codes:
         code = codes.pop()
-        names |= set(code.co_names)
+        names |= {instruction.argval for instruction in dis.get_instructions(code) if "GLOBAL" in instruction.opname}
         codes += [constant for constant in code.co_consts if inspect.iscode(constant)]
     return names
 

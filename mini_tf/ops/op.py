@@ -64,16 +64,28 @@ class Op:
         return run(*inputs, **options)
 
     def run(self, *inputs, **options):
-        """The call itself, unwatched. Raises ValueError (TypeError for arrays on different devices) for wrong arguments."""
+        """The call itself, unwatched."""
+        return self.chosen(inputs, options)(*inputs, **options)
+
+    def chosen(self, inputs, options):
+        """What runs for these arguments, after they are checked: the formula, or its twin.
+
+        Raises ValueError for wrong shapes, dtypes, ids; TypeError where there is no array or two are on different devices.
+        """
         arrays, made_for_twins = self.arguments.checked(inputs, options)
         if made_for_twins:
             twin = kernels.twin_of(self)
             if twin is not None and all(x is None or (type(x) is ndarray and x.flags.aligned) for x in arrays):
-                return twin(*inputs, **options)
-        return self.formula(*inputs, **options)
+                return twin
+        return self.formula
 
     def __repr__(self):
         return f"<op {self.name}: {self.arguments.signature}>"
+
+
+def all_ops():
+    """Every op that was defined so far, mini_tf's and others'."""
+    return list(_defined.values())
 
 
 @contextmanager

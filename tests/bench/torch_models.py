@@ -1,6 +1,6 @@
 """The timed models in PyTorch, as a user of PyTorch would write them. They start from the weights of mini_tf's."""
 
-from mini_tf.layers import PreNormLayer, TiedReadout
+from mini_tf.layers import TiedReadout
 
 import numpy as np
 import torch
@@ -48,19 +48,19 @@ class Attention(nn.Module):
 
 
 class LabLayer(nn.Module):
-    """mini_tf.layers.TransformerLayer"""
+    """mini_tf.layers.TransformerLayer as the lab has it, normed after"""
 
     def __init__(self, ours):
         super().__init__()
         self.attention = Attention(ours.attention)
-        self.norm = layer_norm(ours.norm)
+        self.norm = layer_norm(ours.attention_norm)
 
     def forward(self, x):
         return self.norm(x + F.relu(self.attention(x)))
 
 
 class GPTLayer(nn.Module):
-    """mini_tf.layers.PreNormLayer"""
+    """mini_tf.layers.TransformerLayer with feed-forward, normed before"""
 
     def __init__(self, ours):
         super().__init__()
@@ -76,16 +76,17 @@ class GPTLayer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The model `ours` again: a LanguageTransformer with the readout "vec" or "shared", or a WordGPT."""
+    """The model `ours` again: a LanguageTransformer with the readout "vec" or "shared", or a GPT."""
 
     def __init__(self, ours):
         super().__init__()
         self.T, self.whole = ours.T, getattr(ours, "readout", None) == "vec"     # reads vec(Φ(X)), a whole history
-        self.table = nn.Parameter(tensor(ours.embedding.table.data), ours.embedding.table.trainable)
-        self.register_buffer("P", tensor(ours.positions.P.astype(np.float32)))
-        kind = GPTLayer if isinstance(ours.layers[0], PreNormLayer) else LabLayer
-        self.layers = nn.Sequential(*map(kind, ours.layers))
-        self.norm = layer_norm(ours.norm) if hasattr(ours, "norm") else nn.Identity()
+        trunk = ours.trunk
+        self.table = nn.Parameter(tensor(trunk.embedding.table.data), trunk.embedding.table.trainable)
+        self.register_buffer("P", tensor(trunk.positions.P.astype(np.float32)))
+        kind = GPTLayer if trunk.layers[0].norm == "before" else LabLayer
+        self.layers = nn.Sequential(*map(kind, trunk.layers))
+        self.norm = nn.Identity() if trunk.norm is None else layer_norm(trunk.norm)
         self.A = self.table if isinstance(ours.A, TiedReadout) else linear(ours.A.W.data).weight
 
     def transform(self, histories):

@@ -29,11 +29,11 @@ def check_precision(evidence, report, rng):
     where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
     patterns.clear()
     subject.forward()
-    pattern = _take(patterns)
+    pattern = take(patterns)
     with subject.as_given():
         try:
             y, _ = subject.forward()
-            switched = _take(patterns) != pattern
+            switched = take(patterns) != pattern
             came = subject.run(beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy)
         except Exception as error:
             report.findings.append(f"in {where}, as given, it raised {told(error, subject.f)}")
@@ -44,7 +44,8 @@ def check_precision(evidence, report, rng):
         report.notes.append(f"results in {where} were not judged: there, rounding switches a ReLU")
         return
 
-    moves = _moves(subject, gradients, dy, np.finfo(dtype).eps, rng)
+    eps = np.finfo(dtype).eps
+    moved = moves(subject, evidence.y, gradients, dy, eps, rng)
     for name, right in gradients.items():
         gradient = came.get(name)
         if getattr(gradient, "shape", ()) != np.shape(right):
@@ -52,8 +53,7 @@ def check_precision(evidence, report, rng):
         if getattr(gradient, "dtype", dtype) != dtype:
             report.findings.append(f"d{name} is {gradient.dtype} for {where}: {WIDENED}")
         gradient = np.asarray(to_host(gradient), np.float64)
-        budget = ALLOWANCE * (moves[name] + np.finfo(dtype).eps * np.abs(right).max(initial=0))
-        error = np.nan_to_num(np.abs(gradient - right) / max(budget, 1e-300), nan=np.inf)
+        error = np.nan_to_num(np.abs(gradient - right) / budget(moved[name], right, eps), nan=np.inf)
         if error.size:
             worst = np.unravel_index(int(error.argmax()), error.shape)
             report.tensor(name).precision = Precision(
@@ -61,21 +61,31 @@ def check_precision(evidence, report, rng):
             )
 
 
-def _moves(subject, gradients, dy, eps, rng):
-    """{name: how far the float64 gradient moves, at most, when every input is moved by rounding}, of three tries"""
-    tensors, moves = dict(subject.tensors), dict.fromkeys(gradients, 0.0)
+def moves(subject, y, gradients, dy, eps, rng):
+    """{name: how far the float64 gradient moves, at most, when every input is moved by rounding}, of three tries
+
+    Under the name "y", how far y moves.
+    """
+    tensors, found = dict(subject.tensors), dict.fromkeys([*gradients, "y"], 0.0)
     for _ in range(3):
         for name, x in tensors.items():
             subject.replace(name, x * (1 + eps * rng.uniform(-1, 1, x.shape)))
         moved = subject.run(dy * (1 + eps * rng.uniform(-1, 1, np.shape(dy))))
         for name, right in gradients.items():
-            moves[name] = max(moves[name], np.abs(moved[name] - right).max(initial=0))
+            found[name] = max(found[name], np.abs(moved[name] - right).max(initial=0))
+        found["y"] = max(found["y"], np.abs(subject.forward()[0] - y).max(initial=0))
     for name, x in tensors.items():
         subject.replace(name, x)
-    return moves
+    return found
 
 
-def _take(patterns):
+def budget(move, right, eps):
+    """How far a result in floating numbers with that eps may be from the right one."""
+    return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
+
+
+def take(patterns):
+    """The patterns of all ReLUs since the last call, as one."""
     taken = b"".join(patterns)
     patterns.clear()
     return taken

@@ -59,6 +59,20 @@ class Subject:
             for p, array in data:
                 p.data = array
 
+    @contextmanager
+    def in_dtype(self, dtype):
+        """Inside `in_float64`: for the time of the block, all floating inputs and parameters are of that dtype."""
+        inputs, data = self.inputs, [(p, p.data) for p in self.all_params]
+        try:
+            self.inputs = [x.astype(dtype) if is_float(x) else x for x in inputs]
+            for p in self.all_params:
+                p.data = p.data.astype(dtype)
+            yield
+        finally:
+            self.inputs = inputs
+            for p, array in data:
+                p.data = array
+
     @property
     def tensors(self):
         """{name: array} of what a gradient is wanted for: the floating inputs, then the parameters."""

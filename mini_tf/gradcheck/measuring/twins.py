@@ -1,0 +1,86 @@
+"""The twins of the ops that a function calls, held against the formulas: values and gradients, in float32.
+
+The judge is the formula in float64, whose gradients are held against measured slopes themselves. What a twin may be off
+by is what float32 costs: see `precision.py`.
+"""
+
+from mini_tf import kernels
+from mini_tf.backend import to_host
+from mini_tf.gradcheck.measuring.precision import budget, moves, take
+from mini_tf.kernels import binding
+from mini_tf.ops import updates
+from mini_tf.ops.op import watching
+
+import numpy as np
+
+
+def check_twins(evidence, report, rng):
+    """Run the function once more in float32, with twins, and add to the report which ran, and which disagree."""
+    subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
+    called, ran, edited = set(), set(), set()
+
+    def watch(op, run, *inputs, **options):
+        called.add(op.name)
+        if op.chosen(inputs, options) is not op.formula:
+            ran.add(op.name)
+        elif binding.bound(op) and binding.edited(op):
+            edited.add(op.name)
+        return run(*inputs, **options)
+
+    patterns.clear()
+    subject.forward()
+    pattern = take(patterns)
+    with subject.in_dtype(np.float32), watching(watch), kernels.with_twins(kernels.twins_of_edited_formulas()):
+        try:
+            y, _ = subject.forward()
+            switched = take(patterns) != pattern
+            came = subject.run(np.asarray(dy, np.float32) if np.ndim(dy) else dy) if ran else {}
+        except Exception as error:
+            if ran:
+                report.findings.append(f"with the twins of {_list(ran)}, in float32, it raised {error!r}")
+            return
+    if edited:
+        report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
+    if not ran or switched:
+        return
+    eps = np.finfo(np.float32).eps
+    moved = moves(subject, evidence.y, gradients, dy, eps, rng)
+    results = {"y": (y, evidence.y)} | {f"d{name}": (came.get(name), right) for name, right in gradients.items()}
+    for name, (found, right) in results.items():
+        if np.shape(found) != np.shape(right):
+            report.findings.append(f"with the twins of {_list(ran)}, {name} has shape {np.shape(found)}, "
+                                   f"expected the formula's {np.shape(right)}")  # fmt: skip
+            continue
+        found = np.asarray(to_host(found), np.float64)
+        allowed = budget(moved[name if name == "y" else name[1:]], right, eps)
+        error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
+        if error.size and error.max() > 1:
+            worst = np.unravel_index(int(error.argmax()), error.shape)
+            report.findings.append(
+                f"with the twins of {_list(ran)} in mini_tf/kernels, {name} at {[int(i) for i in worst]} is "
+                f"{found[worst]:.9g}, by the formula {right[worst]:.9g}: {error[worst]:.3g} times what float32 may be off by"
+            )
+    report.twins = sorted(ran)
+
+
+def check_updates(rng):
+    """Sentences on those formulas without a backward (`mini_tf/ops/updates.py`) whose twins disagree."""
+    p, g, m = rng.standard_normal((3, 7, 5))
+    v, findings = rng.uniform(0.1, 2, (7, 5)), []
+    exact, single = [x.copy() for x in (p, g, m, v)], [x.astype(np.float32) for x in (p, g, m, v)]
+    settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
+    with kernels.with_twins(kernels.twins_of_edited_formulas()):
+        updates.adam(*single, *settings)
+        total = updates.sum_of_squares(g.astype(np.float32))
+    with kernels.reference_only():
+        updates.adam(*exact, *settings)
+    for name, right, found in zip("pgmv", exact, single):
+        if np.abs(right - found).max() > budget(0, right, np.finfo(np.float32).eps):
+            findings.append(f"the twin of adam gives another {name} than the formula")
+    if abs(total - (g * g).sum()) > budget(0, (g * g).sum(), np.finfo(np.float32).eps):
+        findings.append("the twin of sum_of_squares gives another sum than the formula")
+    return findings
+
+
+def _list(names):
+    return ", ".join(sorted(names))
