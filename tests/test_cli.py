@@ -10,7 +10,8 @@ import time
 from dataclasses import replace
 
 from mini_tf import cli
-from mini_tf.training import ladder, presets
+from mini_tf.experiment import ladder
+from mini_tf.training import presets
 
 import numpy as np
 import pytest

@@ -96,10 +96,18 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
     run.save_config({"settings": settings, "text": numbers, "versions": versions}, corpus.vocabulary)
     training = preset_training(preset, model, corpus, steps, seed)
+
+    def on_row(row, is_best):
+        run.save_metrics(training.rows)
+        if is_best:
+            run.save_model(model)
+        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
+            f"{'' if is_best else '  (not better)'}")  # fmt: skip
+
     with training_progress(steps, preset.batch * T) as on_step:
         history = fit(
             training, steps, partial(mean_loss, model, corpus.validation, preset.validation_words), preset.every,
-            preset.patience, RunWatcher(run, model, training.rows, on_step, say),
+            preset.patience, Watcher(on_step, on_row),
         )  # fmt: skip
     say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
         history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
@@ -132,20 +140,6 @@ def preset_training(preset, model, corpus, steps, seed):
         preset.in_training(model), preset.training_batches(corpus, [seed, 2]), Adam(preset.learning_rate, preset.betas),
         Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
     )  # fmt: skip
-
-
-class RunWatcher(Watcher):
-    """Writes a run folder's metrics and best model while the training goes on, and says how it goes."""
-
-    def __init__(self, run, model, rows, on_step, say):
-        self.run, self.model, self.rows, self.on_step, self.say = run, model, rows, on_step, say
-
-    def on_row(self, row, is_best):
-        self.run.save_metrics(self.rows)
-        if is_best:
-            self.run.save_model(self.model)
-        self.say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-                 f"{'' if is_best else '  (not better)'}")  # fmt: skip
 
 
 def text_hash(text):

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -30,14 +31,16 @@ class History:
         return min((row["validation_loss"] for row in self.rows), default=float("inf"))
 
 
+@dataclass(frozen=True)
 class Watcher:
-    """What wants to know how a training goes on: a progress bar, a run folder. Override either method."""
+    """What is told how a training goes on, for a progress bar or a run folder.
 
-    def on_step(self, step, loss):
-        """Called after each step."""
+    on_step  called as on_step(step, loss) after each step
+    on_row   called as on_row(row, is_best) after each measurement, with its row of the History
+    """
 
-    def on_row(self, row, is_best):
-        """Called after each measurement, with its row of the History."""
+    on_step: Callable = lambda step, loss: None
+    on_row: Callable = lambda row, is_best: None
 
 
 def fit(training, steps, validate, every=100, patience=None, watcher=None):

@@ -30,7 +30,7 @@ def measure(method, preset, words, threads):
     """In the child process: the median seconds of a word, the words, and the scores of all candidates for the first."""
     model, prompt = new_model(preset), random_words(preset.model["T"])
     if method == "mini_tf":
-        scores = model.next_word_logits(prompt[None])
+        scores = model.logits(prompt[None])
         writing = generate(model, prompt, WARM_UP + words, greedy)
     else:
         peer = import_peer(threads)

@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         Phi, following = (Phi.flatten(1), following[:, -1]) if self.whole else (Phi.flatten(0, 1), following.flatten())
         return F.cross_entropy(F.linear(Phi, self.A), following)
 
-    def next_word_logits(self, histories):
+    def logits(self, histories):
         """Scores of the word that follows histories (B, T): (B, c)"""
         Phi = self.transform(histories)
         return F.linear(Phi.flatten(1) if self.whole else Phi[:, -1], self.A)
@@ -127,7 +127,7 @@ def generate(model, prompt, words):
     """Write `words` more words after a prompt of T, always the most probable: an iterator over their ids."""
     history = torch.from_numpy(prompt)[None]
     for _ in range(words):
-        word = model.next_word_logits(history).argmax(-1)
+        word = model.logits(history).argmax(-1)
         yield word.item()
         history = torch.cat([history[:, 1:], word[:, None]], dim=1)
 
@@ -135,4 +135,4 @@ def generate(model, prompt, words):
 @torch.inference_mode()
 def scores(model, prompt):
     """The scores (1, c) of the first word after the prompt."""
-    return model.next_word_logits(torch.from_numpy(prompt)[None])
+    return model.logits(torch.from_numpy(prompt)[None])

@@ -4,7 +4,7 @@ from functools import partial
 
 from mini_tf.decoding import continuations, generate, greedy, sample
 from mini_tf.errors import UserError
-from mini_tf.models import LanguageTransformer
+from mini_tf.models import TextModel
 from tests.strict import strict
 
 import numpy as np
@@ -70,7 +70,7 @@ def test_bad_settings_are_named(rng):
         sample(LOGITS[None], rng, top_k=0)
 
 
-class Counting:
+class Counting(TextModel):
     """A model that always wants the word after the last one, and notes what it was shown."""
 
     T, c = 4, 10
@@ -78,7 +78,7 @@ class Counting:
     def __init__(self):
         self.seen = []
 
-    def next_word_logits(self, histories):
+    def logits(self, histories):
         self.seen.append(histories[0].tolist())
         last = histories[0, -1] if histories.shape[1] else -1
         return np.eye(self.c)[[(last + 1) % self.c]]
@@ -98,10 +98,10 @@ def test_long_prompts_use_their_last_words_and_empty_ones_work():
 
 
 def test_prompts_and_logits_that_are_none():
-    class Model:
+    class Model(TextModel):
         T = 2
 
-        def next_word_logits(self, histories):
+        def logits(self, histories):
             return np.zeros((1, 4))
 
     for prompt in ([1.7], [[1]], "words"):
@@ -113,32 +113,3 @@ def test_prompts_and_logits_that_are_none():
         sample(np.array([[0.0, np.nan]]), np.random.default_rng(0))
     with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
         greedy(np.array([[0.0, np.nan]]))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    "options",
-    [{"readout": "vec"}, {"readout": "vec", "causal": True, "positions": "fourier"}, {"readout": "average", "causal": True},
-     {"readout": "shared", "causal": True, "layer_norm": True, "scaled_attention": True, "positions": "geometric"},
-     {"readout": "shared", "causal": True, "tied": True, "L": 1}, {"readout": "vec", "L": 0},
-     {"readout": "shared", "causal": True, "L": 0}, {"readout": "vec", "layer_norm": True, "H": 3, "m": 5, "T": 1}],
-    ids=str,
-)  # fmt: skip
-def test_the_function_for_writing_gives_the_models_scores(options, dtype, rng):
-    """One history after the other, of any length: what is made ready beforehand changes nothing."""
-    options = {"T": 7, "L": 2, "H": 2, "m": 4} | options
-    model = LanguageTransformer(rng.standard_normal((30, 6)).astype(dtype), **options)
-    for parameter in model.parameters().values():
-        parameter.data[...] = rng.standard_normal(parameter.data.shape) / 2
-    logits = model.next_word_function()
-    for length in (0, 1, options["T"] - 1, options["T"], options["T"]):
-        history = rng.integers(0, 30, (1, length))
-        expected = model.next_word_logits(history)
-        found = logits(history)
-        assert found.shape == expected.shape == (1, 30)
-        assert found.dtype == dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
-    with pytest.raises(ValueError, match="expected ids from 0 to 29"):
-        logits(np.full((1, options["T"]), 30))
-    with pytest.raises(ValueError, match="expected at most T"):
-        logits(np.zeros((1, options["T"] + 1), int))

@@ -177,7 +177,7 @@ def test_a_bug_in_one_layer_of_a_model_shows_in_its_parameters(rng, monkeypatch)
     windows = rng.integers(0, 7, (2, 4))
     report = gradcheck(lambda: model.loss(windows), params=model.parameters())
     failed = {t.name for t in report.tensors if t.verdict == "FAIL"}
-    assert "layers.0.attention.output.W" in failed
+    assert "trunk.layers.0.attention.output.W" in failed
     assert "A.W" not in failed
 
 

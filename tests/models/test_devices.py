@@ -1,9 +1,10 @@
-"""The models that are newer than Lab 6's train alike on NumPy and on another library; on a real GPU where there is one."""
+"""Models train alike on NumPy and on another library; on a real GPU where there is one."""
 
 from functools import partial
 
 from mini_tf.decoding import generate, greedy
-from mini_tf.models import FixedWindowModel, PointerTransformer, RecurrentModel
+from mini_tf.experiment import PointerTransformer
+from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel
 from mini_tf.training.optimizers import Adam, clip_gradients
 from tests.strict import StrictArray, strict
 
@@ -15,6 +16,8 @@ MODELS = {
     "fixed window, sum": partial(FixedWindowModel, T=5, k=4, composition="sum", activation="relu"),
     "recurrent": partial(RecurrentModel, T=5, k=4, dropout=0.3),
     "recurrent, relu": partial(RecurrentModel, T=5, k=4, activation="relu"),
+    "GPT": partial(GPT, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
+    "Lab 6's": partial(LanguageTransformer, T=5, L=1, H=2, m=2, layer_norm=True, positions="geometric"),
     "pointer": partial(PointerTransformer, T=5, L=1, H=2, m=2, f=5, dropout=0.3),
 }
 

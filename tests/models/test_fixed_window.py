@@ -9,7 +9,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import FixedWindowModel
-from mini_tf.training import Adam, fit, random_windows
+from mini_tf.training import Adam, RandomWindows, Training, fit
 
 import numpy as np
 import pytest
@@ -69,8 +69,7 @@ def test_it_learns_a_text_that_needs_the_order(rng):
     for composition in ("concatenation", "sum"):
         model = FixedWindowModel(rng.standard_normal((c, n)), T=2, k=16, composition=composition)
         assert float(model.loss(text[:3][None])[0]) == pytest.approx(math.log(c))
-        batches = random_windows(text, 2, 32, rng)
-        fit(model, batches, Adam(0.02), steps=150, validate=lambda: 0, every=150)
+        fit(Training(model, RandomWindows(text, 2, 32, rng), Adam(0.02)), steps=150, validate=lambda: 0)
         losses[composition] = -model.log_probabilities(text, 2).mean()
     assert losses["concatenation"] < 0.02
     assert losses["sum"] == pytest.approx(math.log(2), abs=0.03)         # 0 1 or 1 0, 1 2 or 2 1, 0 3 or 3 0?
@@ -118,7 +117,7 @@ def test_bad_input(rng):
     with pytest.raises(ValueError, match=r"windows have shape \(2, 3\), expected \(B, 5\)"):
         model.loss(np.zeros((2, 3), dtype=int))
     with pytest.raises(ValueError, match=r"histories of 5 words, expected at most T = 4"):
-        model.next_word_logits(np.zeros((1, 5), dtype=int))
+        model.logits(np.zeros((1, 5), dtype=int))
     with pytest.raises(UserError, match=r"id 7, expected ids from 0 to 6"):
         model.log_probabilities(np.array([7]))
     model.readout.W.data[0, 0] = np.nan

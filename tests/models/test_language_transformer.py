@@ -50,7 +50,7 @@ def test_every_combination_of_options_has_right_gradients(options, rng):
     assert report
     trainable = {name for name, p in parameters.items() if p.trainable}
     assert {t.name for t in report.tensors} == trainable
-    assert ("embedding.table" in trainable) == options["train_embeddings"]
+    assert ("trunk.embedding.table" in trainable) == options["train_embeddings"]
 
 
 def test_an_untrained_model_says_ln_c(rng):
@@ -63,13 +63,14 @@ def test_shapes_of_logits(rng):
     ids = rng.integers(0, c, (2, T))
     assert make(rng, readout="vec").logits(ids).shape == (2, c)
     assert make(rng, readout="average").logits(ids).shape == (2, c)
-    assert make(rng, readout="shared", causal=True).logits(ids).shape == (2, T, c)
+    assert make(rng, readout="shared", causal=True).logits(ids).shape == (2, c)
+    assert make(rng, readout="shared", causal=True).logits_after_each(ids).shape == (2, T, c)
 
 
 def test_parameter_counts_are_the_labs(rng):
     model = make(rng, readout="vec", H=2, m=3, L=2)
     sizes = {name: p.data.size for name, p in model.parameters().items()}
-    assert sizes.pop("embedding.table") == c * n
+    assert sizes.pop("trunk.embedding.table") == c * n
     assert sizes.pop("A.W") == T * n * c
     assert sum(sizes.values()) == 2 * 4 * n * 2 * 3      # L layers of Q, K, V, W for H heads, and nothing else
 
@@ -87,16 +88,16 @@ def test_the_loss_of_vec_is_its_cross_entropy_on_the_word_after_the_history(rng)
 def test_the_loss_of_average_is_the_error_of_the_mean_output(rng):
     model = make(rng, readout="average")
     batch = windows(rng)
-    Phi, _ = model.transform(batch[:, :-1])
-    expected = ((Phi.mean(1) - model.embedding.table.data[batch[:, -1]]) ** 2).mean()
+    Phi, _ = model.trunk(batch[:, :-1])
+    expected = ((Phi.mean(1) - model.trunk.embedding.table.data[batch[:, -1]]) ** 2).mean()
     assert float(model.loss(batch)[0]) == pytest.approx(expected)
 
 
 def test_the_logits_of_average_rank_words_by_distance(rng):
     model = make(rng, readout="average")
     ids = rng.integers(0, c, (2, T))
-    prediction = model.transform(ids)[0].mean(1)
-    distance = ((prediction[:, None] - model.embedding.table.data) ** 2).sum(-1)
+    prediction = model.trunk(ids)[0].mean(1)
+    distance = ((prediction[:, None] - model.trunk.embedding.table.data) ** 2).sum(-1)
     np.testing.assert_allclose(model.logits(ids), -distance, rtol=1e-9, atol=1e-9)
 
 
@@ -104,7 +105,7 @@ def test_the_loss_of_shared_counts_every_position(rng):
     model = make(rng, readout="shared", causal=True)
     generic(model, rng)
     batch = windows(rng)
-    z = model.logits(batch[:, :-1]).reshape(-1, c)
+    z = model.logits_after_each(batch[:, :-1]).reshape(-1, c)
     each = np.log(np.exp(z).sum(-1)) - z[np.arange(len(z)), batch[:, 1:].reshape(-1)]
     assert float(model.loss(batch)[0]) == pytest.approx(each.mean())
     assert float(model.next_word_loss(batch)) == pytest.approx(each.reshape(2, T)[:, -1].mean())
@@ -113,10 +114,10 @@ def test_the_loss_of_shared_counts_every_position(rng):
 def test_without_positions_the_transformer_does_not_know_the_order(rng):
     ids, order = rng.integers(0, c, (1, T)), [2, 0, 1]
     model = make(rng)
-    Phi, moved = model.transform(ids)[0], model.transform(ids[:, order])[0]
+    Phi, moved = model.trunk(ids)[0], model.trunk(ids[:, order])[0]
     np.testing.assert_allclose(moved, Phi[:, order], rtol=1e-10)
     with_positions = make(rng, positions="geometric")
-    assert not np.allclose(with_positions.transform(ids[:, order])[0], with_positions.transform(ids)[0][:, order])
+    assert not np.allclose(with_positions.trunk(ids[:, order])[0], with_positions.trunk(ids)[0][:, order])
 
 
 def test_a_causal_model_does_not_see_the_future(rng):
@@ -124,7 +125,7 @@ def test_a_causal_model_does_not_see_the_future(rng):
     ids = rng.integers(0, c, (1, T))
     changed = ids.copy()
     changed[0, -1] = (ids[0, -1] + 1) % c
-    before, after = model.transform(ids)[0], model.transform(changed)[0]
+    before, after = model.trunk(ids)[0], model.trunk(changed)[0]
     np.testing.assert_array_equal(after[:, :-1], before[:, :-1])
     assert not np.allclose(after[:, -1], before[:, -1])
 
@@ -135,15 +136,15 @@ def test_short_prompts_of_a_shared_model_are_its_first_positions(rng):
     ids = rng.integers(0, c, (2, T))
     for length in (1, 2, 3):
         np.testing.assert_allclose(
-            model.next_word_logits(ids[:, :length]), model.logits(ids)[:, length - 1], rtol=1e-9
+            model.logits(ids[:, :length]), model.logits_after_each(ids)[:, length - 1], rtol=1e-9
         )
 
 
 def test_absent_words_are_masked_where_there_is_a_mask(rng):
     """In front of a short prompt stand absent words; in a causal model without positions they change nothing."""
     model = make(rng, readout="vec", causal=True)
-    padded, _ = model.transform(np.array([[ABSENT, 4, 7]]))
-    alone, _ = model.transform(np.array([[4, 7]]))
+    padded, _ = model.trunk(np.array([[ABSENT, 4, 7]]))
+    alone, _ = model.trunk(np.array([[4, 7]]))
     np.testing.assert_allclose(padded[:, 1:], alone, rtol=1e-10)
     assert not padded[:, 0].any()
 
@@ -153,17 +154,17 @@ def test_prompts_of_every_length_give_finite_scores(readout, rng):
     model = make(rng, readout=readout, causal=True, layer_norm=True, positions="fourier")
     generic(model, rng)
     for length in range(T + 1):
-        scores = model.next_word_logits(rng.integers(0, c, (2, length)))
+        scores = model.logits(rng.integers(0, c, (2, length)))
         assert scores.shape == (2, c)
         assert np.isfinite(scores).all()
     with pytest.raises(ValueError, match="histories of 4 words, expected at most T = 3"):
-        model.next_word_logits(rng.integers(0, c, (2, T + 1)))
+        model.logits(rng.integers(0, c, (2, T + 1)))
 
 
 def test_the_same_seed_gives_the_same_model(rng):
     table = rng.standard_normal((c, n))
     a, b, other = (LanguageTransformer(table, T=T, L=1, H=1, m=2, seed=seed) for seed in (1, 1, 2))
-    name = "layers.0.attention.query.W"
+    name = "trunk.layers.0.attention.query.W"
     np.testing.assert_array_equal(a.parameters()[name].data, b.parameters()[name].data)
     assert not np.array_equal(a.parameters()[name].data, other.parameters()[name].data)
 

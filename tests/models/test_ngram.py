@@ -96,7 +96,7 @@ def test_every_smoothing_is_the_textbooks(smoothing, order):
     for h in itertools.product(range(c), repeat=order - 1):
         expected = [brute_force(smoothing, TEXT.tolist(), order, h, w, k=0.3) for w in range(c)]
         with np.errstate(divide="ignore"):
-            np.testing.assert_allclose(model.next_word_logits([h])[0], np.log(expected), atol=1e-12)
+            np.testing.assert_allclose(model.logits([h])[0], np.log(expected), atol=1e-12)
 
 
 def test_modified_discounts_are_estimated_where_they_can_be():
@@ -105,7 +105,7 @@ def test_modified_discounts_are_estimated_where_they_can_be():
     model = NGramModel(4, c, "modified-kneser-ney").fit(text)
     for h in [tuple(text[t : t + 3]) for t in range(0, 290, 40)]:
         expected = [brute_force("modified-kneser-ney", text, 4, h, w) for w in range(c)]
-        np.testing.assert_allclose(np.exp(model.next_word_logits([h])[0]), expected, atol=1e-12)
+        np.testing.assert_allclose(np.exp(model.logits([h])[0]), expected, atol=1e-12)
     assert not np.allclose(model.levels[3].rest, NGramModel(4, c).fit(text).levels[3].rest)
 
 
@@ -118,7 +118,7 @@ def test_probabilities_sum_to_1_after_any_history(smoothing, order, rng):
     histories = [text[t : t + order - 1] for t in (0, 50, 399 - order)]          # seen, and the last, never left
     histories += [rng.integers(0, size, length) for length in range(9)]         # too short, unseen, too long
     histories += [np.full(order, size - 1)]
-    p = np.exp(np.concatenate([model.next_word_logits([h]) for h in histories]))
+    p = np.exp(np.concatenate([model.logits([h]) for h in histories]))
     np.testing.assert_allclose(p.sum(-1), 1, rtol=1e-12)
     if smoothing != "maximum-likelihood":
         assert p.min() > 0
@@ -128,7 +128,7 @@ def test_probabilities_sum_to_1_after_any_history(smoothing, order, rng):
 def test_a_text_at_once_is_its_words_one_by_one(smoothing, rng):
     text, other = rng.integers(0, c, 200), rng.integers(0, c, 40)
     model = NGramModel(3, c, smoothing).fit(text)
-    expected = [model.next_word_logits([other[:t]])[0, other[t]] for t in range(len(other))]
+    expected = [model.logits([other[:t]])[0, other[t]] for t in range(len(other))]
     np.testing.assert_allclose(model.log_probabilities(other), expected, atol=1e-12)
     for start in (0, 1, 2, 17, 40):
         np.testing.assert_allclose(model.log_probabilities(other, start), expected[start:], atol=1e-12)
@@ -141,7 +141,7 @@ def test_what_a_word_is_before_anything_is_counted(smoothing):
     told, uniform = (NGramModel(3, c, smoothing, p_0=p).fit(TEXT) for p in (p_0, None))
     for history in ([], [0, 1], [3, 3], [4, 4]):
         with np.errstate(divide="ignore"):
-            p, q = (np.exp(model.next_word_logits([history]))[0] for model in (told, uniform))
+            p, q = (np.exp(model.logits([history]))[0] for model in (told, uniform))
         assert p.sum() == pytest.approx(1)
         assert smoothing == "maximum-likelihood" or p[4] > q[4]
     np.testing.assert_array_equal(p_0, [0.1, 0.1, 0.1, 0.1, 0.6])          # not written into
@@ -200,7 +200,7 @@ def test_order_1_forgets_its_history():
 def test_a_text_shorter_than_the_order():
     model = NGramModel(7, c).fit([1, 2])
     assert model.grams == [2, 1, 0, 0, 0, 0, 0]
-    p = np.exp(model.next_word_logits([[3, 3, 1]]))
+    p = np.exp(model.logits([[3, 3, 1]]))
     assert p.sum() == pytest.approx(1)
     assert p.argmax() == 2
     assert np.isfinite(model.log_probabilities([1, 2, 3, 4, 1, 2, 0, 0])).all()
@@ -247,7 +247,7 @@ def test_maximum_likelihood_says_which_words_are_impossible():
         (lambda: NGramModel(2, c).fit([0, -1]), r"word 1 has the id -1"),
         (lambda: NGramModel(2, c).log_probabilities([1]), r"has counted nothing yet; call fit"),
         (lambda: NGramModel(2, c).fit(TEXT).log_probabilities([1], 2), r"start is 2, expected 0 to 1"),
-        (lambda: NGramModel(2, c).fit(TEXT).next_word_logits([[9]]), r"id 9, expected ids from 0 to 4"),
+        (lambda: NGramModel(2, c).fit(TEXT).logits([[9]]), r"id 9, expected ids from 0 to 4"),
         (lambda: markov_chain([], 2), r"there is no sequence"),
         (lambda: markov_chain([[0, 1], []], 2), r"a sequence is empty"),
         (lambda: markov_chain([[0, 2]], 2), r"id 2, expected ids from 0 to 1"),

@@ -7,7 +7,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.models import CarriedState, RecurrentModel
-from mini_tf.training import Adam, clip_gradients, consecutive_windows, fit
+from mini_tf.training import Adam, ConsecutiveWindows, Training, clip_gradients, fit
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_the_formula(activation, f, rng):
     ids, h = rng.integers(0, c, (1, 3)), p["recurrent.h0"]
     for t in range(3):
         h = f(p["embedding.table"][ids[0, t]] @ p["recurrent.Wx"] + h @ p["recurrent.Wh"] + p["recurrent.b"])
-        np.testing.assert_allclose(model.logits(ids)[0, t], h @ p["readout.W"] + p["readout.b"])
+        np.testing.assert_allclose(model.logits_after_each(ids)[0, t], h @ p["readout.W"] + p["readout.b"])
 
 
 def test_an_untrained_model_says_ln_c(rng):
@@ -72,7 +72,7 @@ def test_gradients_of_a_piece_stop_where_it_begins(rng):
     ids = rng.integers(0, c, (2, 2 * T + 1))
     carried = CarriedState(model)
     carried.loss(ids[:, : T + 1])
-    state = carried.state.copy()
+    state = carried.carried.copy()
     carried.loss(ids[:, T:])[1]()
     ours = {name: p.grad for name, p in model.parameters().items()}
     model.clear_gradients()
@@ -106,11 +106,11 @@ def test_every_so_many_batches_start_anew(rng):
 def test_a_reader_remembers_what_it_has_read(rng):
     model = make(rng)
     ids = rng.integers(0, c, 9)
-    read = model.reader()
-    np.testing.assert_allclose(read(ids[:0]), model.next_word_logits(ids[None, :0]))
-    np.testing.assert_allclose(read(ids[:4]), model.next_word_logits(ids[None, :4]))
-    np.testing.assert_allclose(read(ids[4:5]), model.next_word_logits(ids[None, :5]))
-    np.testing.assert_allclose(read(ids[5:]), model.next_word_logits(ids[None]))
+    read = model.reader().read
+    np.testing.assert_allclose(read(ids[:0]), model.logits(ids[None, :0]))
+    np.testing.assert_allclose(read(ids[:4]), model.logits(ids[None, :4]))
+    np.testing.assert_allclose(read(ids[4:5]), model.logits(ids[None, :5]))
+    np.testing.assert_allclose(read(ids[5:]), model.logits(ids[None]))
     words, p = continuations(model, ids, c)
     assert sorted(words.tolist()) == list(range(c))
     assert p.sum() == pytest.approx(1)
@@ -123,7 +123,7 @@ def test_log_probabilities_read_the_text_once(rng):
     log_p = model.log_probabilities(ids)
     assert log_p.shape == (600,)
     for t in (0, 1, 2, 255, 256, 257, 599):
-        z = model.next_word_logits(ids[None, :t])[0]
+        z = model.logits(ids[None, :t])[0]
         assert log_p[t] == pytest.approx(z[ids[t]] - np.log(np.exp(z).sum()))
     for start in (0, 1, 256, 257, 400, 599, 600):
         np.testing.assert_allclose(model.log_probabilities(ids, start), log_p[start:])
@@ -137,8 +137,8 @@ def test_it_learns_what_no_short_window_could(rng):
     lines = [[w, 2, 2, 2, 2, 2, w + 3] for w in rng.integers(0, 2, 400)]
     ids = np.concatenate(lines)
     model = RecurrentModel(rng.standard_normal((c, n)), k=24, T=14)
-    batches = consecutive_windows(ids, 14, 16)
-    fit(CarriedState(model), batches, Adam(0.02), steps=400, validate=lambda: 0, every=400, clip=1.0)
+    batches = ConsecutiveWindows(ids, 14, 16)
+    fit(Training(CarriedState(model), batches, Adam(0.02), clip=1.0), steps=400, validate=lambda: 0, every=400)
     p = np.exp(model.log_probabilities(ids))
     assert np.median(p[6::7]) > 0.95
     assert list(generate(model, ids[: 7 * 3 + 1], 6, greedy)) == [2, 2, 2, 2, 2, ids[21] + 3]
@@ -187,11 +187,11 @@ def test_bad_input(rng):
 
 def test_consecutive_windows(rng):
     ids = np.arange(23)
-    batches = consecutive_windows(ids, 3, 2)
+    batches = ConsecutiveWindows(ids, 3, 2)
     first, second, third, fourth = (next(batches) for _ in range(4))
     assert first.tolist() == [[0, 1, 2, 3], [11, 12, 13, 14]]
     assert second.tolist() == [[3, 4, 5, 6], [14, 15, 16, 17]]
     assert third.tolist() == [[6, 7, 8, 9], [17, 18, 19, 20]]
     assert fourth.tolist() == [[1, 2, 3, 4], [12, 13, 14, 15]]           # the pieces are over: anew, one word on
     with pytest.raises(UserError, match=r"has 7 words, expected at least 8: a window of T \+ 1 = 4 words in each of 2"):
-        next(consecutive_windows(ids[:7], 3, 2))
+        ConsecutiveWindows(ids[:7], 3, 2)

@@ -50,10 +50,11 @@ def test_a_query_without_keys_gets_zeros_and_gives_none(rng):
     mask = np.tri(3, dtype=bool)
     mask[0] = False
     y, backward = ops.attention(q, k, v, mask)
-    dq, dk, dv, dmask = backward(rng.standard_normal(y.shape))
+    dq, dk, dv, dmask, dbias = backward(rng.standard_normal(y.shape))
     assert (y[0, 0] == 0).all()
     assert (dq[0, 0] == 0).all()
     assert dmask is None
+    assert dbias is None
     assert all(np.isfinite(d).all() for d in (y, dq, dk, dv))
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from itertools import islice
 
 from mini_tf.metrics import log_shares
-from mini_tf.training.language import build_model, prepare, training_batches
-from mini_tf.training.new_words import NewWords
+from mini_tf.experiment import NewWords
+from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
 
 import numpy as np
@@ -33,7 +33,7 @@ def test_training_knows_nothing_of_the_test_words(text):
     c = len(corpus.vocabulary)
     expected = log_shares(np.bincount(corpus.train, minlength=c), c)
     for name, bias in (("window", "readout.b"), ("recurrent", "readout.b"), ("pointer", "b")):
-        parameters = build_model(small(name), corpus, 0).parameters()
+        parameters = small(name).new_model(corpus, 0).parameters()
         np.testing.assert_allclose(parameters[bias].data, expected, rtol=1e-5)
 
 
@@ -52,23 +52,22 @@ def test_weights_are_not_the_word_vectors_over_again(text, name):
     preset = small(name)
     corpus = prepare(text, n, T, vectors="random", seed=5)
     E = corpus.embeddings.reshape(-1)
-    for parameter_name, parameter in build_model(preset, corpus, 5).parameters().items():
+    for parameter_name, parameter in preset.new_model(corpus, 5).parameters().items():
         W = parameter.data.reshape(-1)[: len(E)]
-        if parameter_name != "embedding.table" and W.std() > 0 and len(W) > 50:
+        if not parameter_name.endswith("embedding.table") and W.std() > 0 and len(W) > 50:
             assert abs(np.corrcoef(W, E[: len(W)])[0, 1]) < 0.5, parameter_name
 
 
 def test_batches_are_the_presets(text):
     corpus = prepare(text, n, T, vectors="random")
-    rng = np.random.default_rng(0)
-    first, second = islice(training_batches(small("recurrent"), corpus, rng), 2)
+    first, second = islice(small("recurrent").training_batches(corpus, [0]), 2)
     np.testing.assert_array_equal(first[:, -1], second[:, 0])            # goes on where it ended
-    apart = np.concatenate(list(islice(training_batches(small("pointer"), corpus, rng), 30)))
+    apart = np.concatenate(list(islice(small("pointer").training_batches(corpus, [0]), 30)))
     assert apart.shape == (120, T + 1)
     only_in_test = [corpus.vocabulary.index[word] for word in ("onlyhere", "andthere")]
     assert np.isin(apart, only_in_test).any()            # rare words have become new ones
     assert not np.isin(corpus.train, only_in_test).any()
-    plain = np.concatenate(list(islice(training_batches(small("window"), corpus, rng), 30)))
+    plain = np.concatenate(list(islice(small("window").training_batches(corpus, [0]), 30)))
     assert np.isin(plain, corpus.train).all()
 
 

@@ -5,11 +5,11 @@ import math
 
 from mini_tf.decoding import generate, greedy
 from mini_tf.errors import UserError
+from mini_tf.experiment import PointerTransformer
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.metrics import log_softmax_at
-from mini_tf.models import PointerTransformer
-from mini_tf.training import Adam, fit
+from mini_tf.training import Adam, Training, fit
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_gradients(dropout, L, rng):
 def test_probabilities_sum_to_1_and_are_the_losss(rng):
     model = make(rng)
     ids = rng.integers(0, c, (2, T + 1))
-    log_p = model.logits(ids[:, :-1])                    # (2, T, c)
+    log_p = model.logits_after_each(ids[:, :-1])         # (2, T, c)
     np.testing.assert_allclose(np.exp(log_p).sum(-1), 1)
     of_words = np.take_along_axis(log_p, ids[:, 1:, None], -1)
     assert float(model.loss(ids)[0]) == pytest.approx(-of_words.mean())
@@ -47,15 +47,15 @@ def test_the_formula_at_the_last_word(rng):
     """p = g·softmax(h·Eᵀ + b) + (1 − g)·(where the pointer points), written out."""
     model = make(rng)
     ids = np.array([[3, 1, 3, 7]])
-    h = model.transform(ids)[0][0]
+    h = model.trunk(ids)[0][0]
     p = {name: parameter.data for name, parameter in model.parameters().items()}
-    own = np.exp(h[-1] @ p["embedding.table"].T + p["b"])
+    own = np.exp(h[-1] @ p["trunk.embedding.table"].T + p["b"])
     scores = np.exp((h[-1] @ p["query.W"]) @ (h @ p["key.W"]).T / math.sqrt(3))
     g = 1 / (1 + np.exp(-(h[-1] @ p["gate.W"] + p["gate.b"])))
     expected = g * own / own.sum()
     for j in range(4):
         expected[ids[0, j]] += (1 - g[0]) * scores[j] / scores.sum()
-    np.testing.assert_allclose(np.exp(model.next_word_logits(ids)[0]), expected)
+    np.testing.assert_allclose(np.exp(model.logits(ids))[0], expected)
 
 
 def test_log_probabilities_are_those_of_the_windows(rng):
@@ -65,10 +65,10 @@ def test_log_probabilities_are_those_of_the_windows(rng):
     assert log_p.shape == (40,)
     assert log_p[0] == pytest.approx(log_softmax_at(model.b.data, ids[0]))
     for t in range(1, T):                                # the first windows begin with the text
-        assert log_p[t] == pytest.approx(model.next_word_logits(ids[None, :t])[0, ids[t]]), t
+        assert log_p[t] == pytest.approx(model.logits(ids[None, :t])[0, ids[t]]), t
     for start, t in itertools.product((0, 1, 5, 17), (17, 30, 39)):
         histories = [ids[None, t - reach : t] for reach in range(T // 2, T + 1)]
-        possible = [model.next_word_logits(history)[0, ids[t]] for history in histories]
+        possible = [model.logits(history)[0, ids[t]] for history in histories]
         assert np.isclose(model.log_probabilities(ids, start)[t - start], possible).any()
     with pytest.raises(UserError, match="the text has 6 words, expected more than T = 6"):
         model.mean_loss(ids[:T])
@@ -78,9 +78,9 @@ def test_an_untrained_model_knows_the_frequencies(rng):
     counts = np.array([8, 0, 3])
     model = PointerTransformer(np.zeros((3, 4)), counts, T=2, L=0)
     expected = (counts + 0.5) / 12.5
-    np.testing.assert_allclose(np.exp(model.next_word_logits(np.zeros((1, 0), dtype=int)))[0], expected)
+    np.testing.assert_allclose(np.exp(model.logits(np.zeros((1, 0), dtype=int)))[0], expected)
     g = 1 / (1 + math.exp(-2))
-    np.testing.assert_allclose(np.exp(model.next_word_logits(np.array([[1]])))[0], g * expected + (1 - g) * np.eye(3)[1])
+    np.testing.assert_allclose(np.exp(model.logits(np.array([[1]])))[0], g * expected + (1 - g) * np.eye(3)[1])
     without = PointerTransformer(np.zeros((3, 4)), T=2, L=0)
     np.testing.assert_allclose(np.exp(without.b.data), 1 / 3)
     assert "b" not in {name for name, p in model.parameters().items() if p.trainable}
@@ -95,10 +95,10 @@ def test_it_copies_words_that_it_never_saw(rng):
             yield np.repeat(rng.integers(0, 280, (32, 1)), 7, axis=1)
 
     model = PointerTransformer(rng.standard_normal((size, 16)) / 4, T=6, L=1, H=2, m=8, f=16, dropout=0.0)
-    fit(model, batches(), Adam(0.01), steps=80, validate=lambda: 0, every=80)
+    fit(Training(model, batches(), Adam(0.01)), steps=80, validate=lambda: 0)
     unseen = np.arange(290, 300)
-    p = np.exp(model.next_word_logits(np.repeat(unseen[:, None], 3, axis=1)))[np.arange(10), unseen]
-    h, _ = model.transform(np.repeat(unseen[:, None], 3, axis=1))
+    p = np.exp(model.logits(np.repeat(unseen[:, None], 3, axis=1)))[np.arange(10), unseen]
+    h, _ = model.trunk(np.repeat(unseen[:, None], 3, axis=1))
     own = np.exp(log_softmax_at(model.readout(h[:, -1])[0], unseen))
     assert p.min() > 0.95
     assert own.max() < 0.5
@@ -108,7 +108,7 @@ def test_it_copies_words_that_it_never_saw(rng):
 def test_the_order_of_the_words_matters(rng):
     """Without any position but the distance: of two histories with the same words, the last alike, h is another."""
     model = make(rng)
-    one, other = (model.transform(np.array([ids]))[0][0, -1] for ids in ([1, 2, 3, 4], [2, 3, 1, 4]))
+    one, other = (model.trunk(np.array([ids]))[0][0, -1] for ids in ([1, 2, 3, 4], [2, 3, 1, 4]))
     assert not np.allclose(one, other)
 
 
@@ -117,7 +117,7 @@ def test_a_future_word_changes_nothing(rng):
     ids = rng.integers(0, c, (1, T))
     changed = ids.copy()
     changed[0, -1] = (ids[0, -1] + 1) % c
-    np.testing.assert_array_equal(model.transform(changed)[0][:, :-1], model.transform(ids)[0][:, :-1])
+    np.testing.assert_array_equal(model.trunk(changed)[0][:, :-1], model.trunk(ids)[0][:, :-1])
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_bad_input(rng):
     with pytest.raises(ValueError, match="ids has the id -1, expected no absent words"):
         model.loss(np.full((1, T + 1), -1))
     with pytest.raises(ValueError, match=r"histories of 7 words, expected at most T = 6"):
-        model.next_word_logits(np.zeros((1, T + 1), dtype=int))
+        model.logits(np.zeros((1, T + 1), dtype=int))
     with pytest.raises(UserError, match=r"id 9, expected ids from 0 to 8"):
         model.log_probabilities(np.array([1, 9]))
 
 
-@pytest.mark.parametrize("name", ["layers.0.attention.query.W", "embedding.table", "query.W", "key.W", "gate.W", "gate.b"])
+@pytest.mark.parametrize("name", ["trunk.layers.0.attention.query.W", "trunk.embedding.table", "query.W", "key.W", "gate.W", "gate.b"])
 def test_weights_that_are_not_numbers(name, rng):
     model = make(rng)
     model.parameters()[name].data[...] = np.nan

@@ -1,6 +1,6 @@
 """NewWords: which words become new ones, how often, and which never."""
 
-from mini_tf.training.new_words import NewWords, word_shape
+from mini_tf.experiment.new_words import NewWords, word_shape
 
 import numpy as np
 import pytest

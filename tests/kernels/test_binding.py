@@ -1,0 +1,174 @@
+"""A twin belongs to a formula, by its text: what is read is what runs."""
+
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import mini_tf
+from mini_tf import kernels, ops
+from mini_tf.kernels import binding
+from mini_tf.ops import op as op_module
+from mini_tf.ops import updates
+
+import numpy as np
+import pytest
+
+PACKAGE = Path(mini_tf.__file__).parent
+OPS = [op for op in op_module.all_ops() if binding.bound(op)]
+
+
+def test_every_twin_is_bound_to_its_formula_as_it_stands():
+    """If this fails, a formula was edited: mini-tf gradcheck --bind-twins compares its twin and binds it anew."""
+    assert {op.name for op in OPS} == {
+        "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax", "relu",
+        "residual_relu", "softmax", "sum_of_squares",
+    }  # fmt: skip
+    assert {op.name: binding.edited(op) for op in OPS} == {op.name: None for op in OPS}
+    assert len(binding.HELD) == len(OPS)
+
+
+def test_a_fingerprint_knows_what_a_formula_uses():
+    assert set(binding.fingerprints(ops.attention)) == {"attention", "softmax", "masked_softmax", "sum_to", "transpose"}
+    assert set(binding.fingerprints(ops.gelu)) == {"gelu", "erf"}
+    assert set(binding.fingerprints(updates.adam)) == {"adam"}
+
+
+BEFORE = """
+def f(x, y):
+    '''Says something.'''
+    a = x + y  # a sum
+    if a < 0:
+        raise ValueError(f"{a} is bad")
+    return a
+"""
+SAME = [
+    BEFORE.replace("Says something.", "Says something else."), BEFORE.replace("# a sum", "# and another comment"),
+    BEFORE.replace("x + y", "x   +   y"), BEFORE.replace("a = x + y", "a = (\n        x + y\n    )"), BEFORE.replace("is bad", "is not good"),
+    BEFORE.replace("    a = x", "\n\n    a = x"),
+]
+OTHER = [
+    BEFORE.replace("x + y", "x - y"), BEFORE.replace("a < 0", "a <= 0"), BEFORE.replace("return a", "return -a"), BEFORE.replace("0", "0.0"),
+    BEFORE.replace("x + y", "x + y + 0 * x"), BEFORE.replace("(x, y)", "(x, y=1)"),
+]  # fmt: skip
+
+
+def fingerprint(text, tmp_path, monkeypatch):
+    file = tmp_path / f"written_{abs(hash(text))}.py"
+    file.write_text(text)
+    scope = {}
+    exec(compile(text, file, "exec"), scope)
+    return binding._fingerprint(scope["f"])
+
+
+def test_what_changes_a_fingerprint(tmp_path, monkeypatch):
+    before = fingerprint(BEFORE, tmp_path, monkeypatch)
+    assert len(before) == 16
+    assert {fingerprint(text, tmp_path, monkeypatch) for text in SAME} == {before}
+    others = {fingerprint(text, tmp_path, monkeypatch) for text in OTHER}
+    assert len(others) == len(OTHER)
+    assert before not in others
+
+
+TRAIN = """
+import json, sys, warnings
+import numpy as np
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as caught:
+    from mini_tf.models import LanguageTransformer
+    from mini_tf.training import Adam, RandomWindows, Training
+    table = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
+    model = LanguageTransformer(table, T=4, L=1, H=2, m=4, layer_norm=True, readout="shared", causal=True, seed=1)
+    training = Training(model, RandomWindows(np.arange(60) % 20, 4, 5), Adam(0.01))
+    losses = [training.one_step()[0] for _ in range(4)]
+    from mini_tf import kernels, ops
+    twins = sorted(name for name in ops.__all__ if kernels.twin_of(getattr(ops, name)))
+said = [str(w.message) for w in caught if w.category.__name__ == "FormulaEdited"]
+print(json.dumps([losses, said, twins]))
+"""
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    """A copy of the package, for a learner to edit."""
+    folder = tmp_path_factory.mktemp("learner")
+    shutil.copytree(PACKAGE, folder / "mini_tf", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def trained(folder, file=None, find="", replace=""):
+    """(losses of four steps, warnings, the ops that have twins) after an edit of one file, which is then undone."""
+    if file is not None:
+        path = folder / "mini_tf" / file
+        text = path.read_text()
+        assert text.count(find) == 1
+        path.write_text(text.replace(find, replace))
+    try:
+        output = subprocess.run([sys.executable, "-B", "-c", TRAIN], cwd=folder, capture_output=True, text=True, check=True).stdout
+    finally:
+        if file is not None:
+            path.write_text(text)
+    return json.loads(output)
+
+
+def test_a_learners_edit_shows_in_training(copied):
+    losses, said, twins = trained(copied)
+    assert said == []
+    assert len(twins) == 11
+    norm = "ops/normalization.py"
+    wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
+    assert wrong[0] == losses[0]                         # the same forward
+    assert np.abs(np.subtract(wrong[1:], losses[1:])).max() > 1e-4
+    assert said == ["layer_norm was edited: its formula runs, at the formula's speed"]
+    assert set(twins) - set(fewer) == {"layer_norm"}
+    right, said, _ = trained(copied, norm, "g = dy * gamma", "g = gamma * dy")
+    np.testing.assert_allclose(right, losses, rtol=1e-5)
+    assert len(said) == 1
+    assert trained(copied, norm, "# x̂", "# x hat")[:2] == [losses, []]
+
+
+def test_an_edit_of_what_a_formula_uses_shows_too(copied):
+    losses, _, twins = trained(copied)
+    wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - largest", "e = xp.exp(xp.where(mask, 2 * z - largest")
+    assert abs(wrong[0] - losses[0]) > 1e-6 or np.abs(np.subtract(wrong, losses)).max() > 1e-6
+    assert said == ["attention uses masked_softmax, which was edited: its formula runs, at the formula's speed",
+                    "masked_softmax was edited: its formula runs, at the formula's speed"]  # fmt: skip
+    assert set(twins) - set(fewer) == {"attention", "masked_softmax"}
+
+
+def test_an_edit_of_adam_shows(copied):
+    losses, _, _ = trained(copied)
+    other, said, _ = trained(copied, "ops/updates.py", "p -= learning_rate * m_hat", "p -= 2 * learning_rate * m_hat")
+    assert other[1] != losses[1]
+    assert said == ["adam was edited: its formula runs, at the formula's speed"]
+
+
+def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
+    monkeypatch.setitem(binding.HELD, "ops.activations.relu", {"relu": "another"})
+    kernels.forget(ops.relu)
+    try:
+        with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
+            assert kernels.twin_of(ops.relu) is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert kernels.twin_of(ops.relu) is None     # said once
+        with kernels.with_twins(even_if_edited=True):
+            assert kernels.twin_of(ops.relu) is not None
+        with pytest.warns(kernels.FormulaEdited):
+            assert kernels.twin_of(ops.relu) is None
+    finally:
+        kernels.forget(ops.relu)
+
+
+def test_an_op_of_ones_own_has_no_twin_whatever_its_name():
+    @op_module.op("z (…, k)")
+    def softmax(z):
+        return z, None
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kernels.twin_of(softmax) is None
+        with kernels.with_twins(even_if_edited=True):
+            assert kernels.twin_of(softmax) is None

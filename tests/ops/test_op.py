@@ -1,0 +1,120 @@
+"""An op is one object: it has a name, a source, can be watched and replaced, and takes over a formula that is reloaded."""
+
+import importlib
+import inspect
+import sys
+from collections import Counter
+
+from mini_tf import layers, ops
+from mini_tf.ops.op import Op, all_ops, op, replaced, watching
+
+import numpy as np
+import pytest
+
+
+def test_an_op_is_its_formula_with_a_name():
+    for name in ops.__all__:
+        one = getattr(ops, name)
+        assert isinstance(one, Op)
+        assert one.name == one.__name__ == name
+        assert one in all_ops()
+        assert inspect.getsource(one).splitlines()[1].startswith(f"def {name}(")         # below its decorator
+        assert inspect.signature(one) == inspect.signature(one.formula)
+        assert "→" in one.__doc__
+        assert list(inspect.signature(one).parameters)[0] == one.arrays[0]
+    assert repr(ops.linear) == "<op linear: x (…, in), W (in, out), b (out)>"
+
+
+def test_a_watcher_is_told_of_every_op_wherever_it_is_called(rng):
+    calls = Counter()
+
+    def count(op, run, *inputs, **options):
+        calls[op.name] += 1
+        return run(*inputs, **options)
+
+    attention = layers.MultiHeadAttention(4, 2, 3, rng, dtype=np.float64)
+    x = rng.standard_normal((2, 3, 4))
+    expected = attention(x)[0]
+    with watching(count):
+        np.testing.assert_array_equal(attention(x)[0], expected)
+    assert calls == {"linear": 4, "attention": 1, "softmax": 1}
+    attention(x)
+    with pytest.raises(KeyError), watching(count):
+        raise KeyError
+    assert sum(calls.values()) == 6
+
+
+def test_watchers_may_be_nested(rng):
+    order = []
+
+    def watcher(name):
+        def watch(op, run, *inputs, **options):
+            order.append(name)
+            return run(*inputs, **options)
+
+        return watch
+
+    with watching(watcher("outer")), watching(watcher("inner")):
+        ops.relu(rng.standard_normal(3))
+    assert order == ["inner", "outer"]
+
+
+def test_an_op_can_be_replaced_everywhere(rng):
+    def ones(z, mask):
+        return np.ones_like(z), lambda dy: (dy, None)
+
+    query, mask = rng.standard_normal((2, 3, 4)).astype(np.float32), np.tri(3, dtype=bool)
+    with replaced({ops.masked_softmax: ones}):
+        y, _ = ops.attention(query, query, query, mask)
+    np.testing.assert_allclose(y, query.sum(1, keepdims=True).repeat(3, axis=1), rtol=1e-6)
+    assert not np.allclose(ops.attention(query, query, query, mask)[0], y)
+
+
+@pytest.mark.parametrize("name", ["linear", "attention", "mean_pool"])
+def test_one_gradient_for_each_array_argument_whether_given_or_not(name, rng):
+    x, mask = rng.standard_normal((2, 3, 3)), np.tri(3, dtype=bool)
+    given = {
+        "linear": [(x, x[0]), (x, x[0], x[0, 0])],
+        "attention": [(x, x, x), (x, x, x, mask), (x, x, x, mask, 1.0, x[:, :3]), (x, x, x, None, 1.0, x)],
+        "mean_pool": [(x,), (x, mask[:2])],
+    }[name]
+    one = getattr(ops, name)
+    for dtype in (np.float32, np.float64):               # the twin, and the formula
+        for inputs in given:
+            inputs = [a.astype(dtype) if getattr(a, "dtype", None) == np.float64 else a for a in inputs]
+            y, backward = one(*inputs)
+            assert len(backward(np.ones_like(y))) == len(one.arrays)
+
+
+def test_a_reloaded_module_changes_the_op_that_everybody_holds(tmp_path, monkeypatch):
+    source = """
+from mini_tf.ops.op import op
+
+@op("x (…)")
+def double(x):
+    return FACTOR * x, lambda dy: FACTOR * dy
+"""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file = tmp_path / "my_reloaded_ops.py"
+    file.write_text(source.replace("FACTOR", "2"))
+    module = importlib.import_module("my_reloaded_ops")
+    held = module.double
+    assert held(np.ones(3))[0].sum() == 6
+    file.write_text(source.replace("FACTOR", "20"))
+    importlib.reload(module)
+    assert held is module.double
+    assert held(np.ones(3))[0].sum() == 60
+
+
+def test_an_op_of_ones_own_checks_its_arguments(rng):
+    @op("x (B, n), ids (B) int")
+    def pick(x, ids, factor=1.0):
+        return factor * x[np.arange(len(x)), ids], None
+
+    x = rng.standard_normal((3, 4))
+    np.testing.assert_array_equal(pick(x, ids=np.array([1, 0, 2]), factor=2.0)[0], 2 * x[[0, 1, 2], [1, 0, 2]])
+    with pytest.raises(ValueError, match=r"pick: ids has shape \(2,\), expected \(B,\) with B = 3 as in x"):
+        pick(x, np.array([1, 0]))
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'ids'"):
+        pick(x)

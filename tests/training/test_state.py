@@ -1,0 +1,117 @@
+"""A training that is written, read and continued gives the losses and weights of one that was never stopped."""
+
+from dataclasses import replace
+
+from mini_tf.errors import UserError
+from mini_tf.experiment import POINTER
+from mini_tf.training import SGD, Training, fit, load_training, save_training
+from mini_tf.training.language import prepare, preset_training
+from mini_tf.training.presets import PRESETS
+
+import numpy as np
+import pytest
+
+SIZES = {"T": 6, "L": 1, "H": 2, "m": 3, "f": 8, "k": 6}
+PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", POINTER.name]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rng = np.random.default_rng(0)
+    text = " ".join(f"w{i}x" for i in np.minimum(rng.zipf(1.4, 900), 200))
+    return {vectors: prepare(text, 8, 6, vectors=vectors) for vectors in ("random", "eigenvectors")}
+
+
+def new_training(name, corpus, optimizer=None):
+    preset = PRESETS[name]
+    options = {letter: SIZES.get(letter, value) for letter, value in preset.model.items()}
+    options |= {"dropout": 0.2}
+    preset = replace(preset, n=8, model=options, batch=4, anew=3)
+    words = corpus[preset.vectors]
+    training = preset_training(preset, preset.new_model(words, 0), words, 40, 0)
+    training.optimizer = optimizer or training.optimizer
+    return training
+
+
+def steps(training, count):
+    return [training.one_step()[0] for _ in range(count)]
+
+
+def same(one, other):
+    for name, parameter in one.parameters.items():
+        np.testing.assert_array_equal(parameter.data, other.parameters[name].data)
+
+
+@pytest.mark.parametrize("name", PRESET_NAMES)
+def test_a_continued_training_is_the_same_to_the_last_bit(name, corpus, tmp_path):
+    whole = new_training(name, corpus)
+    losses = steps(whole, 23)
+
+    first = new_training(name, corpus)
+    assert steps(first, 11) == losses[:11]
+    assert first.measured(3.5)
+    first.rows.append({"step": 11, "validation_loss": 3.5, "seconds": 1.0})
+    save_training(tmp_path / "training.safetensors", first)
+    second = load_training(tmp_path / "training.safetensors", new_training(name, corpus))
+    assert second.step == 11
+    assert second.rows == first.rows
+    assert second.best[:2] == (3.5, 11)
+    assert steps(second, 12) == losses[11:]
+    same(second, whole)
+    second.take_best()
+    first.take_best()
+    same(second, first)
+
+
+def test_momentum_is_kept(corpus, tmp_path):
+    whole = new_training("quick", corpus, SGD(0.1, momentum=0.9))
+    losses = steps(whole, 8)
+    first = new_training("quick", corpus, SGD(0.1, momentum=0.9))
+    steps(first, 4)
+    save_training(tmp_path / "t.safetensors", first)
+    second = load_training(tmp_path / "t.safetensors", new_training("quick", corpus, SGD(0.1, momentum=0.9)))
+    assert steps(second, 4) == losses[4:]
+    same(second, whole)
+
+
+def test_fit_goes_on_where_a_training_stands(corpus):
+    whole, parts = new_training("quick", corpus), new_training("quick", corpus)
+    history = fit(whole, 20, lambda: 1 / whole.step, every=5)
+    fit(parts, 10, lambda: 1 / parts.step, every=5)
+    again = fit(parts, 20, lambda: 1 / parts.step, every=5)
+    assert [row["step"] for row in again.rows] == [row["step"] for row in history.rows] == [5, 10, 15, 20]
+    assert [row["train_loss"] for row in again.rows] == [row["train_loss"] for row in history.rows]
+    same(parts, whole)
+
+
+def test_a_state_of_another_training_is_refused(corpus, tmp_path):
+    path = tmp_path / "t.safetensors"
+    with pytest.raises(UserError, match="there is no training state"):
+        load_training(path, new_training("quick", corpus))
+    save_training(path, new_training("quick", corpus))
+    with pytest.raises(UserError, match=r"the training's state is of another model: \S+ is .*, expected"):
+        load_training(path, new_training("lab", corpus))
+    without = new_training("quick", corpus)
+    without.rng = None
+    with pytest.raises(UserError, match="written with dropout's generator and is read without"):
+        load_training(path, without)
+    path.write_bytes(b"not a file of tensors")
+    with pytest.raises(UserError, match="cannot be read as a training's state"):
+        load_training(path, new_training("quick", corpus))
+
+
+def test_a_loss_that_is_no_number_changes_nothing(corpus):
+    training = new_training("quick", corpus)
+    before = {name: p.data.copy() for name, p in training.parameters.items()}
+    training.parameters["A.W"].data[0, 0] = np.nan
+    with pytest.raises(UserError, match="the loss became nan at step 1"):
+        training.one_step()
+    assert training.step == 0
+    assert all(np.array_equal(p.data, before[name]) for name, p in training.parameters.items() if name != "A.W")
+
+
+def test_bare_batches_can_train_but_not_be_written(corpus):
+    training = Training(new_training("quick", corpus).model, iter([np.zeros((2, 7), int)]), SGD(0.1))
+    training.one_step()
+    with pytest.raises(AttributeError, match="state"):
+        training.state()
