@@ -91,6 +91,8 @@ DIRECTION = re.compile(r"_(?![_\\]).*_|\*(?!\*).*\*|\d+\\\. .*", re.DOTALL)
 CUE = re.compile(r"_*\\?\[(.*)\]_")
 # Titles and running heads that the markdown does not mark as such.
 TITLE = re.compile(r"(THE |ARIEL'S )?SONG\.?|EPILOGUE|LOVE'S LABOURS LOST", re.IGNORECASE)
+ESCAPED = re.compile(r"\\(.)")
+ET_CETERA = re.compile(r"& (c)\b", re.IGNORECASE)
 
 
 def _scenes(markdown):
@@ -128,7 +130,7 @@ def _unescaped(line):
     r"""The line as printed: without the backslashes of markdown ("\--"), and with "&c." in one piece."""
     if CUE.search(line):
         return line
-    return re.sub(r"& (c)\b", r"&\1", re.sub(r"\\(.)", r"\1", line), flags=re.IGNORECASE)
+    return ET_CETERA.sub(r"&\1", ESCAPED.sub(r"\1", line))
 
 
 # The faithful way: "clean" and "complete" ---------------------------------------------------------------

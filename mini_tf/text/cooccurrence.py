@@ -151,7 +151,7 @@ def _blocks(ids, size, reach):
     for chunk in [ids] if isinstance(ids, np.ndarray) or not hasattr(ids, "__iter__") else ids:
         chunk = np.asarray(chunk)
         if chunk.ndim != 1:
-            raise UserError(f"word ids came with shape {chunk.shape} after {seen:,} words; expected an array with one "
+            raise UserError(f"word ids have shape {chunk.shape} after {seen:,} words; expected an array with one "
                             "dimension, or an iterable of such arrays: for a list of numbers, try np.array(ids)")
         for start in range(0, len(chunk), length):
             part = _checked_ids(chunk[start:start + length], size, seen)

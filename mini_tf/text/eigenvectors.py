@@ -111,7 +111,7 @@ def captured_energy(V, counts=None):
         return float(energies.mean())
     counts = np.asarray(counts)
     if counts.shape != energies.shape or counts.min() < 0 or not counts.sum() > 0:
-        raise UserError(f"counts came with shape {counts.shape}; expected {energies.shape}, how often each word "
+        raise UserError(f"counts have shape {counts.shape}; expected {energies.shape}, how often each word "
                         "occurs, none of them negative and not all zero: try np.bincount(ids, minlength=len(V))")
     return float(energies @ counts / counts.sum())
 
@@ -125,7 +125,7 @@ def _with_fixed_signs(V):
 
 def _checked_matrix(C):
     if len(C.shape) != 2 or C.shape[0] != C.shape[1]:
-        raise UserError(f"C came with shape {C.shape}; expected a square matrix, as from cooccurrence(ids, size)")
+        raise UserError(f"C has shape {C.shape}; expected a square matrix, as from cooccurrence(ids, size)")
     C = sparse.csr_array(C, dtype=np.float64)
     if not np.isfinite(C.data).all():
         raise UserError("C has entries that are infinite or not a number; expected counts, or finite functions of them")
@@ -153,6 +153,6 @@ def _checked_number(n, c):
 def _checked_vectors(V):
     V = np.asarray(V)
     if V.ndim != 2 or V.shape[0] < V.shape[1]:
-        raise UserError(f"V came with shape {V.shape}; expected (c, n) with a row for each word and n ≤ c: "
+        raise UserError(f"V has shape {V.shape}; expected (c, n) with a row for each word and n ≤ c: "
                         "try the second result of eigenvector_embeddings, or its transpose")
     return V

@@ -1,7 +1,7 @@
-"""Data wheels, with tiny wheels made here and a pip made here: nothing in this file needs a network.
+"""Data wheels, with tiny wheels and a fake pip that are made here: nothing in this file needs a network.
 
 `python -m pip` finds the `pip.py` of the fixture `pip`, because PYTHONPATH comes before site-packages. So
-the real command line runs, in a real process.
+the real command line runs in a real process.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ WHEEL = Wheel("fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="ea
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """An empty cache, and no folder by hand."""
+    """An empty cache, and MINI_TF_DATA not set."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.delenv("MINI_TF_DATA", raising=False)
     return tmp_path / "caches" / "mini_tf"
