@@ -24,7 +24,7 @@ from time import perf_counter
 
 from _common import quick_mode, show
 from mini_tf import ops
-from mini_tf.data_wheels import Wheel, read_member
+from mini_tf.data import Wheel, read_member
 from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import unigram_cross_entropy
 from mini_tf.models import LanguageTransformer

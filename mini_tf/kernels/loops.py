@@ -1,8 +1,8 @@
-"""The loops of the CPU's kernels. Each is a formula of `mini_tf/ops`, in one pass, for the rows first … stop − 1.
+"""The loops of the CPU kernels. Each computes a formula of `mini_tf/ops` in one pass, for the rows first … stop − 1.
 
-Arrays are float32 and C-contiguous, with a row for each word (softmax: for each query). The machine code is to work on
-sixteen numbers at a time. Two things would keep it from that, and are written in another way: the exponential function
-and the maximum.
+Arrays are float32 and C-contiguous, with a row for each word (in softmax, for each query). The loops are written so
+that the compiler vectorizes them, up to sixteen numbers at a time. Two functions would prevent that, and are written
+differently from what one expects: the exponential and the maximum.
 """
 
 import math
@@ -14,12 +14,12 @@ from numba import njit
 
 f4, i4 = np.float32, np.int32
 LOG2_E, SQRT_HALF, ROOT_2_PI = f4(math.log2(math.e)), f4(math.sqrt(0.5)), f4(math.sqrt(2 * math.pi))
-LN_2_HIGH, LN_2_LOW = f4(0.693359375), f4(math.log(2) - 0.693359375)     # the first is exact in a few bits
+LN_2_HIGH, LN_2_LOW = f4(0.693359375), f4(math.log(2) - 0.693359375)     # the first has few bits: k times it is exact
 LOWEST = i4(-(2**31))
 GELU_SLOPE, GELU_CUBIC = f4(math.sqrt(2 / math.pi)), f4(0.044715)
 ZERO, HALF, ONE, TWO, THREE = f4(0), f4(0.5), f4(1), f4(2), f4(3)
-NOTHING = f4(-np.inf)        # the score of a word that must not be seen
-TOGETHER = 4                 # rows of a softmax that take their steps in turns
+NOTHING = f4(-np.inf)        # the score of a masked word
+TOGETHER = 4                 # rows of a softmax that take each step together
 # eʳ ≈ 1 + r + r²·(E0·r⁵ + E1·r⁴ + … + E5) for |r| ≤ ln 2/2, to 8e-8; Moshier's Cephes library
 E0, E1, E2 = f4(1.9875691500e-4), f4(1.3981999507e-3), f4(8.3334519073e-3)
 E3, E4, E5 = f4(4.1665795894e-2), f4(1.6666665459e-1), f4(5.0000001201e-1)
@@ -30,9 +30,10 @@ A1, A2, A3, A4, A5 = f4(0.254829592), f4(-0.284496736), f4(1.421413741), f4(-1.4
 
 @njit(inline="always", fastmath=FAST)
 def exp(x):
-    """eˣ = 2ᵏ·eʳ, k the whole number nearest to x/ln 2. Below x = −87 it is 0; above 88 it stays where it is.
+    """eˣ = 2ᵏ·eʳ with k the integer nearest to x/ln 2. Below x = −87 the result is 0, above 88 it is e⁸⁸.
 
-    math.exp would be a call for each number. 2ᵏ is made as a float32 is stored: k + 127 above the lowest 23 bits.
+    math.exp would be a function call for each number. 2ᵏ is put together from the bits of a float32: its exponent,
+    k + 127, stands above the lowest 23 bits.
     """
     limited = min(max(x, f4(-87)), f4(88))
     k = np.floor(limited * LOG2_E + HALF)
@@ -58,16 +59,17 @@ def normal_distribution(x):
 
 @njit(inline="always")
 def in_order(bits):
-    """The bits of a float32 as a whole number that is larger where the float is larger, and back again.
+    """The bits of a float32 as an integer that is larger where the float is larger, and back again.
 
-    A positive float's bits are in order as they are; a negative one's are, without the sign, in the opposite order.
+    As integers, the bits of positive floats are in order already; those of negative ones, apart from the sign, are in
+    reverse order.
     """
     return i4(bits ^ ((bits >> i4(31)) & i4(0x7FFFFFFF)))
 
 
 @njit(inline="always", fastmath=FAST)
 def maximum(row):
-    """max_j row_j, NaN if there is one: of floats it would be taken one by one, because NaN has no order."""
+    """max_j row_j, compared as integers: NaN, which has no order, keeps a maximum of floats from being vectorized."""
     bits = row.view(np.int32)
     largest = LOWEST
     for j in range(bits.size):
@@ -77,10 +79,10 @@ def maximum(row):
 
 @njit(fastmath=FAST, error_model="numpy")
 def softmax_of_rows(first, stop, y, largest, total, share_of_nothing):
-    """In place, for a few rows: y comes as z and becomes exp(z − max z) / Σ exp(z − max z)
+    """In place, for a few rows: y comes in as z and becomes exp(z − max z) / Σ exp(z − max z)
 
-    All rows take a step, then all take the next one: within a row, each step has to wait for the one before. A row
-    where all is −∞ becomes zeros, times share_of_nothing.
+    All rows take one step before any takes the next: within a single row, each step would have to wait for the one
+    before. A row of nothing but −∞ becomes zeros times share_of_nothing.
     """
     for i in range(first, stop):
         top = maximum(y[i])
@@ -100,14 +102,14 @@ def softmax_of_rows(first, stop, y, largest, total, share_of_nothing):
 
 @njit(inline="always")
 def hide(row, allowed):
-    """In place: −∞ for the scores that are not allowed"""
+    """In place: sets the scores that are not allowed to −∞"""
     for j in range(row.size):
         row[j] = row[j] if allowed[j] else NOTHING
 
 
 @compiled("void(i8, i8, f4[:, ::1])")
 def softmax(first, stop, y):
-    """In place: y comes as z and becomes exp(z − max z) / Σ exp(z − max z)"""
+    """In place: y comes in as z and becomes exp(z − max z) / Σ exp(z − max z)"""
     largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
     for start in range(first, stop, TOGETHER):
         softmax_of_rows(start, min(start + TOGETHER, stop), y, largest, total, f4(np.nan))
@@ -117,7 +119,7 @@ def softmax(first, stop, y):
 def masked_softmax(first, stop, y, mask, queries, times):
     """In place, as softmax, over the allowed entries; a row with none becomes zeros.
 
-    mask has, for each group of `queries` rows, rows of its own, or each of its groups serves `times` groups of y.
+    y and mask have groups of `queries` rows; each group of mask serves `times` consecutive groups of y.
     """
     largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
     for start in range(first, stop, TOGETHER):
@@ -129,7 +131,7 @@ def masked_softmax(first, stop, y, mask, queries, times):
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")
 def softmax_backward(first, stop, d, y, scale):
-    """In place: d comes as dy and becomes scale·y·(dy − Σ y·dy)"""
+    """In place: d comes in as dy and becomes scale·y·(dy − Σ y·dy)"""
     for i in range(first, stop):
         y_row, d_row = y[i], d[i]
         along = ZERO
@@ -162,7 +164,7 @@ def cross_entropy_backward(first, stop, z, largest, total, target, weight, dz):
 
 @njit(fastmath=FAST, error_model="numpy")
 def norm_of_row(row, gamma, beta, eps, out):
-    """out = γ·(x − μ)·r + β;   gives μ and r = 1/√(σ² + ε)"""
+    """out = γ·(x − μ)·r + β;   returns μ and r = 1/√(σ² + ε)"""
     total = ZERO
     for j in range(row.size):
         total += row[j]
@@ -249,7 +251,7 @@ def gelu_backward(first, stop, x, dy, approximate, dx):
 
 @compiled("void(i8, i8, f4[:, ::1], i8[::1], f4[:, ::1])")
 def embedding_backward(first, stop, dx, ids, dtable):
-    """dtable[ids[k]] += dx[k] for all k, in the columns first … stop − 1: threads never meet in a row"""
+    """dtable[ids[k]] += dx[k] for all k, in the columns first … stop − 1, so that no two threads add to one number"""
     for k in range(ids.size):
         d_row, row = dx[k, first:stop], dtable[ids[k], first:stop]
         for j in range(row.size):
@@ -268,7 +270,7 @@ def adam(first, stop, p, g, m, v, beta1, beta2, new1, new2, rate, eps, decay):
 
 @compiled("f8(i8, i8, f4[::1])")
 def sum_of_squares(first, stop, g):
-    """Σ g²: a thousand squares at a time, and the sums of those in double precision"""
+    """Σ g²: 1,024 squares at a time in single precision, and their sums in double precision"""
     total = 0.0
     for start in range(first, stop, 1024):
         part = g[start : min(start + 1024, stop)]

@@ -1,13 +1,13 @@
 """Language models that count: the Markov chain, and n-gram models of orders 1 to 7.
 
-An n-gram is n words in a row. With h the k − 1 words before a word w, and h′ the same without the first of them, every
-smoothing that is known here can be written as
+An n-gram is n words in a row. Let h be the k − 1 words before a word w, and h′ be h without its first word. Every
+smoothing in this file can then be written as
 
     p_k(w | h) = share(hw) + rest(h)·p_{k−1}(w | h′),     p_0(w) = 1/c unless given,     Σ_w share(hw) + rest(h) = 1
 
-where share(hw) is a number for each k-gram that occurs in the training text, and 0 for the others, and rest(h) one for
-each history, and 1 for those that never occur: of them the model knows nothing, and asks about h′. So the whole file
-is: `count_grams` counts, the functions of SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
+where share(hw) is 0 for a k-gram that never occurs in the training text, and rest(h) is 1 for a history that never
+occurs: about h the model knows nothing, so it asks about h′. In this file, `count_grams` counts, the functions of
+SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 import numpy as np
 
 ORDERS = range(1, 8)
-LEAST = 1e-6                     # of discount, k and α: a probability should not be too small for a floating number
-NOT_THERE = -1                   # in place of a gram that never occurs; as an index, the last entry
+LEAST = 1e-6                     # the least discount, k and α: with smaller ones, probabilities might underflow to 0
+NOT_THERE = -1                   # the number of a gram that never occurs; as an index, it picks the last entry
 
 
 def markov_chain(sequences, size):
@@ -27,10 +27,11 @@ def markov_chain(sequences, size):
 
     π_s = sequences that start in s / sequences,      A_ss′ = transitions from s to s′ / transitions from s
 
-    sequences: an iterable of integer arrays; size: S  →  π (S,), A (S, S). The row of a state that is never left, of
-    which maximum likelihood says nothing (0/0), is uniform.
+    sequences: an iterable of integer arrays; size: S  →  π (S,), A (S, S). The row of a state that is never left, for
+    which maximum likelihood gives 0/0, is uniform.
     Raises UserError when there is no sequence, an empty one, or a state outside 0 … S − 1.
-    Source: CSCI 567 lecture 8; CS685, n-gram models. One line of the lecture's log-likelihood lacks the ln before π.
+    Source: CSCI 567 lecture 8; CS685, n-gram models. In one line of the lecture's log-likelihood a bare π is surplus:
+    the term with ln π stands beside it.
     """
     if not isinstance(size, (int, np.integer)) or size < 1:
         raise UserError(f"markov_chain: size is {size!r}, expected how many states there are")
@@ -49,10 +50,10 @@ def markov_chain(sequences, size):
 
 @dataclass
 class Grams:
-    """All different k-grams of a text, sorted by their first k − 1 words, then by their last.
+    """All distinct k-grams of a text, sorted by their first k − 1 words, then by their last.
 
-    A gram's number is its place in that order. The k-grams that go on from one history stand next to each other, for
-    key = number of the history, a (k−1)-gram, times c, plus the last word.
+    A gram's number is its place in that order. With key = c · number of the history, a (k−1)-gram, + last word, the
+    k-grams that continue one history stand next to each other.
     """
 
     key: np.ndarray              # (G,) ascending
@@ -62,12 +63,12 @@ class Grams:
     histories: int               # how many (k−1)-grams there are
 
     def sums(self, values):
-        """For each history, the sum of the values of the grams that go on from it: (G,) → (histories,)"""
+        """For each history, the sum of the values of the grams that continue it: (G,) → (histories,)"""
         return np.bincount(self.history, weights=values, minlength=self.histories)
 
 
 def count_grams(ids, order, size):
-    """The Grams of order 1, 2, … `order`, by sorting: a k-gram is the number of a (k−1)-gram and one more word."""
+    """The Grams of order 1, 2, … `order`, by sorting: a k-gram is the number of its (k−1)-gram history and a word."""
     grams, histories = [], 1
     before = np.zeros(len(ids) + 1, dtype=np.int64)      # before[t]: the number of the k − 1 words before word t
     for k in range(1, order + 1):
@@ -92,8 +93,8 @@ def maximum_likelihood(model, grams):
 def add_k(model, grams):
     """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c):  (count(hw) + k)/(count(h) + k·c)
 
-    The rest goes to p_0, which is 1/c unless given: the orders between are passed over, and after an unseen history all
-    words are alike.
+    The rest goes straight to p_0, which is 1/c unless given: the orders between are skipped. After an unseen history,
+    p = p_0.
     Source: CS685 (smoothing); Lidstone 1920
     """
     for here in grams[:-1]:
@@ -106,16 +107,16 @@ def add_k(model, grams):
 def stupid_backoff(model, grams):
     """S(w | h) = count(hw)/count(h) if hw occurs, else α·S(w | h′);  p = S/Z with Z(h) = Σ_w S(w | h)
 
-    The scores S are no probabilities; here they are divided by their sum Z, so that they can be compared with some:
-    Z(h) = 1 + α·Z(h′)·(1 − what p_{k−1} gives to the words that follow h). Then rest = α·Z(h′)/Z(h), and a word that
-    does follow h has rest·p_{k−1}, which is not meant for it, taken off its share.
+    The scores S are not probabilities; here they are divided by their sum Z, so that models can be compared:
+    Z(h) = 1 + α·Z(h′)·(1 − Σ p_{k−1} of the words that follow h). Then rest = α·Z(h′)/Z(h). A word that does follow h
+    should not get rest·p_{k−1} as well, so its share is smaller by that much.
     Source: Brants et al. 2007, aclanthology.org/D07-1090, α = 0.4
     """
     Z, shorter_history, lower = np.ones(1), np.zeros(1, dtype=np.int64), model.p_0[grams[0].key]
     for here, longer in zip(grams, [*grams[1:], None]):
-        likelihood, at_end = shared_out(here, here.count, taken=np.zeros(len(here.key)))     # at_end: 1 if 0/0
+        likelihood, at_end = shared_out(here, here.count, taken=np.zeros(len(here.key)))     # at_end: 1 if h is last
         left = model.backoff * Z[shorter_history] * (1 - here.sums(lower))
-        Z_here = 1 + np.maximum(left, 0)                 # below 0 by rounding, where all words follow h
+        Z_here = 1 + np.maximum(left, 0)                 # rounding takes it below 0 where all words follow h
         rest = np.where(at_end, 1, model.backoff * Z[shorter_history] / Z_here)
         p = likelihood / Z_here[here.history]
         yield p - rest[here.history] * lower, rest
@@ -124,20 +125,20 @@ def stupid_backoff(model, grams):
 
 
 def kneser_ney(model, grams):
-    """share = (n(hw) − D)/n(h),  rest = D·(words that follow h)/n(h):  D is taken from each count, and handed down
+    """share = (n(hw) − D)/n(h),  rest = D·(distinct words after h)/n(h):  D comes off each count and is passed down
 
-    n is the count at the highest order; below it, the number of different words that stand before the gram,
-    |{v: vhw occurs}|: "Francisco" is frequent, but only after "San", and so improbable elsewhere. n(h) = Σ_w n(hw).
+    n is the count at the highest order; below it, the number of distinct words that precede the gram,
+    |{v: vhw occurs}|: "Francisco" is frequent, but only after "San", and so unlikely elsewhere. n(h) = Σ_w n(hw).
     Source: Kneser, Ney 1995; interpolated by Chen, Goodman 1998, one D for all orders
     """
     yield from _discounted(grams, lambda n: np.array([0, 1, 1, 1]) * model.discount)
 
 
 def modified_kneser_ney(model, grams):
-    """Kneser-Ney with three discounts, for n = 1, 2, and 3 or more, estimated anew at each order
+    """Kneser-Ney with three discounts, for n = 1, 2, and 3 or more, estimated separately at each order
 
     With N_i the number of grams with n = i, and Y = N_1/(N_1 + 2·N_2):  D_i = i − (i + 1)·Y·N_{i+1}/N_i.
-    Where the text is too short for an estimate between 0 and i, D_i is the model's one discount.
+    Where that is not between 0 and i, because the text is too short, D_i is the model's `discount`.
     Source: Chen, Goodman 1998, Harvard TR-10-98
     """
 
@@ -159,7 +160,7 @@ def _discounted(grams, discounts):
 
 
 def shared_out(grams, n, taken):
-    """share = (n − taken)/n(h),   rest = Σ taken/n(h),   n(h) the sum over the words that follow h;  0, 1 if it is 0"""
+    """share = (n − taken)/n(h),   rest = Σ taken/n(h),   n(h) = Σ n over the words after h;  if n(h) = 0: 0 and 1"""
     total = grams.sums(n)                                # (histories,)
     share = (n - taken) / np.maximum(total, 1)[grams.history]
     return share, np.where(total > 0, grams.sums(taken) / np.maximum(total, 1), 1)
@@ -176,9 +177,9 @@ SMOOTHINGS = {
 
 @dataclass
 class Level:
-    """share and rest of one order, with one more entry for what is not there: share[−1] = 0 and rest[−1] = 1.
+    """share and rest of one order, each with an extra last entry for NOT_THERE: share[−1] = 0 and rest[−1] = 1.
 
-    key has one more entry, too, that no gram has.
+    key has an extra entry, too, which no gram has.
     """
 
     key: np.ndarray
@@ -192,7 +193,7 @@ class Level:
         return np.where((history != NOT_THERE) & (self.key[number] == wanted), number, NOT_THERE)
 
     def following(self, history, size):
-        """(words, shares) of the grams that go on from one history."""
+        """(words, shares) of the grams that continue one history."""
         some = slice(*np.searchsorted(self.key[:-1], [history * size, (history + 1) * size]))
         return self.key[some] - history * size, self.share[some]
 
@@ -206,10 +207,10 @@ class NGramModel(TextModel):
     discount   of Kneser-Ney, the same at every order, 0 < D ≤ 1
     k          of add-k
     backoff    α of stupid back-off
-    p_0        (c,) what a word's probability is before anything is counted, above 0; 1/c unless given
+    p_0        (c,) the probability of each word before anything is counted, above 0; 1/c unless given
 
-    The words before the first are not there: the first word is predicted by p_1, the second by p_2, and so on. After a
-    history that never occurs, p is that of the longest end of it that does (with add-k: uniform).
+    Nothing stands before the first word: it is predicted by p_1, the second by p_2, and so on. After a history that
+    never occurs, p is that of its longest ending that does (with add-k: p_0).
     Raises UserError for sizes that do not fit, an empty training text, and ids outside the vocabulary.
     Source: CS685 and CSCI 567 lecture 8, n-gram models
     """
@@ -237,12 +238,12 @@ class NGramModel(TextModel):
 
     @property
     def T(self):
-        """The words of a history that are looked at."""
+        """How many words of a history are looked at."""
         return self.order - 1
 
     @property
     def grams(self):
-        """How many different grams of each order, 1 to `order`, the training text has."""
+        """How many distinct grams of each order, 1 to `order`, the training text has."""
         return [len(level.key) - 1 for level in self._fitted()]
 
     def fit(self, ids):
@@ -283,13 +284,13 @@ class NGramModel(TextModel):
         return np.log(p)
 
     def matched(self, ids, start=0):
-        """How many words the longest known gram has that ends at each word: 0 (the word is new) to `order`."""
+        """The length in words of the longest known gram that ends at each word: 0 (the word is new) to `order`."""
         ids = checked_ids(ids, self.size, "matched")
         start = checked_start(ids, start)
         return sum((number != NOT_THERE).astype(int) for _, _, number in self._look_up(ids))[start:]
 
     def logits(self, ids):
-        """ln p of all c words after histories (B, words) of any length, of which the last order − 1 count:  (B, c)"""
+        """ln p of all c words after histories (B, words) of any length, of which the last order − 1 matter:  (B, c)"""
         with np.errstate(divide="ignore"):               # ln 0 = −∞, by maximum likelihood
             return np.log([self._distribution(history) for history in ids])
 
@@ -309,7 +310,7 @@ class NGramModel(TextModel):
         return p
 
     def _look_up(self, ids):
-        """For k = 1, 2, …, order: (level, the numbers of the k − 1 words before each word, of the k words up to it)."""
+        """For k = 1, …, order: (level, the number of the k − 1 words before each word, of the k words up to it)."""
         before = np.zeros(len(ids), dtype=np.int64)
         for level in self._fitted():
             number = level.find(before, ids, self.size)

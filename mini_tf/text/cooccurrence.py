@@ -5,11 +5,10 @@ word of the corpus and u the distance back from it,
 
     S_ij = Σ_t Σ_{u=1}^{W/2} 1(w_t = i) · 1(w_{t−u} = j),        C = S + Sᵀ + diag(count of each word)
 
-S has the pairs seen from their later word, Sᵀ the same pairs seen from their earlier word, and the
-diagonal each word seen from itself. The order of work, from the bottom of the file to its top:
-`cooccurrence` cuts the corpus into blocks and adds up their S, `count_pairs` counts one block on all
-processor cores, and the two loops that do the counting stand here first. They are ordinary Python;
-Numba turns them into machine code the first time that something is counted.
+S has each pair as seen from its later word, Sᵀ the same pairs as seen from the earlier word, and the
+diagonal counts each word as its own neighbour. `cooccurrence` cuts the corpus into blocks and adds up
+their S, `count_pairs` counts one block on all processor cores, and the two loops at the top of the file
+do the counting. They are ordinary Python; Numba compiles them to machine code on first use.
 """
 
 import operator
@@ -23,17 +22,17 @@ from mini_tf.kernels.threads import count as threads_in_use
 import numpy as np
 from scipy import sparse
 
-BLOCK = 1 << 21     # words that are counted at a time: some 40 MB of working memory, about what caches hold
-PIECE = 1 << 18     # pairs that one thread counts before it takes the next piece: a few milliseconds
+BLOCK = 1 << 21     # words counted at a time: some 40 MB of working memory, about what fits into the caches
+PIECE = 1 << 18     # pairs a thread counts before it takes the next piece: a few milliseconds of work
 
 
-# uint32 for words and positions: half the memory traffic of int64, and Numba need not look for negative indices.
+# uint32 for words and positions: half the memory traffic of int64, and Numba need not check for negative indices.
 @compiled("void(uint32[::1], int64, int64[::1], uint32[::1])")
 def sort_by_word(words, first, ends, positions):
     """Write the positions t ≥ `first` of each word i to positions[starts[i]:starts[i + 1]], in ascending order.
 
-    The second half of a counting sort. `ends` arrives as starts[1:], the place where each word's positions
-    end; it is counted down as they are filled in from the back, and leaves as starts[:-1].
+    The second half of a counting sort. `ends` comes in as starts[1:], where each word's positions end.
+    They are filled in from the back, which counts it down to starts[:-1].
     """
     for t in range(len(words) - 1, first - 1, -1):
         i = words[t]
@@ -44,11 +43,11 @@ def sort_by_word(words, first, ends, positions):
 @compiled("int64(uint32[::1], int64[::1], uint32[::1], int64, int64, int64, int64[::1], int32[::1], int64[::1], "
           "int64[::1])")
 def count_rows(words, starts, positions, row, stop, reach, counter, columns, counts, lengths):
-    """Count the rows `row` to `stop` of S; return how many entries they have.
+    """Count the rows `row` … `stop` − 1 of S; return how many entries they have.
 
-    Row after row, `columns` receives the ids j that occur within `reach` words before word i, `counts` how
-    often each does, and lengths[i] how many there are. `counter` has a zero for each word of the vocabulary,
-    and is all zeros again in the end: one row at a time is dense, and only one.
+    Row by row, `columns` gets the ids j that occur within `reach` words before word i, `counts` how often
+    each does, and lengths[i] how many there are. `counter` is the current row as a dense array, a number for
+    each word of the vocabulary: all zeros at the start, and again at the end.
     """
     used = 0
     for i in range(row, stop):
@@ -71,18 +70,18 @@ def count_rows(words, starts, positions, row, stop, reach, counter, columns, cou
 def count_pairs(words, first, size, reach, threads):
     """Sᵀ of one block, and how often each word occurs in it: csr_array (size, size), array (size,).
 
-    words (block,) uint32; the words before position `first` belong to the block before and are neighbours
-    only. The rows of S are dealt out in pieces of about PIECE pairs, so that threads share nothing
-    that they write to and S is the same for any number of them. SciPy transposes by a counting sort,
-    which leaves the columns of each row in ascending order: sums of such matrices are quick.
+    words (block,) uint32; those before position `first` belong to the previous block and count only as
+    neighbours. Threads take the rows of S in pieces of about PIECE pairs and share nothing that they write
+    to, so S is the same for any number of threads. SciPy transposes by a counting sort, which leaves the
+    columns of each row in ascending order: such matrices are quick to add.
     """
     occurrences = np.bincount(words[first:], minlength=size)
     starts = np.concatenate([[0], np.cumsum(occurrences)])                         # (size + 1,)
     positions = np.empty(len(words) - first, dtype=np.uint32)
     sort_by_word(words, first, starts[1:].copy(), positions)
 
-    pairs = starts * min(reach, len(words))                                        # counted before each row
-    step = max(PIECE, size)                                                        # a counter costs `size` to clear
+    pairs = starts * min(reach, len(words))                                        # at most so many before each row
+    step = max(PIECE, size)                                                        # clearing a counter costs `size`
     cuts = np.unique(np.searchsorted(pairs, np.arange(0, pairs[-1], step)))        # the first row of each piece
     lengths = np.zeros(size, dtype=np.int64)
 
@@ -108,32 +107,32 @@ def cooccurrence(ids, size, window=10, threads=None):
 
     C_ij = Σ_t 1(w_t = i) · Σ_{u=−W/2}^{W/2} 1(w_{t+u} = j)
 
-    The centre (u = 0) is in the sum, so C_ii holds the count of word i and, twice, each pair of its occurrences
-    that share a window. Windows end where the corpus does. C is symmetric, and exact.
+    The sum includes the centre (u = 0), so C_ii is the count of word i plus twice the number of pairs of its
+    occurrences that are at most W/2 words apart. Windows end where the corpus does. C is symmetric, and exact.
 
     ids (words,) integers in 0 … size − 1; or an iterable of such arrays, for a corpus that does not fit in
-        memory: windows reach across from one array into the next, as if they had been joined
+        memory: windows reach from one array into the next, as if the arrays had been joined
     size  c, the number of words in the vocabulary
     window  W, even and at least 2; it may be longer than the corpus
-    threads  as many as Numba would use (NUMBA_NUM_THREADS) unless given; the result is the same for any number
+    threads  default: as many as Numba uses (NUMBA_NUM_THREADS); the result is the same for any number
     →  C (c, c), csr_array of int64, each row's columns in ascending order
 
-    Time grows with words · W. Memory: about 50 bytes for each entry of C that is not zero, 60 for each word of the
-    vocabulary, and 80 MB for the block of some 4 million words that is being counted; never c².
+    Time grows with words · W. Memory: about 50 bytes per nonzero entry of C, 60 per word of the vocabulary, and
+    80 MB for the block of some 4 million words that is being counted; never c².
 
-    Raises UserError for ids that are not integers, not in one dimension or outside the vocabulary (it names the
-    first), and for a window or a size that does not fit.
+    Raises UserError for ids that are not integers, not one-dimensional or outside the vocabulary (it names the
+    first), and for a window, a size or a number of threads that is out of range.
 
     Source: ESE-2000 Lab 6, Task 6.2. Its printed formula has "=" between the two sums, where a product is meant,
     and w_u for the neighbour w_{t+u}.
     """
     reach, size, threads = _checked_sizes(window, size, threads)
     occurrences = np.zeros(size, dtype=np.int64)
-    sums = []           # Sᵀ of the blocks so far, added up so that each has more than twice the entries of the next
+    sums = []           # Sᵀ of the blocks so far, added up so that each sum has over twice the entries of the next
     for words, first in _blocks(ids, size, reach):
         S_T, new = count_pairs(words, first, size, reach, threads)
         occurrences += new
-        while sums and sums[-1].nnz <= 2 * S_T.nnz:    # like is added to like: a long sum is not copied for every block
+        while sums and sums[-1].nnz <= 2 * S_T.nnz:    # add sums of like size: a long one is not copied for every block
             S_T = sums.pop() + S_T
         sums.append(S_T)
 
@@ -142,16 +141,17 @@ def cooccurrence(ids, size, window=10, threads=None):
 
 
 def _blocks(ids, size, reach):
-    """Yield (words, first): the corpus in blocks, each behind the last `reach` words of the one before it.
+    """Yield (words, first): the corpus in blocks, each preceded by the last `reach` words of the block before.
 
-    words (first + new,) uint32, where words[:first] are the repeated ones and new is BLOCK to 2 BLOCK.
+    words (first + new,) uint32: words[:first] are those repeated words, and new is BLOCK to 2·BLOCK, in the last
+    block perhaps less.
     """
-    length = max(BLOCK, size)      # work on a block grows with the vocabulary too
+    length = max(BLOCK, size)      # every block costs time in proportion to the vocabulary, too
     block, new, seen = [np.empty(0, dtype=np.uint32)], 0, 0
     for chunk in [ids] if isinstance(ids, np.ndarray) or not hasattr(ids, "__iter__") else ids:
         chunk = np.asarray(chunk)
         if chunk.ndim != 1:
-            raise UserError(f"word ids came with shape {chunk.shape} after {seen:,} words; expected an array with one "
+            raise UserError(f"word ids have shape {chunk.shape} after {seen:,} words; expected an array with one "
                             "dimension, or an iterable of such arrays: for a list of numbers, try np.array(ids)")
         for start in range(0, len(chunk), length):
             part = _checked_ids(chunk[start:start + length], size, seen)
@@ -178,7 +178,7 @@ def _checked_ids(part, size, seen):
 
 
 def _checked_sizes(window, size, threads):
-    """W/2, c and the number of threads, or a UserError that says which of them does not fit."""
+    """W/2, c and the number of threads, or a UserError that says which is out of range."""
     given = {"window": window, "size": size, "threads": threads_in_use() if threads is None else threads}
     try:
         window, size, threads = (operator.index(value) for value in given.values())

@@ -1,10 +1,10 @@
 """Eigenvector embeddings of words, and how much of a word they keep (principal component analysis).
 
-C is a co-occurrence matrix of c words, V (c, n) has its first n eigenvectors as columns, and e_i is the vector
-with a one in place i and zeros elsewhere, which stands for word i. Then
+C is the co-occurrence matrix of c words, the columns of V (c, n) are its first n eigenvectors, and e_i is the
+one-hot vector of word i: a one in place i, zeros elsewhere. Then
 
     x_i = Vᵀ e_i        the embedding of word i: row i of V, n numbers instead of c
-    ẽ_i = V x_i         word i recovered from its embedding; ẽ_i = e_i only if all c eigenvectors are kept
+    ẽ_i = V x_i         word i reconstructed from its embedding; ẽ_i = e_i only if all c eigenvectors are kept
 
 Source: ESE-2000 Lab 6, Task 6.3 and its section on principal component analysis.
 """
@@ -27,21 +27,22 @@ def eigenvector_embeddings(C, n):
     C (c, c) symmetric, a SciPy sparse array or a NumPy array; 1 ≤ n < c
     →  λ (n,),  V (c, n), both float64: column k of V is eigenvector k, row i is the embedding of word i
 
-    The same C gives the same V every time: the iteration starts from one fixed vector, and of the two directions
-    that an eigenvector can have, the one is taken in which its entry of largest magnitude is positive. (Where an
-    eigenvalue repeats, any basis of its eigenvectors is as good as another.) λ are in the order of their values, not
-    of their magnitudes: C has negative eigenvalues too, and they come last.
+    The same C always gives the same V: the iteration starts from a fixed vector, and of an eigenvector's two
+    possible signs, the one is taken that makes its entry of largest magnitude positive. (Where an eigenvalue
+    repeats, any orthonormal basis of its eigenvectors is as good as another.) The λ are sorted by value, not by
+    magnitude: C has negative eigenvalues too, and they come last.
 
-    Lanczos iteration (ARPACK, through SciPy) on the sparse C: memory is that of C in float64 and 3.5 V. A matrix
-    that is small, or of which over half of all eigenvectors are wanted, is decomposed whole, (c, c) in memory.
+    Lanczos iteration (ARPACK, through SciPy) on the sparse C takes the memory of C in float64 and 3.5 times that
+    of V. A matrix that is small, or of which at least half of the eigenvectors are wanted, is decomposed as a
+    dense (c, c) array.
 
-    Raises UserError if C is not square, symmetric and finite, has only zeros, or if n does not fit; LinAlgError
-    if some ‖C v_k − λ_k v_k‖ is above 1e-8 of the largest |λ|, so that what is returned has been checked.
+    Raises UserError if C is not square, symmetric and finite or has only zeros, and if n is out of range;
+    LinAlgError if some ‖C v_k − λ_k v_k‖ exceeds 1e-8 of the largest |λ|: what is returned has been checked.
 
     Source: ESE-2000 Lab 6, Task 6.3, which takes n = 256. (It calls V "n × n" in one place; V is c × c with all
     the eigenvectors, c × n with the first n.)
     """
-    C = _checked_matrix(C)      # float64, converted once: int64 times float64 would be converted at each product
+    C = _checked_matrix(C)      # float64, converted once: an int64 matrix would be converted for every product
     c = C.shape[0]
     n = _checked_number(n, c)
 
@@ -50,8 +51,8 @@ def eigenvector_embeddings(C, n):
     else:
         random = np.random.default_rng(0)
         start = random.standard_normal(c)
-        # Where eigenvalues repeat, the iteration runs out of directions and draws new ones: they are seeded too.
-        # 1.5 n vectors in the iteration's basis, not SciPy's 2 n: the quickest at n = 64 and 256 of what was measured.
+        # Where eigenvalues repeat, the iteration runs out of directions and draws new ones at random: seeded, too.
+        # A basis of 1.5 n vectors, not SciPy's 2 n: the fastest of those measured at n = 64 and 256.
         values, V = eigsh(C, k=n, which="LA", v0=start, ncv=max(20, 3 * n // 2), rng=random)
 
     values, V = values[::-1].copy(), _with_fixed_signs(V[:, ::-1])
@@ -64,9 +65,9 @@ def eigenvector_embeddings(C, n):
 
 
 def pca_coefficients(V, ids):
-    """y_ik = v_kᵀ e_i = V_ik, the first n coefficients of word i in the basis of eigenvectors
+    """y_ik = v_kᵀ e_i = V_ik, the first n coefficients of word i in the eigenvector basis
 
-    V (c, n), ids (…) integers in 0 … c − 1  →  y (…, n): a word vector is a one and zeros, so y_i is row i of V.
+    V (c, n), ids (…) integers in 0 … c − 1  →  y (…, n): e_i is one-hot, so y_i is row i of V.
     With n < c these are the embeddings x_i. Raises UserError for a word outside the vocabulary.
     """
     V, ids = _checked_vectors(V), np.asarray(ids)
@@ -85,7 +86,7 @@ def reconstruct(V, ids):
 
 
 def word_energies(V):
-    """‖ẽ_i‖² = Σ_k V_ik², the part of each word that the first n eigenvectors keep: 0 nothing, 1 all of it
+    """‖ẽ_i‖² = Σ_k V_ik², the part of ‖e_i‖² = 1 that the first n eigenvectors keep, 0 to 1
 
     V (c, n)  →  (c,). The sum over all words is the trace of V Vᵀ, which is n whatever the corpus.
     """
@@ -96,27 +97,27 @@ def word_energies(V):
 def captured_energy(V, counts=None):
     """The mean of ‖ẽ_i‖² = Σ_k V_ik² over the words of the vocabulary, or over those of the corpus
 
-    V (c, n)  →  n/c: each different word counts once. The mean over types knows nothing of the corpus.
+    V (c, n)  →  n/c: every distinct word counts once, and the mean does not depend on the corpus.
     V (c, n), counts (c,), how often each word occurs  →  Σ_i counts_i ‖ẽ_i‖² / Σ_i counts_i
 
     Raises UserError if counts do not fit V, are negative or all zero.
 
-    The lab says that ẽ_i ≈ e_i for most word vectors. For most different words it is not: with n = 256 and
-    c = 14,295 the first mean is 0.018. The second is 0.71 on the lab's corpus: frequent words are most of a text,
-    and large eigenvalues belong to them.
+    The lab says that ẽ_i ≈ e_i for most word vectors. For most distinct words this is not so: with n = 256 and
+    c = 14,295 the first mean is 0.018. The second is 0.71 on the lab's corpus: frequent words make up most of a
+    text, and the eigenvectors of the largest eigenvalues represent them best.
     """
     energies = word_energies(V)
     if counts is None:
         return float(energies.mean())
     counts = np.asarray(counts)
     if counts.shape != energies.shape or counts.min() < 0 or not counts.sum() > 0:
-        raise UserError(f"counts came with shape {counts.shape}; expected {energies.shape}, how often each word "
+        raise UserError(f"counts have shape {counts.shape}; expected {energies.shape}, how often each word "
                         "occurs, none of them negative and not all zero: try np.bincount(ids, minlength=len(V))")
     return float(energies @ counts / counts.sum())
 
 
 def _with_fixed_signs(V):
-    """V with each column's entry of largest magnitude positive; of equal ones, up to rounding, the first."""
+    """V with signs that make each column's entry of largest magnitude positive; in a tie, up to rounding, the first."""
     magnitude = np.abs(V)
     largest = np.argmax(magnitude >= (1 - 1e-6) * magnitude.max(axis=0), axis=0)       # (n,)
     return np.ascontiguousarray(V * np.sign(V[largest, np.arange(V.shape[1])]))
@@ -124,7 +125,7 @@ def _with_fixed_signs(V):
 
 def _checked_matrix(C):
     if len(C.shape) != 2 or C.shape[0] != C.shape[1]:
-        raise UserError(f"C came with shape {C.shape}; expected a square matrix, as from cooccurrence(ids, size)")
+        raise UserError(f"C has shape {C.shape}; expected a square matrix, as from cooccurrence(ids, size)")
     C = sparse.csr_array(C, dtype=np.float64)
     if not np.isfinite(C.data).all():
         raise UserError("C has entries that are infinite or not a number; expected counts, or finite functions of them")
@@ -152,6 +153,6 @@ def _checked_number(n, c):
 def _checked_vectors(V):
     V = np.asarray(V)
     if V.ndim != 2 or V.shape[0] < V.shape[1]:
-        raise UserError(f"V came with shape {V.shape}; expected (c, n) with a row for each word and n ≤ c: "
+        raise UserError(f"V has shape {V.shape}; expected (c, n) with a row for each word and n ≤ c: "
                         "try the second result of eigenvector_embeddings, or its transpose")
     return V

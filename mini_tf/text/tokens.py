@@ -13,16 +13,16 @@ NO_SPACE_AFTER = set("-\n")
 
 
 def tokenize(text):
-    """The words of a text, as the lab counts them: words, punctuation marks and line breaks; the rest is dropped.
+    """Split a text into words as the lab does; punctuation marks and line breaks are words, the rest is dropped.
 
     "Sir, are not you my father?" → ["Sir", ",", "are", "not", "you", "my", "father", "?"]
-    Source: ESE-2000 Lab 6, Task 6.1. It makes 292,072 words, 14,295 of them different, of the lab's corpus.
+    Source: ESE-2000 Lab 6, Task 6.1. The lab's corpus has 292,072 words, 14,295 of them distinct.
     """
     return TOKEN.findall(text)
 
 
 def join(tokens):
-    """Text that reads well from words. It has the same words again: tokenize(join(tokens)) == tokens."""
+    """Words as a text that reads well. Splitting it gives the same words: tokenize(join(tokens)) == tokens."""
     pieces = []
     after = "\n"                                         # no space at the start of the text
     for token in tokens:
@@ -34,7 +34,7 @@ def join(tokens):
 
 
 class Vocabulary:
-    """The c different words of a corpus, numbered 0 … c − 1 in the order of their first appearance.
+    """The c distinct words of a corpus, numbered 0 … c − 1 in order of first appearance.
 
     vocabulary = Vocabulary(tokenize(text))
     ids = vocabulary.encode(tokenize("my father"))       # integer array
@@ -52,7 +52,7 @@ class Vocabulary:
         return word in self.index
 
     def encode(self, tokens, unknown="error"):
-        """The ids of the words, int64. Raises UserError that names unknown words; unknown="skip" leaves them out."""
+        """The ids of the words, int64. Raises UserError naming unknown words; unknown="skip" leaves them out."""
         if unknown not in ("error", "skip"):
             raise UserError(f"unknown={unknown!r} is not an option, expected 'error' or 'skip'")
         missing = list(dict.fromkeys(token for token in tokens if token not in self.index))
@@ -61,7 +61,7 @@ class Vocabulary:
         return np.array([self.index[token] for token in tokens if token in self.index], dtype=np.int64)
 
     def decode(self, ids):
-        """The text that the ids stand for, with spaces where a reader wants them."""
+        """The text that the ids stand for, with spaces where a reader expects them."""
         words = []
         for i in np.asarray(ids).tolist():
             if not 0 <= i < len(self.words):

@@ -1,13 +1,13 @@
-"""How quickly, and in how much memory, words are counted near words: mini_tf and what one would write instead.
+"""Time and memory of counting co-occurrences: mini_tf, and what one would write instead.
 
     python tests/bench/cooccurrence.py                     the lab's corpus
     python tests/bench/cooccurrence.py --repeat 30         the same, 30 times in a row
     python tests/bench/cooccurrence.py --corpus FILE --words 1000000
 
-Every measurement is a process of its own, and the methods take turns, so that a noisy minute on the machine
-falls on all of them. Imports, reading the corpus and compiling are outside the time. Peak MB is the most that the
-process ever held, new MB the part of it that the counting added. collections.Counter counts a part of a long corpus
-only, and its seconds are scaled to the whole. All methods must find the same matrix.
+Every measurement runs in a process of its own, and the methods take turns, so that noise on the machine affects
+them all alike. Imports, reading the corpus and compiling are not timed. Peak MB is the most memory that the process
+ever held, new MB the part of it that the counting added. collections.Counter counts only a part of a long corpus,
+and its time is scaled up to the whole. All methods must find the same matrix.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def with_mini_tf_on_one_thread(ids, size, window):
 
 
 def with_scipy(ids, size, window):
-    """The corpus against itself shifted by u, for each u; csr adds up what is repeated."""
+    """The corpus paired with itself shifted by u, for each u; csr adds up repeated pairs."""
     S = sparse.csr_array((size, size), dtype=np.int64)
     for u in range(1, window // 2 + 1):
         ones = np.ones(max(len(ids) - u, 0), dtype=np.int64)
@@ -62,7 +62,7 @@ def with_counter(ids, size, window):
 
 
 COUNTER = "collections.Counter"
-PART = 300_000      # words that it counts
+PART = 300_000      # the most words that it counts
 
 METHODS = {
     "mini_tf": with_mini_tf,
@@ -91,10 +91,10 @@ def fingerprint(C):
 
 
 def measure(method, path, size, window):
-    """In the child process: seconds, bytes, and what was found in how many words."""
+    """In the child process: seconds, bytes, and a hash of what was found in how many words."""
     ids = np.load(path)
     words = ids[:PART] if method == COUNTER else ids
-    METHODS[method](ids[:100].copy(), size, window)        # compile, and import what is imported late
+    METHODS[method](ids[:100].copy(), size, window)        # compile, and do the late imports
     before = peak_memory()
     start = time.perf_counter()
     result = METHODS[method](words, size, window)
@@ -105,18 +105,18 @@ def measure(method, path, size, window):
 
 
 def corpus_arguments(description):
-    """The arguments that say what is counted, and how often it is measured."""
+    """A parser of the arguments that say what is counted, and how often it is measured."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", metavar="FILE", help="a text file (default: the lab's Shakespeare)")
-    parser.add_argument("--words", type=int, help="take the first so many (default: all)")
-    parser.add_argument("--repeat", type=int, default=1, help="the corpus, so many times in a row")
+    parser.add_argument("--words", type=int, help="use only the first so many words (default: all)")
+    parser.add_argument("--repeat", type=int, default=1, help="repeat the corpus so many times")
     parser.add_argument("--window", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=5, help="how often each method is measured")
     return parser
 
 
 def corpus_ids(options):
-    """The word ids of what corpus_arguments asks for, and how many different words there are."""
+    """The word ids that the corpus_arguments ask for, and the size of their vocabulary."""
     tokens = tokenize(read_corpus(options.corpus) if options.corpus else shakespeare())[:options.words]
     vocabulary = Vocabulary(tokens)
     return np.tile(vocabulary.encode(tokens), options.repeat), len(vocabulary)

@@ -1,10 +1,10 @@
-"""How quickly the first n eigenvectors of a co-occurrence matrix are found: mini_tf and SciPy's eigsh as it comes.
+"""How fast the first n eigenvectors of a co-occurrence matrix are found: mini_tf, and SciPy's eigsh with its defaults.
 
     python tests/bench/eigenvectors.py                     the lab's corpus, n = 256
     python tests/bench/eigenvectors.py --n 64 --words 100000
     python tests/bench/eigenvectors.py --corpus FILE
 
-Measured as in cooccurrence.py beside this file. mini_tf's time includes the checks of its input and of its result;
+Measured as in cooccurrence.py, in this folder. mini_tf's time includes the checks of its input and of its result;
 the residual is the largest ‖C v − λ v‖ over the n eigenvectors, in units of the largest eigenvalue.
 """
 

@@ -3,15 +3,16 @@
     python tests/bench/growth.py [--quick] [--picture labs/pictures/growth.png]
     python tests/bench/growth.py --parts                   what eigenvectors, steps and sorting spend their time on
 
-One size is varied, all others stay as they are in BASE. The corpus is the lab's, repeated or cut to so many words; a
-smaller vocabulary is its c − 1 most frequent words, and all others as one more. Every measurement is a process of its
-own, which gives the median time of its runs, and all points take turns; of a point's processes the quickest counts, for
-what others do on the machine only adds to the time. Imports and compiling are outside both the time and the memory,
-which is the most that the process held, less what it held before the work. One thread works (--threads): the question
-is how much work there is, and two that wait for each other are slowed down far more by whoever else uses the machine.
+One size varies; all others are as in BASE. The corpus is the lab's, repeated or cut to length; a smaller vocabulary has
+its c − 1 most frequent words, and one more word for all others. Every measurement runs in a process of its own, which
+reports the median time of its runs, and all points take turns. Of a point's processes the fastest counts, because other
+programs on the machine can only add to the time. Imports and compiling count neither towards the time nor towards the
+memory, which is the process's peak less what it held before the work. One thread works (--threads): the question is how
+much work there is, and threads that wait for each other suffer far more from other programs on the machine.
 
-A slope s means: ∝ xˢ. It is that of a straight line through logarithms, once for the lower and once for the upper half
-of the points. The fit is a sum of powers of x with coefficients of at least 0, least squares of the relative errors.
+A slope s means ∝ xˢ: it is the slope of a straight line through the logarithms, once for the lower and once for the
+upper half of the points. The fit is a sum of powers of x with coefficients of at least 0, by least squares of the
+relative errors.
 """
 
 import argparse
@@ -40,12 +41,12 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from training_step import training_step
 
 BASE = {"n": 64, "L": 2, "H": 4, "m": 16, "T": 32, "B": 16, "c": 2000}
-ENOUGH = 0.4             # seconds of one process's timed runs: fast work is repeated
-BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"     # told apart by the colour-blind too
+ENOUGH = 0.4             # seconds of timed runs in a process: fast work is repeated
+BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#aa4499"     # distinct to the colour-blind, too
 
 COUNTING, GRAMS, EIGENVECTORS, STEP = "co-occurrences", "1- to 3-grams", "64 eigenvectors", "training step"
 PARTS = "parts"
-AXES = {                 # what is varied: in words, and the ticks of its axis
+AXES = {                 # what varies: its name in words, and the ticks of its axis
     "words": ("words of the corpus", [10**5, 10**6, 10**7]),
     "c": ("c, words of the vocabulary", [500, 2000, 8000, 32_000]),
     "T": ("T, words of a history", [16, 64, 256, 1024]),
@@ -59,7 +60,7 @@ UNITS = {"seconds": ("ms", 1e3), "bytes": ("MB", 1e-6)}
 class Curve:
     """One kind of work, measured at several values of one size."""
 
-    size: str                    # what is varied: a key of AXES
+    size: str                    # what varies: a key of AXES
     work: str
     values: tuple
     color: str
@@ -72,7 +73,7 @@ class Curve:
         return self.work + "".join(f", {size} = {value}" for size, value in self.fixed.items())
 
     def points(self):
-        """What is measured, a string for each value, the same for the same work: curves cross in BASE."""
+        """What is measured: a string for each value, equal where curves share a point, as in BASE."""
         always = BASE if self.work == STEP else {"words": None, "c": WORDS}
         return [json.dumps([self.work, always | self.fixed | {self.size: value}]) for value in self.values]
 
@@ -92,10 +93,10 @@ QUICK_MOST = {"words": 10**6, "c": 8000, "T": 256, "B": 64, "L": 16}
 
 
 def prepared(work, sizes, folder):
-    """A function that makes the function which does the work, when reading, imports and compiling are done."""
+    """A function that returns the function to be timed; reading, imports and compiling are done before."""
     if work == STEP:
         new_step(BASE | {"L": 1, "T": 2, "B": 1, "c": 10})()             # compiles
-        return lambda: new_step(sizes)                   # the model is a part of the memory that a training needs
+        return lambda: new_step(sizes)                   # the model is part of the memory that training needs
     c = sizes["c"]
     if work == EIGENVECTORS:
         C = sparse.load_npz(Path(folder, f"{c}.npz"))
@@ -109,7 +110,7 @@ def prepared(work, sizes, folder):
 
 
 def new_step(sizes):
-    """A training step of a new model on a batch: every part of it, word vectors too, is learned."""
+    """A training step of a new model on a batch; all parameters are trained, word vectors too."""
     of_model = {size: sizes[size] for size in "TLHm"}
     embeddings = np.random.default_rng(0).standard_normal((sizes["c"], sizes["n"]), dtype=np.float32)
     model = LanguageTransformer(
@@ -122,21 +123,21 @@ def new_step(sizes):
 
 
 def measure(point, folder):
-    """In the child process: the median seconds of some runs, and the bytes that they added."""
+    """In the child process: the median seconds of a few runs, and the bytes that they added."""
     work, sizes = json.loads(point)
     start = prepared(work, sizes, folder)
     before = peak_memory()
     do = start()
-    for _ in range(2 if work == STEP else 0):            # Adam's means are made in the first step, and stay
+    for _ in range(2 if work == STEP else 0):            # the first step makes Adam's means, which stay
         do()
     times = []
     while sum(times) < ENOUGH and len(times) < 30:
         times.append(seconds_of(do))
-    return {"seconds": median(times), "bytes": max(peak_memory() - before, 1)}      # 1: it has a logarithm
+    return {"seconds": median(times), "bytes": max(peak_memory() - before, 1)}      # at least 1, for the logarithm
 
 
 def measure_parts(folder):
-    """In the child process: lines that say where some of the time goes."""
+    """In the child process: lines that say where part of the time goes."""
     lines = []
     for c in cs_of_matrices(CURVES):
         C, times = sparse.load_npz(Path(folder, f"{c}.npz")), []
@@ -177,7 +178,7 @@ def measure_parts(folder):
 
 
 def cs_of_matrices(curves):
-    """The sizes of the vocabulary whose eigenvectors are wanted."""
+    """The sizes of vocabulary for which a curve needs eigenvectors."""
     return sorted({c for curve in curves if curve.work == EIGENVECTORS for c in curve.values})
 
 
@@ -214,7 +215,7 @@ class Growth:
     curve: Curve
     quantity: str
     x: np.ndarray
-    y: np.ndarray                # the least of the processes' times, the median of their bytes
+    y: np.ndarray                # the shortest time of the processes, the median of their bytes
     powers: tuple
     coefficients: np.ndarray     # of the fit; empty if there is none
 
@@ -232,12 +233,12 @@ class Growth:
 def growth(curve, runs, quantity):
     """The Growth of "seconds" or "bytes" along the curve, from what measure_all found."""
     x = np.array(curve.values, float)
-    typical = {"seconds": min, "bytes": median}[quantity]                # whoever disturbs a process makes it slower
+    typical = {"seconds": min, "bytes": median}[quantity]                # a disturbed process can only be slower
     y = np.array([typical([run[quantity] for run in runs[point]]) for point in curve.points()], float)
     powers = getattr(curve, quantity)
     coefficients = np.empty(0)
     if powers:
-        parts = np.stack([x**p for p in powers], axis=1) / y[:, None]    # of the measured value
+        parts = np.stack([x**p for p in powers], axis=1) / y[:, None]    # relative to the measured values
         size = parts.max(0)
         coefficients = nnls(parts / size, np.ones(len(x)))[0] / size
     return Growth(curve, quantity, x, y, powers, coefficients)
@@ -267,7 +268,7 @@ def print_growth(growths):
 
 
 def draw(growths):
-    """Time above, memory below, a column for each size that is varied."""
+    """Time above, memory below; a column for each size that varies."""
     figure = Figure(figsize=(16, 8), layout="constrained")
     rows = figure.subplots(2, len(AXES), sharex="col", sharey="row")
     for row, (quantity, (unit, _)) in zip(rows, UNITS.items()):

@@ -1,8 +1,8 @@
-"""How long mini_tf takes to be imported, beside Python's own start and the imports of NumPy and PyTorch.
+"""How long it takes to import mini_tf, beside Python's own start and the imports of NumPy and PyTorch.
 
     python tests/bench/import_time.py [--rounds 10]
 
-The time of a whole process, from its start to its end; the commands take turns. PyTorch is measured if it is installed.
+Timed are whole processes, from start to end; the commands take turns. PyTorch is measured if it is installed.
 """
 
 import argparse
@@ -20,7 +20,7 @@ IMPORTS = ["import mini_tf", "from mini_tf import ops", "import mini_tf.training
 
 
 def commands():
-    """{name: command}: Python's start first, to which the others are compared."""
+    """{name: command}: Python's start first, with which the others are compared."""
     found = {START: [sys.executable, "-c", "pass"]}
     for line in IMPORTS:
         if find_spec(line.split()[1].split(".")[0]):
@@ -42,7 +42,7 @@ def main():
 
     found = commands()
     print(f"Starting a process, Python {sys.version.split()[0]}; {options.rounds} rounds")
-    take_turns(found, 1, lambda name: measure(found[name]))          # the files are read and compiled, once
+    take_turns(found, 1, lambda name: measure(found[name]))          # once untimed: the files are read and compiled
     runs = take_turns(found, options.rounds, lambda name: measure(found[name]))
     start = statistics.median(run["seconds"] for run in runs[START])
     print_table(runs, lambda run, median: f"{1000 * (median - start):8.1f} ms beyond Python's start", unit="ms")

@@ -1,4 +1,4 @@
-"""What the benchmarks share: fresh processes that take turns, the memory that they held, and the table of it all."""
+"""What the benchmarks share: fresh processes that take turns, their peak memory, and a table of the results."""
 
 import json
 import os
@@ -8,11 +8,11 @@ import sys
 import time
 from pathlib import Path
 
-UNITS = {"s": (1, 3), "ms": (1000, 2)}       # of them in a second, and decimals that are shown
+UNITS = {"s": (1, 3), "ms": (1000, 2)}       # how many make a second, and the decimals to show
 
 
 def take_turns(methods, rounds, measure):
-    """{method: [measure(method), for each round]}, in turns that start one method later each round."""
+    """{method: [measure(method), for each round]}, in turns; each round starts one method later."""
     methods = list(methods)
     runs = {method: [] for method in methods}
     for turn in range(rounds):
@@ -36,9 +36,9 @@ def thread_settings(threads):
 
 
 def note_settings():
-    """Says what in the environment holds NumPy back."""
+    """Print which environment variable, if any, holds NumPy back."""
     if processor := os.environ.get("OPENBLAS_CORETYPE"):
-        print(f"OPENBLAS_CORETYPE={processor}: NumPy's products are held to what that processor could do. "
+        print(f"OPENBLAS_CORETYPE={processor}: NumPy's products are limited to what that processor can do. "
               "Unset it to measure this one.")  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def seconds_of(work):
 
 
 def peak_memory():
-    """The most that this process has held, in bytes; 0 where the system does not say (it is Linux that does)."""
+    """The most memory that this process has held, in bytes; 0 where the system does not say (only Linux does)."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0
@@ -58,7 +58,7 @@ def peak_memory():
 
 
 def print_table(runs, more=lambda run, median: "", unit="s"):
-    """Median, least and most time; ratio of the medians, the first method = 1; memory, if measured; what `more` adds.
+    """Median, shortest and longest time; medians relative to the first method's; memory, if measured; what `more` adds.
 
     runs: {method: [{"seconds", perhaps "peak" and "new" bytes, …}, for each round]}; `more` is given a method's first
     run and its median seconds.

@@ -1,10 +1,10 @@
-"""How fast n-gram models count, beside a Counter of tuples.
+"""How fast n-gram models count, compared with a Counter of tuples.
 
     python tests/bench/ngram.py [--order 5] [--words 263000] [--rounds 3]
 
-Ours counts grams of all orders up to the highest, and makes probabilities of them; the Counter counts the grams of the
-highest order alone. The text is Lab 6's, repeated in random order beyond its 292 thousand words: more different
-grams than any real text of that length has.
+mini_tf counts grams of all orders up to the highest and turns the counts into probabilities; the Counter counts the
+grams of the highest order alone. The text is Lab 6's; beyond its 292 thousand words it is repeated and shuffled, which
+gives more distinct grams than a real text of that length has.
 """
 
 import argparse

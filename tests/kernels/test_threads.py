@@ -1,4 +1,4 @@
-"""Sharing rows out among threads."""
+"""Sharing rows among threads."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def test_an_error_comes_out_after_all_have_ended(wrong):
 
 
 def test_the_same_at_any_number_of_threads_and_every_time():
-    """Sums over rows depend on the number of threads in the last digits; at a fixed number nothing does."""
+    """The number of threads changes sums over rows in their last digits; with a fixed number, nothing ever changes."""
     code = """
 import hashlib, numpy as np
 from mini_tf import kernels
@@ -66,7 +66,7 @@ print(*(hashlib.sha256(a.tobytes()).hexdigest() for a in (y, dx, z, dgamma)))
 
 
 def test_work_goes_on_when_python_is_ending():
-    """After the main thread has ended no new task may be started: then a thread does all pieces itself."""
+    """Once the main thread has ended, no task can be handed to a worker: the caller does all pieces itself."""
     code = """
 import threading, numpy as np
 from mini_tf import kernels

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from functools import cache
 
 from mini_tf.decoding import continuations, generate, greedy, sample
 from mini_tf.errors import UserError
@@ -30,15 +31,17 @@ def test_a_state_that_is_never_left_has_a_uniform_row():
     np.testing.assert_allclose(A, [[0, 2 / 3, 1 / 3], [1 / 3] * 3, [1 / 3] * 3])
 
 
-# The definitions, word by word and gram by gram, with nothing in common with the model's arrays.
+# The textbook's definitions in plain Python, which share nothing with the model's arrays.
 
 
+@cache
 def counted(text, k):
     return Counter(tuple(text[t : t + k]) for t in range(len(text) - k + 1))
 
 
+@cache
 def company(text, k):
-    """How many different words stand before each k-gram."""
+    """How many distinct words precede each k-gram."""
     return Counter(gram[1:] for gram in counted(text, k + 1))
 
 
@@ -47,7 +50,7 @@ def after(counts, h):
 
 
 def brute_force(smoothing, text, order, h, w, discount=0.75, k=1.0, backoff=0.4):
-    """p(w | h) for a history h of at most order − 1 words, by the textbook."""
+    """p(w | h) for a history h of at most order − 1 words, as in the textbook."""
     n = len(h) + 1
     if smoothing == "maximum-likelihood":
         follows = after(counted(text, n), h)
@@ -94,17 +97,17 @@ def brute_force(smoothing, text, order, h, w, discount=0.75, k=1.0, backoff=0.4)
 def test_every_smoothing_is_the_textbooks(smoothing, order):
     model = NGramModel(order, c, smoothing, k=0.3).fit(TEXT)
     for h in itertools.product(range(c), repeat=order - 1):
-        expected = [brute_force(smoothing, TEXT.tolist(), order, h, w, k=0.3) for w in range(c)]
+        expected = [brute_force(smoothing, tuple(TEXT), order, h, w, k=0.3) for w in range(c)]
         with np.errstate(divide="ignore"):
             np.testing.assert_allclose(model.logits([h])[0], np.log(expected), atol=1e-12)
 
 
 def test_modified_discounts_are_estimated_where_they_can_be():
-    """The text above is too short for three estimates; at order 4 of this one all three differ, also from the fixed."""
-    text = np.random.default_rng(0).choice(c, 300, p=[0.4, 0.25, 0.2, 0.1, 0.05]).tolist()
+    """TEXT is too short for three estimates; at order 4 of this one all three differ, from `discount` too."""
+    text = np.random.default_rng(0).choice(c, 300, p=[0.4, 0.25, 0.2, 0.1, 0.05])
     model = NGramModel(4, c, "modified-kneser-ney").fit(text)
     for h in [tuple(text[t : t + 3]) for t in range(0, 290, 40)]:
-        expected = [brute_force("modified-kneser-ney", text, 4, h, w) for w in range(c)]
+        expected = [brute_force("modified-kneser-ney", tuple(text), 4, h, w) for w in range(c)]
         np.testing.assert_allclose(np.exp(model.logits([h])[0]), expected, atol=1e-12)
     assert not np.allclose(model.levels[3].rest, NGramModel(4, c).fit(text).levels[3].rest)
 
@@ -115,7 +118,7 @@ def test_probabilities_sum_to_1_after_any_history(smoothing, order, rng):
     size = 12
     text = rng.zipf(1.4, 400) % (size - 1)               # the last word never occurs
     model = NGramModel(order, size, smoothing).fit(text)
-    histories = [text[t : t + order - 1] for t in (0, 50, 399 - order)]          # seen, and the last, never left
+    histories = [text[t : t + order - 1] for t in (0, 50, 399 - order)]          # seen; the last one ends the text
     histories += [rng.integers(0, size, length) for length in range(9)]         # too short, unseen, too long
     histories += [np.full(order, size - 1)]
     p = np.exp(np.concatenate([model.logits([h]) for h in histories]))
@@ -154,7 +157,7 @@ def test_order_1_is_the_unigram_baseline(rng):
 
 
 def test_the_bar_on_the_labs_corpus(lab_corpus):
-    """Figures of other programs: 6.06, 5.17, 5.05, 5.07 for orders 1, 2, 3, 5 and one discount, which is 0.9."""
+    """Figures of other programs, for orders 1, 2, 3, 5 with a single discount of 0.9: 6.06, 5.17, 5.05, 5.07."""
     _, vocabulary, ids = lab_corpus
     first_test = int(0.9 * len(ids))
 
@@ -185,9 +188,9 @@ def test_top_continuations_are_shares_of_counts():
 def test_it_writes_what_it_has_counted(order, rng):
     model = NGramModel(order, c, "maximum-likelihood").fit(TEXT)
     written = list(generate(model, [0, 1], 300, lambda logits: sample(logits, rng)))
-    known = counted(TEXT.tolist(), order)
-    grams = counted([0, 1, *written], order)
-    assert set(grams) <= set(known) or order == 4        # of order 4, the text's end goes on by back-off
+    known = counted(tuple(TEXT), order)
+    grams = counted((0, 1, *written), order)
+    assert set(grams) <= set(known) or order == 4        # at order 4, the model backs off after the text's end
     assert 4 not in written
     assert len(set(written)) > 1
 

@@ -10,8 +10,8 @@ __all__ = ["read_corpus"]
 def read_corpus(path):
     """The text of the file `path`, as one string with "\\n" between lines.
 
-    A byte order mark at the start is dropped, and the line ends of Windows (CR LF) become "\\n", so that a
-    line end is one word wherever the file was written. Raises UserError for a missing file, a folder, a
+    A byte order mark at the start is dropped, and Windows line endings (CR LF) become "\\n", so that a line
+    break is the same word whichever system wrote the file. Raises UserError for a missing file, a folder, a
     file that cannot be read, one that is not UTF-8, and one with nothing but white space.
     """
     path = Path(path)

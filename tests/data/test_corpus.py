@@ -1,7 +1,7 @@
 """Corpora of the user's own, good and bad."""
 
+from mini_tf.data.corpus import read_corpus
 from mini_tf.errors import UserError
-from mini_tf.text.corpus import read_corpus
 
 import pytest
 

