@@ -1,5 +1,6 @@
-"""Which one runs: the twin or the plain formula."""
+"""Which one runs: the twin or the formula."""
 
+import re
 import subprocess
 import sys
 
@@ -7,53 +8,62 @@ from mini_tf import kernels, layers, ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
-from mini_tf.kernels import cpu
 from mini_tf.models import LanguageTransformer
-from mini_tf.trace import replaced_ops, trace
+from mini_tf.ops.op import replaced, watching
+from mini_tf.trace import trace
 from tests.strict import strict
 
 import numpy as np
 import pytest
 
 
-@pytest.fixture
-def runs(monkeypatch):
-    """The names of the twins that were run."""
-    names = []
-    for name in ("softmax", "linear", "layer_norm", "attention"):
-        twin = getattr(cpu, name)
-        monkeypatch.setattr(cpu, name, lambda *a, twin=twin, name=name, **k: (names.append(name), twin(*a, **k))[1])
-    return names
-
-
 def x32(*shape):
     return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
-def test_twins_take_float32_on_the_cpu(runs):
-    kernels.softmax(x32(2, 3))
-    assert runs == ["softmax"]
-    for other in (x32(2, 3).astype(np.float64), x32(2, 3).astype(np.float16), strict(x32(2, 3))):
-        kernels.softmax(other)
-    kernels.linear(x32(2, 3), W=x32(3, 4).astype(np.float64))
-    kernels.softmax(z=x32(2, 3).astype(np.float64))
-    kernels.softmax(x32(2, 3).astype(">f4"))
-    kernels.softmax(np.frombuffer(b"." + x32(2, 3).tobytes(), np.float32, offset=1).reshape(2, 3))       # unaligned
-    assert runs == ["softmax"]
-    ops.softmax(x32(2, 3))                               # an op is always the formula
-    assert runs == ["softmax"]
+def has_twin(op, *inputs, **options):
+    return op.chosen(inputs, options) is not op.formula
 
 
-def test_reference_only_can_be_nested_and_ends_with_an_error(runs):
+@pytest.fixture
+def runs():
+    """The names of the ops whose twins run."""
+    names = []
+
+    def watch(op, run, *inputs, **options):
+        if has_twin(op, *inputs, **options):
+            names.append(op.name)
+        return run(*inputs, **options)
+
+    with watching(watch):
+        yield names
+
+
+def test_twins_take_float32_on_the_cpu():
+    assert has_twin(ops.softmax, x32(2, 3))
+    assert has_twin(ops.softmax, z=x32(2, 3))
+    assert has_twin(ops.embedding, x32(2, 3), np.array([1, 0], np.uint8))
+    assert has_twin(ops.linear, x32(2, 3), x32(3, 4), b=None)
+    for other in (x32(2, 3).astype(np.float64), x32(2, 3).astype(np.float16), strict(x32(2, 3)), x32(2, 3).astype(">f4")):
+        assert not has_twin(ops.softmax, other)
+    assert not has_twin(ops.linear, x32(2, 3), W=x32(3, 4).astype(np.float64))
+    unaligned = np.frombuffer(b"." + x32(2, 3).tobytes(), np.float32, offset=1).reshape(2, 3)
+    assert not has_twin(ops.softmax, unaligned)
+    assert not has_twin(ops.tanh, x32(2, 3))             # it has none
+
+
+def test_reference_only_can_be_nested_and_ends_with_an_error():
     with kernels.reference_only():
         with kernels.reference_only():
-            kernels.softmax(x32(2, 3))
+            assert not has_twin(ops.softmax, x32(2, 3))
         assert not kernels.switched_on()
-        kernels.softmax(x32(2, 3))
+        assert not has_twin(ops.softmax, x32(2, 3))
+        with kernels.with_twins():
+            assert has_twin(ops.softmax, x32(2, 3))
+        assert not has_twin(ops.softmax, x32(2, 3))
     with pytest.raises(ZeroDivisionError), kernels.reference_only():
         raise ZeroDivisionError
     assert kernels.switched_on()
-    assert runs == []
 
 
 @pytest.mark.parametrize(("value", "on"), [("off", False), ("0", False), ("on", True), ("", True)])
@@ -63,15 +73,44 @@ def test_the_environment_switches_them_off(value, on):
     assert output.stdout.strip() == str(on)
 
 
-def test_traced_checked_and_planted_code_is_the_formula(runs):
+def test_traced_code_is_the_formula(runs):
     layer = layers.LayerNorm(3)
     with trace() as calls:
         layer(x32(2, 3))
     assert [call.name for call in calls] == ["LayerNorm", "layer_norm"]
-    assert gradcheck(layers.Linear(3, 2, np.random.default_rng(0)), x32(2, 3))
     assert runs == []
     layer(x32(2, 3))
     assert runs == ["layer_norm"]
+
+
+def test_checked_code_is_the_formula_and_then_the_twin_is_compared_with_it():
+    report = gradcheck(layers.Linear(3, 2, np.random.default_rng(0)), x32(2, 3))
+    assert report
+    assert report.twins == ["linear"]
+    assert "the twin of linear in mini_tf/kernels agrees, in float32" in report.explain()
+    with kernels.reference_only():                       # the check asks for them all the same
+        assert gradcheck(ops.softmax, x32(2, 3)).twins == ["softmax"]
+    assert gradcheck(ops.tanh, x32(2, 3)).twins == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda y, backward: (y, lambda dy: (backward(dy)[0], *backward(dy)[:0:-1])), "with the twins of layer_norm in mini_tf/kernels, dgamma at"),
+        (lambda y, backward: (1.001 * y, backward), "y at"),
+        (lambda y, backward: (y, lambda dy: (backward(dy)[0][:1], *backward(dy)[1:])), r"dx has shape \(1, 4\), expected the formula's \(5, 4\)"),
+        (lambda y, backward: (y, lambda dy: 1 / 0), "with the twins of layer_norm, in float32, it raised ZeroDivisionError"),
+    ],
+    ids=["gradients swapped", "forward", "shape", "raises"],
+)  # fmt: skip
+def test_a_wrong_twin_is_found(wrong, message, monkeypatch, rng):
+    from mini_tf.kernels import cpu
+
+    right = cpu.layer_norm
+    monkeypatch.setattr(cpu, "layer_norm", lambda *inputs, **options: wrong(*right(*inputs, **options)))
+    report = gradcheck(ops.layer_norm, *(rng.standard_normal(shape) for shape in [(5, 4), 4, 4]))
+    assert not report
+    assert re.search(message, report.explain())
 
 
 def test_a_planted_bug_is_not_hidden_by_a_twin():
@@ -82,15 +121,15 @@ def test_a_planted_bug_is_not_hidden_by_a_twin():
         model.clear_gradients()
         _, backward = model.loss(windows)
         backward()
-        return model.A.W.grad.copy(), model.layers[0].attention.value.W.grad.copy()
+        return model.trunk.layers[0].attention.value.W.grad.copy()
 
     model.A.W.data[...] = x32(32, 20)
     right = gradient()
     bug = next(bug for bug in BUGS if bug.target is ops.layer_norm)
     with planted(bug):
         wrong = gradient()
-    assert np.abs(wrong[1] - right[1]).max() > 1e-2 * np.abs(right[1]).max()
-    np.testing.assert_array_equal(gradient()[1], right[1])
+    assert np.abs(wrong - right).max() > 1e-2 * np.abs(right).max()
+    np.testing.assert_array_equal(gradient(), right)
 
 
 @pytest.mark.parametrize("readout", ["average", "vec", "shared"])
@@ -114,24 +153,10 @@ def test_a_model_learns_the_same_with_and_without(readout):
         assert with_twins == pytest.approx(losses(), rel=1e-5)
 
 
-def test_the_first_layers_dx_is_left_out_where_nothing_needs_it():
-    """Fixed word vectors: the same gradients, and none for what the layer was given."""
-    model = LanguageTransformer(x32(20, 8), T=4, L=1, H=2, m=4, causal=True)
-    layer, x, dy = model.layers[0], x32(2, 4, 8), x32(2, 4, 8)
-    gradients = []
-    for needs_dx in (True, False):
-        model.clear_gradients()
-        _, backward = layer(x, None, needs_dx=needs_dx)
-        dx = backward(dy)
-        assert (dx is None) == (not needs_dx)
-        gradients.append([p.grad for p in layer.parameters().values()])
-    for one, other in zip(*gradients):
-        np.testing.assert_array_equal(one, other)
+def test_a_replacement_is_not_hidden_by_a_twin(runs):
+    def ones(x, gamma, beta):
+        return np.ones_like(x), None
 
-
-def test_an_op_put_in_anothers_place_is_not_hidden_by_a_twin(runs):
-    layer, given = layers.LayerNorm(3), []
-    with replaced_ops(lambda name, op: lambda *inputs: (given.append(name), op(*inputs))[1]):
-        layer(x32(2, 3))
-    assert given == ["layer_norm"]
+    with replaced({ops.layer_norm: ones}):
+        assert (layers.LayerNorm(3)(x32(2, 3))[0] == 1).all()
     assert runs == []

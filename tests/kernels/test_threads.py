@@ -47,13 +47,13 @@ def test_the_same_at_any_number_of_threads_and_every_time():
     """The number of threads changes sums over rows in their last digits; with a fixed number, nothing ever changes."""
     code = """
 import hashlib, numpy as np
-from mini_tf import kernels
+from mini_tf import ops
 rng = np.random.default_rng(0)
 x, dy = rng.standard_normal((2, 999, 301), dtype=np.float32)
 gamma = rng.standard_normal((2, 301), dtype=np.float32)
-y, backward = kernels.layer_norm(x, *gamma)
+y, backward = ops.layer_norm(x, *gamma)
 dx, dgamma, _ = backward(dy)
-z, _ = kernels.cross_entropy(x, rng.integers(0, 301, 999))
+z, _ = ops.cross_entropy(x, rng.integers(0, 301, 999))
 print(*(hashlib.sha256(a.tobytes()).hexdigest() for a in (y, dx, z, dgamma)))
 """
     found = {}
@@ -69,12 +69,12 @@ def test_work_goes_on_when_python_is_ending():
     """Once the main thread has ended, no task can be handed to a worker: the caller does all pieces itself."""
     code = """
 import threading, numpy as np
-from mini_tf import kernels
+from mini_tf import ops
 def train():
     threading.main_thread().join()
-    y, _ = kernels.softmax(np.ones((512, 512), np.float32))
+    y, _ = ops.softmax(np.ones((512, 512), np.float32))
     print(float(y.sum()))
-kernels.softmax(np.ones((512, 512), np.float32))
+ops.softmax(np.ones((512, 512), np.float32))
 threading.Thread(target=train).start()
 """
     run = subprocess.run([sys.executable, "-c", code], env={"NUMBA_NUM_THREADS": "3"}, capture_output=True, text=True)
