@@ -67,9 +67,11 @@ def twin_of(op):
     """The op's twin, or None: it has none, twins are switched off, or its formula was edited."""
     if _off:
         return None
-    if op not in _found:
+    try:
+        return _found[op]
+    except KeyError:
         _found[op] = _find(op)
-    return _found[op]
+        return _found[op]
 
 
 def forget(op):

@@ -10,8 +10,8 @@ import math
 
 from mini_tf import ops
 from mini_tf.kernels import loops
-from mini_tf.kernels.memory import empty
-from mini_tf.kernels.threads import pieces, share
+from mini_tf.kernels.memory import empty, product
+from mini_tf.kernels.threads import ALONE, pieces, share
 from mini_tf.ops import updates
 from mini_tf.ops.shapes import sum_to, transpose
 
@@ -48,11 +48,6 @@ def linear(x, W, b=None):
         return dx.reshape(shape_x), dW, db
 
     return y.reshape(shape_y), backward
-
-
-def product(A, B):
-    """A·B for matrices, by BLAS"""
-    return np.matmul(A, B, out=empty((A.shape[0], B.shape[1])))
 
 
 def relu(x):
@@ -147,7 +142,7 @@ def _mask_rows(mask, shape):
 
 def attention(query, key, value, mask=None, scale=1.0, bias=None):
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
-    if len(shape) < 3 or np.ndim(scale):
+    if len(shape) < 3 or not isinstance(scale, (int, float)):
         return ops.attention.formula(query, key, value, mask, scale, bias)
     try:
         bias_of_all = None if bias is None else np.broadcast_to(bias, shape)
@@ -162,7 +157,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     # A is worked on in parts of the first axis that fit into the cache; the backward makes it again, part by part.
     small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
     run, cuts = (_alone, pieces(len(Y), Y.size * shape[-1])) if small else (in_pieces, [(0, len(Y))])
-    at_once = max(A_IN_CACHE // max(math.prod(shape[1:]), 1), 1)
+    at_once = max(min(A_IN_CACHE // max(math.prod(shape[1:]), 1), len(Y)), 1)
 
     def parts_of(first, stop):
         return [slice(k, min(k + at_once, stop)) for k in range(first, stop, at_once)]
@@ -301,12 +296,15 @@ def sum_of_squares(g):
 
 def in_pieces(loop, first_array, *others):
     """The loop over all rows of its first array (entries, if that is flat), shared out among the cores."""
+    if first_array.size <= ALONE:
+        _alone(loop, first_array, *others)
+        return
     share(lambda _, first, stop: loop(first, stop, first_array, *others), pieces(len(first_array), first_array.size))
 
 
 def _alone(loop, first_array, *others):
     """The same in this thread alone."""
-    loop(0, len(first_array), first_array, *others)
+    loop.machine_code(0, len(first_array), first_array, *others)
 
 
 def rows(x):
@@ -332,9 +330,9 @@ def integers(ids):
 
 
 def _taken(x):
-    if x.flags.c_contiguous and x.flags.writeable and x.dtype.char in "f?":
+    if x.flags.carray and x.dtype.char in "f?":          # C-contiguous, aligned and writable
         return x
-    return np.require(x, bool if x.dtype == bool else np.float32, "CW")
+    return np.require(x, bool if x.dtype == bool else np.float32, "ACW")
 
 
 def copy_of(x):
@@ -345,5 +343,7 @@ def copy_of(x):
 
 def laid_out_as(x, shape):
     """An array of that shape, its axes in memory in the order of those of x: so heads are joined without a copy."""
+    if x.flags.c_contiguous:
+        return empty(shape)
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
-    return empty([shape[axis] for axis in order]).transpose(np.argsort(order))
+    return empty([shape[axis] for axis in order]).transpose([order.index(axis) for axis in range(x.ndim)])

@@ -43,11 +43,24 @@ def recycled_memory():
 
 def empty(shape, dtype=np.float32):
     """Like np.empty, but a large array reuses a free buffer, inside `recycled_memory()`."""
+    buffer = _lease(shape, dtype)
+    return np.empty(shape, dtype) if buffer is None else buffer
+
+
+def product(A, B):
+    """A·B for matrices, by BLAS, in memory as that of `empty`"""
+    return np.matmul(A, B, out=_lease((A.shape[0], B.shape[1]), np.float32))
+
+
+def _lease(shape, dtype):
+    """A large array in a free buffer, or a new one; None for a small one, and outside `recycled_memory()`."""
     global _in_use, _most_in_use, _kept
+    if not _loops:
+        return None
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
-    if not _loops or size < SMALL:
-        return np.empty(shape, dtype)
+    if size < SMALL:
+        return None
     size = _rounded(size)
     with _lock:
         buffer = None

@@ -16,8 +16,6 @@ from mini_tf import kernels
 from mini_tf.backend import array_module
 from mini_tf.ops.shapes import Arguments
 
-from numpy import ndarray
-
 _defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
 _watchers = ()
 
@@ -58,26 +56,23 @@ class Op:
         kernels.forget(self)
 
     def __call__(self, *inputs, **options):
-        run = self.run
+        if not _watchers:
+            return self.chosen(inputs, options)(*inputs, **options)
+        run = self.unwatched
         for watcher in _watchers:
             run = partial(watcher, self, run)
         return run(*inputs, **options)
 
-    def run(self, *inputs, **options):
-        """The call itself, unwatched."""
+    def unwatched(self, *inputs, **options):
         return self.chosen(inputs, options)(*inputs, **options)
 
     def chosen(self, inputs, options):
         """What runs for these arguments, after they are checked: the formula, or its twin.
 
-        Raises ValueError for wrong shapes, dtypes, ids; TypeError where there is no array or two are on different devices.
+        Raises ValueError for wrong shapes and dtypes, TypeError where there is no array or two are on different devices.
         """
-        arrays, made_for_twins = self.arguments.checked(inputs, options)
-        if made_for_twins:
-            twin = kernels.twin_of(self)
-            if twin is not None and all(x is None or (type(x) is ndarray and x.flags.aligned) for x in arrays):
-                return twin
-        return self.formula
+        made_for_twins = self.arguments.check(inputs, options)
+        return (kernels.twin_of(self) if made_for_twins else None) or self.formula
 
     def __repr__(self):
         return f"<op {self.name}: {self.arguments.signature}>"

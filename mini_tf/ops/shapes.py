@@ -25,27 +25,37 @@ class Arguments:
         self.places = [(name, positions[name]) for name, _, _ in self.expected]
         self.names = [name for name, _ in self.places]
 
-    def checked(self, inputs, options):
-        """(the arrays of a call, None for those left out; whether a float32 twin is made for their dtypes).
+    def check(self, inputs, options):
+        """Check the arguments of a call; True if twins are made for such arrays: NumPy's, floating ones in float32.
 
         Raises ValueError for a wrong shape or dtype, TypeError where there is no array or two are on different
         devices; the message names the op, the argument, what came and what was expected.
         """
-        given = len(inputs)
-        arrays = [inputs[place] if place < given else options.get(name) for name, place in self.places]
-        if not all(type(array) is ndarray or array is None for array in arrays):
-            try:
-                array_module(**dict(zip(self.names, arrays)))
-            except TypeError as error:
-                raise TypeError(f"{self.op}: {error}") from None
-        described = tuple([None if array is None else (array.shape, array.dtype) for array in arrays])
+        given, described, numpys = len(inputs), [], True
+        for name, place in self.places:
+            array = inputs[place] if place < given else options.get(name)
+            if array is None:
+                described.append(None)
+                continue
+            if type(array) is not ndarray:
+                self._check_devices(inputs, options)
+                numpys = False
+            described.append((array.shape, array.dtype))
+        described = tuple(described)
         fits = self.found_to_fit.get(described)
         if fits is None:                                 # what has been found to fit is not looked at again
             fits = self._check(described)
             if len(self.found_to_fit) >= REMEMBERED:
                 self.found_to_fit.clear()
             self.found_to_fit[described] = fits
-        return arrays, fits
+        return fits and numpys
+
+    def _check_devices(self, inputs, options):
+        arrays = {name: inputs[place] if place < len(inputs) else options.get(name) for name, place in self.places}
+        try:
+            array_module(**arrays)
+        except TypeError as error:
+            raise TypeError(f"{self.op}: {error}") from None
 
     def _check(self, described):
         """Raise ValueError unless shapes and dtypes are as expected; True if they are those that twins are made for."""
