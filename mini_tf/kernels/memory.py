@@ -78,13 +78,13 @@ def _lease(shape, dtype):
 
 
 def _released(buffer):
-    """Keep the buffer of an array that is gone; what is kept stays below the most that was ever in use."""
+    """Keep the buffer of an array that is gone; what is kept stays below twice the most that was ever in use."""
     global _in_use, _kept
     with _lock:
         _in_use -= buffer.nbytes
         if not _loops:
             return
-        if _kept + buffer.nbytes > _most_in_use:
+        if _kept + buffer.nbytes > 2 * _most_in_use:
             _let_go()                                    # the sizes asked for have changed
         _free.setdefault(buffer.nbytes, []).append(buffer)
         _kept += buffer.nbytes

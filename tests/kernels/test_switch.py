@@ -48,7 +48,7 @@ def test_twins_take_float32_on_the_cpu():
         assert not has_twin(ops.softmax, other)
     assert not has_twin(ops.linear, x32(2, 3), W=x32(3, 4).astype(np.float64))
     unaligned = np.frombuffer(b"." + x32(2, 3).tobytes(), np.float32, offset=1).reshape(2, 3)
-    assert not has_twin(ops.softmax, unaligned)
+    np.testing.assert_array_equal(ops.softmax(unaligned)[0], ops.softmax(x32(2, 3))[0])
     assert not has_twin(ops.tanh, x32(2, 3))             # it has none
 
 
