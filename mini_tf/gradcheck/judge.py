@@ -3,12 +3,12 @@
 from contextlib import contextmanager, suppress
 
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
 from mini_tf.gradcheck.measuring.subject import Subject, name_of
-from mini_tf.gradcheck.reasons.evidence import Evidence
 from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.trace import source_line

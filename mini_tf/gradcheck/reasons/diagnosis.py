@@ -9,8 +9,8 @@ How good it is: `tests/gradcheck/reasons/test_diagnosis.py` plants the bugs of `
 seen the patterns, and holds each answer against what was planted. The README of the checker has the figures.
 """
 
+from mini_tf.gradcheck.measuring.evidence import FEW
 from mini_tf.gradcheck.reasons import places, resemblances, terms
-from mini_tf.gradcheck.reasons.evidence import FEW
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 import inspect
 import math
 
-from mini_tf.gradcheck.reasons.evidence import CLOSE
+from mini_tf.gradcheck.measuring.evidence import CLOSE
 from mini_tf.layers import Layer
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Patterns of wrong gradients: where the wrong entries are, and what is special about them."""
 
-from mini_tf.gradcheck.reasons.evidence import CLOSE, close, fitted
+from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.reasons.fit import close, fitted
 
 import numpy as np
 

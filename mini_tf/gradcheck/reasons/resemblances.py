@@ -2,7 +2,8 @@
 
 import itertools
 
-from mini_tf.gradcheck.reasons.evidence import AFFORDABLE, CLOSE, close, entry_by_entry, fitted
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, CLOSE
+from mini_tf.gradcheck.reasons.fit import close, elementwise, fitted
 from mini_tf.gradcheck.reasons.numbers import meanings_of
 from mini_tf.gradcheck.reasons.places import place_of_the_wrong
 
@@ -36,7 +37,7 @@ def constant_factor(e, name):
     large = abs(factor) > 1
     ratio = abs(factor) if large else 1 / abs(factor)
     sign = " and the sign is wrong" if factor < 0 else ""
-    meanings = meanings_of(e, abs(factor), sizes_count=entry_by_entry(e, name) is None)
+    meanings = meanings_of(e, abs(factor), sizes_count=elementwise(e, name) is None)
     perhaps = "perhaps " if len(meanings) > 1 else ""
     because = f": {perhaps}{'; or '.join(meanings[:3])}" if meanings else ""
     return f"Everywhere {ratio:.6g} × too {'large' if large else 'small'}{sign}{because}."

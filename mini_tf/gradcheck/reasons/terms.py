@@ -5,7 +5,8 @@ import math
 
 from mini_tf import ops
 from mini_tf.backend import erf
-from mini_tf.gradcheck.reasons.evidence import CLOSE, close, entry_by_entry, fitted, slopes_of_each
+from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.reasons.fit import close, elementwise, fitted
 from mini_tf.gradcheck.reasons.numbers import own_numbers
 from mini_tf.trace import trace
 
@@ -53,7 +54,7 @@ def part_left_out(e, name):
 def other_slope(e, name):
     """dy·f′(x), entry by entry, with another f′."""
     yours, _, known = e.pair(name)
-    true_slope = entry_by_entry(e, name)
+    true_slope = elementwise(e, name)
     if true_slope is None:
         return None
     slope = yours / e.dy
@@ -94,7 +95,7 @@ def _named(e, slope, known):
 def diagonal_only(e, name):
     """dy_i·∂y_i/∂x_i where Σ_j dy_j·∂y_j/∂x_i belongs."""
     yours, _, known = e.pair(name)
-    diagonal = slopes_of_each(e, name)
+    diagonal = e.diagonal(name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
         return (
             f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} moves other entries of "
