@@ -43,11 +43,12 @@ class Evidence:
         size = np.nanmax(np.abs(slopes), initial=1e-300)
         return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size).all())
 
-    def measured(self, name, dy=None, **others):
-        """Measure the gradient again, with another dy or with other arrays for some inputs.
+    def measured(self, name, dy=None, others=None):
+        """Measure the gradient again, with another dy, or with other arrays for some inputs, {name: array}.
 
         None if that costs too much, or if the function does not accept these inputs.
         """
+        others = others or {}
         if self.subject.tensors[name].size > AFFORDABLE or len(self.subject.tensors) > FEW:
             return None
         try:
