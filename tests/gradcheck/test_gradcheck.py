@@ -107,12 +107,12 @@ def test_an_entry_at_a_kink_is_set_aside_and_one_beside_it_is_judged():
     assert report
     given = report.tensors[0].comparisons[0]
     assert given.set_aside == 1
-    assert given.judged == 4                             # with smaller steps, which do not reach the kink
+    assert given.judged == 4                             # with smaller steps that do not reach the kink
 
 
 @pytest.mark.parametrize("distance", [0.3, 0.55, 0.7, 0.99])
 def test_a_kink_anywhere_within_the_step_raises_no_alarm(distance):
-    """Beyond h/2 the slopes on either side say nothing of it, but the ReLU's pattern does."""
+    """Beyond h/2 the slopes on either side do not show it, but the ReLU's pattern does."""
     shift = 0.5 + distance * 3e-4
     report = gradcheck(lambda x: ops.relu(x - shift), np.array([0.5, 1.0, 2.0]))
     assert report
@@ -127,7 +127,7 @@ def test_a_kink_in_a_function_that_is_not_of_our_ops_is_seen_by_its_slopes():
 
 def test_padded_rows_with_zero_biases_raise_no_alarm(rng):
     x = rng.standard_normal((3, 4, 5))
-    x[:, 2:] = 0                                         # padding: through W alone its rows stay at the kink, 0
+    x[:, 2:] = 0                                         # padding: whatever W is, its rows stay at the kink, 0
 
     def relu_of_linear(x, W, b):
         y, linear_backward = ops.linear(x, W, b)
@@ -250,7 +250,7 @@ def test_rows_that_a_mask_leaves_empty_must_not_be_nan(rng):
         report = gradcheck(careless, rng.standard_normal((3, 4)), np.tri(3, 4, dtype=bool))
     assert report                                        # for the mask that was given
     assert "note: right for the mask you gave" in report.explain()
-    assert "with a row of it that allows nothing the forward fails or gives NaN" in report.explain()
+    assert "with an empty row in it, all False, the forward fails or gives NaN" in report.explain()
     mask = np.tri(3, 4, dtype=bool)
     mask[1] = False
     with np.errstate(invalid="ignore"):
@@ -265,7 +265,7 @@ def test_a_gradient_that_leaks_through_an_empty_row_is_found(rng):
     mask = np.tri(3, 4, dtype=bool)
     report = gradcheck(leaks, rng.standard_normal((3, 4)), mask)
     assert report
-    assert "with a row of it that allows nothing the gradients are wrong" in report.explain()
+    assert "with an empty row in it, all False, the gradients are wrong" in report.explain()
     assert mask[0].any()                                 # the caller's mask is as it was
     mask[0] = False
     report = gradcheck(leaks, rng.standard_normal((3, 4)), mask)

@@ -223,7 +223,7 @@ def test_without_shapes_it_says_what_to_write_and_that_works(write):
         load(f"{path}::f")
     message = str(error.value)
     options = '--shape z=2,3 --shape "ids=2,3 int<7" --shape "mask=2,3 bool"'
-    assert f"which shape has z, ids, mask? Give those of all arguments: {options} (" in message
+    assert f"what is the shape of z, ids, mask? Give those of all arguments: {options} (" in message
     example = message[message.index("Example: "):]
     assert example == "Example: z (2, 3), ids (2, 3) int<7, mask (2, 3) bool"
     assert shapes(load(f"{path}::f", ["z=2,3", "ids=2,3 int<7", "mask=2,3 bool"])[1]) == [(2, 3)] * 3
@@ -232,9 +232,9 @@ def test_without_shapes_it_says_what_to_write_and_that_works(write):
 
 
 def test_an_incomplete_docstring_or_option_names_what_is_missing(inputs):
-    with pytest.raises(UserError, match=r"which shape has beta\? .*--shape x=4,5 --shape beta=4,5 "):
+    with pytest.raises(UserError, match=r"what is the shape of beta\? .*--shape x=4,5 --shape beta=4,5 "):
         inputs("f(x, beta)", "Example: x (4, 5)")
-    with pytest.raises(UserError, match=r"which shape has x\? "):
+    with pytest.raises(UserError, match=r"what is the shape of x\? "):
         inputs("f(x, beta)", "x (B, n), beta (n,)", "beta=5")        # letters and sizes are not mixed
     with pytest.raises(UserError, match="what stands after Example: was not understood"):
         inputs("f(x)", "Example: x 3, 4")

@@ -1,4 +1,4 @@
-"""Functions in other styles than ours: their mistakes are caught, their right versions pass, and no word misleads."""
+"""Functions in other styles: their mistakes are caught, their right versions pass, and no words mislead."""
 
 import inspect
 
@@ -34,7 +34,7 @@ def test_the_right_version_passes(case):
     assert report, report
 
 
-# What was said of these was misleading once.
+# What was once said about these was misleading.
 WORDS = {
     "rms_norm": "a multiple of x: the term that the length of the row gives back",
     "rmsnorm_power": "a multiple of x: the term that the length of the row gives back",

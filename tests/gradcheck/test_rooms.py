@@ -8,7 +8,7 @@ from mini_tf import gradcheck
 import pytest
 
 HERE = Path(gradcheck.__file__).parent
-CORE = [*HERE.glob("measuring/*.py"), *(HERE / f"{name}.py" for name in ("judge", "report", "verdicts"))]
+CORE = [*HERE.glob("measuring/*.py"), *(HERE / f"{name}.py" for name in ("judge", "report", "verdicts", "page"))]
 ABOVE = ("mini_tf.gradcheck.planting", "mini_tf.gradcheck.reasons", "mini_tf.gradcheck.check", "mini_tf.training")
 
 

@@ -34,13 +34,13 @@ def where_nothing_should_be(e, name):
             spread = fitted(shaped, right.shape)
             if spread is not None and not (wrong & spread).any():
                 return (
-                    f"Wrong only where {mask} is False: {mask} is not applied on the way back, there dy must become 0."
+                    f"Wrong only where {mask} is False: {mask} is not applied on the way back; dy must become 0 there."
                 )
     rows = zero.reshape(-1, right.shape[-1]).all(-1)
     if right.ndim > 1 and not rows.all() and not wrong.reshape(len(rows), -1)[~rows].any():
         return (
             f"Wrong only in rows of {name} that do not count, where the right gradient is 0 (padding, ignored targets, "
-            "rows that a mask leaves empty): they must give nothing back."
+            "rows that a mask leaves empty): it must stay 0."
         )
     if e.y.ndim and e.y.shape == right.shape:
         return (

@@ -37,8 +37,8 @@ def rearranged(e, name):
         a, b = np.sort(yours, axis=None), np.sort(right, axis=None)
         if np.abs(a - b).max() < CLOSE * np.abs(b).max() < np.diff(b).max():
             return (
-                "It has the right numbers in wrong places: were axes merged or exchanged in another order than on the "
-                "way forward (a reshape without its swapaxes)?"
+                "It has the right numbers in wrong places: were axes merged or exchanged in another order than in the "
+                "forward (a reshape without its swapaxes)?"
             )
     return None
 
@@ -61,8 +61,8 @@ def all_alike(e, name):
         )
         if size > 1 and differ_right and not differ:
             return (
-                f"It is the same all along axis {axis}, and the right one is not: each of the {size} should get its "
-                "own, and all get a sum or mean of theirs, or the one of a single one."
+                f"It is constant along axis {axis}, and the right one is not: each of the {size} places should get its "
+                "own gradient, but all get the same: a sum, a mean, or that of a single place."
             )
     return None
 

@@ -33,9 +33,8 @@ def part_left_out(e, name):
         for part in call.gradients if isinstance(call.gradients, tuple) else (call.gradients,):
             for word, missing in (("left out", right - yours), ("counted once too often", yours - right)):
                 if part is not None and close(missing, part, known):
-                    return (
-                        f"What {call.name} gives back (called at {call.line}) is {word}: the paths of a gradient add."
-                    )
+                    place = f"What {call.name} gives back (called at {call.line})"
+                    return f"{place} is {word}: the gradients along all paths add up."
     return None
 
 
@@ -48,8 +47,8 @@ def other_slope(e, name):
     diagonal = e.diagonal(name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
         return (
-            f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} moves other entries of "
-            "y too, and what they give back is missing (in softmax: −y_i·Σ_j y_j·dy_j)."
+            f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} changes other "
+            "entries of y, too, and what these give back is missing (in softmax: −y_i·Σ_j y_j·dy_j)."
         )
     if elementwise(e, name) is None:
         return None
@@ -58,7 +57,7 @@ def other_slope(e, name):
     said, true = _formula(e, slope, known), _formula(e, diagonal, known)
     names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said else ""
     return (
-        f"The function acts on every entry by itself, and its derivative is another: at {name} = "
+        f"The function acts on every entry by itself, and your derivative of it is wrong: at {name} = "
         f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.9g}, the right one {diagonal[at]:.9g}.{names}"
     )
 
@@ -113,7 +112,7 @@ def _multiple(name, row, yours, right, x, y):
     if np.abs(right.sum(-1)).max() < CLOSE * size:
         mean += (
             f" (the right d{name} sums to 0 in every {row}, because a number added to a whole {row} of {name} leaves y "
-            "as it is; yours does not)"
+            "unchanged; yours does not)"
         )
     variance = f"the term that the variance gives back, a multiple of {name} − mean({name})"
     length = f"the term that the length of the {row} gives back (√Σ{name}², a norm, the rms)"

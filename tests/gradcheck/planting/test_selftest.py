@@ -1,4 +1,4 @@
-"""The self-test: every op's mutants are caught, and a checker that cannot see is found out."""
+"""The self-test: every op's mutants are caught, and a checker that misses bugs is found out."""
 
 from mini_tf import ops
 from mini_tf.errors import UserError
@@ -84,7 +84,7 @@ def test_what_never_ran_is_said(rng):
 
 
 def test_blind_inputs_are_found_out(rng, monkeypatch):
-    """At γ = 1 a forgotten γ changes nothing; a checker that looks at the given point alone cannot see it."""
+    """At γ = 1 a forgotten γ changes nothing: a checker that looks only at the given point cannot see it."""
 
     def at_the_point(f, inputs, *_, **__):
         gradients = [g(np.random.default_rng(0).standard_normal((2, 4))) for _, g in (f(*inputs), ops.layer_norm(*inputs))]

@@ -1,4 +1,4 @@
-"""The words about a wrong gradient are the right ones: held against bugs whose author had not seen the patterns."""
+"""The words about a wrong gradient are right: tried on bugs whose author had not seen the patterns."""
 
 import importlib
 import re
@@ -11,8 +11,8 @@ from tests.gradcheck.planted import report_on
 import numpy as np
 import pytest
 
-# What the report has to say about each planted bug, read and judged one by one. None: it says nothing, and shows no
-# repair. LINE: it says nothing in words, and shows the one change that makes it right.
+# What the report has to say about each planted bug, read and judged one by one. None: no words and no repair.
+# LINE: no words, but the one change that makes it right.
 LINE = "One change makes it right"
 WORDS = {
     "linear: dW is a mean": "6 × too small: 6 is the number of rows of x: a mean where a sum belongs",
@@ -23,7 +23,7 @@ WORDS = {
     "linear: dx and dW swapped": "dx and dW are exchanged",
     "linear: db is a mean": "6 × too small: 6 is the number of rows of x: a mean where a sum belongs",
     "linear: db of the first example": "Only the first of the 2 along axis 0 of dy comes back",
-    "linear: one dx for all rows": "It is the same all along axis 0, and the right one is not",
+    "linear: one dx for all rows": "It is constant along axis 0, and the right one is not",
     "linear: one number for db": "All entries are the same number, .* without its axis",
     "linear: one entry of dW": r"A single entry is wrong, \[3, 2\]",
     "relu: pattern lost": "where the function is switched off",
@@ -32,7 +32,7 @@ WORDS = {
     "relu: threshold elsewhere": "where the function is switched off",
     "residual_relu: skip path lost": "dy itself is missing: the path on which x goes straight to y",
     "residual_relu: pattern lost": "where the function is switched off",
-    "residual_relu: pattern on both ways": "its derivative is another: .* Yours is the pattern y > 0",
+    "residual_relu: pattern on both ways": "your derivative of it is wrong: .* Yours is the pattern y > 0",
     "residual_relu: pattern of x": "Yours is the pattern x > 0, the right one the pattern y > 0",
     "residual_relu: swapped": "dx and dy are exchanged",
     "tanh: 1 − y": "Yours is 1 − y, the right one 1 − y²",
@@ -40,12 +40,12 @@ WORDS = {
     "tanh: left out": "dy is passed on unchanged",
     "sigmoid: y for y(1 − y)": r"Yours is y, the right one y·\(1 − y\)",
     "sigmoid: tanh's derivative": r"Yours is 1 − y², the right one y·\(1 − y\)",
-    "sigmoid: derivative twice": "its derivative is another",
+    "sigmoid: derivative twice": "your derivative of it is wrong",
     "gelu: no product rule": r"Yours is Φ\(x\), the right one Φ\(x\) \+ x·φ\(x\)",
-    "gelu: density not normalized": "its derivative is another",
-    "gelu: approximate backward": "its derivative is another",
-    "gelu, by tanh: 3 forgotten": "its derivative is another",
-    "gelu, by tanh: inner derivative lost": "its derivative is another",
+    "gelu: density not normalized": "your derivative of it is wrong",
+    "gelu: approximate backward": "your derivative of it is wrong",
+    "gelu, by tanh: 3 forgotten": "your derivative of it is wrong",
+    "gelu, by tanh: inner derivative lost": "your derivative of it is wrong",
     "softmax: diagonal only": "the diagonal of the Jacobian only",
     "softmax: sum left out": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
     "softmax: dy passed on": "dy is passed on unchanged",
@@ -109,7 +109,7 @@ WORDS = {
     "mean_pool: not divided": "3 × too large: 3 is the size of axis 1 of x: a mean is missing",
     "mean_pool: mask not applied": "mask is not applied on the way back",
     "mean_pool: first word only": "Wrong only at index 1, 2 of axis 1 of dx, where it is 0",
-    "copied: everywhere": "each of the 4 should get its own",
+    "copied: everywhere": "each of the 4 places should get its own",
     "mixture: all the readout's": "a factor that each row has one of",
     "mixture: gate the other way": "The sign is wrong",
     "mixture: share of copying forgotten": None,
@@ -164,7 +164,7 @@ WORDS = {
 
 
 def in_words(report):
-    """Diagnoses and broken promises: of the first wrong step, if there is one inside."""
+    """The diagnoses and broken promises: those of the first wrong step, if there is one."""
     if report.wrong_step:
         lines = report.wrong_step.words
         return [line.strip() for line in lines if "→" in line or (line.startswith("  FAIL") and "judged" not in line)]
@@ -199,7 +199,7 @@ def test_the_words_do_not_depend_on_the_numbers(name, seed):
 
 
 def test_a_repair_is_one_that_was_tried():
-    """The change that is shown makes the gradient right; where no single change does, none is shown."""
+    """The repair that is shown is at the planted place and makes the gradient right."""
     repaired = 0
     for bug in BUGS:
         if bug.target in (ops.softmax, ops.rnn, ops.layer_norm):
@@ -229,7 +229,7 @@ def test_a_function_without_source_gets_no_lines():
 
 
 def scaled_attention(query, key, value):
-    """Both scales are forgotten: two mistakes, and none of them in a line that all wrong gradients come from."""
+    """Both scales are forgotten: two mistakes, and neither is in a line that all wrong gradients come from."""
     scale = query.shape[-1] ** -0.5
     A, softmax_backward = ops.softmax(scale * query @ key.swapaxes(-1, -2))
 
@@ -284,7 +284,7 @@ def test_a_file_that_has_changed_since_its_import_is_named(tmp_path, monkeypatch
     assert report.repair == []
 
 
-def test_of_functions_that_share_a_line_nobody_says_that_their_file_has_changed():
+def test_functions_that_share_a_line_are_not_taken_for_changed_ones():
     report = gradcheck(lambda x: (2 * x, lambda dy: 3 * dy), np.ones(3))
     assert not report
     assert report.notes == []

@@ -13,7 +13,7 @@ from mini_tf.models import LanguageTransformer
 import numpy as np
 import pytest
 
-HELPERS = {"sum_to", "accumulate", "walk_back"}            # they are no steps: what calls them is
+HELPERS = {"sum_to", "accumulate", "walk_back"}            # not steps themselves: their callers are
 CASES = [bug for bug in BUGS if bug.in_transformer]
 
 
@@ -98,7 +98,7 @@ def test_a_wrong_op_inside_an_op_is_named(rng):
 
 
 def test_glue_between_right_steps(rng):
-    """A function of one's own that joins right ops in a wrong way."""
+    """A function that joins right ops in a wrong way."""
 
     def two_ways(x, W):
         a, a_backward = ops.linear(x, W)
