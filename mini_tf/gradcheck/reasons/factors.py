@@ -4,6 +4,7 @@ import inspect
 import math
 
 from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.planting.editing import closure_of
 from mini_tf.gradcheck.reasons.fit import elementwise
 from mini_tf.layers import Layer
 
@@ -98,15 +99,17 @@ def _of_sizes(e, large):
         if len(shape) > 1:
             sizes.setdefault(math.prod(shape[:-1]), f"the number of rows of {name}")
             sizes.setdefault(math.prod(shape), f"the number of entries of {name}")
-    found = [(size, f"{size} is {what}: {mean}") for size, what in sizes.items() if size > 1]
-    if e.subject.ids or e.subject.masks:                 # some rows may be padding, or ignored
-        for name, slopes in e.slopes.items():
-            few = int(np.nan_to_num(slopes).reshape(-1, slopes.shape[-1]).any(-1).sum()) if slopes.ndim > 1 else 0
-            found += [
-                (size / few, f"{size}/{few}, and {few} is the number of rows of {name} that count, {size} is {what}: "
-                 "divided by the wrong one")
-                for size, what in sizes.items() if few and few not in sizes and size > few
-            ]  # fmt: skip
+    counted = {}                                         # rows that are not padding, nor ignored
+    for name, slopes in e.slopes.items():
+        few = int(np.nan_to_num(slopes).reshape(-1, slopes.shape[-1]).any(-1).sum()) if slopes.ndim > 1 else 0
+        if few and few not in sizes:
+            counted[few] = f"the number of rows of {name} that count"
+    found = [(size, f"{size} is {what}: {mean}") for size, what in (sizes | counted).items() if size > 1]
+    if e.subject.ids or e.subject.masks:
+        found += [
+            (size / few, f"{size}/{few}, and {few} is {counts}, {size} is {what}: divided by the wrong one")
+            for few, counts in counted.items() for size, what in sizes.items() if size > few
+        ]  # fmt: skip
     last = {np.shape(x)[-1]: name for name, x in reversed(e.subject.tensors.items()) if np.ndim(x) > 1}
     return found + [
         (math.sqrt(m), f"√{m}, and {m} is the size of the last axis of {name}: the scale 1/√{m} {scale}")
@@ -125,7 +128,7 @@ def own_numbers(f, depth=3):
     function = inspect.unwrap(f) if inspect.isfunction(f) else getattr(f, "__func__", None)
     literals = []
     if function is not None:
-        values |= inspect.getclosurevars(function).nonlocals
+        values |= closure_of(function)
         values |= {name: p.default for name, p in inspect.signature(function).parameters.items()}
         literals = [(f"{c:g}", c) for c in function.__code__.co_consts if type(c) is float]
     values |= {k: v for value in list(values.values()) if isinstance(value, dict) for k, v in value.items()}

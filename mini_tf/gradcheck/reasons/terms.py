@@ -12,11 +12,11 @@ import numpy as np
 
 
 def dy_passed_on(e, name):
-    """dy alone, or all but dy."""
+    """dy alone, or all but dy (of a function that acts on every entry by itself, that is another derivative)."""
     yours, right, known = e.pair(name)
     if close(yours, e.dy, known):
         return "dy is passed on unchanged: the derivative of the function itself is missing."
-    if np.shape(e.dy) == right.shape and close(right - yours, e.dy, known):
+    if np.shape(e.dy) == right.shape and close(right - yours, e.dy, known) and elementwise(e, name) is None:
         return f"dy itself is missing: the path on which {name} goes straight to y (the residual, the skip connection)."
     return None
 
@@ -114,19 +114,19 @@ def _multiple(name, row, yours, right, x, y):
             f" (the right d{name} sums to 0 in every {row}, because a number added to a whole {row} of {name} leaves y "
             "unchanged; yours does not)"
         )
-    variance = f"the term that the variance gives back, a multiple of {name} − mean({name})"
+    centre, variance = f"{name} − mean({name})", "the term that the variance gives back"
     length = f"the term that the length of the {row} gives back (√Σ{name}², a norm, the rms)"
     candidates = [
         ([ones], f"one number, the same for the whole {row}: {mean} is"),
         ([ops.softmax(x)[0]], f"a multiple of softmax({name}): that term is"),
         ([x], f"a multiple of {name}: {length} is"),
-        ([centred], f"a multiple of {name} − mean({name}): {variance} (in layer norm: −x̂·mean(g·x̂)), is"),
+        ([centred], f"a multiple of {centre}: {variance} (in layer norm: −x̂·mean(g·x̂)) is"),
     ]
     if (y >= 0).all() and np.isin(y.sum(-1).round(9), (0, 1)).all():
         coupling = "the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another"
         candidates.insert(1, ([y], f"a multiple of y: {coupling}, is"))
     if x.shape[-1] > 3:
-        candidates.append(([ones, centred], f"a number and a multiple of {name}: {mean}, and {variance}, are"))
+        candidates.append(([ones, centred], f"a number and a multiple of {centre}: {mean}, and {variance}, are"))
     return next((words for rows, words in candidates if spanned(*rows)), None)
 
 

@@ -30,7 +30,7 @@ WORDS = {
     "relu: pattern of dy": "not linear in dy",
     "relu: leaks": "where the function is switched off",
     "relu: threshold elsewhere": "where the function is switched off",
-    "residual_relu: skip path lost": "dy itself is missing: the path on which x goes straight to y",
+    "residual_relu: skip path lost": "dx is zero everywhere",
     "residual_relu: pattern lost": "where the function is switched off",
     "residual_relu: pattern on both ways": "your derivative of it is wrong: .* Yours is the pattern y > 0",
     "residual_relu: pattern of x": "Yours is the pattern x > 0, the right one the pattern y > 0",
@@ -59,7 +59,7 @@ WORDS = {
     "masked_softmax: plus for minus": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
     "layer_norm: mean(g) left out": "off by one number, .*the right dx sums to 0 in every row.* is missing or wrong",
     "layer_norm: x̂·mean(g·x̂) left out": r"a multiple of x − mean\(x\): the term that the variance gives back.* missing",
-    "layer_norm: both means left out": "by a number and a multiple of x: the term that a mean.*, and the term that the variance",
+    "layer_norm: both means left out": r"by a number and a multiple of x − mean\(x\): the term that a mean.*, and the term that the variance",
     "layer_norm: γ forgotten": "gradient for gamma = 1: gamma is forgotten",
     "layer_norm: γ after the means": None,
     "layer_norm: divided by γ": "gradient for 1/gamma: a division",
@@ -217,6 +217,28 @@ def test_lines_that_only_wrong_gradients_come_from():
     report = report_on("attention: softmax skipped")
     assert any("dscores" in line for line in report.suspects)
     assert not any("dvalue" in line for line in report.suspects)
+
+
+def test_a_variable_that_was_never_set_is_no_traceback(rng):
+    """gelu's backward encloses tanh_u, which only the approximation sets."""
+
+    def twice_too_large(x):
+        y, backward = ops.gelu(x)
+        return y, lambda dy: 2 * backward(dy)            # the 2 is looked for in all that the lambda encloses
+
+    assert "2 × too large" in gradcheck(twice_too_large, rng.standard_normal((2, 3))).explain()
+
+
+def test_a_wrong_derivative_is_not_taken_for_a_lost_residual_path(rng):
+    """dx = dy·(1 − y²) without the 1 is off by dy, as a residual block is that forgets its skip connection."""
+
+    def tanh(x):
+        y = np.tanh(x)
+        return y, lambda dy: -dy * y * y
+
+    words = gradcheck(tanh, rng.standard_normal((2, 3))).explain()
+    assert "your derivative of it is wrong" in words
+    assert "residual" not in words
 
 
 def test_a_function_without_source_gets_no_lines():
