@@ -36,7 +36,7 @@ def test_ops_and_layers_at_twenty_seeds(name):
 
 @pytest.mark.parametrize("name", PARTS)
 def test_inputs_in_float64(name):
-    """Numbers with more digits: rounding is felt earlier."""
+    """Numbers with all their digits, so that rounding shows earlier."""
     for seed in range(20, 24):
         passes(*EXAMPLES[name](np.random.default_rng(seed)), seed)
 

@@ -25,7 +25,7 @@ def report_on(bug_name, rng, *inputs):
 
 def test_the_report_names_the_worst_entry(rng):
     report = report_on("attention: one entry of dvalue", rng)
-    worst = report.worst.worst                           # the tensor's, and in it the point's
+    worst = report.worst.worst                           # the worst point of the worst tensor
     assert worst.index == (0, 0, 1, 1)
     assert worst.wrong_entries == 1
     assert "worst at [0, 0, 1, 1]" in report.explain()
@@ -119,7 +119,7 @@ def test_a_kink_anywhere_within_the_step_raises_no_alarm(distance):
     assert report.tensors[0].comparisons[0].judged == 3
 
 
-def test_a_kink_in_a_function_that_is_not_of_our_ops_is_seen_by_its_slopes():
+def test_a_kink_outside_our_ops_shows_in_the_slopes():
     report = gradcheck(lambda x: (np.abs(x), lambda dy: dy * np.sign(x)), np.array([0.0, 0.5, -0.5]))
     assert report
     assert report.tensors[0].comparisons[0].set_aside == 1
@@ -189,7 +189,7 @@ def test_no_false_alarm_with_large_and_small_numbers(rng):
         assert gradcheck(ops.linear, x, rng.standard_normal((6, 2)))
 
 
-def test_large_tensors_are_sampled_and_looked_through_in_random_directions(rng):
+def test_large_tensors_are_sampled_and_checked_along_random_directions(rng):
     report = gradcheck(ops.linear, rng.standard_normal((2, 60)), rng.standard_normal((60, 60)))
     assert report
     assert [t.comparisons[0].judged for t in report.tensors] == [120, 2000]
@@ -227,7 +227,7 @@ def test_a_wrong_gradient_that_the_given_point_hides(rng):
     assert "cannot be seen at the point given, where gamma is 1 and beta is 0 everywhere" in report.explain()
 
 
-def test_a_blind_point_is_named_also_when_all_is_right(rng):
+def test_a_blind_point_is_noted_even_if_everything_is_right(rng):
     report = gradcheck(ops.layer_norm, rng.standard_normal((3, 4)), np.ones(4), np.zeros(4))
     assert report
     assert "note: at the point given, gamma is 1 and beta is 0 everywhere" in report.explain()
@@ -285,8 +285,8 @@ def test_integers_scalars_lists_and_empty_arrays_are_named():
     assert not gradcheck(lambda x: (x * x, lambda dy: 3 * x * dy), 3.0)
 
 
-def test_arrays_that_are_given_stay_as_they_are(rng):
-    """Also when the search for a repair runs changes that write into what the backward keeps."""
+def test_given_arrays_are_never_written_to(rng):
+    """Not even while the search for a repair tries changes that write into what the backward keeps."""
 
     def embedding(table, ids):
         def backward(dy):
@@ -415,7 +415,7 @@ def test_the_page_is_whole_and_needs_nothing_else(rng, tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert page.endswith("</html>")
-    assert page.count("data:image/svg+xml;base64,") == 2             # the heat map and the curve of the steps
+    assert page.count("data:image/svg+xml;base64,") == 2             # the heat map and the curve over the step size
     assert "http" not in re.sub("base64,[^\"]*", "", page)
     assert "In every row it is off by one number" in page
     assert "whatever the step: it is not the step, it is the gradient" in page

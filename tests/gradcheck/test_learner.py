@@ -67,7 +67,7 @@ def test_a_change_is_seen_at_once_and_nothing_stays_behind(write, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["my_ops.py"]
 
 
-def test_imports_beside_the_file_work_also_late_ones_and_each_folder_has_its_own(tmp_path, write):
+def test_modules_beside_the_file_can_be_imported_late_too_and_each_folder_has_its_own(tmp_path, write):
     for name, two in (("a", 2), ("b", 3)):
         (tmp_path / name).mkdir()
         write(f"TWO = {two}", f"{name}/helper.py")

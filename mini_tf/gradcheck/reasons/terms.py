@@ -12,7 +12,7 @@ import numpy as np
 
 
 def dy_passed_on(e, name):
-    """dy alone, or all but dy (of a function that acts on every entry by itself, that is another derivative)."""
+    """dy alone, or everything but dy; but a function that acts on every entry by itself is left to `other_slope`."""
     yours, right, known = e.pair(name)
     if close(yours, e.dy, known):
         return "dy is passed on unchanged: the derivative of the function itself is missing."

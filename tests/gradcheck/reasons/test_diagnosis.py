@@ -186,7 +186,7 @@ def test_the_words_are_the_right_ones(bug):
 
 
 def test_how_many_get_right_words():
-    """The figures that the checker's page in the README quotes."""
+    """The figures in the checker's README."""
     assert WORDS.keys() == {bug.name for bug in BUGS}
     said = list(WORDS.values())
     assert (len(said), said.count(None), said.count(LINE)) == (145, 14, 10)
@@ -230,7 +230,7 @@ def test_a_variable_that_was_never_set_is_no_traceback(rng):
 
 
 def test_a_wrong_derivative_is_not_taken_for_a_lost_residual_path(rng):
-    """dx = dy·(1 − y²) without the 1 is off by dy, as a residual block is that forgets its skip connection."""
+    """tanh's dx = dy·(1 − y²) without the 1 is off by dy, like a residual block without its skip connection."""
 
     def tanh(x):
         y = np.tanh(x)

@@ -126,7 +126,7 @@ def test_a_model_whose_forward_fails_has_no_steps(rng):
     assert report.steps == []
 
 
-def test_layers_of_ones_own_are_steps(rng):
+def test_user_defined_layers_are_steps(rng):
     class Doubled(layers.Layer):
         def __init__(self):
             self.linear = layers.Linear(3, 3, rng, dtype=np.float64)
