@@ -125,9 +125,8 @@ def own_numbers(f, depth=3):
     owner = getattr(f, "__self__", f)
     values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
     values |= getattr(f, "keywords", {})                 # of a functools.partial
-    function = inspect.unwrap(f) if inspect.isfunction(f) else getattr(f, "__func__", None)
-    literals = []
-    if function is not None:
+    function, literals = inspect.unwrap(getattr(f, "__func__", f)), []
+    if inspect.isfunction(function):
         values |= closure_of(function)
         values |= {name: p.default for name, p in inspect.signature(function).parameters.items()}
         literals = [(f"{c:g}", c) for c in function.__code__.co_consts if type(c) is float]
