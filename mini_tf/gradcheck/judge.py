@@ -3,13 +3,13 @@
 from contextlib import contextmanager, suppress
 
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
 from mini_tf.gradcheck.measuring.subject import Subject, name_of
 from mini_tf.gradcheck.measuring.twins import check_twins
-from mini_tf.gradcheck.reasons.evidence import Evidence
 from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.trace import source_line
@@ -17,22 +17,22 @@ from mini_tf.trace import source_line
 import numpy as np
 
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
-CERTAIN = 1e-4           # an entry whose slope is known no better than this, relative to the tensor's, says nothing;
-NOISE = 1e-9             # unless it is known to this, relative to φ: then it is zero for all that can be seen,
-FAINT = 1e-4             # and so must the gradient be, which is known far better, to this part of the uncertainty
+CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
+NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
+FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 
 
 def judge(f, inputs, params, name=None, seed=0, budget=BUDGET):
-    """The Report with all verdicts, but without reasons. The arguments are gradcheck's, with the inputs as a list."""
+    """The Report with all verdicts but no reasons. The arguments are gradcheck's, with the inputs as a list."""
     with judged(f, inputs, params, name, seed, budget) as (report, _, _):
         return report
 
 
 @contextmanager
 def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
-    """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be asked about it.
+    """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
-    evidence is that of the generic point, if it has wrong gradients, else that of the given one; None if there is none.
+    evidence is from the generic point if it shows wrong gradients, else from the given one; None if nothing could run.
     """
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     report, evidence = Report(name or name_of(f)), None
@@ -52,13 +52,13 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
                         _try_empty_rows(subject, report, patterns, rng, budget)
             except Broken as broken:
                 report.findings.append(str(broken))
-            report.findings = list(dict.fromkeys(report.findings))   # the second point may repeat the first one's
+            report.findings = list(dict.fromkeys(report.findings))   # both points may have the same
             report.notes = list(dict.fromkeys(report.notes))
             yield report, subject, evidence
 
 
 def _check_point(point, subject, report, patterns, rng, budget):
-    """Judge all gradients at the point where the subject is, and give the Evidence."""
+    """Judge all gradients at the subject's point, add that to the report, and give the Evidence."""
     y, backward = check_forward(subject)
     report.place = source_line(backward)
     dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
@@ -79,7 +79,7 @@ def _check_point(point, subject, report, patterns, rng, budget):
 
 
 def _compare(point, phi, x, gradient, rng, budget):
-    """(Comparison, slopes): the gradient of x held against slopes of φ; slopes (the shape of x) NaN where not known."""
+    """(Comparison, slopes): the gradient of x against the slopes of φ, an array like x, NaN where not known."""
     sampled = x.size > budget
     entries = np.sort(rng.choice(x.size, budget, replace=False)) if sampled else np.arange(x.size)
     directions = judge_directions(phi, x, gradient, rng) if sampled else None
@@ -109,7 +109,7 @@ def _compare(point, phi, x, gradient, rng, budget):
 
 
 def _move_to_generic_point(subject, report, rng):
-    """Redraw what is constant or tiny. False if f cannot go there."""
+    """Move the subject to a generic point. False if f is not defined there."""
     given = dict(subject.tensors)
     for another in (generic, near):
         for name, x in given.items():
@@ -123,7 +123,7 @@ def _move_to_generic_point(subject, report, rng):
 
 
 def _try_empty_rows(subject, report, patterns, rng, budget):
-    """A note, if the gradients are wrong, or not defined, where a mask has a row that allows nothing and had none."""
+    """Try each mask with an empty row; add a note if the gradients are then wrong or not finite."""
     for name, given in subject.masks.items():
         mask = with_an_empty_row(given)
         if mask is given:
@@ -137,8 +137,8 @@ def _try_empty_rows(subject, report, patterns, rng, budget):
             wrong = "the gradients are wrong" if trial.verdict == FAIL else None
         if wrong:
             report.notes.append(
-                f"right for the {name} you gave; but with a row of it that allows nothing {wrong}; such a row "
-                "(a query that may see no key, a history without words) should give zeros, forward and backward"
+                f"right for the {name} you gave; but with an empty row in it, all False, {wrong}; such a row (a query "
+                "that sees no key, a history without words) should give zeros, forward and backward"
             )
         subject.replace(name, given)
 

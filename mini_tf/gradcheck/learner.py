@@ -32,7 +32,7 @@ USUAL = dict.fromkeys(("ids", "targets", "labels"), " int<7") | dict.fromkeys(("
 
 
 class Argument(NamedTuple):
-    """What one argument is to be: axes are sizes, letters or …, kind is float, int or bool, ints are below bound."""
+    """What an argument has to be: axes are sizes, letters or …; kind is float, int or bool; ints are below bound."""
 
     axes: tuple
     kind: str
@@ -40,7 +40,7 @@ class Argument(NamedTuple):
 
 
 def check(target, shapes=(), seed=0):
-    """The Report on "file.py::function". What keeps the file from being loaded is a UserError with line and words."""
+    """The Report on "file.py::function". A file that cannot be loaded raises a UserError that says where and why."""
     f, inputs = load(target, shapes, seed)
     with running(target):
         return gradcheck(f, *inputs, seed=seed)
@@ -101,7 +101,7 @@ def _compiled(path):
 
 @contextmanager
 def _imports_from(folder):
-    """Let imports find what lies in this folder, and forget it afterwards: another file may have others so named."""
+    """Let imports find what lies in this folder, and forget it afterwards: other folders may use the same names."""
     modules, path, bytecode = set(sys.modules), sys.path[:], sys.dont_write_bytecode
     sys.path.insert(0, str(folder))
     sys.dont_write_bytecode = True
@@ -133,7 +133,7 @@ def _in_words(path):
             if Path(frame.f_code.co_filename).parent == path.parent
         ]  # fmt: skip
         if not frames:
-            raise                                        # it is not the learner's
+            raise                                        # not the learner's error
         frame, line = frames[-1]
         code = frame.f_code
         where = f"{_shown(code.co_filename)}, line {line}" + (f", in {code.co_name}" * (code.co_name[0] != "<"))
@@ -210,7 +210,7 @@ def _argument(axes, kind):
 
 
 def _sizes(arguments):
-    """{letter: its size}; … is two axes. All are different, so that no exchange of axes goes unseen."""
+    """{letter: its size}; … is two axes. All sizes differ, so that exchanged axes are noticed."""
     size = count(2)
     letters = dict.fromkeys(axis for a in arguments for axis in a.axes if not axis.isdecimal())
     return {axis: (next(size), next(size)) if axis == "…" else (next(size),) for axis in letters}
@@ -224,7 +224,7 @@ def _shape(name, argument, sizes):
 
 
 def _bound(name, argument, sizes):
-    """One more than the largest id: a number, or the size of a letter; of c, the vocabulary, where nothing is said."""
+    """Ids are below this: a number, or the size of a letter, which is c, the vocabulary's, unless said otherwise."""
     if argument.kind != "int":
         return None
     bound = argument.bound or "c"
@@ -235,7 +235,7 @@ def _bound(name, argument, sizes):
 
 
 def _draw(shape, kind, bound, rng):
-    """Standard normal, or positive, not near 0; ids of which the last is the first again; booleans of both values."""
+    """Standard normal; or positive, not near 0; ids, the last the same as the first; booleans of both values."""
     if kind == "float":
         return rng.standard_normal(shape)
     if kind == "positive":
@@ -250,7 +250,7 @@ def _draw(shape, kind, bound, rng):
 
 
 def _ask(f, missing, arguments):
-    """What to write when shapes are missing: both ways, with the names of this very function."""
+    """How to give the missing shapes, both ways, with this function's own names."""
     options, example = [], []
     usual = next((shape[-2:] for shape, _, _ in filter(None, arguments.values())), (2, 3))
     for name, known in arguments.items():
@@ -260,6 +260,6 @@ def _ask(f, missing, arguments):
         options.append(f'--shape "{spec}"' if kind else f"--shape {spec}")
         example.append(f"{name} {shape}{kind}")
     return (
-        f"{f.__name__}: which shape has {', '.join(missing)}? Give those of all arguments: {' '.join(options)} "
+        f"{f.__name__}: what is the shape of {', '.join(missing)}? Give those of all arguments: {' '.join(options)} "
         f"(word ids are 2,3 int<7, a mask is 2,3 bool), or write into the docstring: Example: {', '.join(example)}"
     )

@@ -1,4 +1,4 @@
-"""Reports as one HTML file that needs nothing else: verdicts, words, heat maps of the errors, curves of the steps."""
+"""Reports as one self-contained HTML file: verdicts, words, heat maps of the errors, curves over the step size."""
 
 import base64
 import io
@@ -33,7 +33,7 @@ section { border-top: 2px solid #ddd; margin-top: 2rem; } img { max-width: 100%;
 
 
 def write_page(path, reports):
-    """Write the reports to `path` as one HTML file, whole or not at all. What fails comes first."""
+    """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
     reports = sorted(reports, key=lambda report: report.ok)
     right = sum(map(bool, reports))
     rows = "".join(
@@ -80,7 +80,7 @@ def _section(number, report, alone):
     if report.tensors:
         parts.append(_tensor_table(report))
     parts += [f"<p class=note>{escape(note)}</p>" for note in (*report.notes, *report.blind_notes())]
-    if report.wrong_step is None:                        # behind a wrong step, pictures of errors say nothing
+    if report.wrong_step is None:                        # after a wrong step all gradients are wrong: no pictures
         failed = [t for t in report.tensors if t.verdict == FAIL]
         parts += [_pictures(t) for t in failed or report.tensors[: int(alone)]]
     return "".join(parts) + "</section>"
@@ -125,15 +125,14 @@ def _steps(report):
 
 
 def _pictures(t):
-    """The error over the tensor, where it fails, and the curve of the steps at its worst entry."""
+    """A heat map of the error, if it fails, and the curve over the step size at its worst entry."""
     c = t.worst
     if c is None:
         return ""
     pictures = []
     if t.verdict == FAIL and c.errors.size > 1 and np.isfinite(c.errors).any():
         words = (
-            f"Error of d{t.name} over the tensor, at the {c.point} point: in units of the uncertainty; grey was not "
-            "judged."
+            f"Error of d{t.name} over the tensor at the {c.point} point, in units of the uncertainty; grey: not judged."
         )
         pictures.append((_heat_map(c), words))
     curve = next((c for c in reversed(t.comparisons) if c.sweep is not None), None)
@@ -147,7 +146,7 @@ def _pictures(t):
 
 
 def read_curve(c):
-    """The curve of the steps in a sentence."""
+    """The curve over the step size in a sentence."""
     steps, off = _distances(c, c.yours)
     if c.wrong:
         level = abs(c.yours - c.measured)
@@ -157,14 +156,14 @@ def read_curve(c):
         )
     best = int(np.nanargmin(off))
     return (
-        f"At entry {written(c.index)}: with large steps the central difference is off by the bend of the function "
+        f"At entry {written(c.index)}: with large steps the central difference is off by the function's curvature "
         f"(∝ h²), with small ones by rounding (∝ 1/h). In between, at h = {steps[best]:.0e}, it agrees with your "
         f"backward to {off[best]:.0e}."
     )
 
 
 def _distances(c, value):
-    """(steps, |D(h) − value|), a tiny number where it is 0, for the logarithm"""
+    """(steps, |D(h) − value|), with a tiny number for 0, because the axis is logarithmic"""
     return SWEEP, np.maximum(np.abs(c.sweep - value), 1e-17)
 
 

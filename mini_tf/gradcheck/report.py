@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass
 class Directions:
-    """A large tensor's gradient along random directions (`directions`)."""
+    """A large tensor's gradient along random directions (`measuring.directions`)."""
 
     judged: int
     wrong: int
@@ -120,14 +120,14 @@ class Report:
 
     name: str
     tensors: list = field(default_factory=list)
-    findings: list = field(default_factory=list)         # broken promises of the op's contract, a sentence each
-    notes: list = field(default_factory=list)            # what was not done, a sentence each
+    findings: list = field(default_factory=list)         # broken promises of the contract, a sentence each
+    notes: list = field(default_factory=list)            # what else to know, a sentence each
     blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the point given hides mistakes
     place: str = ""                                      # where the backward is written
-    suspects: list = field(default_factory=list)         # the lines of the backward that can be to blame
+    suspects: list = field(default_factory=list)         # the lines of the backward that may be wrong
     suspects_are_sharp: bool = False                     # no right gradient comes from them
-    repair: list = field(default_factory=list)           # [place, what is wrong, line, the line as it would be right]
-    steps: list = field(default_factory=list)            # of a failing model: see `steps`
+    repair: list = field(default_factory=list)           # [place, what is wrong, the line, the line put right]
+    steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
 
     def tensor(self, name, shape=()):
@@ -149,7 +149,7 @@ class Report:
 
     def __bool__(self):
         if not self.ok:
-            _doubted[:] = [self]                         # for pytest: the one that an assertion is about to be about
+            _doubted[:] = [self]                         # for pytest: the report of the failing assertion
         return self.ok
 
     @property
@@ -178,7 +178,7 @@ class Report:
         lines += _explain_steps(self.steps, self.wrong_step)
         said = set()
         for t in self.tensors:
-            # Behind a wrong step all gradients are wrong: how much says nothing any more.
+            # After a wrong step all gradients are wrong: by how much says nothing.
             lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said)
             said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
@@ -197,12 +197,12 @@ class Report:
     __str__ = __repr__ = explain
 
     def about_suspects(self):
-        """What the suspects have in common."""
+        """What is said above the suspects."""
         these = "this line" if len(self.suspects) == 1 else "these lines"
         return f"{'Only wrong gradients come' if self.suspects_are_sharp else 'All that is wrong comes'} from {these}"
 
     def blind_notes(self):
-        """The warning that the point given hides mistakes; none where one has been shown to hide there."""
+        """A warning that the given point hides mistakes, unless the report shows one that it hid."""
         if not self.blind or any(t.blind_given for t in self.tensors) or not self.tensors:
             return []
         it = "it" if len(self.blind) == 1 else "them"
@@ -230,11 +230,11 @@ class Report:
         return table
 
     def to_json(self):
-        """The report as a text of JSON: everything but the pictures' numbers."""
+        """The report as JSON: everything but the numbers of the pictures."""
         return json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
 
     def as_dict(self):
-        """What `to_json` writes: JSON's types only, "inf" and "nan" as texts."""
+        """What `to_json` writes: JSON's types only, "inf" and "nan" as strings."""
         tensors = [
             {
                 "name": t.name, "shape": t.shape, "verdict": t.verdict, "diagnosis": t.diagnosis,
@@ -260,7 +260,7 @@ _doubted = []
 
 
 def doubted():
-    """The last Report that was asked for its truth and was not true, or None."""
+    """The last Report that turned out false in an `if` or an `assert`, or None."""
     return _doubted[0] if _doubted else None
 
 
@@ -287,7 +287,7 @@ def _explain_tensor(t, blind, said):
         p = t.precision
         lines.append(
             f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times "
-            f"what {p.where} may be off by"
+            f"the error that rounding in {p.where} explains"
         )
     if t.diagnosis:
         lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
@@ -299,18 +299,18 @@ def _explain_tensor(t, blind, said):
 def _explain_sampling(c):
     fraction = 1 - 0.05 ** (1 / c.judged) if c.judged else 1.0
     d = c.directions
-    seen = f"an entry that is off by more than {d.seen:.1g} would be seen with {d.confidence:.2%} certainty"
+    seen = f"an entry off by more than {d.seen:.1g} would be seen with {d.confidence:.2%} certainty"
     wrong = f"{d.wrong} of them wrong" if d.wrong else "none wrong"
     return [
-        f"    {c.judged} of {c.size} entries one by one: were {fraction:.2%} of them wrong, one would be among these "
-        f"with 95% certainty; and {d.judged} random directions through all, {wrong}: {seen}"
+        f"    {c.judged} of {c.size} entries one by one (if {fraction:.2%} of all were wrong, these would show it with "
+        f"95% certainty), and {d.judged} random directions through all, {wrong}: {seen}"
     ]
 
 
 def _explain_steps(steps, step):
-    """What there is to say of the steps, of which `step` is the first wrong one, or None."""
+    """What to say about the steps; `step` is the first wrong one, or None."""
     if step is None:
-        right = f"Its {len(steps)} steps are right by themselves: what joins them in the function itself is wrong."
+        right = f"Its {len(steps)} steps are right by themselves: the mistake is in how the function joins them."
         return [f"  {right}"] if len(steps) > 1 else []
     number = 1 + next(number for number, s in enumerate(steps) if s is step)
     after = steps[number:]

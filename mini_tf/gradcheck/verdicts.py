@@ -1,4 +1,4 @@
-"""The three verdicts, and that on a step; how they and the index of an entry are written."""
+"""The three verdicts, that on a wrong step, and how the index of an entry is written."""
 
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
 WRONG = "WRONG"                                          # of a step
@@ -6,5 +6,5 @@ STYLES = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}         # of th
 
 
 def written(entry):
-    """The index of an entry, as it is written: [0, 3]."""
+    """The index of an entry as the report shows it: [0, 3]."""
     return f"[{', '.join(map(str, entry))}]"

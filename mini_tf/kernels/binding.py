@@ -10,12 +10,12 @@ import dis
 import hashlib
 import inspect
 import textwrap
-from functools import cache, lru_cache
 from pathlib import Path
 
 from mini_tf.files import write_text
 from mini_tf.kernels.held import HELD
 
+_known = {}                          # id of a code object -> (the code object, its fingerprint)
 NO_PART = {"array_module", "_library"}       # they pick the library of the arrays, and are no part of a formula
 
 
@@ -50,7 +50,7 @@ def edited(op):
 
 def fingerprints(op):
     """{name: fingerprint} of the formula, and of all functions of mini_tf that it uses."""
-    return {name: _fingerprint(function) for name, function in _used_by(op.formula).items()}
+    return {name: _fingerprint(function.__code__) for name, function in _used_by(op.formula).items()}
 
 
 def bind(ops):
@@ -86,19 +86,16 @@ def _names(function):
     return names
 
 
-@cache
-def _fingerprint(function):
-    """A short hash of the function's syntax tree; "" where its source cannot be had."""
-    try:
-        tree = _parsed(textwrap.dedent("".join(inspect.getsourcelines(function)[0]))).body[0]
-    except (OSError, SyntaxError, TypeError, IndexError):
-        return ""
-    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()[:16]
-
-
-@lru_cache(64)
-def _parsed(text):
-    return ast.parse(text)
+def _fingerprint(code):
+    """A short hash of the syntax tree that the code of a function was made from; "" where its source cannot be had."""
+    if id(code) not in _known:
+        try:
+            tree = ast.parse(textwrap.dedent("".join(inspect.getsourcelines(code)[0]))).body[0]
+            fingerprint = hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()[:16]
+        except (OSError, SyntaxError, TypeError, IndexError):
+            fingerprint = ""
+        _known[id(code)] = code, fingerprint             # by identity: code that differs in a default value is equal
+    return _known[id(code)][1]
 
 
 def _plain(node):

@@ -67,7 +67,7 @@ def test_a_change_is_seen_at_once_and_nothing_stays_behind(write, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["my_ops.py"]
 
 
-def test_imports_beside_the_file_work_also_late_ones_and_each_folder_has_its_own(tmp_path, write):
+def test_modules_beside_the_file_can_be_imported_late_too_and_each_folder_has_its_own(tmp_path, write):
     for name, two in (("a", 2), ("b", 3)):
         (tmp_path / name).mkdir()
         write(f"TWO = {two}", f"{name}/helper.py")
@@ -223,7 +223,7 @@ def test_without_shapes_it_says_what_to_write_and_that_works(write):
         load(f"{path}::f")
     message = str(error.value)
     options = '--shape z=2,3 --shape "ids=2,3 int<7" --shape "mask=2,3 bool"'
-    assert f"which shape has z, ids, mask? Give those of all arguments: {options} (" in message
+    assert f"what is the shape of z, ids, mask? Give those of all arguments: {options} (" in message
     example = message[message.index("Example: "):]
     assert example == "Example: z (2, 3), ids (2, 3) int<7, mask (2, 3) bool"
     assert shapes(load(f"{path}::f", ["z=2,3", "ids=2,3 int<7", "mask=2,3 bool"])[1]) == [(2, 3)] * 3
@@ -232,9 +232,9 @@ def test_without_shapes_it_says_what_to_write_and_that_works(write):
 
 
 def test_an_incomplete_docstring_or_option_names_what_is_missing(inputs):
-    with pytest.raises(UserError, match=r"which shape has beta\? .*--shape x=4,5 --shape beta=4,5 "):
+    with pytest.raises(UserError, match=r"what is the shape of beta\? .*--shape x=4,5 --shape beta=4,5 "):
         inputs("f(x, beta)", "Example: x (4, 5)")
-    with pytest.raises(UserError, match=r"which shape has x\? "):
+    with pytest.raises(UserError, match=r"what is the shape of x\? "):
         inputs("f(x, beta)", "x (B, n), beta (n,)", "beta=5")        # letters and sizes are not mixed
     with pytest.raises(UserError, match="what stands after Example: was not understood"):
         inputs("f(x)", "Example: x 3, 4")

@@ -1,4 +1,4 @@
-"""Functions in other styles than ours: their mistakes are caught, their right versions pass, and no word misleads."""
+"""Functions in other styles: their mistakes are caught, their right versions pass, and no words mislead."""
 
 import inspect
 
@@ -34,14 +34,14 @@ def test_the_right_version_passes(case):
     assert report, report
 
 
-# What was said of these was misleading once.
+# What was once said about these was misleading.
 WORDS = {
     "rms_norm": "a multiple of x: the term that the length of the row gives back",
     "rmsnorm_power": "a multiple of x: the term that the length of the row gives back",
     "cosine": "a multiple of a: the term that the length of the row gives back",
     "linear_overwrites": "Only the last of the 4 along axis 0 of dy comes back",
-    "simple_rnn": "Right at the last index of axis 1, wrong at all before it",
-    "inverted_dropout": "the factor 1/0.75 is missing",
+    "simple_rnn": "Right at the last index of axis 1, wrong everywhere before it",
+    "inverted_dropout": "a factor 1/0.75 is missing",
     "batch_norm_const_stats": "In every column it is off by a number and a multiple of X",
 }
 

@@ -60,7 +60,7 @@ def fingerprint(text, tmp_path, monkeypatch):
     file.write_text(text)
     scope = {}
     exec(compile(text, file, "exec"), scope)
-    return binding._fingerprint(scope["f"])
+    return binding._fingerprint(scope["f"].__code__)
 
 
 def test_what_changes_a_fingerprint(tmp_path, monkeypatch):

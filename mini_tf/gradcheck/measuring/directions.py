@@ -1,4 +1,4 @@
-"""Large tensors: random directions through all entries, which miss a wrong one hardly ever.
+"""Large tensors: random directions through all entries, which hardly ever miss a wrong one.
 
 A direction v has an entry of +1 or −1, at random, for each entry of the tensor. Its slope is Σ v_i·dx_i, so a gradient
 that is off by e_i is off by Σ v_i·e_i along it. Whatever the other signs are, the two signs of the worst entry give two
@@ -13,11 +13,11 @@ from mini_tf.gradcheck.report import Directions
 import numpy as np
 
 COUNT = 10
-LEAF = 16                            # entries that the search for a wrong one ends with
+LEAF = 16                            # the search for a wrong entry stops at so many
 
 
 def judge_directions(phi, x, gradient, rng):
-    """Hold the gradient of x against slopes of φ along COUNT random directions."""
+    """Compare the gradient of x with slopes of φ along COUNT random directions."""
     v = rng.integers(0, 2, (COUNT, x.size)) * 2.0 - 1.0
     found, error, tolerance = _errors(phi, x, gradient, v)
     judged = ~found.kink
@@ -28,14 +28,14 @@ def judge_directions(phi, x, gradient, rng):
 
 
 def find_wrong_entries(phi, x, gradient):
-    """The flat indices of a few entries with the worst one in their midst, by halving, again and again."""
+    """The flat indices of a few entries, the worst one among them, found by repeated halving."""
     rng = np.random.default_rng(0)
     suspects = np.arange(x.size)
     while len(suspects) > LEAF:
         halves = np.array_split(suspects, 2)
         worst = []
         for half in halves:
-            v = np.zeros((3, x.size))                    # three, so that errors hardly cancel in all
+            v = np.zeros((3, x.size))                    # three, so that errors cancel in all of them hardly ever
             v[:, half] = rng.integers(0, 2, (3, len(half))) * 2.0 - 1.0
             found, error, tolerance = _errors(phi, x, gradient, v)
             worst.append(np.nan_to_num(np.where(found.kink, 0, error / tolerance), nan=np.inf).max())
@@ -44,7 +44,7 @@ def find_wrong_entries(phi, x, gradient):
 
 
 def _errors(phi, x, gradient, v):
-    """(slopes, |backward − measured| along each direction, what it may be at most)"""
+    """(slopes, |backward − measured| along each direction, the tolerance for that)"""
     found = slopes_along(phi, x, v)
     along = v @ gradient.reshape(-1)
     return found, np.abs(along - found.slope), np.maximum(found.uncertainty, EXACT * np.abs(gradient).sum())

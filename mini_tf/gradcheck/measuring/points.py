@@ -1,16 +1,16 @@
 """The two points at which a gradient is checked: the one given, and a generic one.
 
 Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, and no two
-rows are alike. (Masks stay as they are; what a row does in which nothing is allowed is tried apart.)
+rows are alike. (Masks stay as they are; empty rows are tried separately.)
 """
 
 import numpy as np
 
-SMALL = 0.1              # tensors with entries of this size are made larger: what they do could be too faint
+SMALL = 0.1              # smaller tensors than this are scaled up: their effect could be too faint to measure
 
 
 def generic(x, rng):
-    """A floating array like x, but generic: of its shape, its signs and, unless that is tiny, its size.
+    """A generic array with the shape of x, its signs and, unless that is tiny, its size.
 
     Entries shrink by random factors from 0.6 to 1, so zeros (padding) stay zeros, and what was positive or a
     probability is so still; where there are both signs, they are drawn anew. Where all entries are equal (γ = 1, a
@@ -33,7 +33,7 @@ def near(x, rng):
 
 
 def with_an_empty_row(mask):
-    """The mask with its first row False all over; itself, if it has such a row, or but one."""
+    """The mask with its first row all False; the mask itself if it has such a row already, or only one row."""
     if mask.size == mask.shape[-1] or not mask.any(-1).all():
         return mask
     mask = np.array(mask)
@@ -47,11 +47,11 @@ def constant(x):
 
 
 def blind_spots(tensors):
-    """{name: 0.0 or 1.0} of the tensors whose entries are all 0, or all 1: a backward may forget them unseen."""
+    """{name: 0.0 or 1.0} of the tensors whose entries are all 0, or all 1: forgetting them there goes unnoticed."""
     values = {name: constant(x) for name, x in tensors.items()}
     return {name: float(value) for name, value in values.items() if value is not None and value in (0, 1)}
 
 
 def _size(x):
-    """Entries of this size keep x @ W of the size of x, and sums of many rows from running away."""
+    """The size of entries that keeps x @ W about as large as x."""
     return min(0.7, x.shape[0] ** -0.5) if x.ndim > 1 else 0.7

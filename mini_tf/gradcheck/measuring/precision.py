@@ -11,7 +11,7 @@ from mini_tf.gradcheck.report import Precision
 
 import numpy as np
 
-ALLOWANCE = 64
+ALLOWANCE = 128
 WIDENED = "the dtype must follow the inputs; a NumPy scalar such as np.sqrt(2), or a dtype named in the op, changes it"
 
 

@@ -1,4 +1,4 @@
-"""What y, backward = f(…) promises beside right numbers, and a sentence for each promise that is broken."""
+"""What y, backward = f(…) promises besides right numbers, with a sentence for each broken promise."""
 
 import inspect
 import re
@@ -9,11 +9,11 @@ import numpy as np
 
 
 class Broken(Exception):
-    """The check cannot go on; str() is the finding."""
+    """The check cannot go on; str(broken) is the finding."""
 
 
 def check_inputs(subject):
-    """Raise Broken, or give findings, for inputs of which no gradient can be measured."""
+    """Raise Broken, or give findings, for inputs whose gradient cannot be measured."""
     for name, x in zip(subject.names, subject.inputs):
         if isinstance(x, (list, tuple)):
             raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float)")
@@ -35,14 +35,14 @@ def check_inputs(subject):
 
 
 def check_forward(subject):
-    """(y, backward) of a forward that keeps its promises. Raises Broken for one that does not."""
+    """(y, backward) of the forward. Raises Broken if it breaks a promise."""
     before = [np.copy(x) for x in subject.tensors.values()]
     y, backward = _forward(subject)
     again, _ = _forward(subject)
     if np.shape(again) != np.shape(y) or not np.array_equal(y, again, equal_nan=True):
         raise Broken(
             "the forward gave two different results for the same inputs: is it random? Give it its random mask as an "
-            "input, as dropout has it, or a generator that starts anew in each call"
+            "input, as dropout has it, or a generator that is seeded anew in each call"
         )
     for (name, x), was in zip(subject.tensors.items(), before):
         if not np.array_equal(x, was):
@@ -57,7 +57,7 @@ def check_forward(subject):
 
 
 def check_backward(subject, backward, dy):
-    """({name: gradient}, findings, notes). Only gradients that can be compared are among them. Raises Broken."""
+    """({name: gradient}, findings, notes), with only those gradients that can be compared. Raises Broken."""
     given = {name: x for name, x in zip(subject.names, subject.inputs) if isinstance(x, np.ndarray)}
     before = {name: np.copy(x) for name, x in given.items()}
     dy_before = np.copy(dy)
@@ -72,14 +72,14 @@ def check_backward(subject, backward, dy):
     again = as_list(_backward(lambda dy: call_backward(subject, backward, dy), dy))
     findings += [f"backward wrote into {n}" for n, x in given.items() if not np.array_equal(x, before[n])]
     for name, x in before.items():
-        given[name][...] = x                             # what was spoiled is mended: slopes are still to be measured
+        given[name][...] = x                             # undo what it wrote: slopes are still to be measured
     if not np.array_equal(dy, dy_before):
         findings.append("backward wrote into dy; another op may hold the same array")
         dy[...] = dy_before
     if len(again) != len(first) or not all(_equal(a, b) for a, b in zip(first, again)):
         findings.append("backward gave another answer when it was called a second time")
     for name, p in subject.params.items():
-        # What cannot be compared is found below.
+        # Gradients that cannot be compared are found below.
         if np.shape(p.grad) == np.shape(p.data) == np.shape(grads[name]) and not np.allclose(
             p.grad, 2 * grads[name], rtol=1e-9, atol=1e-300, equal_nan=True
         ):
@@ -110,7 +110,7 @@ def check_backward(subject, backward, dy):
 
 
 def _blanks(backward):
-    """A note of all lines of the backward that are still blank: some serve others, and are judged with them."""
+    """A note that lists the blanks left in the backward: `name = ...`."""
     try:
         lines, first = inspect.getsourcelines(inspect.unwrap(backward))
     except (OSError, TypeError):
@@ -119,11 +119,11 @@ def _blanks(backward):
     blanks = [f"{match[1]} (line {number})" for match, number in found if match]
     if not blanks:
         return []
-    return [f"still blank: {', '.join(blanks)}; one that others are computed from is judged with them"]
+    return [f"still blank: {', '.join(blanks)}; a blank that others are computed from is judged with them"]
 
 
 def _used(subject, name):
-    """Whether y depends on the tensor."""
+    """True if y depends on the tensor."""
     x, y = subject.tensors[name], subject.forward()[0]
     try:
         subject.replace(name, 1.1 * x + 0.1)
@@ -133,7 +133,7 @@ def _used(subject, name):
 
 
 def _incomparable(name, x, gradient, parameter):
-    """Why this gradient of x cannot be compared with measured slopes, in a sentence; None if it can."""
+    """A sentence that says why this gradient of x cannot be compared with measured slopes; None if it can."""
     if gradient is None:
         return f"no gradient for {name}: backward " + ("added none to it" if parameter else "gave None")
     if gradient is Ellipsis:
@@ -146,7 +146,7 @@ def _incomparable(name, x, gradient, parameter):
     if np.asarray(gradient).dtype != x.dtype:
         return (
             f"d{name} has dtype {np.asarray(gradient).dtype}, expected {x.dtype} as {name} has; "
-            "a dtype named in the op, or a list of numbers, does that"
+            "a dtype named in the op, or a list of numbers, changes it"
         )
     return None
 

@@ -1,7 +1,7 @@
 """The twins of the ops that a function calls, held against the formulas: values and gradients, in float32.
 
-The judge is the formula in float64, whose gradients are held against measured slopes themselves. What a twin may be off
-by is what float32 costs: see `precision.py`.
+The judge is the formula in float64, whose gradients are held against measured slopes themselves. A twin may be off by
+what float32 costs (see `precision.py`), or by a few times what it costs the formula on the same numbers.
 """
 
 from mini_tf import kernels
@@ -12,6 +12,9 @@ from mini_tf.ops import updates
 from mini_tf.ops.op import watching
 
 import numpy as np
+
+
+AS_THE_FORMULA = 16      # times the formula's own error in float32, the twin's may be
 
 
 def check_twins(evidence, report, rng):
@@ -43,16 +46,21 @@ def check_twins(evidence, report, rng):
         report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
     if not ran or switched:
         return
+    with subject.in_dtype(np.float32):
+        y_formula, formula = subject.forward()[0], subject.run(np.asarray(dy, np.float32) if np.ndim(dy) else dy)
     eps = np.finfo(np.float32).eps
     moved = moves(subject, evidence.y, gradients, dy, eps, rng)
-    results = {"y": (y, evidence.y)} | {f"d{name}": (came.get(name), right) for name, right in gradients.items()}
-    for name, (found, right) in results.items():
+    results = {"y": (y, y_formula, evidence.y)}
+    results |= {f"d{name}": (came.get(name), formula.get(name), right) for name, right in gradients.items()}
+    for name, (found, by_formula, right) in results.items():
         if np.shape(found) != np.shape(right):
             report.findings.append(f"with the twins of {_list(ran)}, {name} has shape {np.shape(found)}, "
                                    f"expected the formula's {np.shape(right)}")  # fmt: skip
             continue
         found = np.asarray(to_host(found), np.float64)
-        allowed = budget(moved[name if name == "y" else name[1:]], right, eps)
+        own_error = np.abs(np.asarray(to_host(by_formula), np.float64) - right).max(initial=0)
+        costs = budget(moved[name if name == "y" else name[1:]], right, eps)
+        allowed = max(costs, AS_THE_FORMULA * own_error, float(np.finfo(np.float32).tiny))       # below, numbers are crude
         error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
         if error.size and error.max() > 1:
             worst = np.unravel_index(int(error.argmax()), error.shape)

@@ -27,8 +27,8 @@ class Mutation:
 def mutations(text, node, arrays=()):
     """Every mutation of the function at `node` of the file's `text`, in the order of the source.
 
-    arrays: names of arrays that the function finds in its closure, {name: "an input" or "what the forward kept"};
-    some mutants write into them.
+    arrays: {name: "an input" or "what the forward kept"} of arrays in the function's closure; some mutants write into
+    them.
 
     Functions inside the function are left alone, and so are loops by `while`, which might never end.
     """
@@ -115,7 +115,7 @@ def _changes_of_call(source, part, start, end):
 
 
 def _changes_of_returned(source, value):
-    """What can be done to the gradients that come back."""
+    """Changes of the returned gradients."""
     elements = value.elts if isinstance(value, ast.Tuple) else [value]
     gradients = [e for e in elements if not (isinstance(e, ast.Constant) and e.value is None)]
     for gradient in gradients:
@@ -130,7 +130,7 @@ def _changes_of_returned(source, value):
 
 
 def _changes_by_writing(source, statement, writes):
-    """The right gradients come back, but an array that others hold is not what it was."""
+    """The gradients are right, but an array that others hold is overwritten."""
     gradients = source.within(source.span(statement.value))
     for write, name in writes:
         yield name, *source.span(statement), f"gradients_ = ({gradients}); {write}; return gradients_"
@@ -151,7 +151,7 @@ def returned_values(node):
 
 
 def own_nodes(node):
-    """The nodes of a function's body, without those of functions inside it."""
+    """The nodes of a function's body, without those of the functions inside it."""
     for child in node.body if isinstance(node.body, list) else [node.body]:
         yield from _inside(child)
 
@@ -165,7 +165,7 @@ def _inside(node):
 
 
 def whole_number(node):
-    """−1 for the node of -1, else None where it is no whole number"""
+    """The value of a node that is a whole number, as −1; else None"""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError):
@@ -194,12 +194,12 @@ class Source:
         return self.text[span[0]: span[1]]
 
     def atom(self, node):
-        """The node's text, in brackets unless it is a single thing: it can be put into any formula."""
+        """The node's text, in brackets where needed, so that it can stand in any formula."""
         text = self.within(self.span(node))
         return text if isinstance(node, SIMPLE) and not isinstance(node, ast.Tuple) else f"({text})"
 
     def mutation(self, node, name, start, end, new):
-        """The text from start to end becomes `new`; node, around it, is where it can be seen whether it runs."""
+        """The text from start to end becomes `new`; the probe shows whether `node`, around it, ever runs."""
         if self.text[start - 1: start] == "(" and self.text[end: end + 1] == ")" and _in_brackets(new):
             new = new[1:-1]
         first, last = self.text.count("\n", 0, start), self.text.count("\n", 0, end)
@@ -213,7 +213,7 @@ class Source:
 
 
 def _in_brackets(text):
-    """Is it all within one pair of brackets?"""
+    """True if one pair of brackets encloses all of it."""
     depth = 0
     for at, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")

@@ -1,11 +1,11 @@
-"""Would the checker see it?  Plants bugs in your own backward, one at a time, and asks.
+"""Would the checker notice?  Plants bugs in your own backward, one at a time, and checks each.
 
     result = self_test(ops.layer_norm, x, gamma, beta)
     assert result                    # no bug was missed
     print(result)
 
-A check that passes says that a backward is right only if it would have failed on a wrong one. Where your inputs are
-blind (γ = 1 cannot show a forgotten γ), a mutant is missed, and the report shows its line.
+A passing check means something only if it would have failed on a wrong backward. If your inputs are blind (γ = 1 cannot
+show a forgotten γ), a mutant is missed, and the report shows its line.
 """
 
 from collections import Counter
@@ -53,18 +53,18 @@ class Mutant:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """The mutants of one backward: true when there was one, and none was missed."""
+    """The mutants of one backward: true if some were caught and none was missed."""
 
     name: str
     caught: list = field(default_factory=list)
     missed: list = field(default_factory=list)
-    equivalent: list = field(default_factory=list)       # no bugs: they compute the same, or never ran
+    equivalent: list = field(default_factory=list)       # not bugs: same results, or never run
 
     def __bool__(self):
         return bool(self.caught) and not self.missed
 
     def explain(self):
-        """A table with a line for each mutation; below it the source of those that were missed, and what never ran."""
+        """A table with a line for each mutation; below it the source lines of those missed, and what never ran."""
         tested = len(self.caught) + len(self.missed)
         raised = sum(m.found.startswith("raised") for m in self.caught)
         lines = [f"{self.name}: {len(self.caught)} of {tested} planted bugs caught"]
@@ -115,7 +115,7 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
                     with_backward(f, backward.__code__, recompiled(backward, text))
                     for text in (mutation.text, mutation.probe)
                 )
-            except SyntaxError:                          # not a program, so not a bug that anybody could have
+            except SyntaxError:                          # not a program, so not a bug that anyone could have
                 continue
             verdict, found = _verdict(wrong, inputs, params, draws, name, seed)
             if verdict == "equivalent" and _runs(probe, params, draws[0]):
@@ -147,7 +147,7 @@ def _verdict(wrong, inputs, params, draws, name, seed):
             return "equivalent", "gives the right gradients"
         if judge(wrong, inputs, params, name, seed):
             return "missed", "the check passed"
-    except Exception as error:                           # it makes itself heard, whatever it is
+    except Exception as error:                           # an error is noticed, whatever it is
         return "caught", f"raised {type(error).__name__}: {error}"
     return "caught", "the check failed"
 
@@ -190,7 +190,7 @@ def _outcome(f, inputs, params, data, seed):
 
 
 def _kept_arrays(f, inputs):
-    """{name: whose} of the floating arrays that the backward finds in its closure: an input, or the forward's own."""
+    """{name: whose} of the floating arrays in the backward's closure: "an input" or "what the forward kept"."""
     inputs = [_float64(x) for x in inputs]
     backward = function_of(f(*inputs)[1])
     return {
@@ -201,7 +201,7 @@ def _kept_arrays(f, inputs):
 
 @contextmanager
 def _kept(params):
-    """The parameters get back the data and gradients that they have now."""
+    """At the end of the block the parameters have the data and gradients of its beginning."""
     before = [(p, p.data, p.grad) for p in params.values()]
     try:
         for p, data, _ in before:

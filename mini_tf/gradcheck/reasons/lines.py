@@ -1,6 +1,6 @@
-"""Which lines of a backward can be to blame?  Those that wrong gradients come from, and right ones do not.
+"""Which lines of a backward can be wrong?  Those that wrong gradients depend on, and right ones do not.
 
-The source of the backward is read: a line that assigns to a name feeds all that is computed from that name. Lines that
+The source of the backward is read: a line that assigns to a name feeds everything computed from that name. Lines that
 do not run on these inputs are left out.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 def suspects(evidence):
     """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed a wrong gradient and no right one.
 
-    Where every line feeds a right one too, those that feed wrong ones, and False. No lines where there is no source.
+    If there is no such line: all lines that feed a wrong one, and False. No lines if there is no source.
     """
     try:
         function = function_of(evidence.backward)
@@ -31,15 +31,15 @@ def suspects(evidence):
     sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
     ran = _ran(evidence, function.__code__)
     shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
-    longer = [(number, code) for number, code in shown if not code.strip().isidentifier()]   # dx alone says little
-    if not longer:                                       # the wrong name is returned: of which place?
+    longer = [(number, code) for number, code in shown if not code.strip().isidentifier()]   # `dx` alone says little
+    if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(n, f"{file_lines[n - 1].strip()}  (number {which} of what it returns)") for n, which in places]
     return [f"{place(path, number)}  {code.rstrip()}" for number, code in longer], bool(sharp)
 
 
 def _ran(evidence, code):
-    """The numbers of the lines of this code that run in one backward; empty if that cannot be seen."""
+    """The numbers of the lines of this code that run in one backward; empty if that cannot be followed."""
     ran, before = set(), sys.gettrace()
 
     def follow(frame, event, argument):
@@ -60,9 +60,9 @@ def _ran(evidence, code):
 
 
 def _feeds(function, receivers):
-    """{receiver: {(number, code) of the lines, or of its part of the last line, that its gradient comes from}}
+    """{receiver: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line.
 
-    receivers: gives the names that so many returned gradients are for.
+    receivers: count → the names that so many returned gradients are for
     """
     sources = {}                                         # name -> what it comes from
     returned = {}
@@ -94,7 +94,7 @@ def _feeds(function, receivers):
 
 
 def _returned(value):
-    """The expressions that are returned, one for each receiver."""
+    """The returned expressions, one for each receiver."""
     if isinstance(value, ast.IfExp):
         return _returned(value.body)
     return value.elts if isinstance(value, ast.Tuple) else [value]

@@ -1,7 +1,7 @@
-"""One change that makes a wrong backward right: it is looked for, among all small changes of its source.
+"""One change that makes a wrong backward right, searched for among all small changes of its source.
 
-What the self-test breaks, this mends: each change is made in the syntax tree, run, and held against the measured
-slopes. Only a change after which all gradients agree with what was measured is shown.
+This is the self-test the other way round: each change is made, run, and its gradients are compared with the measured
+slopes. A change is shown only if all gradients then agree.
 """
 
 import ast
@@ -12,7 +12,7 @@ from mini_tf.trace import place
 
 import numpy as np
 
-MOST = 600               # changes that are tried
+MOST = 600               # changes tried at most
 
 WORDS = {
     "an axis changed": "it runs over the wrong axis", "another axis": "it runs over the wrong axis",
@@ -31,8 +31,8 @@ WORDS = {
 def find_repair(evidence):
     """[place, what is wrong, the line as it is, the line as it would be right].
 
-    [] if no single change does it, or there is no source. Every change runs in the closure of a forward of its own, on
-    copies: many of them write where they should not.
+    [] if no single change does it, or there is no source. Every change runs in the closure of a fresh forward, on
+    copies, because many changes write where they should not.
     """
     try:
         backward = function_of(evidence.backward)
@@ -52,7 +52,7 @@ def find_repair(evidence):
 
 
 def _makes_right(evidence, code):
-    """Whether all gradients agree with the measured slopes, if the backward runs this code."""
+    """True if all gradients agree with the measured slopes when the backward runs this code."""
     subject = evidence.subject
     evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
@@ -70,17 +70,19 @@ def _makes_right(evidence, code):
 
 
 def _changes(source, node, arrays):
-    """Changes, the likeliest first: what the self-test does, transposes and indices, other names, factors by name.
+    """Changes, the likeliest first: the self-test's, transposes and indices, other names, factors that have a name.
 
-    No bare numbers: where m is 4, a 2 mends a forgotten √m, by chance.
+    No bare numbers: where m is 4, a 2 repairs a forgotten √m by chance.
     """
     found = [change for change in mutations(source.text, node) if change.name in WORDS]
     parts = list(own_nodes(node))
     found += [source.mutation(part, *change) for part in parts for change in _changes_of_shape(source, part)]
     stored = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     names = [*arrays, *sorted(stored)]
+    written = {part.value for part in parts if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)}
     for part in parts:
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in {*names, *_arguments(node)}:
+        read = isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part not in written
+        if read and part.id in {*names, *_arguments(node)}:
             found += [
                 source.mutation(part, "another name", *source.span(part), name) for name in names if name != part.id
             ]
@@ -129,6 +131,6 @@ def _arguments(node):
 
 
 def _arrays(backward):
-    """The names of arrays and numbers that the backward finds in its closure."""
+    """The names of the arrays and numbers in the backward's closure."""
     numbers = np.ndarray, np.generic, float, int
     return [name for name, value in closure_of(backward).items() if isinstance(value, numbers)]

@@ -45,7 +45,8 @@ def first_wrong_step(subject, seed):
         y, backward = subject.f(*subject.inputs)
         backward(np.ones_like(y) if np.ndim(y) else 1.0)
     steps, wrong, fed = [], None, FED
-    for call in sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended):
+    inner = [call for call in calls if call.ended is not None and call.f is not subject.f]
+    for call in sorted(inner, key=lambda call: call.ended):
         if wrong is not None:
             steps.append(_step(call, CONTAINS if call in wrong.parents else fed))
             continue

@@ -1,4 +1,4 @@
-"""The self-test: every op's mutants are caught, and a checker that cannot see is found out."""
+"""The self-test: every op's mutants are caught, and a checker that misses bugs is found out."""
 
 from mini_tf import ops
 from mini_tf.errors import UserError
@@ -75,7 +75,7 @@ def test_a_mutant_that_computes_the_same_is_equivalent(rng):
     assert all(m.found == "gives the right gradients" for m in result.equivalent)
 
 
-def test_what_never_ran_is_said(rng):
+def test_what_never_ran_is_listed(rng):
     result = self_test(ops.gelu, rng.standard_normal((2, 3)))
     tanh_only = [m for m in result.equivalent if "tanh_u" in m.before]
     assert len(tanh_only) > 5
@@ -84,7 +84,7 @@ def test_what_never_ran_is_said(rng):
 
 
 def test_blind_inputs_are_found_out(rng, monkeypatch):
-    """At γ = 1 a forgotten γ changes nothing; a checker that looks at the given point alone cannot see it."""
+    """At γ = 1 a forgotten γ changes nothing: a checker that looks only at the given point cannot see it."""
 
     def at_the_point(f, inputs, *_, **__):
         gradients = [g(np.random.default_rng(0).standard_normal((2, 4))) for _, g in (f(*inputs), ops.layer_norm(*inputs))]
@@ -95,7 +95,7 @@ def test_blind_inputs_are_found_out(rng, monkeypatch):
     assert "g = dy" in [m.after for m in result.missed]
 
 
-def test_every_sort_of_mutation_is_there(rng):
+def test_every_kind_of_mutation_is_there(rng):
     names = set()
     for example in (*OPS, *LAYERS):
         f, inputs, _ = EXAMPLES[example](rng)
@@ -170,7 +170,7 @@ def test_it_starts_from_a_right_backward(rng):
         self_test(lambda x: (2 * x, lambda dy: dy), rng.standard_normal(3))
 
 
-def test_no_source_is_said(rng):
+def test_missing_source_is_reported(rng):
     made = {}
     exec("def double(x):\n    return 2 * x, lambda dy: 2 * dy", made)
     with pytest.raises(UserError, match="source is not available"):

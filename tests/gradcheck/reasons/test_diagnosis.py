@@ -1,18 +1,18 @@
-"""The words about a wrong gradient are the right ones: held against bugs whose author had not seen the patterns."""
+"""The words about a wrong gradient are right: tried on bugs whose author had not seen the patterns."""
 
 import importlib
 import re
 
 from mini_tf import ops
-from mini_tf.gradcheck import EXAMPLES, gradcheck
+from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.planting.bugs import BUGS
-from mini_tf.gradcheck.planting.editing import planted
+from tests.gradcheck.planted import report_on
 
 import numpy as np
 import pytest
 
-# What the report has to say about each planted bug, read and judged one by one. None: it says nothing, and shows no
-# repair. LINE: it says nothing in words, and shows the one change that makes it right.
+# What the report has to say about each planted bug, read and judged one by one. None: no words and no repair.
+# LINE: no words, but the one change that makes it right.
 LINE = "One change makes it right"
 WORDS = {
     "linear: dW is a mean": "6 × too small: 6 is the number of rows of x: a mean where a sum belongs",
@@ -23,7 +23,7 @@ WORDS = {
     "linear: dx and dW swapped": "dx and dW are exchanged",
     "linear: db is a mean": "6 × too small: 6 is the number of rows of x: a mean where a sum belongs",
     "linear: db of the first example": "Only the first of the 2 along axis 0 of dy comes back",
-    "linear: one dx for all rows": "It is the same all along axis 0, and the right one is not",
+    "linear: one dx for all rows": "It is constant along axis 0, and the right one is not",
     "linear: one number for db": "All entries are the same number, .* without its axis",
     "linear: one entry of dW": r"A single entry is wrong, \[3, 2\]",
     "relu: pattern lost": "where the function is switched off",
@@ -32,36 +32,36 @@ WORDS = {
     "relu: threshold elsewhere": "where the function is switched off",
     "residual_relu: skip path lost": "dx is zero everywhere",
     "residual_relu: pattern lost": "where the function is switched off",
-    "residual_relu: pattern on both ways": "dx is what dy should be",
+    "residual_relu: pattern on both ways": "your derivative of it is wrong: .* Yours is the pattern y > 0",
     "residual_relu: pattern of x": "Yours is the pattern x > 0, the right one the pattern y > 0",
     "residual_relu: swapped": "dx and dy are exchanged",
     "tanh: 1 − y": "Yours is 1 − y, the right one 1 − y²",
     "tanh: 1 − x²": "Yours is 1 − x², the right one 1 − y²",
-    "tanh: left out": "dy is handed on as it came",
+    "tanh: left out": "dy is passed on unchanged",
     "sigmoid: y for y(1 − y)": r"Yours is y, the right one y·\(1 − y\)",
     "sigmoid: tanh's derivative": r"Yours is 1 − y², the right one y·\(1 − y\)",
-    "sigmoid: derivative twice": "its derivative is another",
+    "sigmoid: derivative twice": "your derivative of it is wrong",
     "gelu: no product rule": r"Yours is Φ\(x\), the right one Φ\(x\) \+ x·φ\(x\)",
-    "gelu: density not normalized": "its derivative is another",
-    "gelu: approximate backward": "its derivative is another",
-    "gelu, by tanh: 3 forgotten": "its derivative is another",
-    "gelu, by tanh: inner derivative lost": "its derivative is another",
+    "gelu: density not normalized": "your derivative of it is wrong",
+    "gelu: approximate backward": "your derivative of it is wrong",
+    "gelu, by tanh: 3 forgotten": "your derivative of it is wrong",
+    "gelu, by tanh: inner derivative lost": "your derivative of it is wrong",
     "softmax: diagonal only": "the diagonal of the Jacobian only",
     "softmax: sum left out": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
-    "softmax: dy passed on": "dy is handed on as it came",
+    "softmax: dy passed on": "dy is passed on unchanged",
     "softmax: wrong axis": LINE,
     "softmax: mean for sum": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
-    "masked_softmax: y forgotten": "the factor y is missing",
+    "masked_softmax: y forgotten": LINE,
     "masked_softmax: a leak": LINE,
-    "masked_softmax: a constant added": "not linear in dy.* something is added to it",
+    "masked_softmax: a constant added": "not linear in dy.* something is added to dy",
     "masked_softmax: NaN where nothing is allowed": "entries are NaN or infinite: a division by zero",
     "masked_softmax: wrong axis": LINE,
     "masked_softmax: plus for minus": "−y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another, is missing or wrong",
     "layer_norm: mean(g) left out": "off by one number, .*the right dx sums to 0 in every row.* is missing or wrong",
     "layer_norm: x̂·mean(g·x̂) left out": r"a multiple of x − mean\(x\): the term that the variance gives back.* missing",
-    "layer_norm: both means left out": "by a number and a multiple of x: the term that a mean.*, and the term that the variance",
+    "layer_norm: both means left out": r"by a number and a multiple of x − mean\(x\): the term that a mean.*, and the term that the variance",
     "layer_norm: γ forgotten": "gradient for gamma = 1: gamma is forgotten",
-    "layer_norm: γ after the means": "gradient for gamma = 1, multiplied by gamma at the end",
+    "layer_norm: γ after the means": None,
     "layer_norm: divided by γ": "gradient for 1/gamma: a division",
     "layer_norm: r left out": "Every row is off by a factor of its own .*1/σ in layer norm",
     "layer_norm: sum for mean(g)": "off by one number.* a mean .or sum. over the row gives back.* is missing or wrong",
@@ -74,26 +74,26 @@ WORDS = {
     "layer_norm: dγ and dβ swapped": "dgamma and dbeta are exchanged",
     "layer_norm: one number for dβ": "All entries are the same number, .* without its axis",
     "layer_norm: dβ of the last word": "Only the last of the 3 along axis 1 of dy comes back",
-    "attention: scale forgotten in dquery": "too large: the factor scale is missing",
-    "attention: scale twice in dkey": "too small: .* scale there once too often",
-    "attention: scale in dvalue": "too small: .* scale there once too often",
+    "attention: scale forgotten in dquery": "too large: a factor scale is missing",
+    "attention: scale twice in dkey": "too small: .* there is a factor scale too many",
+    "attention: scale in dvalue": "too small: .* there is a factor scale too many",
     "attention: dquery and dkey swapped": "dquery and dkey are exchanged",
     "attention: A not transposed": LINE,
-    "attention: dS not transposed": "It is scale·dS·Q where scale·dSᵀ·Q belongs",
+    "attention: dS not transposed": LINE,
     "attention: value not transposed": "gradient for value transposed",
-    "attention: softmax's Jacobian left out": "−A·Σ_k A_k·dA_k, the term that couples the keys, is missing",
-    "attention: softmax skipped": "The softmax between the two products is skipped",
+    "attention: softmax's Jacobian left out": None,
+    "attention: softmax skipped": None,
     "attention: mask not applied": "mask is not applied on the way back",
-    "attention: last key's value": "Right at index 0, 1, 2 of axis 2 of dvalue, and 0 at all others",
+    "attention: last key's value": "Wrong only at index 3 of axis 2 of dvalue, where it is 0",
     "attention: one entry of dvalue": r"A single entry is wrong, \[0, 0, 1, 1\]",
-    "attention: query's gradient from the query": "It is scale·dS·Q where scale·dS·K belongs",
+    "attention: query's gradient from the query": None,
     "cross_entropy: sum for mean": "6 × too large: 6 is the number of rows of logits: a mean is missing",
-    "cross_entropy: dloss ignored": "dy, what comes from above, is not used",
+    "cross_entropy: dloss ignored": "dy, the upstream gradient, is not used",
     "cross_entropy: one-hot not taken off": r"the term −onehot\(targets\) is missing or wrong",
     "cross_entropy: one-hot added": r"the term −onehot\(targets\) is missing or wrong",
     "cross_entropy: target's softmax overwritten": "Wrong at the targets only",
     "cross_entropy: sign": "The sign is wrong",
-    "cross_entropy: not normalized": r"off by a multiple of softmax\(logits\): that term has a wrong factor",
+    "cross_entropy: not normalized": r"off by a multiple of softmax\(logits\): that term is missing or wrong",
     "cross_entropy: ignored rows not zeroed": "Wrong only in rows of logits that do not count",
     "cross_entropy: divided by all rows": "6/4, and 4 is the number of rows of logits that count, 6 is the number of rows",
     "cross_entropy: first row only": "wrong entries are 0, the others are right",
@@ -101,24 +101,24 @@ WORDS = {
     "mse: mean over words": "4 × too large: 4 is the size of axis 1 of prediction: a mean is missing",
     "mse: sign of dtarget": "The sign is wrong",
     "mse: dtarget zero": "dtarget is zero everywhere",
-    "mse: dloss ignored": "dy, what comes from above, is not used",
-    "mse: sign of the difference": "Right in size, but .* have the wrong sign: an abs",
-    "embedding: repeats overwritten": "repeats are dropped",
-    "embedding: repeats dropped by +=": "repeats are dropped",
-    "embedding: divided by frequency": "it is divided by how often",
+    "mse: dloss ignored": "dy, the upstream gradient, is not used",
+    "mse: sign of the difference": None,
+    "embedding: repeats overwritten": "wrong for those it names more often: the gradients of all places must add up",
+    "embedding: repeats dropped by +=": r"must add up. None may be dropped .`G\[ids\] \+= d` keeps only the last",
+    "embedding: divided by frequency": "the gradients of all places must add up.* they are not averaged",
     "mean_pool: not divided": "3 × too large: 3 is the size of axis 1 of x: a mean is missing",
     "mean_pool: mask not applied": "mask is not applied on the way back",
-    "mean_pool: first word only": "Right at index 0 of axis 1 of dx, and 0 at all others",
-    "copied: everywhere": "each of the 4 should get its own",
+    "mean_pool: first word only": "Wrong only at index 1, 2 of axis 1 of dx, where it is 0",
+    "copied: everywhere": "each of the 4 places should get its own",
     "mixture: all the readout's": "a factor that each row has one of",
     "mixture: gate the other way": "The sign is wrong",
     "mixture: share of copying forgotten": None,
     "sum_pool: a mean": "3 × too small: 3 is the size of axis 1 of x: a mean where a sum belongs",
-    "dropout: not raised": r"too small: the factor 1/\(1 − rate\) is missing",
-    "dropout: raised twice": "too large: .* raised there once too often",
+    "dropout: not raised": r"too small: a factor 1/\(1 − rate\) is missing",
+    "dropout: raised twice": "too large: .* there is a factor raised too many",
     "dropout: mask lost": "keep is not applied on the way back",
     "dropout: mask inverted": "the opposite of keep: True and False are exchanged",
-    "rnn: no time": "Right at the last index of axis 1, wrong at all before it: what comes back from later steps is missing",
+    "rnn: no time": "Right at the last index of axis 1, wrong everywhere before it: what comes back from later steps is missing",
     "rnn: truncated": "Only the first of the 3 along axis 1 of dy comes back",
     "rnn: derivative off by one": None,
     "rnn: dWh of the same step": LINE,
@@ -126,7 +126,7 @@ WORDS = {
     "rnn: Wx not transposed": LINE,
     "rnn: dWh transposed": "the right gradient transposed",
     "rnn: tanh forgotten": None,
-    "rnn: dh0 halved": "2 × too small: .*0.5 there once too often",
+    "rnn: dh0 halved": "2 × too small: .* there is a factor 0.5 too many",
     "rnn: dh0 zero": "dh0 is zero everywhere",
     "rnn: dWx of the first example": "Only the first of the 2 along axis 0 of dy comes back",
     "rnn: dWh is a mean": "2 × too small: .*2 is the size of axis 0 of x: a mean where a sum belongs",
@@ -135,42 +135,36 @@ WORDS = {
     "sum_to: leading axes not counted": None,
     "sum_to: first for sum": None,
     "MultiHeadAttention: key's way back forgotten": "no gradient for key.W: backward added none to it",
-    "MultiHeadAttention: value's gradient of x not added": "What Linear gives back .called at .*attention.py:32. is left out",
-    "MultiHeadAttention: query counted twice": "What Linear gives back .called at .*attention.py:30. is counted once too often",
+    "MultiHeadAttention: value's gradient of x not added": "What Linear gives back .called at .*attention.py:34. is left out",
+    "MultiHeadAttention: query counted twice": "What Linear gives back .called at .*attention.py:32. is counted once too often",
     "MultiHeadAttention: heads not joined": None,
     "MultiHeadAttention: heads not split": None,
     "MultiHeadAttention: query and key swapped": "dquery.W and dkey.W are exchanged",
     "TransformerLayer: residual path forgotten": "What residual_relu gives back .* is left out",
     "TransformerLayer: attention's way not added": "What MultiHeadAttention gives back .* is left out",
     "TransformerLayer: norm skipped": None,
-    "TransformerLayer: dropout skipped": r"too small: the factor 1/\(1 − rate\) is missing",
-    "Dropout: backward skipped": "dy is handed on as it came",
+    "TransformerLayer: dropout skipped": r"too small: a factor 1/\(1 − rate\) is missing",
+    "Dropout: backward skipped": "dy is passed on unchanged",
     "Embedding: absent words get a gradient": "Wrong only in rows of table that do not count",
     "Linear: bias forgotten": "no gradient for b: backward added none to it",
     "Linear: W replaced": "the gradient of W did not add up over two backwards",
     "LayerNorm: γ and β swapped": "dgamma and dbeta are exchanged",
     "LayerNorm: γ's gradient not divided": "2 × too large: .*2 is the size of axis 0 of x: .* a sum taken twice",
-    "PositionalEncoding: P added to the gradient": "not linear in dy.* something is added to it",
+    "PositionalEncoding: P added to the gradient": "not linear in dy.* something is added to dy",
     "Parameter: overwrites": "the gradient of W did not add up over two backwards",
     "Parameter: adds in place": "backward wrote into dy",
     "tied readout: not accumulated": "no gradient for table: backward added none to it",
     "tied readout: replaced": "the gradient of table did not add up over two backwards",
     "tied readout: not transposed": "the right gradient transposed",
     "vec readout: axes exchanged": "the right numbers in wrong places: were axes merged",
-    "LanguageTransformer: layers in forward order": None,
-    "LanguageTransformer: embeddings forgotten": "no gradient for embedding.table: backward added none to it",
-    "LanguageTransformer: dloss ignored": "dy, what comes from above, is not used",
+    "Trunk: layers in forward order": None,
+    "Trunk: embeddings forgotten": "no gradient for embedding.table: backward added none to it",
+    "LanguageTransformer: dloss ignored": "dy, the upstream gradient, is not used",
 }
 
 
-def report_on(bug, seed=0):
-    f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(seed))
-    with planted(bug):
-        return gradcheck(f, *inputs, params=params, name=bug.example)
-
-
 def in_words(report):
-    """Diagnoses and broken promises: of the first wrong step, if there is one inside."""
+    """The diagnoses and broken promises: those of the first wrong step, if there is one."""
     if report.wrong_step:
         lines = report.wrong_step.words
         return [line.strip() for line in lines if "→" in line or (line.startswith("  FAIL") and "judged" not in line)]
@@ -179,7 +173,7 @@ def in_words(report):
 
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
 def test_the_words_are_the_right_ones(bug):
-    report = report_on(bug)
+    report = report_on(bug.name)
     words, expected = in_words(report), WORDS[bug.name]
     assert not report
     if expected is None:
@@ -192,25 +186,24 @@ def test_the_words_are_the_right_ones(bug):
 
 
 def test_how_many_get_right_words():
-    """The figures that the checker's page in the README quotes."""
+    """The figures in the checker's README."""
     assert WORDS.keys() == {bug.name for bug in BUGS}
     said = list(WORDS.values())
-    assert (len(said), said.count(None), said.count(LINE)) == (145, 9, 8)
+    assert (len(said), said.count(None), said.count(LINE)) == (145, 14, 10)
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("name", ["layer_norm: γ forgotten", "attention: mask not applied", "softmax: diagonal only"])
 def test_the_words_do_not_depend_on_the_numbers(name, seed):
-    bug = next(bug for bug in BUGS if bug.name == name)
-    assert re.search(WORDS[name], " ".join(in_words(report_on(bug, seed))))
+    assert re.search(WORDS[name], " ".join(in_words(report_on(name, seed))))
 
 
 def test_a_repair_is_one_that_was_tried():
-    """The change that is shown makes the gradient right; where no single change does, none is shown."""
+    """The repair that is shown is at the planted place and makes the gradient right."""
     repaired = 0
     for bug in BUGS:
         if bug.target in (ops.softmax, ops.rnn, ops.layer_norm):
-            report = report_on(bug)
+            report = report_on(bug.name)
             if report.repair:
                 repaired += 1
                 place, words, before, after = report.repair
@@ -221,10 +214,31 @@ def test_a_repair_is_one_that_was_tried():
 
 
 def test_lines_that_only_wrong_gradients_come_from():
-    bug = next(bug for bug in BUGS if bug.name == "attention: softmax skipped")
-    report = report_on(bug)
+    report = report_on("attention: softmax skipped")
     assert any("dscores" in line for line in report.suspects)
     assert not any("dvalue" in line for line in report.suspects)
+
+
+def test_a_variable_that_was_never_set_is_no_traceback(rng):
+    """gelu's backward encloses tanh_u, which only the approximation sets."""
+
+    def twice_too_large(x):
+        y, backward = ops.gelu(x)
+        return y, lambda dy: 2 * backward(dy)            # the 2 is looked for in all that the lambda encloses
+
+    assert "2 × too large" in gradcheck(twice_too_large, rng.standard_normal((2, 3))).explain()
+
+
+def test_a_wrong_derivative_is_not_taken_for_a_lost_residual_path(rng):
+    """tanh's dx = dy·(1 − y²) without the 1 is off by dy, like a residual block without its skip connection."""
+
+    def tanh(x):
+        y = np.tanh(x)
+        return y, lambda dy: -dy * y * y
+
+    words = gradcheck(tanh, rng.standard_normal((2, 3))).explain()
+    assert "your derivative of it is wrong" in words
+    assert "residual" not in words
 
 
 def test_a_function_without_source_gets_no_lines():
@@ -237,7 +251,7 @@ def test_a_function_without_source_gets_no_lines():
 
 
 def scaled_attention(query, key, value):
-    """Both scales are forgotten: two mistakes, and none of them in a line that all wrong gradients come from."""
+    """Both scales are forgotten: two mistakes, and neither is in a line that all wrong gradients come from."""
     scale = query.shape[-1] ** -0.5
     A, softmax_backward = ops.softmax(scale * query @ key.swapaxes(-1, -2))
 
@@ -292,7 +306,7 @@ def test_a_file_that_has_changed_since_its_import_is_named(tmp_path, monkeypatch
     assert report.repair == []
 
 
-def test_of_functions_that_share_a_line_nobody_says_that_their_file_has_changed():
+def test_functions_that_share_a_line_are_not_taken_for_changed_ones():
     report = gradcheck(lambda x: (2 * x, lambda dy: 3 * dy), np.ones(3))
     assert not report
     assert report.notes == []

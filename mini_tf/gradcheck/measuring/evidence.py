@@ -1,0 +1,78 @@
+"""What a check found out at one point, and what can still be measured there."""
+
+from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+
+import numpy as np
+
+CLOSE = 1e-6             # relative to the largest entry: measured slopes are known better than this
+AFFORDABLE = 600         # tensors with more entries are not measured again with other inputs,
+FEW = 5                  # nor are functions with more tensors than this (layers of many parts, models)
+
+
+class Evidence:
+    """A subject at one point: its y, dy, the gradients from its backward, and the measured slopes."""
+
+    def __init__(self, subject, y, backward, dy, gradients, patterns):
+        self.subject, self.y, self.backward, self.dy = subject, y, backward, dy
+        self.gradients, self.patterns = gradients, patterns
+        self.slopes = {}                                 # {name: array}, NaN where not known
+        self.wrong, self.right = [], []                  # names of the wrong and of the right gradients
+        self.diagonals = {}                              # what `diagonal` has measured
+        self.everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
+
+    def back_to_the_point(self, copies=False):
+        """Give the subject its arrays of this point again, or copies of them that may be overwritten."""
+        for name, array in self.everything.items():
+            self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
+
+    def pair(self, name):
+        """(your gradient, the measured one, a mask: True where the measured one is known)"""
+        slopes = self.slopes[name]
+        return np.asarray(self.gradients[name]), np.nan_to_num(slopes), ~np.isnan(slopes)
+
+    def wrong_entries(self, name):
+        """A mask of the tensor's shape: True where your gradient is known to be wrong."""
+        yours, right, known = self.pair(name)
+        return known & (np.abs(yours - right) > CLOSE * max(np.abs(right).max(initial=0), 1e-300))
+
+    def agrees(self, name, gradient):
+        """True if `gradient` is the measured one, wherever that is known."""
+        slopes = self.slopes[name]
+        if np.shape(gradient) != slopes.shape or not np.isfinite(gradient).all():
+            return False
+        size = np.nanmax(np.abs(slopes), initial=1e-300)
+        return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size).all())
+
+    def measured(self, name, dy=None, others=None):
+        """Measure the gradient again, with another dy, or with other arrays for some inputs, {name: array}.
+
+        None if that costs too much, or if the function does not accept these inputs.
+        """
+        others = others or {}
+        if self.subject.tensors[name].size > AFFORDABLE or len(self.subject.tensors) > FEW:
+            return None
+        try:
+            for other, array in others.items():
+                self.subject.replace(other, np.array(array))
+            phi = Phi(self.subject, self.dy if dy is None else dy, self.patterns)
+            x = self.subject.tensors[name]
+            return slopes_of_entries(phi, x, np.arange(x.size)).slope.reshape(x.shape)
+        except Exception:
+            return None
+        finally:
+            for other in others:
+                self.subject.replace(other, self.everything[other])
+
+    def diagonal(self, name):
+        """∂y_i/∂x_i for every entry, measured; None if y has another shape than x, or it costs too much."""
+        x = self.subject.tensors[name]
+        if self.y.shape != x.shape or x.size > AFFORDABLE // 4 or not x.ndim:
+            return None
+        if name not in self.diagonals:
+            diagonal = np.zeros(x.size)
+            for i in range(x.size):
+                one = np.zeros(x.shape)
+                one.flat[i] = 1.0
+                diagonal[i] = slopes_of_entries(Phi(self.subject, one, self.patterns), x, np.array([i])).slope[0]
+            self.diagonals[name] = diagonal.reshape(x.shape)
+        return self.diagonals[name]

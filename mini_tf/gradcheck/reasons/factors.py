@@ -1,0 +1,137 @@
+"""Patterns of wrong gradients: the right one times a factor, and what the factor may mean."""
+
+import inspect
+import math
+
+from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.planting.editing import closure_of
+from mini_tf.gradcheck.reasons.fit import elementwise
+from mini_tf.layers import Layer
+
+import numpy as np
+
+
+def constant_factor(e, name):
+    """One number for all entries."""
+    yours, right, known = e.pair(name)
+    yours, right = yours[known], right[known]
+    if not right.any() or right.size < min(2, known.size):
+        return None
+    factor = float(yours @ right / (right @ right))
+    off = np.abs(yours - factor * right).max()
+    if factor == 0 or abs(factor - 1) < 100 * CLOSE or off > CLOSE * np.abs(right).max() * max(1.0, abs(factor)):
+        return None
+    if abs(factor + 1) < CLOSE:
+        return "The sign is wrong: everywhere −1 times the right gradient."
+    size = abs(factor)
+    words = f"Everywhere {max(size, 1 / size):.6g} × too {'large' if size > 1 else 'small'}"
+    words += " and the sign is wrong" if factor < 0 else ""
+    meanings = _meanings(e, size, elementwise(e, name) is not None)
+    return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
+
+
+def factor_in_every_row(e, name):
+    """One number for each row."""
+    yours, right, known = e.pair(name)
+    n = right.shape[-1] if right.ndim > 1 else 0
+    if n < 3 or not known.all():
+        return None
+    yours, right = yours.reshape(-1, n), right.reshape(-1, n)
+    factor = (yours * right).sum(-1, keepdims=True) / (right * right).sum(-1, keepdims=True)
+    rows = np.isfinite(factor)[:, 0]                     # False where the right gradient is 0: there yours must be, too
+    if rows.sum() < 2 or not factor[rows].all() or yours[~rows].any():
+        return None
+    if np.abs((yours - factor * right)[rows]).max() > CLOSE * np.abs(yours).max():
+        return None
+    some = ", ".join(f"{value:.6g}" for value in factor[rows][:3, 0])
+    return (
+        f"Every row is off by a factor of its own ({some}, …): a factor that each row has one of (1/σ in layer norm, "
+        "the sum of a softmax, a length) is missing or wrong."
+    )
+
+
+# What a factor may mean -----------------------------------------------------------------------------------------------
+
+
+def _meanings(e, factor, each_by_itself):
+    """What it may mean that a gradient is `factor` times the right one, the likeliest first; [] if nothing fits.
+
+    The function's own numbers come before sizes, because with few sizes everything can be explained.
+    each_by_itself: the function acts on every entry by itself, so that no size can have to do with it
+    """
+    large, ratio = factor > 1, max(factor, 1 / factor)
+
+    def fits(number):
+        return number > 0 and abs(max(number, 1 / number) / ratio - 1) < CLOSE
+
+    if not np.ndim(e.dy) and abs(factor * e.dy - 1) < CLOSE:
+        return ["dy, the upstream gradient, is not used"]
+    own = {}                                             # {number: its first name}
+    for label, number in own_numbers(e.subject.f) + own_numbers(e.backward):
+        own.setdefault(number, label)
+    rates = {1 - number: f"(1 − {label})" for number, label in own.items() if 0 < number < 1 and label[0].isalpha()}
+    for numbers in (own, rates):
+        found = [_of_a_number(label, number, large) for number, label in numbers.items() if fits(number)]
+        if found:
+            return found
+    two = "the 2 of a square is counted twice, or something is added twice"
+    if not large:
+        two = "the 2 of a square is missing, or half of a sum"
+    return [words for number, words in [(2, two), *([] if each_by_itself else _of_sizes(e, large))] if fits(number)]
+
+
+def _of_a_number(label, number, large):
+    extra, missing = (label, f"1/{label}") if (number > 1) == large else (f"1/{label}", label)
+    value = f" ({label} = {number:.4g})" if label != f"{number:g}" else ""
+    return f"a factor {missing} is missing, or there is a factor {extra} too many{value}"
+
+
+def _of_sizes(e, large):
+    """[(number, words)] of the sizes of axes, their square roots, and of the rows that count"""
+    mean, scale = "a mean where a sum belongs, or divided twice", "is used twice"
+    if large:
+        mean, scale = "a mean is missing there, or a sum taken twice", "is missing"
+    sizes, tensors = {}, dict(zip(e.subject.names, e.subject.inputs)) | e.subject.tensors | {"y": e.y}
+    for name, x in tensors.items():
+        shape = np.shape(x)
+        for axis, size in enumerate(shape):
+            sizes.setdefault(size, f"the size of axis {axis} of {name}")
+        if len(shape) > 1:
+            sizes.setdefault(math.prod(shape[:-1]), f"the number of rows of {name}")
+            sizes.setdefault(math.prod(shape), f"the number of entries of {name}")
+    counted = {}                                         # rows that are not padding, nor ignored
+    for name, slopes in e.slopes.items():
+        few = int(np.nan_to_num(slopes).reshape(-1, slopes.shape[-1]).any(-1).sum()) if slopes.ndim > 1 else 0
+        if few and few not in sizes:
+            counted[few] = f"the number of rows of {name} that count"
+    found = [(size, f"{size} is {what}: {mean}") for size, what in (sizes | counted).items() if size > 1]
+    if e.subject.ids or e.subject.masks:
+        found += [
+            (size / few, f"{size}/{few}, and {few} is {counts}, {size} is {what}: divided by the wrong one")
+            for few, counts in counted.items() for size, what in sizes.items() if size > few
+        ]  # fmt: skip
+    last = {np.shape(x)[-1]: name for name, x in reversed(e.subject.tensors.items()) if np.ndim(x) > 1}
+    return found + [
+        (math.sqrt(m), f"√{m}, and {m} is the size of the last axis of {name}: the scale 1/√{m} {scale}")
+        for m, name in sorted(last.items())
+    ]  # fmt: skip
+
+
+def own_numbers(f, depth=3):
+    """[(name, number)] of the floats that f works with: options, defaults, its closure's, its layer's attributes.
+
+    Those written in its source come last, and are their own names.
+    """
+    owner = getattr(f, "__self__", f)
+    values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
+    values |= getattr(f, "keywords", {})                 # of a functools.partial
+    function, literals = inspect.unwrap(getattr(f, "__func__", f)), []
+    if inspect.isfunction(function):
+        values |= closure_of(function)
+        values |= {name: p.default for name, p in inspect.signature(function).parameters.items()}
+        literals = [(f"{c:g}", c) for c in function.__code__.co_consts if type(c) is float]
+    values |= {k: v for value in list(values.values()) if isinstance(value, dict) for k, v in value.items()}
+    numbers = [(str(name), float(value)) for name, value in values.items() if type(value) is float]
+    inside = [v for v in values.values() if isinstance(v, Layer) or inspect.isfunction(v) or inspect.ismethod(v)]
+    deeper = [number for g in inside if depth for number in own_numbers(g, depth - 1)]
+    return numbers + deeper + literals

@@ -1,0 +1,20 @@
+"""The reports on the planted bugs, each made once for all tests that read it."""
+
+from functools import cache
+
+from mini_tf.gradcheck import EXAMPLES, gradcheck
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import planted
+
+import numpy as np
+
+BY_NAME = {bug.name: bug for bug in BUGS}
+
+
+@cache
+def report_on(name, seed=20):
+    """gradcheck's Report on the example of the bug of that name, with the bug planted in it."""
+    bug = BY_NAME[name]
+    f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(seed))
+    with planted(bug):
+        return gradcheck(f, *inputs, params=params, name=bug.example)
