@@ -170,7 +170,7 @@ def gradcheck(
         bool, typer.Option("--self-test", help="plant bugs in these backwards, and see whether the check finds them")
     ] = False,
     bind_twins: Annotated[
-        bool, typer.Option("--bind-twins", help="for who has changed a formula of mini_tf and its twin: compare them all")
+        bool, typer.Option("--bind-twins", help="after a change of a formula and its twin: compare them all")
     ] = False,
 ):
     """Hold hand-written gradients against finite differences: mini_tf's own, or yours. Ends with 1 if one is wrong."""

@@ -6,8 +6,8 @@
     for call in calls:
         print("  " * call.depth, call.name, call.line, call.ended)
 
-Every op tells its watchers of a call (`mini_tf/ops/op.py`); layers are watched by replacing the methods of their classes
-for the time of the block. The formulas run, not their twins in mini_tf.kernels.
+Every op tells its watchers of a call (`mini_tf/ops/op.py`); layers are watched by replacing the methods of their
+classes for the time of the block. The formulas run, not their twins in mini_tf.kernels.
 """
 
 import inspect

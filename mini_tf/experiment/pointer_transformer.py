@@ -40,8 +40,8 @@ class PointerTransformer(TextModel, Layer):
                          word vectors and of h before the readout
 
     The pointer sees no distances, the layers do. The first word of a text is predicted by b alone.
-    Layers have the norm before each branch; scores fall with the distance, see distance_bias. A batch is an integer array (B, T + 1)
-    of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
+    Layers have the norm before each branch; scores fall with the distance, see distance_bias. A batch is an integer
+    array (B, T + 1) of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
     Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
     2016 (pointer, gate)
     """
@@ -56,9 +56,15 @@ class PointerTransformer(TextModel, Layer):
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.scale = T, m**-0.5
 
-        layer = dict(relu=False, norm="before", f=f, scale=m**-0.5, dropout=dropout, distances=True, dtype=dtype)
+        layers = [
+            TransformerLayer(
+                n, H, m, rng, relu=False, norm="before", f=f, scale=m**-0.5, dropout=dropout, distances=True,
+                dtype=dtype,
+            )
+            for _ in range(L)
+        ]  # fmt: skip
         self.trunk = Trunk(
-            Embedding(embeddings), [TransformerLayer(n, H, m, rng, **layer) for _ in range(L)], T=T,
+            Embedding(embeddings), layers, T=T,
             norm=LayerNorm(n, dtype), scale=math.sqrt(n), dropout=1.5 * dropout,         # word vectors of variance 1
         )  # fmt: skip
         self.readout_dropout = Dropout(1.5 * dropout)

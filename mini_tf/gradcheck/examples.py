@@ -11,8 +11,8 @@ from functools import partial
 
 from mini_tf import layers, ops
 from mini_tf.backend import beside
-from mini_tf.layers.embedding import ABSENT
 from mini_tf.experiment import PointerTransformer
+from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel
 from mini_tf.ops.op import Op
 from mini_tf.ops.shapes import sum_to

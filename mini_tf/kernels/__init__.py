@@ -1,8 +1,9 @@
 """Kernels: faster twins of the formulas that a training step spends its time in.
 
-An op in `mini_tf/ops` is its formula. For some, `cpu.py` has a twin: a function of the same name, signature and contract
-that does the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op runs the twin
-where there is one for the arrays, and the formula otherwise: in float64, in which gradients are checked, and on a GPU.
+An op in `mini_tf/ops` is its formula. For some, `cpu.py` has a twin: a function of the same name, signature and
+contract that does the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op runs
+the twin where there is one for the arrays, and the formula otherwise: in float64, in which gradients are checked, and on
+a GPU.
 
 What is read is what runs. A twin is bound to the text of the formula that it was held against (`binding.py`). Edit the
 formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
@@ -41,7 +42,7 @@ def reference_only():
 
 @contextmanager
 def with_twins(even_if_edited=False):
-    """For the time of the block, twins run, inside `reference_only()` too; if asked for, even those of edited formulas."""
+    """For the time of the block, twins run, inside `reference_only()` too; on request, those of edited formulas too."""
     global _bound, _off
     before = _bound, _off
     _bound, _off = not even_if_edited, 0

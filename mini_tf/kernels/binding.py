@@ -59,7 +59,9 @@ def bind(ops):
     lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]
     lines.append("HELD = {")
     for op, of_functions in sorted(held.items()):
-        lines += [f'    "{op}": {{', *(f'        "{name}": "{value}",' for name, value in of_functions.items()), "    },"]
+        lines.append(f'    "{op}": {{')
+        lines += [f'        "{name}": "{value}",' for name, value in of_functions.items()]
+        lines.append("    },")
     write_text(Path(__file__).with_name("held.py"), "\n".join([*lines, "}", ""]))
     HELD.update(held)
 

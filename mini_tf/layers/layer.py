@@ -55,7 +55,7 @@ class Layer:
             parameter.grad = None
 
     def state(self):
-        """{name: array} of what it remembers from batch to batch, beside its parameters: most layers and models nothing."""
+        """{name: array} of what it remembers from batch to batch, beside its parameters. Most remember nothing."""
         return {}
 
     def restore(self, state):

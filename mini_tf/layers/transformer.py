@@ -61,7 +61,7 @@ class TransformerLayer(Layer):
 
         def backward(dz):
             dx, dy = sum_backward(after_backward(dz))
-            return dx + before_backward(layer_backward(dropout_backward(dy)))    # by the skip connection, and the branch
+            return dx + before_backward(layer_backward(dropout_backward(dy)))    # by the skip connection, by the branch
 
         return z, backward
 

@@ -1,20 +1,19 @@
 """A small GPT over words: the decoder that is usual today."""
 
 from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
-from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.reading import MemoryReader
+from mini_tf.models.reading import ReadsWithMemory
 from mini_tf.models.windows import WindowModel
 
 import numpy as np
 
 
-class GPT(WindowModel):
+class GPT(ReadsWithMemory, WindowModel):
     """logits_t = Φ(X)_t·Eᵀ,   Φ a trunk of layers with the norm before each branch, and a last norm
 
     embeddings (c, n)    initial word vectors E, which are the readout's too; entries of variance 1/n
-    T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward (gelu)
+    T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
     dropout              rate at which word vectors, and what each branch gives, are dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
@@ -31,34 +30,27 @@ class GPT(WindowModel):
         rng = np.random.default_rng(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
-        layer = dict(relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout, dtype=dtype)
+        layers = [
+            TransformerLayer(
+                n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout,
+                dtype=dtype,
+            )
+            for _ in range(L)
+        ]  # fmt: skip
         self.trunk = Trunk(
-            Embedding(embeddings), [TransformerLayer(n, H, m, rng, **layer) for _ in range(L)], T=T,
+            Embedding(embeddings), layers, T=T,
             positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
         )  # fmt: skip
         self.A = TiedReadout(self.trunk.embedding)
 
     def loss(self, windows, rng=None):
-        """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward. An rng turns dropout on."""
+        """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward.
+
+        An rng turns dropout on.
+        """
         self.check_windows(windows)
         Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
         logits, head_backward = self.A(Phi)                      # (B, T, c)
         loss, loss_backward = next_words(logits, windows[:, 1:])
         backward = walk_back([trunk_backward, head_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
-
-    def logits(self, ids):
-        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
-        ids = self.check_histories(ids)
-        return self.read(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT), None)
-
-    def reader(self):
-        return MemoryReader(self) if self.trunk.layers else super().reader()
-
-    def new_memory(self):
-        return self.trunk.new_memory()
-
-    def read(self, ids, memory):
-        """Scores (B, c) of the word that follows the new words (B, new), read after those in the memory."""
-        Phi, _ = self.trunk(ids, memory=memory)
-        return self.A(Phi[:, -1])[0]

@@ -3,10 +3,9 @@
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
-from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import next_vector, next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.reading import MemoryReader
+from mini_tf.models.reading import ReadsWithMemory, WindowReader
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
 
@@ -19,7 +18,7 @@ READOUTS = {
 }
 
 
-class LanguageTransformer(WindowModel):
+class LanguageTransformer(ReadsWithMemory, WindowModel):
     """X_0 = embeddings of the history (+ P),   X_ℓ = X_{ℓ−1} + relu(Σ_h Y_ℓ^h),  ℓ = 1 … L,   Φ(X) = X_L,   a readout
 
     embeddings (c, n)    initial word vectors, usually the eigenvector embeddings of Task 6.3
@@ -50,10 +49,11 @@ class LanguageTransformer(WindowModel):
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.readout = T, readout
 
-        layer = dict(norm="after" if layer_norm else None, scale=m**-0.5 if scaled_attention else 1.0, dropout=dropout)
+        norm, scale = "after" if layer_norm else None, m**-0.5 if scaled_attention else 1.0
         self.trunk = Trunk(
             Embedding(embeddings, trainable=train_embeddings),
-            [TransformerLayer(n, H, m, rng, **layer, dtype=dtype) for _ in range(L)], T=T, causal=causal,
+            [TransformerLayer(n, H, m, rng, norm=norm, scale=scale, dropout=dropout, dtype=dtype) for _ in range(L)],
+            T=T, causal=causal,
             positions=None if positions is None else PositionalEncoding(T, n, positions, position_scale),
         )  # fmt: skip
         if tied:
@@ -92,13 +92,11 @@ class LanguageTransformer(WindowModel):
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
 
         For the readout "average", which predicts no probabilities, they are −‖x̂ − x_i‖²: the nearest word has the
-        largest. Where the readout wants T words, absent ones go in front of a short history: their vectors are zero, and
-        hidden in a causal model.
+        largest. Where the readout wants T words, absent ones go in front of a short history: their vectors are zero,
+        and hidden in a causal model.
         """
         if self.readout == "shared":
-            ids = self.check_histories(ids)
-            Phi, _ = self.trunk(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))
-            return self.head(Phi[:, -1:])[0][:, 0]               # only the last word's prediction is wanted
+            return super().logits(ids)
         prediction, _ = self.head(self.trunk(self.padded(ids))[0])
         if self.readout == "average":
             table = self.trunk.embedding.table.data
@@ -110,7 +108,7 @@ class LanguageTransformer(WindowModel):
         """Scores (B, T, c) of the word after each word of histories (B, T); of the readout "shared"."""
         if self.readout != "shared":
             raise ValueError(f"logits_after_each: the readout {self.readout!r} predicts after the last word only")
-        return self.head(self.trunk(ids)[0])[0]
+        return super().logits_after_each(ids)
 
     def next_word_loss(self, windows):
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
@@ -122,15 +120,7 @@ class LanguageTransformer(WindowModel):
 
     def reader(self):
         """With memory, where what is computed for a word does not change with the words after it."""
-        return MemoryReader(self) if self.readout == "shared" and self.trunk.layers else super().reader()
-
-    def new_memory(self):
-        return self.trunk.new_memory()
-
-    def read(self, ids, memory):
-        """Scores (B, c) of the word that follows the new words (B, new), read after those in the memory."""
-        Phi, _ = self.trunk(ids, memory=memory)
-        return self.A(Phi[:, -1])[0]
+        return super().reader() if self.readout == "shared" else WindowReader(self)
 
 
 def _check_options(embeddings, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):

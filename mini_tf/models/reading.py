@@ -7,7 +7,34 @@
 `reader.T` is how many words a reader can see at most; None if it sees all.
 """
 
+from mini_tf.layers.embedding import ABSENT
+
 import numpy as np
+
+
+class ReadsWithMemory:
+    """For a model with a causal trunk and a readout A of each word's vector: the word after the last one read."""
+
+    def logits(self, ids):
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
+        ids = self.check_histories(ids)
+        return self.read(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))
+
+    def logits_after_each(self, ids):
+        """Scores (B, T′, c) of the word after each word of histories (B, T′)."""
+        return self.A(self.trunk(self.check_histories(ids))[0])[0]
+
+    def reader(self):
+        return MemoryReader(self) if self.trunk.layers else WindowReader(self)
+
+    def new_memory(self):
+        """What the trunk remembers of the words that it has read; nothing yet."""
+        return self.trunk.new_memory()
+
+    def read(self, ids, memory=None):
+        """Scores (B, c) of the word that follows the new words (B, new), read after those in the memory."""
+        Phi, _ = self.trunk(ids, memory=memory)
+        return self.A(Phi[:, -1])[0]                     # only the last word's prediction is wanted
 
 
 class WindowReader:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from functools import partial, update_wrapper
 
 from mini_tf import kernels
-from mini_tf.backend import array_module
 from mini_tf.ops.shapes import Arguments
 
 _defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
@@ -49,7 +48,7 @@ class Op:
     """
 
     def define(self, formula, signature):
-        update_wrapper(self, formula)                    # name, docstring, and __wrapped__, by which tools find the source
+        update_wrapper(self, formula)                    # name, docstring, and where the source is
         self.name, self.formula = formula.__name__, formula
         self.arguments = Arguments(formula, signature)
         self.arrays = self.arguments.names
@@ -69,7 +68,7 @@ class Op:
     def chosen(self, inputs, options):
         """What runs for these arguments, after they are checked: the formula, or its twin.
 
-        Raises ValueError for wrong shapes and dtypes, TypeError where there is no array or two are on different devices.
+        Raises ValueError for wrong shapes and dtypes, TypeError where there is no array, or two on different devices.
         """
         made_for_twins = self.arguments.check(inputs, options)
         return (kernels.twin_of(self) if made_for_twins else None) or self.formula

@@ -6,7 +6,6 @@ from mini_tf.backend import array_module
 from mini_tf.ops.updates import adam, sum_of_squares
 
 
-
 class Optimizer:
     """What optimizers share: a learning rate, and for each parameter arrays of its own, such as running means.
 

@@ -100,7 +100,8 @@ class Training:
         memory = self.optimizer.memory
         arrays = {f"parameters/{name}": parameter.data for name, parameter in self.parameters.items()}
         arrays |= {f"best/{name}": data for name, data in kept.items()}
-        arrays |= {f"optimizer/{which}/{name}": x for which, of in memory.items() for name, x in of.items() if np.ndim(x)}
+        for which, of in memory.items():
+            arrays |= {f"optimizer/{which}/{name}": x for name, x in of.items() if np.ndim(x)}
         numbers = {
             "step": self.step, "rows": self.rows, "best": [loss, step],
             "counts": {which: of for which, of in memory.items() if not any(map(np.ndim, of.values()))},
@@ -122,7 +123,7 @@ class Training:
             raise UserError(f"the training's state is of another model: {odd} is {found.get(odd, 'not in it')}, "
                             f"expected {given.get(odd, 'no such parameter')}")  # fmt: skip
         if (numbers["rng"] is None) != (self.rng is None):
-            raise UserError("the training's state was written with dropout's generator and is read without, or the reverse")
+            raise UserError("the training's state was written with dropout's generator and is read without, or vice versa")
         here = {name: _beside(x, self.parameters[name].data) for name, x in groups["parameters"].items()}
         for name, x in here.items():
             self.parameters[name].data[...] = x

@@ -7,9 +7,9 @@ import shutil
 from dataclasses import replace
 
 from mini_tf.errors import UserError
+from mini_tf.experiment import ladder
 from mini_tf.models import NGramModel
 from mini_tf.text import join, tokenize
-from mini_tf.experiment import ladder
 from mini_tf.training import presets
 
 import numpy as np

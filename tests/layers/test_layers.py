@@ -2,8 +2,7 @@
 
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
-from mini_tf.layers import MemoryFreed
-from mini_tf.layers import Layer, Linear, Parameter, walk_back
+from mini_tf.layers import Layer, Linear, MemoryFreed, Parameter, walk_back
 from mini_tf.layers.positions import fourier_frequencies, geometric_frequencies, positional_encoding
 
 import numpy as np

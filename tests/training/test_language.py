@@ -3,8 +3,8 @@
 from dataclasses import replace
 from itertools import islice
 
-from mini_tf.metrics import log_shares
 from mini_tf.experiment import NewWords
+from mini_tf.metrics import log_shares
 from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
 

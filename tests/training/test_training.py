@@ -6,8 +6,8 @@ import threading
 from functools import partial
 
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer, Parameter
 from mini_tf.experiment import PointerTransformer
+from mini_tf.layers import Layer, Parameter
 from mini_tf.models import FixedWindowModel, LanguageTransformer, RecurrentModel
 from mini_tf.training import (
     SGD,

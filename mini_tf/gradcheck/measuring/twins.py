@@ -4,6 +4,9 @@ The judge is the formula in float64, whose gradients are held against measured s
 what float32 costs (see `precision.py`), or by a few times what it costs the formula on the same numbers.
 """
 
+import warnings
+from contextlib import contextmanager
+
 from mini_tf import kernels
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.measuring.precision import budget, moves, take
@@ -12,7 +15,6 @@ from mini_tf.ops import updates
 from mini_tf.ops.op import watching
 
 import numpy as np
-
 
 AS_THE_FORMULA = 16      # times the formula's own error in float32, the twin's may be
 
@@ -33,7 +35,7 @@ def check_twins(evidence, report, rng):
     patterns.clear()
     subject.forward()
     pattern = take(patterns)
-    with subject.in_dtype(np.float32), watching(watch), kernels.with_twins(kernels.twins_of_edited_formulas()):
+    with subject.in_dtype(np.float32), watching(watch), _twins():
         try:
             y, _ = subject.forward()
             switched = take(patterns) != pattern
@@ -60,15 +62,24 @@ def check_twins(evidence, report, rng):
         found = np.asarray(to_host(found), np.float64)
         own_error = np.abs(np.asarray(to_host(by_formula), np.float64) - right).max(initial=0)
         costs = budget(moved[name if name == "y" else name[1:]], right, eps)
-        allowed = max(costs, AS_THE_FORMULA * own_error, float(np.finfo(np.float32).tiny))       # below, numbers are crude
+        allowed = max(costs, AS_THE_FORMULA * own_error, float(np.finfo(np.float32).tiny))
         error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
         if error.size and error.max() > 1:
             worst = np.unravel_index(int(error.argmax()), error.shape)
             report.findings.append(
                 f"with the twins of {_list(ran)} in mini_tf/kernels, {name} at {[int(i) for i in worst]} is "
-                f"{found[worst]:.9g}, by the formula {right[worst]:.9g}: {error[worst]:.3g} times what float32 may be off by"
+                f"{found[worst]:.9g}, by the formula {right[worst]:.9g}: {error[worst]:.3g} times what float32 may be "
+                "off by"
             )
     report.twins = sorted(ran)
+
+
+@contextmanager
+def _twins():
+    """With twins, also inside `reference_only()`. That a formula was edited is said in the report."""
+    with warnings.catch_warnings(), kernels.with_twins(kernels.twins_of_edited_formulas()):
+        warnings.simplefilter("ignore", kernels.FormulaEdited)
+        yield
 
 
 def check_updates(rng):
@@ -77,7 +88,7 @@ def check_updates(rng):
     v, findings = rng.uniform(0.1, 2, (7, 5)), []
     exact, single = [x.copy() for x in (p, g, m, v)], [x.astype(np.float32) for x in (p, g, m, v)]
     settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
-    with kernels.with_twins(kernels.twins_of_edited_formulas()):
+    with _twins():
         updates.adam(*single, *settings)
         total = updates.sum_of_squares(g.astype(np.float32))
     with kernels.reference_only():
