@@ -1,8 +1,10 @@
 """What the labs share: the --quick switch, a place for figures, words in print, and measures of language models."""
 
 import argparse
+import textwrap
 from pathlib import Path
 
+from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax_at
 from mini_tf.training import windows_ending_at
 
@@ -43,6 +45,14 @@ def word_losses(model, ids, most):
     for some in np.array_split(windows, max(most // 128, 1)):
         losses.append(-log_softmax_at(model.next_word_logits(some[:, :-1]), some[:, -1]))
     return windows[:, -1], np.concatenate(losses)
+
+
+def refused(attempt, what="UserError", width=90):
+    """Print what mini_tf says about something that cannot work."""
+    try:
+        attempt()
+    except UserError as error:
+        print(textwrap.fill(f"{what}: {error}", width, initial_indent="  ", subsequent_indent="    "))
 
 
 def shown(word):
