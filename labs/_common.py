@@ -76,6 +76,17 @@ def shown(word):
     return "\\n" if word == "\n" else word
 
 
+def words_of(vocabulary, ids):
+    """Words as they can be printed in one line: a line break is a "/"."""
+    return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
+
+
+def cosines(vectors):
+    """Of each vector (a row) with each: (rows, rows)"""
+    directions = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return directions @ directions.T
+
+
 def repeated_triples(ids):
     """The share of the runs of three words that have occurred before in the same text."""
     triples = list(zip(ids, ids[1:], ids[2:]))
