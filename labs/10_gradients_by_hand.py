@@ -12,7 +12,7 @@
 #
 # `10b_wrong_gradients.py` is about the wrong ones: what a checker says of them, and what they do to a training.
 #
-# It takes about a minute on two CPU cores, a quarter of a minute with `--quick`.
+# It takes about twenty seconds on one CPU core, ten with `--quick`.
 
 # %%
 import gzip

@@ -326,7 +326,7 @@ def replaced(functions):
 
 
 T, n = 32, 32 if QUICK else 64
-train_steps, TESTED = (24, 300) if QUICK else (300, 3000)
+train_steps, batch, TESTED = (24, 8, 300) if QUICK else (300, 16, 3000)
 print("\n2. The wrong functions by themselves; expected: FAIL")
 alone = {"layer_norm": (words, gamma, 0 * ones), "attention": heads, "residual_relu": (words, draw((3, 5)))}
 for name, (functions, _) in RUNS.items():
@@ -370,8 +370,8 @@ print("Cosine of the gradient used and the right one, for the trained model: all
 print(f"{'gradients':<24}{'cosine':>8}{'attention':>11}{'training':>10}{'validation':>12}{'test':>8}{'seconds':>9}")
 for name, (functions, options) in RUNS.items():
     model = new_model(**options)
-    batches = random_windows(corpus.train, T, 16, np.random.default_rng(0))
-    with replaced(functions), training_progress(train_steps, 16 * T) as on_step:
+    batches = random_windows(corpus.train, T, batch, np.random.default_rng(0))
+    with replaced(functions), training_progress(train_steps, batch * T) as on_step:
         rows = fit(
             model, batches, Adam(5e-3 if QUICK else 3e-3), steps=train_steps,
             validate=partial(mean_loss, model, corpus.validation, TESTED // 3),
