@@ -9,8 +9,8 @@
 # - learn to recognise a mistake by its face,
 # - train a language model with wrong gradients, and watch its loss go down all the same.
 #
-# It takes two to three minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to mean
-# much: read those off the full run).
+# It takes two to three minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
+# mean much: read those off the full run).
 
 # %%
 import math

@@ -9,7 +9,7 @@ def overfitting(times, losses, words, unigram):
     """{which words: losses} against how often the same text was read."""
     figure, axes = panels(size=(7, 4))
     curves(axes, times, losses, ("o-", "s-"))
-    level(axes, unigram, f"unigram  {unigram:.2f}")
+    level(axes, unigram, f"unigram  {unigram:.2f}", place=1, shift=(-4, 4))
     axes.set(xlabel=f"times over the same {words:,} words", ylabel="cross-entropy in nats per word")
     return figure
 
