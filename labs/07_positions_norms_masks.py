@@ -47,7 +47,7 @@ n, L, H, m, batch, vec_rate, shared_rate, vec_steps, shared_steps, short = {
     "small": (64, 2, 4, 16, 64, 1e-3, 3e-3, 120, 300, 100),
     "lab": (256, 6, 8, 64, 64, 3e-4, 1e-3, 2000, 2000, 100),     # hours: see Lab 06
 }[SIZES]
-TESTED, VALIDATED = (1000, 300) if QUICK else (4000, 1000)       # the number of words that are measured, of 29,208
+TESTED, VALIDATED = (1000, 100) if QUICK else (4000, 1000)       # the number of words that are measured, of 29,208
 
 print("The corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
