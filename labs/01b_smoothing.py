@@ -14,8 +14,8 @@
 # Letters: **c** different words, **n** the order, the number of words in an n-gram, the predicted one included; **w** a
 # word, **h** its history, the n − 1 words before it; **D** the discount of Kneser-Ney.
 #
-# It takes half a minute to a minute on two CPU cores; with `--quick`, which tries fewer settings and writes less text,
-# ten seconds.
+# It takes about a quarter of a minute on one quiet CPU core; with `--quick`, which tries fewer settings and writes less
+# text, ten seconds.
 
 # %%
 import textwrap

@@ -51,8 +51,8 @@ MEASURED = 3000 if QUICK else 10_000    # the number of words of each part that 
 # a word is a *row*: X is (T, n), the transpose. So matrices multiply from the other side, in reverse order:
 #
 #     source                                here
-#     A = sm((Q X)ᵀ (K X))                  A = softmax((X Q)(X K)ᵀ)     (T, T)   row t: whom word t looks at   (13)
-#     Y = Wᵀ V X Aᵀ                         Y = A (X V) W                (T, n)   what it gathers there         (14)
+#     A = sm((Q X)ᵀ (K X))                  A = softmax((X Q)(X K)ᵀ)     (T, T)   row t: what word t attends to (13)
+#     Y = Wᵀ V X Aᵀ                         Y = A (X V) W                (T, n)   what it gathers from there    (14)
 #     X_ℓ = X_{ℓ−1} + σ(Σ_h Y^h)            X_ℓ = X_{ℓ−1} + relu(Σ_h Y^h)                                       (15)
 #
 # Q, K, V are (n, m) here and W is (m, n), for each head. mini_tf keeps the heads' matrices side by side in one
@@ -74,7 +74,7 @@ for h in range(attention.H):
     Y = A @ value @ attention.output.W.data[own]                                     # (T, n)          (14)
     total += Y
     print(f"  head {h}: query {query.shape}  key {key.shape}  value {value.shape}  A {A.shape}  Y {Y.shape}")
-    print(f"          whom word 0 looks at: {A[0].round(2)}, sum {A[0].sum():.0f}")
+    print(f"          what word 0 attends to: {A[0].round(2)}, sum {A[0].sum():.0f}")
 by_hand = X + ops.relu(total)[0]                                                     # (T, n)          (15)
 by_layer, _ = layer(X[None])                                                         # (1, T, n)
 print(f"  by hand and by layer differ by at most {abs(by_hand - by_layer[0]).max():.0e}")

@@ -81,9 +81,9 @@ def sparsity(orders, c, words, grams, shares):
 
 
 def kneser_ney(occurs, company, pairs, worked, D):
-    """Counts beside company, and three probabilities from order 0 to order 3.
+    """How often words occur and in how many words' company, and three probabilities from order 0 to order 3.
 
-    occurs, company   {word: number};   pairs   {word: a word of like count in much company}
+    occurs, company   {word: number};   pairs   {word: a word with about the same count and much more company}
     worked            {(word, its fate): [(p_k, whether the word has a share of its own), …]}
     """
     figure, (cloud, steps) = panels(1, 2, (12.5, 5), width_ratios=[1.15, 1])
@@ -113,7 +113,7 @@ def kneser_ney(occurs, company, pairs, worked, D):
     note(steps, f"1/c = {p_0:.1e}", (0, p_0), (0, 10), ha="center")
     steps.plot([], [], "o", color="0.3", label="filled: with a share of its own")
     steps.plot([], [], "o", markeredgecolor="0.3", markerfacecolor="white", label="hollow: only what was handed down")
-    steps.set_xticks(range(4), ["p₀\nall words alike", "p₁\nno history", "p₂\nafter “of”", "p₃\nafter “Duke of”"])
+    steps.set_xticks(range(4), ["p₀\nuniform", "p₁\nno history", "p₂\nafter “of”", "p₃\nafter “Duke of”"])
     steps.set_yticks(10.0 ** np.arange(-7, 1))
     steps.set(ylabel="probability (logarithmic)", xlim=(-0.4, 3.4), ylim=(5e-8, 50),
               title=f"Kneser-Ney by hand, order 3, D = {D}")  # fmt: skip

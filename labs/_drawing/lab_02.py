@@ -56,7 +56,7 @@ def compositions(phrases, composed):
 
 
 def training(rows, lines, words, short_runs, times_over, few):
-    """The main training beside test losses, {label: loss}; and how it overfits a short text, {label: rows}."""
+    """The main training with test losses as lines, {label: loss}; and how it overfits a short text, {label: rows}."""
     figure, (left, right) = panels(1, 2, (12, 4.6))
     loss_curves(left, rows, label="{}")
     left.set_ylim(min(*lines.values(), rows[-1]["train_loss"]) - 0.1, max(lines.values()) + 0.1)
@@ -71,7 +71,7 @@ def training(rows, lines, words, short_runs, times_over, few):
 
 
 def windows(compared, bars, steps, lengths):
-    """Test losses {composition: {T: loss}} beside counting, {label: loss}; how much each place counts."""
+    """Test losses {composition: {T: loss}} with those of counting as lines; how much each place counts."""
     figure, (left, right) = panels(1, 2, (11, 4.4), width_ratios=[1.3, 1])
     for (name, by_length), style, color in zip(compared.items(), ("o-", "D", "s"), (BLUE, RED, ORANGE)):
         left.plot(list(by_length), list(by_length.values()), style, color=color, markersize=7, label=name)

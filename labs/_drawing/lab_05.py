@@ -6,7 +6,7 @@ import numpy as np
 
 
 def training(rows, n, baselines):
-    """The losses of a History as n·MSE, beside those of {prediction: n·MSE} that need no training."""
+    """The losses of a History as n·MSE, with those of predictions that need no training as lines, {label: n·MSE}."""
     figure, axes = panels(size=(8, 4.8))
     loss_curves(axes, rows, scale=n, label="transformer, {}")
     for (name, loss), color in zip(baselines.items(), ("0.6", "0.2", GREEN)):

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def positions(codes):
-    """{name: P (T, n)}, and below how alike the codes of each two places are"""
+    """{name: P (T, n)}, and below the similarity of any two places"""
     figure, grid = panels(2, len(codes), (9, 5.6))
     for (name, P), (above, below) in zip(codes.items(), grid.T):
         image = heat_map(above, P, name, cmap="RdBu", vmin=-1, vmax=1)
@@ -40,7 +40,7 @@ def word_maps(words, matrices, label, columns=3, size=(9.5, 3.7), xlabel="", yla
 
 
 def variants(runs, baselines):
-    """Validation losses against answers learned from: {name: (answers, losses, test loss)}, beside {label: loss}"""
+    """Validation losses against answers learned from: {name: (answers, losses, test loss)}; lines {label: loss}"""
     figure, axes = panels(size=(8, 4.4))
     for (name, (answers, losses, test)), color in zip(runs.items(), COLOURS):
         axes.plot(answers, losses, "o-", color=color, ms=4, label=f"{name}, test {test:.2f}")
