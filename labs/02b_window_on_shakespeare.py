@@ -11,8 +11,8 @@
 # - let it overfit, and compare windows and compositions,
 # - look at what its word vectors know, and at how far its predictions move when a word is replaced by a similar one.
 #
-# It takes about four minutes on one quiet CPU core, a third of a minute with `--quick`. On a machine that has other
-# work, set OPENBLAS_NUM_THREADS=1.
+# It takes about two minutes on one quiet CPU core, ten seconds with `--quick`. On a machine that has other work, set
+# OPENBLAS_NUM_THREADS=1.
 #
 # Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
 # vocabulary. All losses are cross-entropies in nats per word. The model:

@@ -11,7 +11,7 @@
 # - measure what the state is worth, and how many words back it really remembers,
 # - let it write, and see what the state saves.
 #
-# It takes two to three minutes on one CPU core, about a quarter of a minute with `--quick` (too short for the model to
+# It takes one to two minutes on one CPU core, about a quarter of a minute with `--quick` (too short for the model to
 # learn much: read the conclusions off the full run), and twice as long or more on a machine that has other work. Set
 # OPENBLAS_NUM_THREADS=1 there.
 #
