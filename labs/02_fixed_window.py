@@ -9,12 +9,12 @@
 #
 # - see why one-hot vectors cannot tell that two words are alike, and why nobody multiplies by them,
 # - compute a softmax layer by hand, and its gradient, which is the probabilities minus the answer,
-# - put vectors together by sum, mean and concatenation, and see who loses the order of the words,
-# - walk forward and backward through Bengio's model, one op after the other, and hold the gradients against two judges,
-# - train it on Shakespeare, against the bar that counting sets, and look at what its vectors know.
+# - put vectors together by sum, mean and concatenation, and see which compositions discard word order,
+# - walk forward and backward through Bengio's model, one op after the other, and hold the gradients against two judges.
 #
-# It takes about four minutes on one quiet CPU core, a third of a minute with `--quick`. On a machine that has other
-# work, set OPENBLAS_NUM_THREADS=1.
+# `02b_window_on_shakespeare.py` trains it, against the bar that counting sets, and looks at what its vectors know.
+#
+# It takes a few seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
 # vocabulary. All losses are cross-entropies in nats per word. In mini_tf a word is a row, and a layer is y = x·W; the
@@ -22,29 +22,19 @@
 
 # %%
 import time
-from functools import partial
 from itertools import repeat
 
-from _common import quick_mode, show
+from _common import cosines, quick_mode, show, words_of
+from _drawing import lab_02
 from mini_tf import ops
-from mini_tf.decoding import continuations, generate, sample
 from mini_tf.gradcheck import gradcheck
-from mini_tf.metrics import log_softmax_at, perplexity, uniform_cross_entropy
-from mini_tf.models import FixedWindowModel, NGramModel
+from mini_tf.models import FixedWindowModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import SGD, Adam, fit, random_windows, split_words, windows_ending_at
+from mini_tf.training import SGD, Adam, fit, random_windows
 
 import numpy as np
-from matplotlib.figure import Figure
 
 QUICK = quick_mode("Lab 02: one-hot vectors, softmax layer, compositions, the fixed-window model")
-BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"    # for all kinds of eyes
-
-
-def words_of(vocabulary, ids):
-    """Words as they can be printed in one line: the line break is a word too."""
-    return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
-
 
 # %% [markdown]
 # ## 1. One-hot vectors
@@ -52,7 +42,7 @@ def words_of(vocabulary, ids):
 # Word i of c words is the vector o_i of c numbers: a 1 in place i, zeros elsewhere. The lecture's vocabulary has six
 # words: I, hate, love, the, movie, film. A phrase is the sum of its words' vectors, a **bag of words**.
 #
-# Dot products measure likeness: o_i · o_j = 1 if i = j, else 0.
+# Dot products measure similarity: o_i · o_j = 1 if i = j, else 0.
 #
 # **Expect** the identity matrix. "movie" is as far from "film" as from "hate". And a bag has no order.
 
@@ -72,22 +62,18 @@ print(f"  distance of any two: √2 = {np.sqrt(2):.3f}   measured {np.linalg.nor
 
 # %% [markdown]
 # An **embedding** gives each word n numbers that are learned, and n is much smaller than c. Here is the smallest
-# training that shows what for. Four sentences, in which "movie" and "film" stand in the same places, and so do "love"
-# and "hate". A model with n = 3 reads three words and predicts the next. (It is the model of section 4; read on
-# without it for now.) Its vectors start at random, and small, so that what they learn outweighs what they start from.
+# training that shows what that is good for. Four sentences, in which "movie" and "film" stand in the same places, and
+# so do "love" and "hate". A model with n = 3 reads three words and predicts the next. (It is the model of section 4;
+# for now you can read on without it.) Its vectors start at random, and small, so that what they learn outweighs where
+# they start.
 #
-# **Expect** cosines near 1 for movie–film and love–hate afterwards. Nobody told the model that they are alike: where
-# they stood, the gradients pushed them the same way.
+# **Expect** cosines near 1 for movie–film and love–hate afterwards. Nobody told the model that they are alike: they
+# stand in the same places, so the gradients pushed them the same way.
 
 # %%
 toy = six.encode([word for verb in ("love", "hate") for noun in ("movie", "film") for word in ("I", verb, "the", noun)])
 toy = np.concatenate([toy.reshape(4, 4)[order].ravel() for order in np.random.default_rng(0).permuted(
     np.tile(np.arange(4), (60, 1)), axis=1)])            # sixty times the four sentences, in random order
-
-
-def cosines(vectors):
-    directions = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return directions @ directions.T
 
 
 toy_model = FixedWindowModel(0.1 * np.random.default_rng(2).standard_normal((6, 3)), T=3, k=8)
@@ -100,21 +86,11 @@ for a, b in (("movie", "film"), ("love", "hate"), ("movie", "love"), ("I", "the"
     i, j = six.index[a], six.index[b]
     print(f"  {a + ' – ' + b:<18}{O[i] @ O[j]:>9.2f}{cosines_before[i, j]:>17.2f}{cosines_after[i, j]:>17.2f}")
 
-figure = Figure(figsize=(11, 3.9), layout="constrained")
-figure.suptitle("How alike are two words?")
-for axes, (title, matrix) in zip(figure.subplots(1, 3), (
-    ("one-hot: all equally unlike", O @ O.T), ("random vectors, n = 3: by chance", cosines_before),
-    ("trained vectors: by their company", cosines_after),
-)):  # fmt: skip
-    image = axes.imshow(matrix, cmap="PuOr_r", vmin=-1, vmax=1)
-    for (i, j), value in np.ndenumerate(matrix):
-        axes.text(j, i, f"{value:.1f}".replace("-0.0", "0.0"), ha="center", va="center", fontsize=9,
-                  color="white" if abs(value) > 0.7 else "black")
-    axes.set_xticks(range(6), six.words, rotation=45)
-    axes.set_yticks(range(6), six.words)
-    axes.set_title(title, fontsize=11)
-figure.colorbar(image, ax=figure.axes, label="cosine of the angle")
-show(figure, "02_one_hot")
+show(lab_02.likeness(six.words, {
+    "one-hot: all equally unlike": O @ O.T,
+    "random vectors, n = 3: by chance": cosines_before,
+    "trained vectors: by their company": cosines_after,
+}), "02_one_hot")  # fmt: skip
 
 # %% [markdown]
 # ### A one-hot row times the table is a row of the table
@@ -124,21 +100,21 @@ show(figure, "02_one_hot")
 # So "look up row i" *is* a linear layer on one-hot vectors, with the multiplications by zero left out. The gradient
 # is the same too. If a word stands twice in a batch, its row gets the sum of both gradients.
 #
-# Now the corpus of the labs, to see what it costs at full size.
+# Now the corpus of the labs, to see what this costs at full size.
 #
 # **Expect** no difference in the values, differences of rounding size in the gradients, and a factor of about a hundred
-# or more in time. (`ops.linear` also computes the gradient of the one-hot vectors, which nobody needs; the factor would
-# be large without it.) Times are the best of three.
+# or more in time. (`ops.linear` also computes the gradient of the one-hot vectors, which nobody needs; even without
+# that the factor would be large.) Times are the best of three.
 
 # %%
-vocabulary = Vocabulary(tokenize(shakespeare("lab")))
-ids = vocabulary.encode(tokenize(shakespeare("lab")))    # (words,)
+tokens = tokenize(shakespeare("lab"))
+vocabulary = Vocabulary(tokens)
+ids = vocabulary.encode(tokens)                          # (words,)
 c, n = len(vocabulary), 64
 rng = np.random.default_rng(0)
 table = (0.3 * rng.standard_normal((c, n))).astype(np.float32)
 some = ids[: 256 if QUICK else 1024]                     # (B,)
 dx = rng.standard_normal((len(some), n)).astype(np.float32)
-
 
 
 def as_one_hot():
@@ -186,8 +162,8 @@ print(f"  {'factor':<24}{product_seconds / lookup_seconds:>14,.0f}{one_hot_bytes
 #     z = W·x                     a score for each word: the dot product of x with the word's row of W
 #     p_i = exp(z_i) / Σ_j exp(z_j)
 #
-# The lecture's example: three numbers stand for the history "students opened their", and four words may follow. Of W
-# the recording gives the first row (1.2, −0.3, 0.9), the first column (1.2, 0.2, 8.9, 4.5), and the scores 1.8, −11.9
+# The lecture's example: three numbers stand for the history "students opened their", and four words may follow. The
+# recording gives the first row of W (1.2, −0.3, 0.9), its first column (1.2, 0.2, 8.9, 4.5), and the scores 1.8, −11.9
 # and 12.9. The other six numbers are our choice, made so that these scores come out.
 #
 # **Expect** 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8 for "books". Scores may be negative, and do not add up to 1.
@@ -206,11 +182,11 @@ for word, row, score in zip(FOUR, W, z):
 # %% [markdown]
 # The exponential makes every number positive and keeps the order; the division makes them add up to 1.
 #
-# With scores as far apart as 13 and −12 one word takes all: softmax looks at *differences* of scores, and a
-# difference of 11 is a factor of e¹¹ = 60,000. So the lecture goes on with tamer ones, 1.8, −1.9, 2.9, −0.9. It reads
-# the result as 0.24, 0.0006, 0.73 and 0.02, and calls the third word once "stamps" and once "lamps".
+# With scores as far apart as 13 and −12 one word takes all: softmax looks at *differences* of scores, and a difference
+# of 11 is a factor of e¹¹ = 60,000. So the lecture continues with tamer ones, 1.8, −1.9, 2.9, −0.9. It reads the result
+# as 0.24, 0.0006, 0.73 and 0.02, and calls the third word once "stamps" and once "lamps".
 #
-# **Expect** 0.24, 0.006, 0.73, 0.016: the second number has a zero too many in the recording (with 0.0006 the four
+# **Expect** 0.24, 0.006, 0.73, 0.016: the second number has one zero too many in the recording (with 0.0006 the four
 # would not add up to 1), and the third row is "lamps".
 
 # %%
@@ -229,7 +205,7 @@ print(f"  all scores larger by 1000: exp would overflow; ops.softmax says "
 # %% [markdown]
 # ### Its gradient is p − y
 #
-# The loss is −ln of the probability of the word that came, y. By hand:
+# The loss is −ln of the probability of the word that actually came, y. By hand:
 #
 #     L = −ln p_y = ln Σ_j exp(z_j) − z_y
 #     ∂L/∂z_i = exp(z_i) / Σ_j exp(z_j) − 1(i = y) = p_i − 1(i = y)
@@ -237,8 +213,8 @@ print(f"  all scores larger by 1000: exp would overflow; ops.softmax says "
 # In words: what the model said, minus what was right. The gradient is 0 only if the right word has all of the
 # probability, and its entries always add up to 0: a word can gain only what others lose.
 #
-# **Expect** p with 1 taken off at "books", and the same from `ops.cross_entropy`. `gradcheck` knows neither formula: it
-# moves each z_i a little and measures the loss.
+# **Expect** p with 1 subtracted at "books", and the same from `ops.cross_entropy`. `gradcheck` knows neither formula:
+# it moves each z_i a little and measures the loss.
 
 # %%
 y = np.eye(4)[0]                                         # "books" came, one-hot
@@ -253,8 +229,9 @@ assert report
 print(f"  {report}")
 
 # %% [markdown]
-# From z on it is the linear layer's backward: ∂L/∂W = (p − y)·xᵀ. Word i's row of W moves along x, by p_i too little
-# or too much. The lecture ends this example with the question how W could be changed so that "books" gets more. So:
+# From z on it is the linear layer's backward: ∂L/∂W = (p − y)·xᵀ. Word i's row of W moves along x, in proportion to how
+# much p_i was too small or too large. The lecture ends this example with the question how W could be changed so that
+# "books" gets more. So:
 #
 #     W ← W − α·(p − y)·xᵀ
 #
@@ -274,24 +251,14 @@ for step in range(6):
         np.testing.assert_allclose(dW.T, np.outer(by_hand, x))           # (p − y)·xᵀ
     W_tame = W_tame - 0.01 * dW.T
 
-figure = Figure(figsize=(11, 3.4), layout="constrained")
-figure.suptitle("A softmax layer, from scores to a gradient; “books” is the right word")
-for axes, (title, values) in zip(figure.subplots(1, 4), (
-    ("scores z", z_tame), ("exp(z)", e), ("probabilities p", p), ("gradient p − y", by_hand),
-)):  # fmt: skip
-    bars = axes.bar(FOUR, values, color=[BLUE, "0.65", ORANGE, "0.65"])
-    axes.bar_label(bars, fmt="%.2f" if abs(values).max() > 1 else "%.3f", padding=2, fontsize=9)
-    axes.axhline(0, color="0.3", linewidth=0.8)
-    axes.set_title(title, fontsize=11)
-    axes.tick_params(axis="x", labelrotation=35)
-    axes.margins(y=0.2)
-    axes.spines[["top", "right"]].set_visible(False)
-show(figure, "02_softmax_layer")
+show(lab_02.softmax_layer(FOUR, {
+    "scores z": z_tame, "exp(z)": e, "probabilities p": p, "gradient p − y": by_hand,
+}, right="books"), "02_softmax_layer")  # fmt: skip
 
 # %% [markdown]
 # ## 3. Composition: from T vectors to one
 #
-# A history is T vectors; the layer above wants one.
+# A history is T vectors; the layer above expects one.
 #
 # | composition | e | its size | backward: what word t's vector gets |
 # | --- | --- | --- | --- |
@@ -299,14 +266,15 @@ show(figure, "02_softmax_layer")
 # | mean | (x_1 + … + x_T)/T | n | de/T, the same for every word |
 # | concatenation | [x_1; …; x_T] | T·n | its own piece of de |
 #
-# Addition does not care about order. So after sum or mean nothing can tell who bit whom, however clever the layers
+# Addition does not care about order. So after a sum or mean nothing can tell who bit whom, however clever the layers
 # above are.
 #
 # **Expect** distance 0 between "man bites dog" and "dog bites man" for sum and mean, mean = sum/3, and a distance far
 # from 0 for concatenation.
 
 # %%
-phrases = [vocabulary.encode(phrase.split()) for phrase in ("man bites dog", "dog bites man")]
+PHRASES = "man bites dog", "dog bites man"
+phrases = [vocabulary.encode(phrase.split()) for phrase in PHRASES]
 small_table = np.random.default_rng(5).standard_normal((c, 8))
 COMPOSE = {
     "sum": ops.sum_pool,
@@ -325,27 +293,10 @@ for name, function in COMPOSE.items():
     print(f"  {name:<15}{e.shape!s:>12}{distance:>30.3f}{compose_backward(de)[0, 0, 0]:>36.3f}")
 print(f"  mean = sum/3: {np.allclose(composed['mean'], composed['sum'] / 3)}")
 
-figure = Figure(figsize=(10.5, 4.4), layout="constrained")
-figure.suptitle("“man bites dog” and “dog bites man”, composed")
-for axes, (name, e) in zip(figure.subplots(3), composed.items()):
-    image = axes.imshow(e, cmap="PuOr_r", vmin=-3, vmax=3, aspect="auto")
-    axes.set(xlim=(-0.5, 23.5), xticks=[])               # numbers of the same width in all three
-    axes.set_yticks([0, 1], ["man bites dog", "dog bites man"], fontsize=9)
-    if name == "concatenation":
-        axes.set_title("concatenation: 24 numbers, the rows are different", fontsize=10, loc="left")
-        axes.set_xticks([3.5, 11.5, 19.5], ["place 1", "place 2", "place 3"])
-        for place in (8, 16):
-            axes.axvline(place - 0.5, color="black", linewidth=1.5)
-    else:
-        axes.set_title(f"{name}: 8 numbers, the rows are the same", fontsize=10, loc="left")
-        axes.text(8.5, 0.5, "no layer above can tell who bit whom", va="center", color="0.35")
-        axes.spines[["top", "right", "bottom"]].set_visible(False)
-    axes.tick_params(length=0)
-figure.colorbar(image, ax=figure.axes, label="entry of e")
-show(figure, "02_compositions")
+show(lab_02.compositions(PHRASES, composed), "02_compositions")
 
 # %% [markdown]
-# Does a language model need the order? Shakespeare turns verb and subject around often enough to look: we count what
+# Does a language model need the order? Shakespeare inverts verb and subject often enough for us to look: we count what
 # follows "thou art" and "art thou".
 #
 # **Expect** different words. A model that sums has to give both histories the same probabilities.
@@ -368,7 +319,7 @@ for phrase in ("thou art", "art thou", "I have", "have I"):
 # %% [markdown]
 # Concatenation keeps the order because word t meets weights of its own. That has a price: for k hidden units sum and
 # mean need n·k weights, concatenation T·n·k. And what the model learns about a word in place 1 it has to learn again
-# in place 2. We come back to this in section 8.
+# in place 2. `02b_window_on_shakespeare.py` comes back to this in its last section.
 #
 # ## 4. The fixed-window model
 #
@@ -379,14 +330,14 @@ for phrase in ("thou art", "art thou", "I have", "have I"):
 #     z = h·U + b₂                    (c)       scores
 #     p = softmax(z),   L = −ln p_y             the softmax layer of section 2
 #
-# Everything is learned: E, W, b₁, U, b₂. (Bengio et al. have one more term, a straight connection e·D from the
-# vectors to the scores. They found it to be optional, and the lecture leaves it out, as we do.)
+# Everything is learned: E, W, b₁, U, b₂. (Bengio et al. have one more term, a direct connection e·D from the vectors to
+# the scores. They found it to be optional, and the lecture leaves it out, as we do.)
 #
 # We take the lecture's sizes: n = 4, T = 4, so e has 16 numbers; k = 12 hidden units. Two windows of its sentence are
 # the batch. In the second one "the" stands twice.
 #
-# **Expect** the shapes of the formula, with B = 2 in front, and at each step backward a gradient with the shape of what
-# it is the gradient of.
+# **Expect** the shapes of the formula, with B = 2 in front, and on the way back, at each step, a gradient of the same
+# shape as the value it belongs to.
 
 # %%
 sentence = "as the proctor started the clock the students opened their books".split()
@@ -416,8 +367,8 @@ for row in (
 print(f"  {'L':<20}{'cross_entropy':<16}{L:.4f} nats")
 
 # %% [markdown]
-# Backward: the same six steps from the last to the first. Each takes the gradient of its output and gives those of its
-# inputs. "dq" is short for ∂L/∂q.
+# Backward: the same six steps from the last to the first. Each takes the gradient of its output and returns those of
+# its inputs. "dq" is short for ∂L/∂q.
 
 # %%
 dz, _ = loss_backward(1.0)                               # (p − y)/B
@@ -444,7 +395,7 @@ print(f"  'books' is only a target, so its row of dE is 0: {not dE[tiny.index['b
 # ### Two judges
 #
 # The first is `FixedWindowModel.loss`, which does the same in one call. It must agree to the last digits. But if we
-# both made the same mistake, we would agree as well. The second judge, `gradcheck`, has no formula: it moves parameters
+# both made the same mistake, we would still agree. The second judge, `gradcheck`, has no formula: it moves parameters
 # and measures how the loss changes.
 #
 # **Expect** differences of 0, or of rounding size, and PASS for each of the five parameters.
@@ -465,7 +416,7 @@ assert report
 # ### What is the hidden layer for?
 #
 # One could leave it out: z = e·U + b. With concatenation that is z = b + Σ_t x_t·U_t, with U_t the rows of U for place
-# t. Each word of the window adds its scores, and no word can change what *another* one means.
+# t. Each word of the window adds its own scores, and no word can change what *another* one means.
 #
 # The classic example of what such sums cannot do is XOR, "one or the other, but not both". As a language: two
 # answers, then whether they agree.
@@ -473,7 +424,7 @@ assert report
 #     yes yes same    no no same    yes no different    no yes different
 #
 # If "yes" in place 1 speaks for "same", it does so in "yes no" as well. **Expect** ln 2 = 0.693 nats without a hidden
-# layer, a coin's toss, and near 0 with one.
+# layer, a coin toss, and near 0 with one.
 
 # %%
 answers = Vocabulary("yes no same different".split())
@@ -508,525 +459,14 @@ for label, k in (("no hidden layer", 0), ("8 hidden units, tanh", 8)):
     print(f"  {label:<22}{loss:>7.3f}{'':>16}" + "".join(f"{q:>9.3f}" for q in same))
 
 # %% [markdown]
-# ## 5. Training on Shakespeare
-#
-# ### The bar
-#
-# Before a network is trained, know what counting reaches. The last tenth of the corpus is the test, the twentieth
-# before it the validation part, the rest is for training. All models of this lab predict the same words.
-#
-# The bar is the n-gram model of Lab 01 with order 3 and discount 0.9. But mind what it has counted. With *all* words
-# before the test it reaches 5.05 nats. Our model keeps the validation words aside, to choose when to stop, and does
-# not learn from them. An n-gram model that learns from the same words as ours is the fair comparison.
-#
-# **Expect** 5.05 with all words before the test, and clearly more without the 13,000 validation words. More than half
-# of them come from the play that the test begins in, The Taming of the Shrew, and the training words have nothing of
-# it. See how often its LUCENTIO occurs.
-
-# %%
-REACH = 8                                                # the longest window below
-train, validation, test = split_words(ids, REACH)        # validation and test begin with REACH words of context
-before_test = ids[: len(ids) - (len(test) - REACH)]
-MOST = 500 if QUICK else 4000                            # so many evenly spaced words are measured in comparisons,
-TESTED = 1500 if QUICK else None                         # and in the test of the main model; None: all
-
-
-def log_p(model, words, most=None):
-    """(ends, ln p of the words there): of all words from number REACH on, or of `most` of them, evenly spaced."""
-    ends = np.arange(REACH, len(words))
-    if most is not None and most < len(ends):
-        ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]
-    if isinstance(model, NGramModel):
-        return ends, model.log_probabilities(words, REACH)[ends - REACH]
-    parts = [windows_ending_at(words, some, model.T) for some in np.array_split(ends, len(ends) // 128 + 1)]
-    return ends, np.concatenate([log_softmax_at(model.logits(w[:, :-1]), w[:, -1]) for w in parts])
-
-
-def cross_entropy(model, words, most=None):
-    """Nats per word."""
-    return -log_p(model, words, most)[1].mean()
-
-
-clock = time.perf_counter()
-ngrams = {order: NGramModel(order, c, discount=0.9).fit(train) for order in (1, 2, 3)}
-ngrams_all = {order: NGramModel(order, c, discount=0.9).fit(before_test) for order in (1, 2, 3)}
-bars = {order: cross_entropy(ngrams[order], test) for order in ngrams}
-bars_all = {order: cross_entropy(ngrams_all[order], test) for order in ngrams}
-
-print(f"\n5. The bar; cross-entropy on {len(test) - REACH:,} test words, nats per word")
-print(f"  {'n-gram, learned from':<26}{'training words':>16}{'+ validation words':>20}")
-print(f"  {'words to learn from':<26}{len(train):>16,}{len(before_test):>20,}")
-print(f"  {'uniform, ln c':<26}{uniform_cross_entropy(c):>16.3f}{uniform_cross_entropy(c):>20.3f}")
-for order in ngrams:
-    print(f"  {f'order {order}':<26}{bars[order]:>16.3f}{bars_all[order]:>20.3f}")
-lucentio = vocabulary.index["LUCENTIO"]
-print("  LUCENTIO: " + ", ".join(f"{np.sum(part == lucentio)} times in {name}" for name, part in (
-    ("training", train), ("validation", validation[REACH:]), ("test", test[REACH:]))))
-print(f"  counting and measuring all six took {time.perf_counter() - clock:.1f} seconds")
-
-# %% [markdown]
-# ### The settings
-#
-# Random initial vectors, n = 64, k = 128, T = 4, Adam. A step costs about 6·B·k·c flops: the product h·U and its two
-# backward products are nearly all of it.
-#
-# One shortcut saves many steps. U starts at 0, so that an untrained model says softmax(b₂). With b₂ = 0
-# that is 1/c for every word, and the first hundred steps go into learning which words are frequent. We can write that
-# down: b₂ = ln p(w) of the unigram model, counted on the training words.
-#
-# **Expect** 9.568 with b₂ = 0, and the unigram loss with b₂ = ln p, before any training.
-
-# %%
-T, n, k, batch, rate = (4, 32, 32, 64, 6e-3) if QUICK else (4, 64, 128, 256, 6e-3)
-STEPS, COMPARED, SHORT = (150, 50, 60) if QUICK else (900, 250, 240)     # main training, each comparison, overfitting
-
-
-def new_model(words=train, **options):
-    """An untrained model that knows how often each word occurs in `words`, and no more."""
-    embeddings = 0.1 * np.random.default_rng(0).standard_normal((c, n), dtype=np.float32)
-    model = FixedWindowModel(embeddings, **{"T": T, "k": k} | options)
-    log_unigram = NGramModel(1, c, discount=0.9).fit(words).next_word_logits(np.zeros((1, 0), int))[0]
-    model.readout.b.data[:] = log_unigram
-    return model
-
-
-def learn(model, words, steps, every, batch=batch, **options):
-    """A History. The validation loss is taken of MOST evenly spaced validation words."""
-    return fit(
-        model, random_windows(words, model.T, batch, np.random.default_rng(0)), Adam(rate), steps=steps,
-        validate=partial(cross_entropy, model, validation, MOST // 2), every=every, warm_up=steps // 12, decay=True,
-        rng=np.random.default_rng(1), **options,
-    )  # fmt: skip
-
-
-model = new_model()
-untrained = cross_entropy(model, test, MOST)
-model.readout.b.data[:] = 0
-print(f"\n  untrained, b₂ = 0       {cross_entropy(model, test, MOST):.3f} nats")
-print(f"  untrained, b₂ = ln p    {untrained:.3f} nats   (on {MOST} test words)")
-print("  numbers to learn: " + ", ".join(f"{name} {p.data.size:,}" for name, p in model.parameters().items()))
-
-# %% [markdown]
-# ### The training
-#
-# **Expect** (without `--quick`) a steep fall to about 5.5 in the first 200 steps, then a slow one, to a little below
-# the fair bar of 5.38. The training loss lies below the validation loss, and that is not memory: in less than one round
-# no window is met twice. The validation words are harder. They have names that the training words do not have.
-
-# %%
-print(f"\n  {STEPS} steps of {batch} windows: {STEPS * batch / len(train):.2f} times over the training words")
-print(f"  {'step':>6}{'training':>11}{'validation':>12}   nats per word")
-model = new_model()
-untrained_table = model.embedding.table.data.copy()
-
-
-def print_row(row, is_best):
-    print(f"  {row['step']:>6}{row['train_loss']:>11.3f}{row['validation_loss']:>12.3f}{'   best so far' * is_best}")
-
-
-history = learn(model, train, STEPS, STEPS // 10, patience=3, on_row=print_row)
-ends, log_neural = log_p(model, test, TESTED)            # ln p of the test words
-log_ngram = {order: log_p(ngrams[order], test, TESTED)[1] for order in ngrams}
-neural = -log_neural.mean()
-print(f"  {history.rows[-1]['seconds']:.0f} seconds of training; kept: step {history.best_step}\n")
-print(f"  {f'{len(ends):,} test words; all learned from the training words':<50}{'nats':>7}{'perplexity':>12}")
-for label, loss in ((f"n-gram, order {order}", -log_ngram[order].mean()) for order in ngrams):
-    print(f"  {label:<50}{loss:>7.3f}{perplexity(loss):>12,.0f}")
-print(f"  {'fixed window, T = 4':<50}{neural:>7.3f}{perplexity(neural):>12,.0f}")
-
-# %% [markdown]
-# ### Two kinds of knowledge
-#
-# The n-gram model knows what it has seen, exactly. The neural model knows it roughly, and knows something of what it
-# has not seen. So ask them separately: where the two words before the target stood together in training, and where
-# they never did.
-#
-# And mix them: p = λ·p_neural + (1 − λ)·p_n-gram, with the λ that is best on the *validation* words. Bengio et al. did
-# that too.
-#
-# **Expect** the neural model, once it is trained in full, to gain most after unseen pairs of words, and the mixture to
-# be better than either. (Words after unseen pairs are the easier ones to guess, for both: a rare word often ends a
-# phrase, and a mark or a line break follows. The second column counts that.)
-
-# %%
-def mixture(log_model, log_ngram, weight):
-    """Cross-entropy of λ·p_model + (1 − λ)·p_ngram"""
-    return -np.log(weight * np.exp(log_model) + (1 - weight) * np.exp(log_ngram)).mean()
-
-
-seen = ngrams[3].matched(test)[ends - 1] >= 2            # the two words before the target stood together in training
-print("\n  the pair of words before the target")
-print(f"  {'':<22}{'share of test':>14}{'then a mark':>13}{'n-gram':>9}{'fixed window':>14}   nats per word")
-is_mark = np.isin(test[ends], vocabulary.encode(tokenize(". , ! ? ; : - \n")))
-for label, those in (("occurs in training", seen), ("never occurs there", ~seen)):
-    print(f"  {label:<22}{those.mean():>14.0%}{is_mark[those].mean():>13.0%}"
-          f"{-log_ngram[3][those].mean():>9.3f}{-log_neural[those].mean():>14.3f}")
-
-weights = np.linspace(0, 1, 21)
-on_validation = [log_p(each, validation, TESTED)[1] for each in (model, ngrams[3])]
-weight = min(weights, key=lambda weight: mixture(*on_validation, weight))
-mixed = mixture(log_neural, log_ngram[3], weight)
-print(f"\n  λ, chosen on the validation words {weight:.2f}")
-print(f"  n-gram {-log_ngram[3].mean():.3f}   fixed window {neural:.3f}   mixture {mixed:.3f} nats per test word")
-
-# %% [markdown]
-# ### What the last 13,000 words are worth
-#
-# The validation words have done their work: all choices are made. Now the model may learn from them too. We let it go
-# on, for two rounds over these words, at a sixth of the rate. (Two and a sixth are guesses: nothing is left to choose
-# them with, and the test is no place for it.)
-#
-# **Expect** a gain without any new idea: words from the test's own play. The n-gram model gains more, for it takes a
-# name over as it stands. But the mixture, with the λ from above, falls clearly below the bar of 5.05 (with `--quick`,
-# just below what counting reaches on the fewer words measured): the network knows something that counting does not.
-
-# %%
-rounds = 2 * (len(validation) - T) // batch
-fit(model, random_windows(validation, T, batch, np.random.default_rng(0)), Adam(rate / 6), steps=rounds,
-    validate=lambda: 0.0, every=rounds)                  # there is nothing left to validate with
-_, log_neural_all = log_p(model, test, TESTED)
-_, log_ngram_all = log_p(ngrams_all[3], test, TESTED)
-print(f"\n  nats per test word{'training words':>24}{'+ validation words':>21}")
-for label, first, second in (
-    ("n-gram, order 3", -log_ngram[3].mean(), -log_ngram_all.mean()),
-    ("fixed window", neural, -log_neural_all.mean()),
-    ("mixture", mixed, mixture(log_neural_all, log_ngram_all, weight)),
-):
-    print(f"  {label:<18}{first:>24.3f}{second:>21.3f}")
-
-# %% [markdown]
-# ### Overfitting
-#
-# The model has more numbers to learn than the corpus has words. On a short text, read several times, it learns the text
-# by heart. We take a part of the training words, once without and once with dropout (half of the entries of e and of
-# h are set to 0 at random in each step, see `ops/dropout.py`).
-#
-# **Expect** the training loss to fall and fall, by a leap each time the text begins anew, and the validation loss to
-# turn at the end of the first round. `fit` keeps the parameters of the best measurement, so nothing is lost but time;
-# `patience=2` would also save that: it stops after two measurements without a better one. Dropout learns more slowly,
-# and keeps the validation loss from rising far. It works no wonders: to stop early is about as good here.
-
-# %%
-few = train[: 5_000 if QUICK else 20_000]
-short_runs = {}
-for label, dropout in (("no dropout", 0.0), ("dropout 0.5", 0.5)):
-    short_runs[label] = learn(new_model(few, dropout=dropout), few, 2 * SHORT, SHORT // 6, batch=128)
-print(f"\n  {len(few):,} words, read {2 * SHORT * 128 / len(few):.1f} times; nats per word")
-print(f"  {'':<18}" + "".join(f"{label:>24}" for label in short_runs))
-print(f"  {'times over':<18}" + f"{'training':>12}{'validation':>12}" * 2)
-for rows in zip(*(run.rows for run in short_runs.values())):
-    print(f"  {rows[0]['step'] * 128 / len(few):<18.1f}" + "".join(
-        f"{row['train_loss']:>12.3f}{row['validation_loss']:>12.3f}" for row in rows))
-for label, run in short_runs.items():
-    print(f"  {label}: best validation loss {run.best_validation_loss:.3f}, after {run.best_step} steps")
-
-figure = Figure(figsize=(12, 4.6), layout="constrained")
-left, right = figure.subplots(1, 2)
-steps = [row["step"] for row in history.rows]
-left.plot(steps, [row["train_loss"] for row in history.rows], "o-", color=BLUE, label="training")
-left.plot(steps, [row["validation_loss"] for row in history.rows], "s-", color=ORANGE, label="validation")
-lines = {name: -log_ngram[order].mean() for order, name in ((1, "unigram"), (2, "bigram"), (3, "trigram"))}
-lines |= {"this model": neural, "mixture": mixed}
-bottom, top = min(mixed, history.rows[-1]["train_loss"]) - 0.1, lines["unigram"] + 0.1
-left.set_ylim(bottom, top)
-free = bottom
-for label, loss in sorted(lines.items(), key=lambda line: line[1]):
-    color = "0.45" if "gram" in label else GREEN
-    left.axhline(loss, color=color, linestyle="--", linewidth=1)
-    height = max(loss, free)
-    free = height + 0.05 * (top - bottom)
-    left.annotate(f"{label} {loss:.2f}", (1, height), xycoords=("axes fraction", "data"), xytext=(5, 0),
-                  textcoords="offset points", va="center", fontsize=9, color=color)
-left.set(title=f"{len(train):,} training words; dashed: on the test words", xlabel="step",
-         ylabel="cross-entropy in nats per word")
-left.legend(frameon=False)
-for (label, run), color in zip(short_runs.items(), (RED, BLUE)):
-    times = [row["step"] * 128 / len(few) for row in run.rows]
-    right.plot(times, [row["train_loss"] for row in run.rows], "o--", color=color, label=f"training, {label}")
-    right.plot(times, [row["validation_loss"] for row in run.rows], "s-", color=color, label=f"validation, {label}")
-right.set(title=f"Overfitting: only {len(few):,} words, again and again", xlabel="times over the text",
-          ylabel="cross-entropy in nats per word")
-right.legend(frameon=False, fontsize=9)
-for axes in (left, right):
-    axes.spines[["top", "right"]].set_visible(False)
-show(figure, "02_training")
-
-# %% [markdown]
-# ### Concatenation, sum, mean; and how long a window?
-#
-# Six short trainings with the same steps, batches and rates. First the three compositions with T = 4, then
-# concatenation with T = 1, 2, 4, 8. A model with T = 1 knows as much as a bigram model, with T = 2 as much as a trigram
-# model.
-#
-# **Expect** concatenation far ahead of sum and mean. The order of four words matters, and most of all *which word is
-# the last*. A sum does not know that, and even T = 1 does better: one word, known to be the last, tells more than four
-# in no order. (Sum and mean are the same model: the factor 1/T is one that W can make up for. Only the training
-# differs.) Of the windows, expect T = 2 better than T = 1, and little after that: more words give more to know and more
-# to learn, and these short trainings do not get to the bottom of it. (With `--quick` they hardly begin.)
-
-# %%
-compared = {}
-for composition, length in (
-    ("concatenation", 1), ("concatenation", 2), ("concatenation", 4), ("concatenation", 8), ("sum", 4), ("mean", 4),
-):  # fmt: skip
-    each = new_model(T=length, composition=composition)
-    run = learn(each, train, COMPARED, COMPARED // 2)
-    compared[composition, length] = each, cross_entropy(each, test, MOST), run.best_validation_loss
-bars_here = {order: cross_entropy(ngrams[order], test, MOST) for order in (2, 3)}        # of the same test words
-
-print(f"\n  {COMPARED} steps of {batch} windows each; nats per word; the test loss is of {MOST} words")
-print(f"  {'composition':<15}{'T':>3}{'size of e':>11}{'weights W':>11}{'all numbers':>13}"
-      f"{'validation':>12}{'test':>8}")
-for (composition, length), (each, loss, validation_loss) in compared.items():
-    print(f"  {composition:<15}{length:>3}{each.hidden.W.data.shape[0]:>11}{each.hidden.W.data.size:>11,}"
-          f"{each.numbers_to_learn():>13,}{validation_loss:>12.3f}{loss:>8.3f}")
-for order, name in ((2, "bigram"), (3, "trigram")):
-    print(f"  {name + ', counted':<15}{order - 1:>3}{'':>47}{bars_here[order]:>8.3f}")
-
-# %% [markdown]
-# ### Where does the model look?
-#
-# W has a block W_t of n rows for each place. The contribution of place t to the hidden layer is x_t·W_t. Its mean
-# length over test histories says how much the place counts.
-#
-# **Expect** the last word to count most, and less the further back, though a longer training would use them more. And a
-# word's weights in one place know nothing of those in another: the cosine of W_t and W_8, entry by entry, is near 0.
-
-# %%
-longest = compared["concatenation", 8][0]
-some = windows_ending_at(test, np.linspace(REACH, len(test) - 1, 500).astype(int), 8)[:, :-1]
-blocks = longest.hidden.W.data.reshape(8, n, k)          # (T, n, k)
-lengths = [np.linalg.norm(longest.embedding.table.data[some[:, t]] @ blocks[t], axis=1).mean() for t in range(8)]
-print("\n  T = 8: the places of the window, 1 is the word just before the target")
-print("  words back                " + "".join(f"{8 - t:>8}" for t in range(8)))
-print("  mean length of x_t·W_t    " + "".join(f"{length:>8.2f}" for length in lengths))
-print("  cosine of W_t and W_8     " + "".join(
-    f"{(block * blocks[-1]).sum() / np.linalg.norm(block) / np.linalg.norm(blocks[-1]):>8.2f}" for block in blocks))
-
-figure = Figure(figsize=(11, 4.4), layout="constrained")
-left, right = figure.subplots(1, 2, width_ratios=[1.3, 1])
-windows_tried = [1, 2, 4, 8]
-left.plot(windows_tried, [compared["concatenation", length][1] for length in windows_tried], "o-", color=BLUE,
-          label="concatenation")
-left.plot(4, compared["sum", 4][1], "D", color=RED, markersize=8, label="sum")
-left.plot(4, compared["mean", 4][1], "s", color=ORANGE, markersize=8, label="mean")
-for order, name, style in ((2, "bigram: 1 word", ":"), (3, "trigram: 2 words", "--")):
-    left.axhline(bars_here[order], color="0.45", linestyle=style, linewidth=1.2, label=name)
-left.set_xscale("log", base=2)
-left.set_xticks(windows_tried, [str(length) for length in windows_tried])
-left.minorticks_off()
-left.set(title=f"Windows and compositions, {COMPARED} steps each", xlabel="T, words in the window",
-         ylabel="test cross-entropy in nats per word")
-left.margins(y=0.15)
-figure.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=9, ncols=5, loc="outside lower left")
-right.bar(range(8, 0, -1), lengths, color=BLUE)
-right.set_xticks(range(1, 9))
-right.invert_xaxis()
-right.set(title="T = 8: how much each place counts", xlabel="words back from the target",
-          ylabel="mean length of $x_t W_t$")
-for axes in (left, right):
-    axes.spines[["top", "right"]].set_visible(False)
-show(figure, "02_windows")
-
-# %% [markdown]
-# ## 6. What the vectors know
-#
-# Words of like use get like gradients, so their vectors should move together. We look at words that occur 50 times or
-# more in training, and ask for the nearest by cosine: before the training, and after it.
-#
-# **Expect** chance before. After: "he" near "she" and "it", "will" near "shall", "my" near "thy". They are not
-# synonyms. What is alike is the company that they keep: the words that may come after them. Nouns and names do worse.
-# They occur more seldom, and what follows "king" is not so different from what follows any other noun. (With `--quick`
-# the training is too short for most of that.)
-
-# %%
-counts = np.bincount(train, minlength=c)
-frequent = np.flatnonzero(counts >= 50)
-trained_table = model.embedding.table.data
-
-
-def nearest(word, table, most=5):
-    """(ids, cosines) of the frequent words nearest to a word's id, the word itself left out."""
-    directions = table / np.linalg.norm(table, axis=1, keepdims=True)
-    others = frequent[frequent != word]
-    cosine = directions[others] @ directions[word]
-    best = np.argsort(-cosine)[:most]
-    return others[best], cosine[best]
-
-
-print("\n6. Nearest words by cosine")
-for word in ("he", "my", "will", "is", "come", "good", "king", "Romeo"):
-    for label, table in (("before", untrained_table), ("after", trained_table)):
-        near, cosine = nearest(vocabulary.index[word], table)
-        print(f"  {word if label == 'before' else '':<8}{label:<8}" + "  ".join(
-            f"{words_of(vocabulary, [i])} {value:.2f}" for i, value in zip(near, cosine)))
-
-# %% [markdown]
-# And a picture: four groups of words, in the two directions in which their vectors differ most (principal components of
-# these words, computed by a singular value decomposition of their centred vectors). A word that would hide another is
-# moved up or down a little.
-#
-# **Expect** no groups before, and groups after. The number to go with it: the mean cosine of two words of the same
-# group, and of two words of different groups.
-
-# %%
-GROUPS = {
-    "names": "Romeo Juliet Clarence Warwick Edward Henry Angelo".split(),
-    "pronouns": "he she they it him her them".split(),
-    "possessives": "my thy his our your their".split(),
-    "verbs": "come go speak give take know think".split(),
-    "auxiliaries": "will shall may must can should".split(),
-}
-group_of = np.repeat(np.arange(len(GROUPS)), [len(words) for words in GROUPS.values()])
-members = vocabulary.encode([word for words in GROUPS.values() for word in words])
-same = (group_of[:, None] == group_of) & ~np.eye(len(members), dtype=bool)
-different = group_of[:, None] != group_of
-
-def write_words(axes, words, places, colors):
-    """Words at their places, as numbers from 0 to 1 of the axes; one that would hide another is moved up or down."""
-    taken = []                                           # (x, y, half the width)
-
-    def is_free(x, y, half):
-        return all(abs(x - other_x) > half + other_half or abs(y - other_y) > 0.036
-                   for other_x, other_y, other_half in taken)
-
-    for word, (x, y), color in zip(words, places, colors):
-        half = 0.011 * len(word) + 0.005
-        shifts = sorted(np.arange(-0.4, 0.4, 0.005), key=abs)
-        y = next((y + shift for shift in shifts if is_free(x, y + shift, half)), y)
-        taken.append((x, y, half))
-        axes.text(x, y, word, ha="center", va="center", fontsize=10, color=color, transform=axes.transAxes)
-
-
-figure = Figure(figsize=(12, 6), layout="constrained")
-print(f"\n  mean cosine of two words of{'the same group':>18}{'different groups':>18}")
-group_colors = (BLUE, RED, "0.1", GREEN, "#B8569A")
-for axes, (label, table) in zip(figure.subplots(1, 2), (("before", untrained_table), ("after", trained_table))):
-    alike = cosines(table[members])
-    print(f"  {label + ' training':<27}{alike[same].mean():>18.2f}{alike[different].mean():>18.2f}")
-    centred = table[members] - table[members].mean(0)
-    left_vectors, values, _ = np.linalg.svd(centred, full_matrices=False)
-    places = left_vectors[:, :2] * values[:2]            # (words, 2)
-    lowest, highest = places.min(0), places.max(0)
-    share = (values[:2] ** 2).sum() / (values**2).sum()
-    write_words(axes, [vocabulary.words[i] for i in members], 0.08 + 0.84 * (places - lowest) / (highest - lowest),
-                [group_colors[group] for group in group_of])
-    axes.set(title=f"{label} training: two components, {share:.0%} of the variance", xticks=[], yticks=[],
-             xlabel="first principal component", ylabel="second principal component")
-for name, color in zip(GROUPS, group_colors):
-    axes.plot([], [], "s", color=color, label=name)
-figure.legend(*axes.get_legend_handles_labels(), frameon=False, ncols=5, loc="outside lower center")
-show(figure, "02_word_vectors")
-
-# %% [markdown]
-# ## 7. Continuations
-#
-# The most probable next words after a prefix, by counting and by the network.
-#
-# **Expect** the trigram model to be sure of itself where it has seen the last two words often, and both to like the
-# frequent words.
-
-# %%
-print("\n7. The most probable next words")
-for prefix in ("I pray thee", "the duke of", "my gracious lord ,", "what is the"):
-    prompt = vocabulary.encode(tokenize(prefix))
-    print(f"  {prefix!r}")
-    for label, each in (("trigram", ngrams_all[3]), ("fixed window", model)):
-        best, probabilities = continuations(each, prompt, most=6)
-        print(f"    {label:<14}" + "  ".join(
-            f"{words_of(vocabulary, [i])} {q:.3f}" for i, q in zip(best, probabilities)))
-
-prompt = test[:REACH]
-written = list(generate(model, prompt, 30 if QUICK else 80, partial(sample, rng=np.random.default_rng(2))))
-print(f"\n  a sample; the prompt is {words_of(vocabulary, prompt)!r}\n")
-print("\n".join(f"    {line}" for line in vocabulary.decode(written).strip("\n").splitlines()))
-
-# %% [markdown]
-# ### Similar prefixes, similar predictions
-#
-# The lecture's complaint about n-grams: what was counted for "students opened their" says nothing about "pupils opened
-# their". So take test histories and replace the last word by its nearest neighbour in the trained vectors. How far do
-# the predictions move? The measure is the **total variation** of two distributions:
-#
-#     TV(p, q) = ½·Σ_w |p(w) − q(w)|       0: the same;  1: nothing in common
-#
-# A number alone says little, a smooth model moves little anyway. So we also replace the word by a *random* one of the
-# same frequency.
-#
-# **Expect** the network to move much less for a neighbour than for a random word: a ratio well below 1. For the trigram
-# model, expect a ratio nearer to 1. It is not 1, and that is good news: the neighbours were found by the network, yet
-# the counts agree that they are alike. Only, the trigram model cannot make use of it.
-
-# %%
-ends = np.arange(REACH, len(test))
-ends = ends[np.isin(test[ends - 1], frequent)]
-ends = ends[np.linspace(0, len(ends) - 1, 60 if QUICK else 300).astype(int)]
-histories = windows_ending_at(test, ends - 1, T - 1)     # (B, T), the words before the targets
-by_frequency = frequent[np.argsort(-counts[frequent], kind="stable")]
-rank_of = {word: rank for rank, word in enumerate(by_frequency)}
-rng = np.random.default_rng(0)
-
-
-def of_like_frequency(word):
-    """A random word whose rank differs by 1 to 5."""
-    rank = rank_of[word]
-    near = [r for r in range(rank - 5, rank + 6) if r != rank and 0 <= r < len(by_frequency)]
-    return by_frequency[rng.choice(near)]
-
-
-replaced = {
-    "its nearest neighbour": [nearest(word, trained_table, most=1)[0][0] for word in histories[:, -1]],
-    "a random word": [of_like_frequency(word) for word in histories[:, -1]],
-}
-
-
-def total_variation(model, histories, others):
-    p, q = (ops.softmax(model.next_word_logits(each).astype(np.float64))[0] for each in (histories, others))
-    return 0.5 * abs(p - q).sum(-1)
-
-
-print(f"\n  mean total variation over {len(histories)} test histories, the last word replaced by")
-print(f"  {'':<15}" + "".join(f"{label:>24}" for label in replaced) + f"{'ratio':>9}")
-variations = {}
-for label, each in (("trigram", ngrams_all[3]), ("fixed window", model)):
-    variations[label] = [total_variation(each, histories, np.column_stack([histories[:, :-1], words])).mean()
-                         for words in replaced.values()]
-    print(f"  {label:<15}" + "".join(f"{value:>24.3f}" for value in variations[label])
-          + f"{variations[label][0] / variations[label][1]:>9.2f}")
-
-# %% [markdown]
-# ## 8. What it cannot do
-#
-# - **Weights grow with T.** W has T·n·k numbers, and each place learns its own. The lecture names this as the model's
-#   main weakness. Look at the table before you agree: at our sizes W is small beside E and U, which depend on c.
-#   It is not the memory that hurts first. It is that place 83 has to learn about "students" again what place 92
-#   knows, from the same few words of text.
-# - **Beyond the window there is nothing.** (The lecture says that the window holds the words that follow the current
-#   one. It means those that come before the predicted one.)
-# - **Compared with n-grams**, whose tables could have cᵀ rows: they store only what occurs, so at most one entry for
-#   each word of the text and order. The network's numbers do not grow with the text at all.
-#
-# **Expect** W to overtake E and U together at a window of a few hundred words.
-
-# %%
-print("\n8. Numbers to learn, by the formulas, for n = 64, k = 128")
-print(f"  {'T':>6}{'E = c·n':>13}{'W = T·n·k':>13}{'U = k·c':>13}{'W, share of all':>18}")
-for length in (1, 4, 8, 100, 1000):
-    sizes = c * 64, length * 64 * 128, 128 * c
-    print(f"  {length:>6,}" + "".join(f"{size:>13,}" for size in sizes) + f"{sizes[1] / sum(sizes):>18.1%}")
-print(f"  the trigram model stores {sum(ngrams[3].grams):,} counts of grams")
-
-# %% [markdown]
 # ## What to keep
 #
 # - A one-hot row times a table is a row of the table. Look it up.
 # - The gradient of softmax and cross-entropy is p − y. Everything in front of it is the chain rule.
-# - Sum and mean lose the order; concatenation keeps it, with weights for each place.
-# - Compare models that have learned from the same words. The validation words were worth more than a network.
-# - The network shares what it learns between words of like use. Counting is exact where it has seen. Mixed, they are
-#   better than either.
+# - Sum and mean discard word order; concatenation keeps it, with weights for each place.
+# - Without a hidden layer, no word can change what another one means.
 #
-# Next: Lab 03 reads word after word with one set of weights, whatever the length.
+# Next: `02b_window_on_shakespeare.py` trains this model on 250,000 words.
 #
-# **Try:** `activation="relu"`; n = 16 or 256; `train_embeddings=False`, so that the vectors stay random; eigenvector
-# embeddings of Lab 04 as the start; a second hidden layer; T = 16 with dropout.
+# **Try:** XOR with one hidden unit, with two; the four sentences about movies with n = 1; phrases of four words in
+# section 3.

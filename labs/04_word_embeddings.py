@@ -12,22 +12,19 @@
 # - ask the vectors which words are alike, and learn what they know and what they do not,
 # - measure what a word loses on the way from 14,295 numbers to 256: almost nothing, or almost everything.
 #
-# Letters: **c** different words, **W** co-occurrence window, **n** embedding dimension, **T** history length.
-# The lab counts words from 1, and writes vectors as columns; Python counts from 0, and a word is a row here.
+# Letters: **c** different words, **W** co-occurrence window, **n** embedding dimension, **T** history length. The lab
+# counts words from 1, and writes vectors as columns; Python counts from 0, and a word is a row here.
 #
-# Time on two processor cores: about a minute; with `--quick`, which computes 256 eigenvectors only and not 768,
-# a quarter of a minute.
+# It takes about a minute on two CPU cores; with `--quick`, which computes only 256 eigenvectors and not 768, ten
+# seconds.
 
 # %%
-import textwrap
-
-from _common import quick_mode, show, shown
-from mini_tf.errors import UserError
+from _common import quick_mode, refused, show, shown
+from _drawing import lab_04
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
 from mini_tf.text.eigenvectors import captured_energy, pca_coefficients, reconstruct, word_energies
 
 import numpy as np
-from matplotlib.figure import Figure
 
 QUICK = quick_mode("Lab 04: words to indices, co-occurrences, eigenvector embeddings")
 
@@ -36,9 +33,9 @@ QUICK = quick_mode("Lab 04: words to indices, co-occurrences, eigenvector embedd
 # ## A corpus of two quotations
 #
 # The smallest corpus that shows everything: a sentence of Miranda's, and a question of hers. Punctuation marks are
-# words. Each new word gets the next free number, so the numbers are in the order of first appearance.
+# words. Each new word gets the next free number, so the numbers are in order of first appearance.
 #
-# **Expect** 24 different words. The eighth is "father", index 7 when one counts from 0. The comma has one index and
+# **Expect** 24 different words. The eighth is "father", index 7 when counting from 0. The comma has one index and
 # occurs several times: the source says three, but count for yourself.
 
 # %%
@@ -59,20 +56,21 @@ print(f"  and back again: {small.decode(small_ids[-8:])!r}")
 
 # %% [markdown]
 # The index i stands for the vector e_i: c entries, a 1 in place i and zeros elsewhere. Nobody stores those zeros.
-# They are still useful in formulas: `E` has one such row per word of the corpus, and `E.T @ E` counts words.
+# They are still useful in formulas: `E` has one such row for each word of the corpus, and `E.T @ E` counts words.
 #
 # ### Who stands next to whom
 #
-# A window of W + 1 words slides over the corpus. C_ij counts how often word j is in a window whose centre is word i:
+# A window of W + 1 words slides over the corpus. C_ij counts how often word j stands in a window whose centre is word
+# i:
 #
 #     C_ij = Σ_t 1(w_t = i) · Σ_{u = −W/2}^{W/2} 1(w_{t+u} = j)
 #
 # The source prints "=" where the "·" stands here. It has to be a product: the first factor picks the windows whose
-# centre is word i, the second counts word j in each of them. (It also has w_u for the neighbour w_{t+u}.)
-# The term u = 0 is the centre itself, so each word's own count is in the diagonal.
+# centre is word i, the second counts word j in each of them. (It also writes w_u for the neighbour w_{t+u}.) The term u
+# = 0 is the centre itself, so each word's own count is on the diagonal.
 #
-# **Expect**, with W = 2, one word on either side: the first "father" stands between "dearest" and a comma, the
-# second between "my" and "?". So its row has four ones, and a two on the diagonal.
+# W = 2 means one word on either side: the first "father" stands between "dearest" and a comma, the second between "my"
+# and "?". So **expect** its row to have four ones, and a two on the diagonal.
 
 # %%
 small_C = cooccurrence(small_ids, len(small), window=2).toarray()                    # (c, c)
@@ -80,17 +78,10 @@ E = np.eye(len(small), dtype=int)[small_ids]                                    
 row = small_C[small.index["father"]]
 print("\nCo-occurrences of 'father', W = 2")
 print("  " + "   ".join(f"{small.words[j]!r} {row[j]}" for j in np.flatnonzero(row)))
-print(f"  symmetric: {(small_C == small_C.T).all()};  counts are in the diagonal: "
+print(f"  symmetric: {(small_C == small_C.T).all()};  counts are on the diagonal: "
       f"{(small_C.diagonal() == (E.T @ E).diagonal()).all()}")
 
-figure = Figure(figsize=(7.5, 7), layout="constrained")
-axes = figure.add_subplot(title="Two quotations: co-occurrences within one word (W = 2)")
-axes.imshow(small_C, cmap="Blues", vmax=5)
-for i, j in np.argwhere(small_C):
-    axes.text(j, i, small_C[i, j], ha="center", va="center", fontsize=8, color="white" if small_C[i, j] > 2 else "k")
-axes.set_xticks(range(len(small)), small.words, rotation=90)
-axes.set_yticks(range(len(small)), small.words)
-show(figure, "04_two_quotations")
+show(lab_04.few_counts(small.words, small_C), "04_two_quotations")
 
 # %% [markdown]
 # ## Task 6.1: words to indices
@@ -120,17 +111,15 @@ print(f"  vectors e_i, float32   {len(ids) * c * 4 / 1e6:10,.1f} MB")
 # %% [markdown]
 # ### Words that are not there
 #
-# A vocabulary is closed. The lab builds it from the *whole* corpus, test part and all, so in the lab no test word is
-# ever unknown. A reader who types a prompt has no such luck, and neither would an honest test.
+# A vocabulary is closed. The source builds it from the *whole* corpus, test part included, so no test word is ever
+# unknown. A reader who types a prompt has no such luck, and neither would an honest test.
 #
-# **Expect** an error that names the word. And if only the first 90 % of the corpus had been read, about one in
-# 25 words of the last 10 % would be missing: 4.3 %.
+# **Expect** an error that names the word. And if only the first 90 % of the corpus had been read, about one in 25 words
+# of the last 10 % would be missing: 4.3 %.
 
 # %%
-try:
-    vocabulary.encode(tokenize("my father's telephone"))
-except UserError as error:
-    print("\n" + textwrap.fill(str(error), 90, initial_indent="  ", subsequent_indent="    "))
+print()
+refused(lambda: vocabulary.encode(tokenize("my father's telephone")))
 
 first_test = int(0.9 * len(ids))
 unseen = np.bincount(ids[:first_test], minlength=c)[ids[first_test:]] == 0           # (test words,)
@@ -139,8 +128,8 @@ print(f"  test words that never occur in the first 90 %   expected 4.3 %   measu
 # %% [markdown]
 # ### Few words are frequent, most are rare
 #
-# Zipf's law: the r-th most frequent word occurs about in proportion to 1/r. On logarithmic axes that is a straight
-# line with slope −1. Keep this picture in mind: nearly everything below follows from it.
+# Zipf's law: the count of the r-th most frequent word is roughly proportional to 1/r. On logarithmic axes that is a
+# straight line with slope −1. Keep this picture in mind: nearly everything below follows from it.
 #
 # **Expect** that a hundred words make up more than half of the text, and that nearly half of the vocabulary occurs
 # exactly once.
@@ -151,17 +140,8 @@ print("\n  most frequent: " + "  ".join(f"{shown(vocabulary.words[i])} {counts[i
 print(f"  share of the text made of the 100 most frequent words   {covered[99]:.0%}")
 print(f"  share of the vocabulary that occurs once                {np.mean(counts == 1):.0%}")
 
-figure = Figure(figsize=(7, 4.5), layout="constrained")
-axes = figure.add_subplot(title="Counts of the words of the corpus", xlabel="rank r", ylabel="occurrences")
-rank = np.arange(1, c + 1)
-axes.loglog(rank, counts[by_count], ".", markersize=3, label="Shakespeare")
-axes.loglog(rank, counts[by_count[9]] * 10 / rank, "--", color="0.5", linewidth=1, label="proportional to 1/r")
-for word in ("\n", "the", "king", "mother", "sword", "bird"):
-    place = (counts > counts[vocabulary.index[word]]).sum() + 1
-    axes.annotate(shown(word), (place, counts[vocabulary.index[word]]), xytext=(6, 5), textcoords="offset points")
-axes.set_ylim(top=2e5)
-axes.legend(frameon=False)
-show(figure, "04_zipf")
+named = {shown(word): counts[vocabulary.index[word]] for word in ("\n", "the", "king", "mother", "sword", "bird")}
+show(lab_04.zipf(counts[by_count], named), "04_zipf")
 
 # %% [markdown]
 # ## Task 6.2: co-occurrences
@@ -198,21 +178,15 @@ for a, b in (("my", "lord"), ("king", "queen"), ("Romeo", "Juliet"), ("death", "
 print(f"  'father' occurs {counts[vocabulary.index['father']]} times; each pair within reach adds two")
 
 # %% [markdown]
-# A picture of the whole C would be white. Its corner of the 40 most frequent words is full; colours are logarithmic.
-# Bright rows are frequent words, and they meet everybody. The diagonal stands out: a word is always in its own window.
-# Look for the dark spots too. "thou" and "thy" avoid "you" and "your": one says thou or you, seldom both in a breath.
+# A picture of the whole C would be blank. Its corner of the 40 most frequent words is full; colours are logarithmic.
+# Bright rows are frequent words, which meet every other word. The diagonal stands out: a word is always in its own
+# window. Look for the dark spots too. "thou" and "thy" avoid "you" and "your": a speaker says thou or you, seldom both
+# in one breath.
 
 # %%
 top = by_count[:40]
 corner = C[top][:, top].toarray()
-figure = Figure(figsize=(8, 7), layout="constrained")
-axes = figure.add_subplot(title="Co-occurrences of the 40 most frequent words, W = 10")
-image = axes.imshow(np.log10(corner + 1), cmap="magma")
-labels = [shown(vocabulary.words[i]) for i in top]
-axes.set_xticks(range(40), labels, rotation=90, fontsize=8)
-axes.set_yticks(range(40), labels, fontsize=8)
-figure.colorbar(image, label="log₁₀(count + 1)", shrink=0.8)
-show(figure, "04_cooccurrences")
+show(lab_04.many_counts([shown(vocabulary.words[i]) for i in top], corner), "04_cooccurrences")
 
 # %% [markdown]
 # ## Task 6.3: eigenvector embeddings
@@ -221,8 +195,8 @@ show(figure, "04_cooccurrences")
 #
 # The product V_nᵀ e_i picks row i of V_n. So the array V *is* the table of embeddings: a row for each word.
 #
-# **Expect** orthonormal columns, and C V = V diag(λ) up to rounding. What the eigenvalues are, take a guess before
-# you look at the figure; the counts of the words are drawn beside them.
+# **Expect** orthonormal columns, and C V = V diag(λ) up to rounding. Guess what the eigenvalues are before you look at
+# the figure; the counts of the words are drawn beside them.
 
 # %%
 n = 256
@@ -230,29 +204,24 @@ values, V = eigenvector_embeddings(C, n)                                        
 
 print("\nTask 6.3: eigenvector embeddings")
 print(f"  V {V.shape};  largest |VᵀV − I| entry {abs(V.T @ V - np.eye(n)).max():.0e}")
-print(f"  largest |C V − V diag(λ)| entry, as a part of λ_1: {abs(C @ V - V * values).max() / values[0]:.0e}")
+print(f"  largest |C V − V diag(λ)| entry, relative to λ_1: {abs(C @ V - V * values).max() / values[0]:.0e}")
 print(f"\n  {'k':>5} {'λ_k':>10} {'count of the k-th most frequent word':>40}")
 for k in (1, 2, 3, 10, 50, 100, 200, 256):
     word = by_count[k - 1]
     print(f"  {k:>5} {values[k - 1]:>10,.0f} {counts[word]:>30,}  {shown(vocabulary.words[word])}")
 
-figure = Figure(figsize=(7, 4.5), layout="constrained")
-axes = figure.add_subplot(title="Eigenvalues of C, and the counts of words", xlabel="k", ylabel="λ_k, occurrences")
-axes.loglog(rank[:n], values, label="eigenvalue λ_k")
-axes.loglog(rank[:n], counts[by_count[:n]], "--", label="count of the k-th most frequent word")
-axes.legend(frameon=False)
-show(figure, "04_eigenvalues")
+show(lab_04.eigenvalues(values, counts[by_count[:n]]), "04_eigenvalues")
 
 # %% [markdown]
-# The two curves are nearly one. C is close to a diagonal matrix of counts: a word is always in its own window, and
-# seldom meets any one other word as often. The eigenvectors of a diagonal matrix are the e_i themselves. So the
+# The two curves nearly coincide. C is close to a diagonal matrix of counts: a word is always in its own window, and
+# seldom meets any single other word as often. The eigenvectors of a diagonal matrix are the e_i themselves. So the
 # first eigenvectors describe the company of the most frequent words, and from k = 20 or so v_k is, roughly, the
 # k-th most frequent word with a few companions. Remember this when we come to the reconstruction.
 #
 # ### The corpus as a time series of vectors
 #
 # To store the embedded corpus, store `ids` and `V`. The vector of the t-th word is `V[ids[t]]`, and a history of T
-# words is `V[ids[t : t + T]]`: looking up a row costs nothing, and a row that many words share is kept once.
+# words is `V[ids[t : t + T]]`: looking up a row costs next to nothing, and a row that occurs many times is kept once.
 
 # %%
 T = 32
@@ -266,12 +235,12 @@ print(f"  all histories of {T} words {(len(ids) - T) * T * n * 4 / 1e6:8,.1f} MB
 # %% [markdown]
 # ## Which words are alike?
 #
-# Similarity of two words: the cosine of the angle between their vectors. The hope is that words of like meaning get
-# like vectors, because they keep the same company.
+# Similarity of two words: the cosine of the angle between their vectors. The hope is that words of similar meaning get
+# similar vectors, because they keep the same company.
 #
-# **Expect** less than that. A frequent word has nearly an axis of its own, so no other frequent word points its way;
-# what does are words that stood next to it, once. We list neighbours twice: among all words, and among those that
-# occur 20 times or more.
+# **Expect** less than that. A frequent word has nearly an axis of its own, so no other frequent word points in its
+# direction; the words that do are those that stood next to it, once. We list neighbours twice: among all words, and
+# among those that occur 20 times or more.
 
 
 # %%
@@ -294,15 +263,15 @@ print("\nNearest words, among those with 20 occurrences or more")
 print_nearest(V, at_least=20)
 
 # %% [markdown]
-# Honestly: the first list is useless. Those words occurred once, beside the word asked for. The second list holds
-# words that *go together* (eyes and tears, Romeo and banished), but hardly words that *mean* alike: no brother for
-# father, no day for night. The source says that vectors which are close stand for similar words. With raw counts
-# they stand for words that were neighbours.
+# Honestly: the first list is useless. Those words occurred once, beside the word asked for. The second list holds words
+# that *go together* (eyes and tears, Romeo and banished), but hardly any that *mean* something similar: no brother for
+# father, no day for night. The source says that close vectors stand for similar words. With raw counts they stand for
+# words that were neighbours.
 #
 # ### One line changes that
 #
-# The trouble is the range of the counts. A square root brings 40,000 and 40 closer together, so that the frequent
-# words no longer own the first axes. **Expect** meanings. (The lab goes on with raw counts, and so do we.)
+# The trouble is the range of the counts. A square root brings 40,000 and 40 closer together, so that the frequent words
+# no longer own the first axes. **Expect** meanings. (The source continues with raw counts, and so do we.)
 
 # %%
 _, V_root = eigenvector_embeddings(C.sqrt(), 64)
@@ -312,8 +281,8 @@ print_nearest(V_root, at_least=20)
 # %% [markdown]
 # ## Principal component analysis: what does a word lose?
 #
-# With *all* eigenvectors, y = Vᵀe is another way to write e, and e = V y gives it back. On two quotations
-# we can afford them all. **Expect** an error of rounding size; and with n of the 24, a mean loss of 1 − n/24.
+# With *all* eigenvectors, y = Vᵀe is just another way to write e, and e = V y gives it back. On two quotations we can
+# afford them all. **Expect** an error of rounding size; and with n of the 24, a mean loss of 1 − n/24.
 
 # %%
 _, all_V = np.linalg.eigh(small_C)
@@ -327,13 +296,13 @@ for kept in (6, 12, 18):
 # %% [markdown]
 # ### "For most word vectors the error is small"
 #
-# So says the source of n = 256 and c = 14,295. It cannot be. What is kept of word i is ‖ẽ_i‖² = Σ_k V_ik², a number
-# from 0 to 1, and the error is ‖e_i − ẽ_i‖² = 1 − ‖ẽ_i‖². Add up what is kept of all words:
+# So says the source about n = 256 and c = 14,295. That is impossible. What is kept of word i is ‖ẽ_i‖² = Σ_k V_ik², a
+# number from 0 to 1, and the error is ‖e_i − ẽ_i‖² = 1 − ‖ẽ_i‖². Add up what is kept of all words:
 #
 #     Σ_i ‖V_nᵀ e_i‖² = trace(V_n V_nᵀ) = trace(V_nᵀ V_n) = n
 #
 # n unit columns have n units of energy to give, and c words share them. The mean over *different words* is n/c for any
-# orthonormal V whatever: it knows nothing of language. But the words of a *text* are mostly frequent words.
+# orthonormal V whatsoever: language has nothing to do with it. But the words of a *text* are mostly frequent words.
 #
 # **Expect** 256/14,295 = 1.8 % as the mean over different words, and a large part as the mean over the text.
 
@@ -356,59 +325,41 @@ for word in SAMPLES:
     print(f"  {word:<10} {counts[i]:>7,} {energy[i]:>7.3f} {1 - energy[i]:>7.3f}   {best}")
 
 # %% [markdown]
-# It is all or nothing, and the border is a count: λ_256 is about 120, and words that occur more than 120 times are
-# kept, words that occur less often are lost. That is the near-diagonal C again. It has an eigenvector
-# for each frequent word, in order of frequency, and after 256 of them the budget is spent. The exceptions below the
-# bend stand before speeches: KING RICHARD III, DUKE VINCENTIO, DUKE OF YORK. They come together, and share their axes.
+# It is all or nothing, and the border is a count: λ_256 is about 120; words that occur more than 120 times are kept,
+# words that occur less often are lost. That is the near-diagonal C again. It has an eigenvector for each frequent word,
+# in order of frequency, and after 256 of them the budget is spent. The exceptions below the bend stand before speeches:
+# KING RICHARD III, DUKE VINCENTIO, DUKE OF YORK. These words occur together, and share their axes.
 
 # %%
-figure = Figure(figsize=(7.5, 5), layout="constrained")
-axes = figure.add_subplot(title="What 256 eigenvectors keep of each word", xlabel="occurrences of the word",
-                          ylabel="energy kept, ‖ẽ‖²", xscale="log")
-axes.plot(counts * np.random.default_rng(0).uniform(0.85, 1.15, c), energy, ".", markersize=2.5, alpha=0.5)
-axes.axvline(values[-1], color="tab:red", linestyle="--", linewidth=1, label=f"λ₂₅₆ = {values[-1]:.0f}")
-axes.axhline(n / c, color="tab:green", linewidth=1, label=f"mean over different words, {n / c:.3f}")
-axes.axhline(captured_energy(V, counts), color="tab:orange", linewidth=1,
-             label=f"mean over the text, {captured_energy(V, counts):.2f}")
-for word in ("the", "king", "mother", "Romeo", "KING", "DUKE", "YORK", "tears", "sword", "bird"):
-    i = vocabulary.index[word]
-    side = {"xytext": (6, -3)} if word.isupper() else {"xytext": (-5, 5), "ha": "right"}
-    axes.plot(counts[i], energy[i], "o", markersize=4, color="k")
-    axes.annotate(word, (counts[i], energy[i]), textcoords="offset points", fontsize=9, **side)
-axes.legend(frameon=False, loc="center left", bbox_to_anchor=(0.01, 0.5))
-show(figure, "04_energy")
+POINTED_OUT = ("the", "king", "mother", "Romeo", "KING", "DUKE", "YORK", "tears", "sword", "bird")
+named = {word: vocabulary.index[word] for word in POINTED_OUT}
+show(lab_04.energy(counts, energy, values[-1], n / c, captured_energy(V, counts), named), "04_energy")
 
 # %% [markdown]
 # ### The figure of the source: coefficients y_ik against k
 #
-# It shows the coefficients of "some representative words", and concludes that little is left beyond k ≈ 200. For
-# which words is that so? **Expect** it to hold for frequent words, whose coefficients peak near k = their rank. A
-# middling word's peak lies further out, and a rare word's beyond what we compute. Without `--quick` we compute 768
-# eigenvectors, to see what lies past 256.
+# It shows the coefficients of "some representative words", and concludes that little is left beyond k ≈ 200. For which
+# words is that so? **Expect** it to hold for frequent words, whose coefficients peak near k = their rank. The peak of a
+# word of middling frequency lies further out, and a rare word's beyond what we compute. Without `--quick` we compute
+# 768 eigenvectors, to see what lies past 256.
 
 # %%
 _, V_far = (values, V) if QUICK else eigenvector_embeddings(C, 768)
-figure = Figure(figsize=(9, 6), layout="constrained")
+rows = {}
 print(f"\nCoefficients y_ik, k = 1 … {V_far.shape[1]}")
 print(f"  {'word':<10} {'rank':>6} {'largest at k':>13} {'energy to 200':>14} {'201 … 256':>10} {'beyond':>7}")
-for axes, word in zip(figure.subplots(3, 3, sharex=True, sharey=True).flat, SAMPLES):
+for word in SAMPLES:
     y = pca_coefficients(V_far, vocabulary.index[word])                              # (k,)
     place = int(np.flatnonzero(by_count == vocabulary.index[word])[0]) + 1
     print(f"  {word:<10} {place:>6,} {np.argmax(abs(y)) + 1:>13} {np.sum(y[:200] ** 2):>14.3f} "
           f"{np.sum(y[200:n] ** 2):>10.3f} {1 - np.sum(y[:n] ** 2):>7.3f}")
-    axes.vlines(range(1, len(y) + 1), 0, y, linewidth=0.8)
-    axes.axvline(n, color="tab:red", linestyle="--", linewidth=1)
-    axes.axhline(0, color="0.7", linewidth=0.5)
-    axes.set_title(f"{word}, {counts[vocabulary.index[word]]:,} times: {np.sum(y[:n] ** 2):.3f} kept", fontsize=10)
-    axes.set_ylim(-1, 1)
-figure.supxlabel("k (dashed: 256)")
-figure.supylabel("y_ik")
-show(figure, "04_pca_coefficients")
+    rows[f"{word}, {counts[vocabulary.index[word]]:,} times: {np.sum(y[:n] ** 2):.3f} kept"] = y
+show(lab_04.coefficients(rows, n), "04_pca_coefficients")
 
 # %% [markdown]
 # ## What to take along
 #
-# - A corpus is a row of integers. Vectors are looked up when they are needed.
+# - A corpus is a sequence of integers. Vectors are looked up when they are needed.
 # - Eigenvector embeddings of raw counts spend one dimension on each of the most frequent words. They keep 71 % of
 #   the text and 2 % of the vocabulary.
 # - A rare word's vector is almost zero. Lab 05 trains a transformer to predict such vectors with a squared error,

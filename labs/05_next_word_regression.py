@@ -14,12 +14,13 @@
 # Letters: **B** batch, **T** history length, **n** embedding dimension, **H** heads, **m** dimension of a head,
 # **L** layers, **c** different words.
 #
-# Time on two processor cores: three to four minutes, most of it training; with `--quick`, which takes 64 dimensions
-# for 256 and a tenth of the steps, a quarter of a minute. On a machine with other work, set OPENBLAS_NUM_THREADS=1:
+# It takes three to four minutes on two CPU cores, most of it training; with `--quick`, which takes 64 dimensions
+# instead of 256 and a tenth of the steps, ten seconds. On a machine with other work, set OPENBLAS_NUM_THREADS=1:
 # threads that wait for each other can cost ten times as much.
 
 # %%
 from _common import quick_mode, show, shown
+from _drawing import lab_05
 from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.layers import TransformerLayer
@@ -30,7 +31,6 @@ from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy import sparse
 
 QUICK = quick_mode("Lab 05: a transformer that predicts the next word's vector")
@@ -41,24 +41,24 @@ n = 64 if QUICK else 256
 SIZES = {"L": 6, "H": 8, "m": 64} if RECOMMENDED else {"L": 2, "H": 4, "m": 16}
 LEARNING_RATE = 3e-4 if RECOMMENDED else 3e-3
 STEPS = 400 if QUICK else 4000
-MEASURED = 3000 if QUICK else 10_000    # words of each part that predictions are measured on
+MEASURED = 3000 if QUICK else 10_000    # the number of words of each part that predictions are measured on
 
 
 # %% [markdown]
 # ## Task 6.4: the transformer
 #
 # One layer of H heads, equations (13) to (15) of the source. It writes a history as n × T, a word per *column*. Here
-# a word is a *row*: X is (T, n), the transpose. So matrices multiply from the other side, and their order turns round:
+# a word is a *row*: X is (T, n), the transpose. So matrices multiply from the other side, in reverse order:
 #
 #     source                                here
-#     A = sm((Q X)ᵀ (K X))                  A = softmax((X Q)(X K)ᵀ)     (T, T)   row t: whom word t looks at   (13)
-#     Y = Wᵀ V X Aᵀ                         Y = A (X V) W                (T, n)   what it gathers there         (14)
+#     A = sm((Q X)ᵀ (K X))                  A = softmax((X Q)(X K)ᵀ)     (T, T)   row t: what word t attends to (13)
+#     Y = Wᵀ V X Aᵀ                         Y = A (X V) W                (T, n)   what it gathers from there    (14)
 #     X_ℓ = X_{ℓ−1} + σ(Σ_h Y^h)            X_ℓ = X_{ℓ−1} + relu(Σ_h Y^h)                                       (15)
 #
 # Q, K, V are (n, m) here and W is (m, n), for each head. mini_tf keeps the heads' matrices side by side in one
 # (n, H·m), so that one product serves all of them; head h owns the columns from h·m to (h + 1)·m.
 #
-# **Expect** that the three equations, written out head by head, give exactly what the layer gives.
+# **Expect** the three equations, written out head by head, to give exactly what the layer gives.
 
 # %%
 rng = np.random.default_rng(0)
@@ -74,7 +74,7 @@ for h in range(attention.H):
     Y = A @ value @ attention.output.W.data[own]                                     # (T, n)          (14)
     total += Y
     print(f"  head {h}: query {query.shape}  key {key.shape}  value {value.shape}  A {A.shape}  Y {Y.shape}")
-    print(f"          whom word 0 looks at: {A[0].round(2)}, sum {A[0].sum():.0f}")
+    print(f"          what word 0 attends to: {A[0].round(2)}, sum {A[0].sum():.0f}")
 by_hand = X + ops.relu(total)[0]                                                     # (T, n)          (15)
 by_layer, _ = layer(X[None])                                                         # (1, T, n)
 print(f"  by hand and by layer differ by at most {abs(by_hand - by_layer[0]).max():.0e}")
@@ -103,8 +103,8 @@ print(f"  largest difference of the averages    expected 0   measured {differenc
 # ### Are the gradients right?
 #
 # Every backward in mini_tf is written by hand. The checker moves each parameter a little, measures how the loss
-# changes, and compares. **Expect** PASS for all eight matrices of the two layers. (An entry may be set
-# aside: where a relu has its kink within the step, there is no slope to measure.)
+# changes, and compares. **Expect** PASS for all eight matrices of the two layers. (An entry may be set aside: where the
+# kink of a relu lies within the step, there is no slope to measure.)
 
 # %%
 windows = np.array([[3, 1, 4, 15, 9, 2], [6, 5, 3, 5, 8, 9]])                        # (B, T + 1)
@@ -120,18 +120,18 @@ assert report
 #
 #     x̂ = (1/T) Σ_t Φ(X_u)_t        loss = mean of (x̂ − x_{u+T})²
 #
-# The source calls Φ(X)·**1** the average. The vector **1** sums; the average needs the factor 1/T. It is not a
-# matter of taste. Because of the skip connection Φ(X) is X plus something, and relu makes that something positive or
-# zero. So x̂ is *at least* the mean of the history, entry by entry; with the sum it would be at least 32 times that, and
-# no training could bring it down.
+# The source calls Φ(X)·**1** the average. The vector **1** sums; the average needs the factor 1/T. It is not a matter
+# of taste. Because of the skip connection Φ(X) is X plus something, and relu makes that something positive or zero. So
+# x̂ is *at least* the mean of the history, entry by entry; with the sum it would be at least 32 times that, and no
+# training could bring it down.
 #
-# And the source adds up the squared errors of a word's n entries, where `ops.mse` takes their mean. Its loss is
-# n times this one. Both are printed below.
+# And the source adds up the squared errors of a word's n entries, where `ops.mse` takes their mean. So its loss is n
+# times ours. Both are printed below.
 #
 # ### Data
 #
-# 90 % of the words are for training, the last 10 % for the test. Of the 90 % the last twentieth is kept back, to see
-# during the training how well unseen text is predicted. The word vectors come from the whole corpus, as in the source.
+# 90 % of the words are for training, the last 10 % for the test. The last twentieth of the 90 % is held out, to see
+# during training how well unseen text is predicted. The word vectors come from the whole corpus, as in the source.
 
 # %%
 print("\nTask 6.5: data")
@@ -155,16 +155,16 @@ def loss(prediction, windows):
 # %% [markdown]
 # ### What would be a good value?
 #
-# A loss says nothing alone. These predictions need no training:
+# A loss alone says nothing. These predictions need no training:
 #
 # - zero;
 # - the mean of the training words' vectors, the same for every history;
 # - the last word's vector: "the next word is the last one again";
 # - the mean of the history, which is the transformer before it has learned anything (L = 0 layers);
-# - a table of averages: for each word, the mean vector of what followed it in the training part. (A word seen k times
-#   gets its own average with weight k, and the mean of all words with weight 5.) It counts pairs and knows one word.
+# - a table of averages: for each word, the mean vector of what followed it in the training part. (For a word seen k
+#   times, its own average has weight k, and the mean of all words weight 5.) It counts pairs, so it knows one word.
 #
-# **Expect** the literal sum to be beyond all bounds, and "the last word again" to be twice as bad as zero.
+# **Expect** the literal sum to be enormous, and "the last word again" to be twice as bad as zero.
 
 # %%
 words = corpus.ids[: -(len(corpus.test) - T)]                                        # the first 90 %
@@ -201,16 +201,16 @@ for name, predict in baselines.items():
     print_row(name, predict)
 
 # %% [markdown]
-# R² = 1 − loss/loss of the mean training vector: the part of the variance that a prediction explains. The table's
-# training figure flatters it, because it has counted those very pairs.
+# R² = 1 − loss/loss of the mean training vector: the share of the variance that a prediction explains. The table's
+# training loss flatters it, because it has counted those very pairs.
 #
 # ### Training
 #
 # The sizes are your choice. The source suggests L = 6, H = 8, m = 64: 3.1 million numbers to learn with n = 256, and
-# half a second to a second a step on two cores, more than half an hour for one pass over the corpus. Set
-# `RECOMMENDED = True` above if you have the time. L = 2, H = 4, m = 16 has 131 thousand numbers, needs a twentieth of
-# that, and loses nothing: after 1,000 steps (18 minutes beside other work) the large one had a test loss n·MSE of
-# 0.694, the small one ends at 0.689.
+# half a second to a second per step on two cores, more than half an hour for one pass over the corpus. Set
+# `RECOMMENDED = True` above if you have the time. L = 2, H = 4, m = 16 has 131 thousand numbers, takes a twentieth of
+# the time, and loses nothing: after 1,000 steps (18 minutes beside other work) the large model had a test loss n·MSE of
+# 0.694; the small one ends at 0.689.
 
 # %%
 model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
@@ -237,29 +237,22 @@ print_row("transformer", predict)
 prediction, target = predict(test), vectors[test[:, -1]]                             # (words, n) each
 
 # %% [markdown]
-# The test MSE is about the training MSE: nothing was learned by heart. And it is a few thousandths. Is that good?
+# The test MSE is close to the training MSE: nothing was learned by heart. And it is a few thousandths. Is that good?
 
 # %%
-figure = Figure(figsize=(8, 4.8), layout="constrained")
-axes = figure.add_subplot(title="Squared error of the next word's vector", xlabel="step", ylabel="n · MSE")
-steps = [row["step"] for row in rows]
-axes.plot(steps, [n * row["train_loss"] for row in rows], "o-", label="transformer, training")
-axes.plot(steps, [n * row["validation_loss"] for row in rows], "o-", label="transformer, validation")
 validation = last_words(corpus.validation)
-for name, color in (("zero", "0.6"), ("mean training vector", "0.2"), ("table: after the last word", "tab:green")):
-    level = loss(baselines[name](validation), validation)
-    axes.axhline(level, color=color, linestyle="--", linewidth=1.2, label=f"{name}, validation {level:.3f}")
-axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.42))
-show(figure, "05_training")
+names = "zero", "mean training vector", "table: after the last word"
+levels = {name: loss(baselines[name](validation), validation) for name in names}
+show(lab_05.training(rows, n, levels), "05_training")
 
 # %% [markdown]
 # ## "A small MSE, and yet not good predictions. Explain."
 #
 # ### 1. The error is small because the vectors are
 #
-# A row of V_n is shorter than 1, and has n entries: the mean square of an entry is below 1/n. So *any* small
-# prediction has an MSE of a few thousandths; zero has. Multiply all vectors by 10, and every MSE is 100 times as large.
-# R² does not change, and R² says it: the transformer does not even reach the best constant vector.
+# A row of V_n is shorter than 1, and has n entries: the mean square of an entry is below 1/n. So *any* small prediction
+# has an MSE of a few thousandths; even zero does. Multiply all vectors by 10, and every MSE is 100 times as large. R²
+# does not change, and R² says it: the transformer does not even reach the best constant vector.
 
 # %%
 print("\nExplain 1: the size of the vectors")
@@ -275,8 +268,8 @@ print(f"  MSE of the transformer                 {np.mean((prediction - target) 
 #
 # **Expect** the same loss for shuffled histories, to about seven digits.
 #
-# There is a second handicap: relu only adds. x̂ is the history's mean plus something that is never negative, so
-# what 32 words have by chance too much of cannot be taken out again.
+# There is a second handicap: relu only adds. x̂ is the history's mean plus something that is never negative, so any
+# excess in the 32 words cannot be subtracted.
 
 # %%
 shuffled = np.concatenate([rng.permuted(test[:, :-1], axis=1), test[:, -1:]], axis=1)
@@ -288,11 +281,11 @@ print(f"  smallest entry of x̂ − mean of the history   expected 0 or more   m
 # %% [markdown]
 # ### 3. A prediction is no word
 #
-# c points in n dimensions are words; everything between is not. Take for the predicted word the one whose vector is
+# c points in n dimensions are words; everything between them is not. Take as the predicted word the one whose vector is
 # nearest to x̂.
 #
-# **Expect** that the nearest word is hardly ever the right one. And that it is a strange one: predictions are
-# short vectors, and near zero is where the 14,000 rare words are. To be near x̂ a word has to be nothing in particular.
+# **Expect** the nearest word to be hardly ever the right one. And **expect** a strange one: predictions are short
+# vectors, and the 14,000 rare words lie near zero. To be near x̂ a word has to be nothing in particular.
 
 
 # %%
@@ -318,24 +311,19 @@ for what, lengths in (
 ):
     print(f"  {what:<30} median {np.median(lengths):.2f}")
 different, times = np.unique(nearest, return_counts=True)
-print(f"  nearest words: {len(different)} different ones for {len(test):,} histories; the most usual:")
+print(f"  nearest words: {len(different)} different ones for {len(test):,} histories; the most common:")
 for which in np.argsort(-times)[:5]:
     i = different[which]
     print(f"    {shown(vocabulary.words[i]):<12} for {times[which] / len(test):>5.1%} of the histories; "
           f"occurs {counts[i]} times in training, ‖x‖ = {np.linalg.norm(vectors[i]):.2f}")
 
-figure = Figure(figsize=(8, 4.5), layout="constrained")
-axes = figure.add_subplot(title="Distances in the space of word vectors", xlabel="distance", ylabel="test words")
-bins = np.linspace(0, 1.6, 81)
-axes.hist(to_nearest, bins, alpha=0.6, label="from x̂ to the nearest word")
-axes.hist(to_target, bins, alpha=0.6, label="from x̂ to the right word")
-axes.hist(between, bins, histtype="step", color="k", label="between two words of the text")
-axes.legend(frameon=False)
-show(figure, "05_distances")
+from_prediction = {"from x̂ to the nearest word": to_nearest, "from x̂ to the right word": to_target}
+show(lab_05.distances(from_prediction, {"between two words of the text": between}), "05_distances")
 
 # %% [markdown]
-# Between two words of the text there are three distances: 0 (twice the same word, or two rare ones), 1 (a frequent
-# word and a rare one) and √2 (two frequent ones, nearly orthogonal). A prediction is near to none but the rare ones.
+# Between two words of the text there are three typical distances: 0 (the same word twice, or two rare ones), 1 (a
+# frequent word and a rare one) and √2 (two frequent ones, nearly orthogonal). A prediction is near only to the rare
+# ones.
 #
 # ### 4. The best prediction is an average, by design
 #
@@ -343,11 +331,12 @@ show(figure, "05_distances")
 #
 #     x̂ = Σ_i π_i x_i = V_nᵀ π
 #
-# A perfect model of language, trained with this loss, would answer "king" or "lord" with a point halfway
-# between them, which is neither. But then V_n x̂ = V_n V_nᵀ π is nearly π, at least for frequent words: read that way,
-# the prediction is a list of probabilities. The word of largest (V_n x̂)_i is a better guess than the nearest one.
+# If "king" and "lord" were equally likely, a perfect model of language, trained with this loss, would answer with a
+# point halfway between them, which is neither. But then V_n x̂ = V_n V_nᵀ π is nearly π, at least for frequent words:
+# read that way, the prediction is a list of probabilities. The word with the largest (V_n x̂)_i is a better guess than
+# the nearest one.
 #
-# **Expect** that V_n x̂ of the transformer is close to the plain frequencies of words, and that it can guess little more
+# **Expect** V_n x̂ of the transformer to be close to the plain frequencies of words, and the model to guess little more
 # than the most frequent word.
 
 # %%
@@ -367,26 +356,18 @@ for name, guess in (("transformer", prediction), ("table: after the last word", 
 
 # %% [markdown]
 # In the plane of the first two dimensions: words (size by frequency), and predictions for test histories. The
-# predictions are a cloud among the words, and the cloud is at the mean of all of them.
+# predictions are a cloud among the words, and the cloud lies at the mean of all words.
 
 # %%
-figure = Figure(figsize=(7.5, 5.5), layout="constrained")
-axes = figure.add_subplot(title="Word vectors and predictions", xlabel="x₁", ylabel="x₂")
-axes.scatter(vectors[:, 0], vectors[:, 1], s=2 + counts / 100, color="0.6", label="words")
-axes.plot(*prediction[:1000, :2].T, ".", markersize=3, color="tab:blue", alpha=0.4, label="predictions x̂")
-axes.plot(*mean_vector[:2], "x", color="tab:red", markersize=9, markeredgewidth=2, label="mean training vector")
-for i in np.argsort(-np.linalg.norm(vectors[:, :2], axis=1))[:5]:
-    axes.annotate(repr(vocabulary.words[i]), vectors[i, :2], xytext=(-4, 13), textcoords="offset points")
-axes.set_ylim(top=1.05)
-axes.legend(frameon=False)
-show(figure, "05_predictions")
+named = {vocabulary.words[i]: i for i in np.argsort(-np.linalg.norm(vectors[:, :2], axis=1))[:5]}
+show(lab_05.plane(vectors, counts, prediction[:1000], mean_vector, named), "05_predictions")
 
 # %% [markdown]
 # ### 5. Words that were never seen cost nothing
 #
-# The vocabulary is that of the whole corpus, so every test word has a vector, even those that never occur in the
-# training part: 4.3 % of the test words. No model can predict them. In a squared error that does not show: their
-# vectors are almost zero, and so a small x̂ is close to all of them. **Expect** them to have the smallest error of all.
+# The vocabulary is that of the whole corpus, so every test word has a vector, even the 4.3 % of the test words that
+# never occur in the training part. No model can predict them. A squared error does not show that: their vectors are
+# almost zero, and so a small x̂ is close to all of them. **Expect** them to have the smallest error of all.
 
 # %%
 error = ((prediction - target) ** 2).sum(axis=1)                                     # (words,)
@@ -406,4 +387,4 @@ for name, chosen in (("never", unseen), ("1 to 100", (counts[right] <= 100) & ~u
 #
 # Try: which T is best for the mean of the history, and why? Give the model `positions="geometric"` and
 # `position_scale=0.06`, and train again. It knows the order now. Why is its loss higher? (The encoding is added to X,
-# the average keeps its mean, and relu cannot take that away.)
+# the average keeps its mean, and relu cannot subtract it again.)

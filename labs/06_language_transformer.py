@@ -6,20 +6,21 @@
 # You give the transformer of Task 6.4 a readout that speaks in probabilities, train it on Shakespeare, measure it
 # against baselines that need no network at all, draw words from it, and let it write. On the way you learn
 #
-# - what a loss of 9.568, 6.06 and 5.9 nats per word mean, and how to tell memory from knowledge,
-# - why words that never occur in training weigh so much in the loss of the test,
+# - what losses of 9.568, 6.06 and 5.9 nats per word mean, and how to tell memory from knowledge,
+# - why words that never occur in training weigh so heavily in the test loss,
 # - why the most probable word is the best guess and the worst author.
 #
-# It takes under three minutes on two CPU cores, half a minute with `--quick`. On a machine that has other work, set
-# OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
+# It takes under three minutes on two CPU cores, a quarter of a minute with `--quick`. On a machine that has other work,
+# set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
 #
-# Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head,
-# c vocabulary size.
+# Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c
+# vocabulary size.
 
 # %%
 from functools import partial
 
 from _common import loop_length, quick_mode, repeated_triples, show, word_losses
+from _drawing import lab_06
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.embedding import ABSENT
@@ -32,7 +33,6 @@ from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
 
 import numpy as np
-from matplotlib.figure import Figure
 
 QUICK = quick_mode("Lab 06: Tasks 6.6 to 6.9: probabilities, sampling, generation")
 
@@ -40,22 +40,22 @@ QUICK = quick_mode("Lab 06: Tasks 6.6 to 6.9: probabilities, sampling, generatio
 # ## The sizes
 #
 # Task 6.7 leaves L, H and m as "??". Task 6.5 recommends L = 6, H = 8, m = 64 with n = 256. That makes a matrix A of
-# 117 million numbers, 2.7 GB of memory and about two seconds a step on two cores: more than an hour for 2,000 steps.
-# So we choose smaller sizes that show the same things; `SIZES = "lab"` switches.
+# 117 million numbers, 2.7 GB of memory and about two seconds per step on two cores: more than an hour for 2,000 steps.
+# So we choose smaller sizes that show the same things; `SIZES = "lab"` gives you the large ones.
 #
 # The rows of V are short (0.58 on average over a text's words with n = 64), spread over n numbers. `scale` makes their
-# entries about as large as a fresh layer expects. With `scale = 1` all this works too, but it learns more slowly:
-# in 150 steps with n = 64 it came to 6.34 where `scale = 8` came to 6.12.
+# entries about as large as a fresh layer expects. With `scale = 1` all this works too, but learning is slower: in 150
+# steps with n = 64 it reached 6.34 where `scale = 8` reached 6.12.
 
 # %%
 SIZES = "quick" if QUICK else "small"                    # or "lab": the sizes that Task 6.5 recommends
 T = 32
 n, L, H, m, scale, learning_rate, batch, steps = {
-    "quick": (16, 2, 4, 16, 4.0, 2e-3, 64, 80),
+    "quick": (16, 2, 4, 16, 4.0, 2e-3, 64, 48),
     "small": (32, 2, 4, 16, 8.0, 1e-3, 128, 400),
     "lab": (256, 6, 8, 64, 1.0, 3e-4, 64, 2000),
 }[SIZES]
-TESTED = 1000 if QUICK else 4000                         # so many of the 29,208 test words are measured
+TESTED, OFTEN = (1000, 300) if QUICK else (4000, 2000)   # the number of test words measured, once or again and again
 
 print("The corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
@@ -79,9 +79,9 @@ def shown(ids, most=12):
 # π(X) = softmax(vec(Φ(X))·A). The T vectors that leave the transformer are laid end to end, and A (T·n, c) turns
 # them into a score for each of the c words.
 #
-# **Expect** one row of A for each of the T·n numbers, so A outgrows all else. A starts at 0: every score is 0,
-# every word has probability 1/c, and the loss is ln c = ln 14,295 = 9.568 to the last digit, whatever the
-# transformer does.
+# A has a row for each of the T·n numbers, so **expect** it to outgrow everything else. A starts at 0: every score is 0,
+# every word has probability 1/c, and the loss is ln c = ln 14,295 = 9.568 to the last digit, whatever the transformer
+# does.
 
 # %%
 print("\nTask 6.6: the readout; expected of an untrained model: ln c = 9.568")
@@ -105,12 +105,12 @@ untrained, backward = model.loss(windows)
 print(f"untrained loss {untrained:.3f},   ln c = {uniform_cross_entropy(c):.3f}")
 
 # %% [markdown]
-# **A question before going on:** what do the attention matrices learn in the very first step? Their gradient arrives
+# **A question before we go on:** what do the attention matrices learn in the very first step? Their gradient arrives
 # through A, and A is 0. **Expect** a gradient for A only.
 
 # %%
 backward()
-print("\nSize of the gradient in the first step; expected: 0 but for A")
+print("\nSize of the gradient in the first step; expected: 0 except for A")
 for name, parameter in model.parameters().items():
     if parameter.trainable:
         print(f"  {name:<30}{np.linalg.norm(parameter.grad):>10.5f}")
@@ -118,8 +118,8 @@ for name, parameter in model.parameters().items():
 # %% [markdown]
 # From the second step on A is no longer 0, and the layers learn too.
 #
-# **An error of the source.** The loss is −log π(the word that came), averaged. The lab prints the objective that is
-# minimised three times without the minus sign. Taken at its word, it rewards a model for giving the right word *no*
+# **An error of the source.** The loss is −log π(the word that came), averaged. Three times the source prints the
+# objective to be minimised without the minus sign. Taken at its word, it rewards a model for giving the right word *no*
 # probability:
 
 # %%
@@ -135,9 +135,9 @@ print("The smallest printed objective is in the last row; the smallest cross-ent
 # ### Time indices
 #
 # The corpus exists twice: as indices (the answers) and as vectors x_t (what the transformer reads). mini_tf stores
-# the indices only and looks vectors up, so the two cannot slip against each other. We check it all the same. A target
-# taken one word too early would be the last word of the history: a model that learns to copy, not to predict. Its
-# training loss may look fine; it would be right on the true question as seldom as a word follows itself.
+# only the indices and looks vectors up, so the two cannot get out of step. We check it all the same. A target taken one
+# word too early would be the last word of the history: the model would learn to copy, not to predict. Its training loss
+# may look fine; but its answer to the true question would be right only as often as a word follows itself.
 
 # %%
 print("\nTask 6.7: time indices")
@@ -153,13 +153,13 @@ print(f"a word follows itself: {np.mean(corpus.train[1:] == corpus.train[:-1]):.
 # %% [markdown]
 # ### The split, and words that training never shows
 #
-# The last tenth of the words is the test, in time order. A random choice of windows would leak: two neighbouring
-# windows share T − 1 of their words. (mini_tf also sets the last twentieth of the rest aside to choose a step to
-# keep; the test is for reporting.)
+# The last tenth of the words, in order of time, is the test. A random choice of windows would leak: two neighbouring
+# windows share T − 1 of their words. (mini_tf also sets the last twentieth of the rest aside, to choose which step's
+# parameters to keep; the test is only for reporting.)
 #
 # The vocabulary is that of the whole corpus, so the test has no unknown words by construction. But some of its words
-# never occur before. No model can learn from a word it never sees as an answer, except that it is rare. **Expect**
-# for them a loss *above* 9.568: each step in which they do not come takes probability from them.
+# never occur before it. All that a model can learn about a word it never sees as an answer is that the word is rare.
+# **Expect** a loss *above* 9.568 for these words: each step in which they do not come takes probability from them.
 
 # %%
 print("\nTask 6.7: the split; expected: 4.3 % of the test words are new")
@@ -170,10 +170,10 @@ print(f"{len(before_test):,} words before the test, {len(test_words):,} in it")
 print(f"{unseen.mean():.1%} of the test words never occur before it")
 print(f"{(~np.isin(test_words, corpus.train)).mean():.1%} never occur in the {len(corpus.train):,} we learn from")
 once = np.sum(np.bincount(before_test) == 1) / len(before_test)
-print(f"{once:.1%} of the words before the test occur there once: Good and Turing's guess at what is new after it")
+print(f"{once:.1%} of the words before the test occur there once: Good and Turing's estimate of what is new after it")
 
 # %% [markdown]
-# More is new than they guess, because the test is not more of the same: its last third is the beginning of another
+# More is new than they estimate, because the test is not more of the same: its last third is the beginning of another
 # play, The Tempest, which has its own names.
 
 # %%
@@ -185,7 +185,7 @@ for name in ("PROSPERO", "MIRANDA", "ARIEL"):
 # ### Training
 #
 # **Expect** a steep fall from 9.568 to about 6.5, which is little more than learning which words are frequent; then
-# a slow one. The mark to beat is 6.06, what a table of word counts reaches (in Lab 01, interpolated Kneser-Ney
+# a slow one. The mark to beat is 6.06, what a table of word counts reaches (in Lab 01b, interpolated Kneser-Ney
 # models of two and three words reach 5.17 and 5.05; they count the validation words, too).
 
 # %%
@@ -203,7 +203,7 @@ print("\nTask 6.7: training; expected: near the unigram model's 6.06, perhaps a 
 uniform = uniform_cross_entropy(c)
 unigram = unigram_cross_entropy(before_test, test_words, c)
 model = new_model()
-history = train(model, corpus.train, steps, partial(mean_loss, model, corpus.validation, 1000), steps // 8)
+history = train(model, corpus.train, steps, partial(mean_loss, model, corpus.validation, TESTED // 4), steps // 8)
 train_loss = mean_loss(model, corpus.train, TESTED)
 test_loss = mean_loss(model, corpus.test, TESTED)
 
@@ -219,52 +219,43 @@ print(f"{steps} steps of {batch} windows: {share:.0%} of the training windows, {
 show(draw_curves(history.rows, {"uniform": uniform, "unigram": unigram, "test": test_loss}), "06_training")
 
 # %% [markdown]
-# The training words are easier than the test words, though the model has met only a part of their windows, each once.
-# There are two reasons, and the next two sections take them apart: it remembers, and the test has words that it never
+# The training words are easier than the test words, though the model has seen only some of their windows, each once.
+# There are two reasons, and the next two sections separate them: it remembers, and the test has words that it never
 # saw.
 #
 # ### Overfitting
 #
-# A has more numbers than the corpus has words. **Expect**, when the same model goes several times over a shorter
-# text, that the training loss falls on and the test loss turns and rises.
+# A has more numbers than the corpus has words. When the same model reads a shorter text several times, **expect** the
+# training loss to keep falling, and the test loss to turn and rise.
 
 # %%
-few = corpus.train[: 4_000 if QUICK else 12_000]
+few = corpus.train[: 2_000 if QUICK else 12_000]
 memorizer = new_model()
 losses = {"step": [], "the words it learns from": [], "test words": []}
 
 
 def measure(memorizer, few, losses):
-    """Note both losses; what is returned says that each measurement is the best, so that fit() ends with the last."""
+    """Record both losses. Returns a number that always falls, so that fit() keeps the last parameters, not the best."""
     losses["step"].append(losses["step"][-1] + every if losses["step"] else every)
-    losses["the words it learns from"].append(mean_loss(memorizer, few, TESTED // 2))
-    losses["test words"].append(mean_loss(memorizer, corpus.test, TESTED // 2))
+    losses["the words it learns from"].append(mean_loss(memorizer, few, OFTEN))
+    losses["test words"].append(mean_loss(memorizer, corpus.test, OFTEN))
     return -len(losses["step"])
 
 
-every = 20 if QUICK else 40
+every = 10 if QUICK else 40
 train(memorizer, few, 6 * every, partial(measure, memorizer, few, losses), every)
 
-figure = Figure(figsize=(7, 4), layout="constrained")
-axes = figure.add_subplot()
-rounds = np.array(losses["step"]) * batch / (len(few) - T)
-for name in ("the words it learns from", "test words"):
-    axes.plot(rounds, losses[name], "o-", label=name)
-axes.axhline(unigram, color="0.5", linestyle="--", linewidth=1)
-axes.annotate(f"unigram  {unigram:.2f}", (rounds[0], unigram), xytext=(0, 4), textcoords="offset points", color="0.4")
-axes.set(xlabel=f"times over the same {len(few):,} words", ylabel="cross-entropy in nats per word")
-axes.legend(frameon=False)
-axes.spines[["top", "right"]].set_visible(False)
+rounds = np.array(losses.pop("step")) * batch / (len(few) - T)
 print("\nOverfitting; expected: training falls, test turns")
 print(f"{'times over the text':>20}{'training':>10}{'test':>8}")
 for row in zip(rounds, losses["the words it learns from"], losses["test words"]):
     print("{:>20.1f}{:>10.2f}{:>8.2f}".format(*row))
-show(figure, "06_overfitting")
+show(lab_06.overfitting(rounds, losses, len(few), unigram), "06_overfitting")
 
 # %% [markdown]
 # ### Where the loss comes from
 #
-# **Expect** the words that training never shows to be few and dear: their share of the loss is far above their
+# **Expect** the words that training never shows to be few and expensive: their share of the loss is far above their
 # share of the words.
 
 # %%
@@ -282,30 +273,19 @@ known = losses[times_seen > 0].mean()
 print(f"{'all':<20}{1:>13.0%}{losses.mean():>11.2f}{1:>13.0%}")
 print(f"Only over words that occur in training the test loss is {known:.2f}; on training words it is {train_loss:.2f}.")
 
-figure = Figure(figsize=(7, 3.6), layout="constrained")
-axes = figure.add_subplot()
-place = np.arange(len(shares))
-for shift, (label, values) in enumerate(zip(("of the test words", "of the test loss"), zip(*shares.values()))):
-    bars = axes.bar(place + 0.4 * shift - 0.2, np.array(values) * 100, 0.38, label=label)
-    axes.bar_label(bars, fmt="%.0f %%", fontsize=9, padding=2)
-axes.set_xticks(place, list(shares))
-axes.set(xlabel="how often the word occurs in training", ylabel="share in %")
-axes.margins(y=0.12)
-axes.legend(frameon=False, loc="upper left")
-axes.spines[["top", "right"]].set_visible(False)
-show(figure, "06_where_the_loss_comes_from")
+show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 
 # %% [markdown]
-# In the full run that closes the whole gap between test and training. The new words alone hold the test loss up by half
-# a nat, and no choice of L, H or m can change that.
+# In the full run this explains the whole gap between test and training. The new words alone add half a nat to the test
+# loss, and no choice of L, H or m can change that.
 #
 # ## Task 6.8: from probabilities to a word
 #
-# (a) and (b) are the model above: `model.next_word_logits(histories)`. (c) is `sample`: word i with probability π_i.
-# Two knobs change the odds. A temperature below 1 sharpens π, one above 1 flattens it; top-k lets only the k most
-# probable words play. `greedy` takes the largest, argmax.
+# Parts (a) and (b) are the model above: `model.next_word_logits(histories)`. Part (c) is `sample`: word i with
+# probability π_i. Two knobs change the odds. A temperature below 1 sharpens π, one above 1 flattens it; top-k admits
+# only the k most probable words. `greedy` takes the most probable one, the argmax.
 #
-# **Expect** the drawn shares to be π's, up to the luck of 2,000 draws: ± 1 in a hundred for a word of π = 0.05.
+# **Expect** the drawn shares to be those of π, up to the luck of 2,000 draws: ± 0.01 for a word with π = 0.05.
 
 # %%
 print("\nTask 6.8: the sampler; expected: drawn = π, up to 0.01\n")
@@ -328,22 +308,11 @@ for end in (2_050, 9_004, 20_016):
     print(f"  what came: {corpus.vocabulary.decode([came])!r}, π = {pi[came]:.4f}, number {rank} in the order of π")
     print(f"  eight draws: {'  '.join(repr(corpus.vocabulary.decode([i])) for i in draws[0][0][:8])}\n")
 
-# %%
-figure = Figure(figsize=(7.5, 3.8), layout="constrained")
-axes = figure.add_subplot()
-for t, probabilities in zip(temperatures, (sharp, pi, flat)):
-    axes.plot(np.arange(1, c + 1), np.cumsum(-np.sort(-probabilities)), label=f"temperature {t}")
-axes.axvline(10, color="0.5", linestyle="--", linewidth=1)
-axes.annotate("top 10", (10, 0.02), xytext=(4, 0), textcoords="offset points", color="0.4")
-axes.set_xscale("log")
-axes.set(xlabel="so many most probable words …", ylabel="… have this probability together", ylim=(0, 1.02))
-axes.legend(frameon=False, loc="lower right")
-axes.spines[["top", "right"]].set_visible(False)
-show(figure, "06_temperature")
+show(lab_06.temperature({f"temperature {t}": pi for t, pi in zip(temperatures, (sharp, pi, flat))}), "06_temperature")
 
 # %% [markdown]
 # **Which is better, argmax or a random draw?** To *guess* the next word, argmax: it is right as often as its favourite
-# comes, a draw only as often as the mean of π(right word). **Expect** a clear difference.
+# comes, a draw only with the mean probability of the right word. **Expect** a clear difference.
 
 # %%
 print("\nGuessing the next word; expected: argmax is right more often than a draw")
@@ -358,7 +327,7 @@ print(f"a draw is expected to be right {pi[np.arange(512), some[:, -1]].mean():.
 # %% [markdown]
 # **When is the model sure of itself?** A rare word's row of V is almost zero: the eigenvectors keep the frequent words,
 # as Lab 04 shows. Scores are linear in Φ(X), so short vectors mean small scores and a flat π, as if at a high
-# temperature. **Expect** flatter π after histories of rare words.
+# temperature. **Expect** a flatter π after histories of rare words.
 
 # %%
 print("\nHow sure is the model? Expected: less so after histories of rare words")
@@ -369,16 +338,17 @@ for quarter in np.array_split(np.argsort(lengths), 4):
     print(f"{lengths[quarter].min():>12.1f} to {lengths[quarter].max():.1f}{np.median(flatness[quarter]):>38,.0f}")
 
 # %% [markdown]
-# That is a trap for a writer: one unlucky rare word makes the next draw wilder, and that one the next. Layer norm
-# (Lab 07) gives every word's vector the same size.
+# That is a trap for a writing model: one unlucky rare word makes the next draw wilder, and that draw the one after it.
+# Layer norm (Lab 07) gives every word's vector the same size.
 
 # %% [markdown]
 # ## Task 6.9: writing
 #
-# X_u = [x_u … x_{T−1+u}] gives word T + u; the history then rolls on by one, and what was written counts as given.
+# X_u = [x_u … x_{T−1+u}] gives word T + u; then the history moves on by one word, and what was written counts as given.
 #
-# **An error of the source.** It trains with T = 32 and asks here for prompts of T = 64. With this readout both cannot
-# hold: A has T·n rows, so T is part of its shape. We keep T = 32; of a longer prompt the last 32 words count.
+# **An error of the source.** It trains with T = 32 and asks here for prompts of T = 64. With this readout the two
+# exclude each other: A has T·n rows, so T is part of its shape. We keep T = 32; of a longer prompt only the last 32
+# words count.
 
 # %%
 print("\nTask 6.9: 64 words do not fit T = 32")
@@ -390,9 +360,9 @@ except ValueError as error:
 # %% [markdown]
 # Prompts may be shorter than T: absent words are vectors of zeros, in front. That works, at a price. Nothing hides an
 # absent word from attention: its key is 0, so its score is 0, and e⁰ is as much as many a real word gets. And without
-# positions a vector of zeros comes out of the transformer as it went in, plus what attention gives it, so that most
-# of vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** flat π after short prompts; after none, Φ = 0
-# and all 14,295 words are alike.
+# positions a vector of zeros leaves the transformer as it entered, plus what attention adds to it, so that most of
+# vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** a flat π after short prompts; after an empty
+# prompt Φ = 0, and all 14,295 words are equally likely.
 
 # %%
 print("\nTask 6.9: prompts of any length; expected: flat π after short ones")
@@ -417,8 +387,8 @@ print("π like: as flat as so many equally likely words")
 # %% [markdown]
 # ### 500 words, and how much they repeat
 #
-# **Expect** argmax to run into a loop: what it writes depends on the last 32 words only, so as soon as 32 words recur,
-# it goes round for ever. The more room is left to chance, the more different words, and the less a text holds together.
+# **Expect** argmax to run into a loop: what it writes depends only on the last 32 words, so as soon as 32 words recur,
+# it repeats itself for ever. The more is left to chance, the more different words, and the less coherent the text.
 
 # %%
 prompt = corpus.test[T : T + T]
@@ -437,15 +407,7 @@ for name, ids in texts.items():
     loop = loop_length(ids)
     print(f"{name:<20}{len(set(ids)):>10}{repeated_triples(ids):>18.0%}{f'{loop} words' if loop else 'none':>12}")
 
-figure = Figure(figsize=(7, 4), layout="constrained")
-axes = figure.add_subplot()
-for name, ids in texts.items():
-    different = [len(set(ids[:k])) for k in range(1, 501)]
-    axes.plot(range(1, 501), different, label=name, color="black" if name == "Shakespeare" else None)
-axes.set(xlabel="words written", ylabel="different words among them")
-axes.legend(frameon=False)
-axes.spines[["top", "right"]].set_visible(False)
-show(figure, "06_repetition")
+show(lab_06.repetition(texts), "06_repetition")
 
 # %%
 print("\nThe prompt:\n" + corpus.vocabulary.decode(prompt).strip("\n"))
@@ -457,7 +419,7 @@ for name in ("argmax", "random, as π says"):
 # ## What to keep
 #
 # - Beside 9.568 and 6.06 a loss has a meaning; alone it has none.
-# - A readout on vec(Φ(X)) costs T·n·c numbers, gets one lesson from each window, and ties the model to one T. Lab 07
+# - A readout on vec(Φ(X)) costs T·n·c numbers, learns from one answer per window, and ties the model to one T. Lab 07
 #   (`07_positions_norms_masks.py`) shares one small A between all positions and learns far more from the same words.
 # - About 4 % of the test words are out of reach of any such model, and they are a large part of its loss.
 # - Guess with argmax, write with `sample`.

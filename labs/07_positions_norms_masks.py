@@ -4,20 +4,21 @@
 # Source: ESE-2000 Lab 6, "Positional Encoding" to "Training and Generation", Tasks 6.10 to 6.14.
 #
 # Three additions turn the transformer of Lab 06 into the one that everybody uses: it is told where words stand, its
-# layers' outputs are brought to one size, and words no longer see their future. You look at each one alone, train
-# with them one after the other, and find out which of them helps, and why the last one changes everything once the
-# readout is shared between positions.
+# layers' outputs are normalized to one size, and words no longer see their future. You look at each one alone, add them
+# one after the other, train each time, and find out which of them help, and why the last one changes everything once
+# the readout is shared between positions.
 #
 # It takes about six minutes on two CPU cores, under a minute with `--quick` (too short for the differences in 6.13 to
 # mean much: read those off the full run).
 #
-# Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head,
-# c vocabulary size.
+# Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c
+# vocabulary size.
 
 # %%
 from functools import partial
 
 from _common import loop_length, quick_mode, show, word_losses
+from _drawing import lab_07
 from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.positions import FREQUENCIES, positional_encoding
@@ -29,24 +30,24 @@ from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
 
 import numpy as np
-from matplotlib.figure import Figure
 
 QUICK = quick_mode("Lab 07: Tasks 6.10 to 6.14: positions, layer norm, future masking")
 
 # %% [markdown]
 # ## The sizes
 #
-# As in Lab 06, smaller than the source recommends, so that five trainings fit in minutes; `SIZES = "lab"` switches.
+# As in Lab 06, smaller than the source recommends, so that the trainings fit into minutes; `SIZES = "lab"` gives you
+# the large ones.
 
 # %%
 SIZES = "quick" if QUICK else "small"                    # or "lab": the sizes that Task 6.5 recommends
 T = 32
 n, L, H, m, batch, vec_rate, shared_rate, vec_steps, shared_steps, short = {
-    "quick": (16, 2, 4, 16, 32, 2e-3, 5e-3, 30, 60, 20),
+    "quick": (16, 2, 4, 16, 32, 2e-3, 5e-3, 20, 60, 16),
     "small": (64, 2, 4, 16, 64, 1e-3, 3e-3, 120, 300, 100),
     "lab": (256, 6, 8, 64, 64, 3e-4, 1e-3, 2000, 2000, 100),     # hours: see Lab 06
 }[SIZES]
-TESTED, VALIDATED = (1000, 300) if QUICK else (4000, 1000)       # so many words are measured of the test's 29,208
+TESTED, VALIDATED = (1000, 100) if QUICK else (4000, 1000)       # the number of words that are measured, of 29,208
 
 print("The corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
@@ -71,16 +72,6 @@ def train(model, steps, batch=batch, every=None):
         )  # fmt: skip
 
 
-def matrix(axes, values, title, cmap="viridis", labels=None, **options):
-    """A matrix as a picture, with words at its rows and columns if there are labels."""
-    image = axes.imshow(values, cmap=cmap, aspect="auto" if labels is None else "equal", **options)
-    axes.set_title(title, fontsize=10)
-    if labels is not None:
-        axes.set_xticks(range(len(labels)), labels, rotation=90)
-        axes.set_yticks(range(len(labels)), labels)
-    return image
-
-
 # %% [markdown]
 # ## Task 6.10: positions
 #
@@ -94,33 +85,26 @@ def matrix(axes, values, title, cmap="viridis", labels=None, **options):
 #   code whatever T is. This is the encoding of Vaswani et al. 2017.
 # - **Fourier**, α_i = i·T/n: evenly spaced. With n = T it is the Fourier basis.
 #
-# A third is lazy: α_i = 1 in all columns, n numbers that do the work of two. **Expect** P·Pᵀ, how alike two places
-# look, to be a soft ridge for the geometric choice (near places are alike), a sharp one for Fourier (every place is
-# as foreign as any other), and one cosine for the third. Fourier has a trap: with n < T, as in `--quick`, its
+# A third is lazy: α_i = 1 in all columns, n numbers that do the work of two. **Expect** P·Pᵀ, the similarity of two
+# places, to be a soft ridge for the geometric choice (near places are similar), a sharp one for Fourier (every place is
+# as different as any other), and one cosine for the third. Fourier has a trap: with n < T, as in `--quick`, its
 # frequencies are all multiples of T/n > 1, and the code repeats after n words.
 
 # %%
 print("\nTask 6.10: which frequencies?")
 frequencies = {name: choice(T, n) for name, choice in FREQUENCIES.items()} | {"all α = 1": np.ones(n // 2)}
-figure = Figure(figsize=(9, 5.6), layout="constrained")
-grid = figure.subplots(2, 3)
-for (name, alpha), (above, below) in zip(frequencies.items(), grid.T):
-    P = positional_encoding(T, n, alpha)                 # (T, n)
-    left = matrix(above, P, name, "RdBu", vmin=-1, vmax=1)
-    above.set(xlabel="column of P", ylabel="place t")
-    right = matrix(below, P @ P.T / (n / 2), "P·Pᵀ / (n/2)", "RdBu", vmin=-1, vmax=1)
-    below.set(xlabel="place u", ylabel="place t")
+codes = {name: positional_encoding(T, n, alpha) for name, alpha in frequencies.items()}               # (T, n) each
+for name, P in codes.items():
     near, far = (np.mean(np.diagonal(P @ P.T, k)) / (n / 2) for k in (1, T // 2))
-    print(f"{name:<12} likeness of neighbours {near:>6.2f}, of places {T // 2} apart {far:>6.2f}")
-figure.colorbar(left, ax=grid, shrink=0.6)
-show(figure, "07_positions")
+    print(f"{name:<12} similarity of neighbours {near:>6.2f}, of places {T // 2} apart {far:>6.2f}")
+show(lab_07.positions(codes), "07_positions")
 
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# **Expect** that shuffled words give shuffled outputs, the same up to rounding (10⁻⁶), and that P ends that.
-# A readout that averages over the words cannot know their order at all, then. The readout on vec(Φ(X)) can: A has
-# rows of its own for every place. So do not expect wonders of P in 6.13.
+# **Expect** shuffled words to give shuffled outputs, the same up to rounding (10⁻⁶), and P to end that. So without P a
+# readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) can: A has rows of its
+# own for every place. So expect no miracles from P in 6.13.
 
 # %%
 print("\nTask 6.10: words shuffled; expected: no difference without positions")
@@ -141,12 +125,12 @@ print(f"(the entries of Φ are of size {in_order.std():.1f})")
 # ### How large?
 #
 # A row of P has length √(n/2) whatever the frequencies, and the lab's words have length 0.58: added as they are, P
-# drowns the words. **Expect** two different words at one place to look the same when P is too large, and one word
-# at two places to look the same when it is too small. Our words are scaled to P's length, so factor 1 is even, on
-# average. But the average is made by a few frequent words, and most words are far shorter than P.
+# drowns the words. **Expect** two different words at one place to look the same when P is too large, and one word at
+# two places to look the same when it is too small. Our words are scaled to P's length, so with factor 1 word and place
+# have equal weight on average. But a few frequent words dominate that average, and most words are far shorter than P.
 #
-# For the readout "vec" even may be too much. P is the same in every history: T·n inputs of A that never change, all
-# of which push the scores of frequent words up together, a bias that learns far too fast. 6.13 tries 1 and 0.1.
+# For the readout "vec" equal weight may be too much. P is the same in every history: T·n inputs of A that never change,
+# all of which push the scores of frequent words up together, a bias that learns far too fast. 6.13 tries 1 and 0.1.
 
 # %%
 print("\nTask 6.10: how large? Cosine between the sums of word and place")
@@ -170,8 +154,9 @@ print(f"The lab's own vectors, length {length:.2f}, with P as printed: P : word 
 # %% [markdown]
 # ### Does the choice matter for the loss?
 #
-# We train the shared readout of 6.13 for a short while with each. **Expect** little between choices that tell places
-# apart, also since a causal mask alone already breaks the symmetry (the first word sees one word, the last one T).
+# We train the shared readout of 6.13 for a short while with each. **Expect** little difference between choices that
+# tell places apart, not least because a causal mask alone already breaks the symmetry (the first word sees one word,
+# the last one T).
 
 # %%
 SHARED = {
@@ -190,8 +175,8 @@ for name, options in choices.items():
 # ## Task 6.11: layer norm
 #
 # After each layer every word's vector is brought to mean 0 and variance 1, then scaled by γ and shifted by β, which
-# are learned. X_ℓ = X_{ℓ−1} + relu(Y) can only add: **expect** the mean and the size of the outputs to grow with
-# every layer, and attention (scores are products of two such vectors) to get ever sharper. We look at six layers.
+# are learned. Without it, X_ℓ = X_{ℓ−1} + relu(Y) can only add: **expect** the mean and the size of the outputs to grow
+# with every layer, and attention (scores are products of two such vectors) to get ever sharper. We look at six layers.
 # A starts at 0 and sends no gradient back, so both models learn for ten steps before we measure gradients.
 
 # %%
@@ -223,26 +208,14 @@ print(f"{'layer':<7}" + 2 * f"{'mean':>9}{'std':>9}{'gradient':>12}")
 for layer, row in enumerate(zip(*deep["without"], *deep["with layer norm"]), start=1):
     print(f"{layer:<7}" + "".join(f"{a:>9.2f}{b:>9.2f}{g:>12.1e}" for a, b, g in (row[:3], row[3:])))
 
-figure = Figure(figsize=(9, 3.6), layout="constrained")
-left, right = figure.subplots(1, 2)
-for name, (_, sizes, gradients) in deep.items():
-    left.plot(range(1, 7), sizes, "o-", label=name)
-    right.semilogy(range(1, 7), gradients, "o-", label=name)
-left.set(title="standard deviation of a word's vector", xlabel="layer", ylim=(0, None))
-right.set(title="size of the gradient, after ten steps", xlabel="layer")
-right.tick_params(which="minor", labelleft=False)
-right.set_ylim(0.1, 200)
-for axes in (left, right):
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-show(figure, "07_layer_norm")
+show(lab_07.layer_norm(deep), "07_layer_norm")
 
 # %% [markdown]
 # ## Task 6.12: words do not see their future
 #
 # **An error of the source.** It keeps the score B_ij "if j > i". With a row per query that keeps exactly the future,
-# drops the word itself, and leaves the last row nothing to look at. Right is j ≤ i: a word sees itself and the words
-# before it. The words i and j of one sentence, in one head of an untrained model:
+# drops the word itself, and leaves the last row nothing to look at. The right condition is j ≤ i: a word sees itself
+# and the words before it. The words i and j of one sentence, in one head of an untrained model:
 
 # %%
 sentence = corpus.test[T + 5 : T + 13]                   # eight different words that training has not seen in a row
@@ -263,20 +236,18 @@ def attention_maps(layer, x, mask):
 print("\nTask 6.12: three masks; expected: as printed, the last word sees nothing")
 past = np.tri(8, dtype=bool)                             # row i, column j: j ≤ i
 masks = {"no mask": np.ones((8, 8), bool), "j ≤ i: right": past, "j > i: as printed": ~past}
-figure = Figure(figsize=(9.5, 3.7), layout="constrained")
-for axes, (name, mask) in zip(figure.subplots(1, 3), masks.items()):
-    A = attention_maps(model.layers[0], x, mask)[0, 0]   # (T, T), the first head
-    image = matrix(axes, A, name, labels=labels, vmin=0, vmax=1)
-    print(f"{name:<20} sums of the rows: {' '.join(f'{total:.0f}' for total in A.sum(-1))}")
-figure.colorbar(image, ax=figure.axes, shrink=0.7, label="attention")
-show(figure, "07_masks")
+maps = {}
+for name, mask in masks.items():
+    maps[name] = attention_maps(model.layers[0], x, mask)[0, 0]      # (T, T), the first head
+    print(f"{name:<20} sums of the rows: {' '.join(f'{total:.0f}' for total in maps[name].sum(-1))}")
+show(lab_07.word_maps(labels, maps, "attention"), "07_masks")
 
 # %% [markdown]
 # ### What the printed rule does to a model
 #
-# **Expect**, when the model must say the next word after every word and may look at it, a training loss below that of
-# an honest model, once it has found out where to look (`--quick` is too short for that). It is worth nothing: the last
-# word sees nothing at all, and after it comes the question that counts.
+# The model must predict the next word after every word, and this mask lets it look at the answer. **Expect** a training
+# loss below that of an honest model, once it has found out where to look (`--quick` is too short for that). It is worth
+# nothing: the last word sees nothing at all, and the question that counts comes after the last word.
 
 # %%
 print("\nTask 6.12: training with the mask as printed; expected: it learns to look at the answer")
@@ -290,13 +261,13 @@ for name, model in (("j ≤ i", honest), ("j > i, as printed", cheat)):
 # %% [markdown]
 # ### A proof that the mask works
 #
-# Change one word, and see which outputs change; send a gradient in at output i, and see which words receive some.
-# **Expect** with the mask exact zeros, not small numbers: what is multiplied by 0 leaves no rounding behind.
+# Change one word, and see which outputs change; send a gradient in at output i, and see which words it reaches.
+# **Expect** exact zeros with the mask, not small numbers: what is multiplied by 0 leaves no rounding error behind.
 
 # %%
 print("\nTask 6.12: is the future hidden? Expected with the mask: exactly 0")
-figure = Figure(figsize=(8, 3.9), layout="constrained")
-for axes, causal in zip(figure.subplots(1, 2), (False, True)):
+flows = {}
+for causal in (False, True):
     model = new_model(positions="geometric", layer_norm=True, causal=causal, train_embeddings=True)
     changed = histories.copy()
     changed[:, 20] = (changed[:, 20] + 1) % c            # another word at place 20
@@ -313,23 +284,22 @@ for axes, causal in zip(figure.subplots(1, 2), (False, True)):
     print(f"{name}: word 20 changed; outputs 0–19 change by at most {difference[:20].max():.1e},", end=" ")
     print(f"20–31 by {difference[20:].max():.1e}")
     print(f"   gradient of output i that reaches words j > i: at most {np.triu(flow, 1).max():.1e}")
-    image = matrix(axes, flow / flow.max(axis=1, keepdims=True), name, labels=labels, vmin=0, vmax=1)
-    axes.set_ylabel("gradient from the output at …")
-    axes.set_xlabel("… to the word")
-figure.colorbar(image, ax=figure.axes, shrink=0.7, label="share of the row's largest")
-show(figure, "07_gradient_flow")
+    flows[name] = flow / flow.max(axis=1, keepdims=True)
+show(lab_07.word_maps(labels, flows, "share of the row's largest", columns=2, size=(8, 3.9),
+                      xlabel="… to the word", ylabel="gradient from the output at …"), "07_gradient_flow")  # fmt: skip
 
 # %% [markdown]
 # ## Task 6.13: train it
 #
-# The source repeats Task 6.12's sentence here; from its heading and from 6.14 it means "train it". We train Lab 06's
-# model and add one thing after the other, on the same batches. Then the mask earns its living: with it the readout
+# The source repeats Task 6.12's sentence here; judging by its heading and by 6.14 it means "train it". We train Lab
+# 06's model and add one thing after the other, on the same batches. Then the mask earns its keep: with it the readout
 # can be *shared*, π_t = softmax(Φ(X)_t·A) with one small A (n, c) at all places, and every word of a window is an
-# answer to learn from, not only the last. Sizes of scores are then set to 1/√m, and the word vectors learn too.
+# answer to learn from, not only the last. In that model scores are also scaled by 1/√m, and the word vectors are
+# learned too.
 #
-# **Expect** small differences between those with readout "vec" (A knows places without P; two layers need no norm
-# badly; the mask takes something away and gives nothing back), and a large step to "shared": it reads T times as
-# many answers, with an A that is T times smaller.
+# **Expect** small differences between the models with readout "vec" (A knows places without P; two layers hardly need a
+# norm; the mask takes something away and gives nothing back), and a large step to "shared": it reads T times as many
+# answers, with an A that is T times smaller.
 
 # %%
 small_P = {"positions": "geometric", "position_scale": 0.1}
@@ -349,10 +319,10 @@ counts = NGramModel(3, c, discount=0.9).fit(before_test)
 baselines = {
     "uniform": uniform_cross_entropy(c),
     "unigram": unigram_cross_entropy(before_test, test_words, c),
-    "Kneser-Ney, three words (Lab 01)": -counts.log_probabilities(corpus.ids, len(before_test)).mean(),
+    "Kneser-Ney, three words (Lab 01b)": -counts.log_probabilities(corpus.ids, len(before_test)).mean(),
 }
 results, models = {}, {}
-print("\nTask 6.13: train it; expected: little between those with vec, a large step to the shared readout")
+print("\nTask 6.13: train it; expected: small differences between the vec models, a large step to the shared readout")
 print(f"{'':<21}{'numbers in A':>13}{'answers read':>14}{'seconds':>9}{'training':>10}{'test':>8}   against 6.6")
 for name, options in variants.items():
     model = models[name] = new_model(**options)
@@ -366,31 +336,22 @@ for name, options in variants.items():
           f"{losses.mean():>8.3f}   {change.mean():+.3f} ± {2 * change.std() / TESTED**0.5:.3f}")  # fmt: skip
 for name, loss in baselines.items():
     print(f"{name:<67}{loss:>8.3f}")
-print("± is twice the standard error over the test words. It knows nothing of other seeds.")
+print("± is twice the standard error over the test words. It does not include the spread between seeds.")
 
 # %%
-figure = Figure(figsize=(8, 4.4), layout="constrained")
-axes = figure.add_subplot()
+learned = {}
 for name, (rows, losses) in results.items():
     answers = batch * (T if "shared" in name else 1)
-    axes.plot([row["step"] * answers for row in rows], [row["validation_loss"] for row in rows], "o-", ms=4,
-              label=f"{name}, test {losses.mean():.2f}")  # fmt: skip
-for name, loss in list(baselines.items())[1:]:           # without the uniform guess, which is far off
-    axes.axhline(loss, color="0.5", linestyle="--", linewidth=1)
-    axes.annotate(f"{name}  {loss:.2f}", (0.01, loss), xycoords=("axes fraction", "data"), xytext=(0, 4),
-                  textcoords="offset points", color="0.4", fontsize=9)  # fmt: skip
-axes.set_xscale("log")
-axes.set(xlabel="answers learned from", ylabel="validation loss in nats per word")
-axes.legend(frameon=False, fontsize=9)
-axes.spines[["top", "right"]].set_visible(False)
-show(figure, "07_variants")
+    learned[name] = [row["step"] * answers for row in rows], [row["validation_loss"] for row in rows], losses.mean()
+del baselines["uniform"]                                 # far off
+show(lab_07.variants(learned, baselines), "07_variants")
 
 # %% [markdown]
 # ### How much history does it use?
 #
-# The shared model learns at every place, so it can answer after any number of words. We ask for the *same* test words
-# after only the last 1, 2, … T words before them: with the mask, that is the loss at place 1, 2, … T. **Expect** a fall
-# over the first few words, and then a flat line: what it uses is near.
+# The shared model learns at every place, so it can answer after any number of words. We ask for the *same* test words,
+# given only the last 1, 2, … T words before them: with the mask, that is the loss at place 1, 2, … T. **Expect** a fall
+# over the first few words, and then a flat line: the words it uses are near.
 
 # %%
 print("\nHow much history does it use? Expected: the last few words")
@@ -400,12 +361,7 @@ lengths = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32
 after = [
     float(ops.cross_entropy(shared.next_word_logits(windows[:, -1 - k : -1]), windows[:, -1])[0]) for k in lengths
 ]
-figure = Figure(figsize=(7, 3.6), layout="constrained")
-axes = figure.add_subplot()
-axes.plot(lengths, after, "o-")
-axes.set(xlabel="words of history", ylabel="test loss in nats per word")
-axes.spines[["top", "right"]].set_visible(False)
-show(figure, "07_history")
+show(lab_07.history(lengths, after), "07_history")
 print("words of history " + "".join(f"{k:>6}" for k in lengths))
 print("test loss        " + "".join(f"{loss:>6.2f}" for loss in after))
 
@@ -413,33 +369,29 @@ print("test loss        " + "".join(f"{loss:>6.2f}" for loss in after))
 # ### What it attends to
 #
 # The trained heads on the same eight words. **Expect** patterns: heads that look at the word itself, heads that look
-# one or two words back, and heads that, with nothing to do, look at the first word.
+# one or two words back, and heads that, having nothing to do, look at the first word.
 
 # %%
 print("\nWhat the trained heads attend to")
-figure = Figure(figsize=(10, 2.7 * ((L * H + 3) // 4)), layout="constrained")
-places = figure.subplots((L * H + 3) // 4, 4)
+maps = {}
 x, _ = shared.positions(shared.embedding(sentence[None])[0])
 for number, layer in enumerate(shared.layers):
     A = attention_maps(layer, x, past)[0]                # (H, T, T)
     for head in range(H):
-        axes = places.flat[number * H + head]
-        image = matrix(axes, A[head], f"layer {number + 1}, head {head + 1}", labels=labels, vmin=0, vmax=1)
-        axes.tick_params(labelsize=8)
+        maps[f"layer {number + 1}, head {head + 1}"] = A[head]
     own, before = (np.diagonal(A, -k, axis1=-2, axis2=-1)[:, -6:].mean() for k in (0, 1))
     shares = f"{own:.0%} on the word itself, {before:.0%} on the one before, {A[:, 2:, 0].mean():.0%} on the first"
     print(f"layer {number + 1}, attention of words 3 to 8: {shares}")
     x, _ = layer(x, past)
-figure.colorbar(image, ax=places, shrink=0.5, label="attention")
-show(figure, "07_attention")
+size = 10, 2.7 * ((L * H + 3) // 4)
+show(lab_07.word_maps(labels, maps, "attention", columns=4, size=size, fontsize=8), "07_attention")
 
 # %% [markdown]
 # ## Task 6.14: writing again
 #
-# The prompt of 6.9 and its loops, for Lab 06's model and for the shared one. **Expect** loops from
-# argmax again, because a better model changes nothing about why it loops; from random draws, better word order over
-# two or three words, and no sense beyond that. A measure of word order: how many neighbouring pairs of words are
-# known from the training text.
+# The prompt of 6.9 again, for Lab 06's model and for the shared one. **Expect** argmax to loop again, because a better
+# model changes nothing about why it loops; from random draws, **expect** better word order over two or three words, and
+# no sense beyond that. A measure of word order: how many neighbouring pairs of words are known from the training text.
 
 # %%
 def pairs_known(ids):
@@ -472,9 +424,9 @@ for name in ("6.6  vec, temperature 0.7", "6.13 shared, temperature 0.7"):
 # %% [markdown]
 # ### T = 64 after all
 #
-# Lab 06's readout has T in the shape of A. The shared one has not, and geometric positions do not depend on T: its
-# parameters fit a model with T = 64, the length that Task 6.9 asks for. **Expect** that it runs. Places 33 to 64 were
-# never trained, so do not expect it to profit.
+# Lab 06's readout has T in the shape of A. The shared one does not, and geometric positions do not depend on T: its
+# parameters fit a model with T = 64, the length that Task 6.9 asks for. **Expect** it to run. Places 33 to 64 were
+# never trained, so do not expect it to gain anything.
 
 # %%
 print("\nTask 6.14: T = 64 with the parameters of T = 32; expected: it runs, and gains nothing")
@@ -493,15 +445,15 @@ print(f"T = 64: {mean_loss(long, corpus.test, TESTED):.3f} nats per word")
 # - Without positions the transformer itself cannot see order. The readout on vec(Φ(X)) can, so there positions gained
 #   next to nothing (−0.007 ± 0.006 nats), and at ten times the size they cost 0.26. The shared readout, the same at all
 #   places, gained 0.12 in 100 steps. For both, P's size mattered more than its frequencies.
-# - Layer norm keeps six layers at one size. Two layers learn as well without it (+0.015 ± 0.027).
+# - Layer norm keeps six layers at one size. Two layers learn just as well without it (+0.015 ± 0.027).
 # - The mask alone costs a little (0.055 more than without). But it makes every word of a window an honest question, and
 #   with one A shared by all places that is worth far more: 5.46, where the five "vec" models stand at 6.15 to 6.41, and
 #   Lab 06's, after 400 larger steps, at 5.85. It is a comparison of whole recipes: the shared model also read 80 times
-#   as many answers, took 300 steps for 120, and learned its word vectors.
-# - 5.46 is below the unigram's 6.06 and above Kneser-Ney's 5.05. To count three words is still better than this model.
-# - With the rule as it is printed the training loss falls faster, 4.84 against 5.23, and the next word is predicted
-#   worse, 5.91 against 5.57.
-# - After 6 or 8 words of history, more of it no longer helps this model.
+#   as many answers, took 300 steps instead of 120, and learned its word vectors.
+# - 5.46 is below the unigram's 6.06 and above Kneser-Ney's 5.05. Counting three words is still better than this model.
+# - With the rule as printed the training loss falls faster, 4.84 against 5.23, and the next word is predicted worse,
+#   5.91 against 5.57.
+# - Beyond 6 or 8 words of history, more no longer helps this model.
 #
 # **Try:** `SIZES = "lab"`; the shared readout with `train_embeddings=False`, or with `positions=None`; more steps
 # (`mini-tf train` does this with files, a checkpoint and early stopping); `"dropout": 0.1`.

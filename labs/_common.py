@@ -1,8 +1,11 @@
 """What the labs share: the --quick switch, a place for figures, words in print, and measures of language models."""
 
 import argparse
+import textwrap
 from pathlib import Path
 
+from mini_tf import ops
+from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax_at
 from mini_tf.training import windows_ending_at
 
@@ -45,9 +48,43 @@ def word_losses(model, ids, most):
     return windows[:, -1], np.concatenate(losses)
 
 
+def refused(attempt, what="UserError", width=90):
+    """Print what mini_tf says about something that cannot work."""
+    try:
+        attempt()
+    except UserError as error:
+        print(textwrap.fill(f"{what}: {error}", width, initial_indent="  ", subsequent_indent="    "))
+
+
+def gradient_by_distance(x, h_0, Wx, Wh, b, activation):
+    """‖∂(v·h_T)/∂x_{T−d}‖ of a recurrent network, d = 0 … T − 1, for each text, v random: (B, T)"""
+    h, backward = ops.rnn(x, h_0, Wx, Wh, b, activation)
+    dh = np.zeros_like(h)
+    dh[:, -1] = np.random.default_rng(5).standard_normal(h[:, -1].shape)         # v, another for each text
+    dx, *_ = backward(dh)
+    return np.linalg.norm(dx, axis=-1)[:, ::-1]
+
+
+def typical(gradients):
+    """Of gradients by distance (B, T): the geometric mean over the texts, relative to that at d = 0, (T,)"""
+    mean = np.exp(np.log(np.maximum(gradients, 1e-300)).mean(0))
+    return mean / mean[0]
+
+
 def shown(word):
     """A word as it can be printed in a table: the line break is a word too."""
     return "\\n" if word == "\n" else word
+
+
+def words_of(vocabulary, ids):
+    """Words as they can be printed in one line: a line break is a "/"."""
+    return " ".join("/" if vocabulary.words[i] == "\n" else vocabulary.words[i] for i in ids)
+
+
+def cosines(vectors):
+    """Of each vector (a row) with each: (rows, rows)"""
+    directions = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return directions @ directions.T
 
 
 def repeated_triples(ids):

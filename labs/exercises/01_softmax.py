@@ -1,17 +1,17 @@
 """Exercise 1: softmax, and what a backward is
 
-Softmax makes probabilities of a row of numbers:
+Softmax turns a row of numbers into probabilities:
 
     y_i = exp(z_i) / Σ_j exp(z_j)              z (…, k)  →  y (…, k), each row sums to 1
 
-A function here gives two things, its result and its own backward:
+A function here returns two things, its result and its own backward:
 
     y, backward = softmax(z)
     dz = backward(dy)
 
-Somewhere later stands a loss, one number. dy has the shape of y, and dy_i says how fast the loss rises with y_i. Your
-backward answers the same question for z: how fast does it rise with z_j? It needs no more than dy and what the forward
-has computed already.
+Somewhere further on there is a loss, one number. dy has the shape of y, and dy_i says how fast the loss rises with y_i.
+Your backward answers the same question for z: how fast does it rise with z_j? It needs only dy and what the forward has
+already computed.
 
 You will understand: why every z of a row moves every y of that row, and how the k×k derivatives between them fold into
 one short line that never builds a k×k matrix.
@@ -37,11 +37,11 @@ def softmax(z):
         #
         #     dz_j = Σ_i dy_i · ∂y_i/∂z_j
         #
-        # 1. Find ∂y_i/∂z_j with the quotient rule, once for i = j and once for i ≠ j. Write both with y alone, without
-        #    any exp: y_i is what exp(z_i)/Σ is called.
-        # 2. Put them into the sum. The case i ≠ j fits every i, and i = j brings one more term.
-        # 3. Take y_j out of the bracket. A sum over the whole row is left, the same for each j: shape (…, 1), which
-        #    keepdims=True gives.
+        # 1. Find ∂y_i/∂z_j with the quotient rule, once for i = j and once for i ≠ j. Write both in terms of y, without
+        #    any exp: exp(z_i)/Σ is y_i.
+        # 2. Put them into the sum. The expression for i ≠ j fits every i, and i = j adds one more term.
+        # 3. Take y_j out of the bracket. What is left is a sum over the whole row, the same for each j: shape (…, 1),
+        #    which keepdims=True gives.
         dz = ...                                         # (…, k)
         return dz
 
@@ -50,5 +50,5 @@ def softmax(z):
 
 # To think about
 #
-# a) What is dz when dy is all ones? Say it before you compute it: what is the sum of y, whatever z is?
-# b) What is the sum of a row of dz, whatever dy is? What does it have to do with the line that subtracts the largest z?
+# a) What is dz when dy is all ones? Answer before you compute it: what is the sum of y, whatever z is?
+# b) What is the sum of a row of dz, whatever dy is? What has that to do with the line that subtracts the largest z?

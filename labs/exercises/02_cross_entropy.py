@@ -1,7 +1,7 @@
 """Exercise 2: cross-entropy, the loss of every language model
 
-A model gives a row of numbers, the logits, with one for each of the c words; the word that really came is the target.
-Softmax makes probabilities of the logits, and the loss is how surprised the model is by the target, averaged over rows:
+A model returns a row of numbers, the logits, one for each of the c words; the word that really came is the target.
+Softmax turns the logits into probabilities. The loss is how surprised the model is by the target, averaged over rows:
 
     loss = mean over rows of −log p[target],   p = softmax(logits)         logits (N, c), targets (N,)  →  one number
 
@@ -12,7 +12,7 @@ Because log p_t = z_t − log Σ_j exp(z_j), a row's loss is
 which needs no logarithm of a tiny probability, and is much easier to differentiate than it looks.
 
 You will understand: why the gradient of so long a formula is "what the model said minus what was right", and where the
-factor 1/N comes from that is so often forgotten.
+factor 1/N, so often forgotten, comes from.
 
     mini-tf gradcheck labs/exercises/02_cross_entropy.py::cross_entropy
 """
@@ -33,7 +33,7 @@ def cross_entropy(logits, targets):
     loss = (np.log(total[:, 0]) - of_target).mean()
 
     def backward(dloss=1.0):                             # keeps e, total, targets
-        # dloss is one number: how fast the final loss rises with this one. 1 where this is the final loss.
+        # dloss is one number: how fast the final loss rises with this one. It is 1 if this is the final loss.
         # A row's loss has two terms. Differentiate each with respect to one logit z_j of that row.
         #
         # 1. The first term, log Σ_i exp(z_i). The derivative of log u is u′/u. You know this fraction well: what is it
@@ -44,7 +44,7 @@ def cross_entropy(logits, targets):
         #    for j ≠ t. As a matrix over rows and words:
         onehot = np.eye(c)[targets]                      # (N, c), 1 at each row's target, else 0
 
-        # 3. Both together. Two factors still belong to it: one from "mean over rows", one from the chain rule.
+        # 3. Both together. Two factors are still missing: one from "mean over rows", one from the chain rule.
         dlogits = ...                                    # (N, c)
         return dlogits, None                             # targets are integers: nothing to differentiate
 
@@ -53,6 +53,6 @@ def cross_entropy(logits, targets):
 
 # To think about
 #
-# a) What is the sum of each row of dlogits? Which direction in the logits is the loss blind to, therefore?
-# b) The model is sure and right; it is sure and wrong; it finds all words alike. How large is the gradient at the
-#    target in each case? Could a single row's gradient become huge?
+# a) What is the sum of each row of dlogits? So to which direction in the logits is the loss blind?
+# b) The model is sure and right; it is sure and wrong; it thinks all words equally likely. How large is the gradient at
+#    the target in each case? Could a single row's gradient become huge?

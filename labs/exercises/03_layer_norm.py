@@ -28,7 +28,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     leading = tuple(range(x.ndim - 1))                   # the axes of "…": gamma and beta serve every row of them
 
     def backward(dy):                                    # keeps normal, r, gamma
-        # 1. Two to warm up. The same β_i is added in every row, so every row has its say in dβ_i. The same γ_i
+        # 1. Two to warm up. The same β_i is added in every row, so every row contributes to dβ_i. The same γ_i
         #    multiplies x̂_i in every row: what is ∂y_i/∂γ_i there? Both are sums over `leading`.
         dbeta = ...                                      # (n,)
         dgamma = ...                                     # (n,)
@@ -54,6 +54,6 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 
 # To think about
 #
-# a) γ = 1 and dy is all ones. What is dx? Why could you know that before you calculated anything?
+# a) γ = 1 and dy is all ones. What is dx? How could you have known that without calculating anything?
 # b) Double every x of a row. What happens to y, and what to dx? (Leave ε out of it.) A row that lies far out is moved
 #    less by the same gradient: is that good?

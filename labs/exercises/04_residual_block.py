@@ -5,7 +5,7 @@ A block of a transformer does not replace its input, it adds something to it:
     a = x·W + b,   y = x + max(a, 0)               x (N, n), W (n, n), b (n,)  →  y (N, n)
 
 So x has two ways to the loss: the skip connection, on which nothing happens to it, and the branch, through W and the
-ReLU. What x gets back is the sum of what comes back on either.
+ReLU. What x gets back is the sum of what comes back along both.
 
 You will understand: the three gradients of a linear map, which you will meet in every layer; what a ReLU lets through;
 and why a network of a hundred such blocks can be trained at all.
@@ -26,17 +26,17 @@ def residual_block(x, W, b):
     y = x + np.maximum(a, 0)
 
     def backward(dy):                                    # keeps x, W, on
-        # 1. Back through the ReLU. Where it was on it passed a as it was; where it was off it gave 0, whatever a was.
+        # 1. Back through the ReLU. Where it was on, it passed a unchanged; where it was off, it gave 0, whatever a was.
         da = ...                                         # (N, n)
 
-        # 2. Back through the linear map, which says a_kj = Σ_i x_ki·W_ij + b_j for row k.
-        #    W_ij met x_ki in every row k, and worked on a_kj alone. So dW_ij is a sum over k of x_ki times what?
+        # 2. Back through the linear map, which is a_kj = Σ_i x_ki·W_ij + b_j for row k.
+        #    W_ij multiplied x_ki in every row k, and affected only a_kj. So dW_ij is a sum over k of x_ki times what?
         #    Which product of two matrices is that? There is only one whose shapes fit.
         dW = ...                                         # (n, n)
         db = ...                                         # (n,): b_j was added in every row
 
-        # 3. Back to x, on both ways. The branch: x_ki met W_ij for every j, so sum over j (again one product of two
-        #    matrices; look at the shapes, then at the indices, because here W is square and the shapes cannot tell).
+        # 3. Back to x, along both ways. The branch: W_ij multiplied x_ki for every j, so sum over j (again one product
+        #    of two matrices; look at the shapes, then at the indices: here W is square, and the shapes cannot tell).
         #    And then the skip.
         dx = ...                                         # (N, n)
         return dx, dW, db
@@ -46,5 +46,5 @@ def residual_block(x, W, b):
 
 # To think about
 #
-# a) W = 0 and b = 0. What are y and dx? What arrives at the bottom of 100 such blocks, and what without the skip?
+# a) W = 0 and b = 0. What are y and dx? What reaches the bottom of 100 such blocks, and what would without the skip?
 # b) For one j, a_kj is negative in all rows k. What are dW[:, j] and db[j]? How could this unit ever wake up again?

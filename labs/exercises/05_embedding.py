@@ -5,10 +5,10 @@ The vector of a word is a row of a table, and reading it is plain indexing:
     y = table[ids]                       table (c, n), ids (B, T), integers from 0 to c − 1  →  y (B, T, n)
 
 There is nothing to calculate, and still there is a gradient: the rows of the table are learned. Forward copies rows
-out. Backward has to bring something back for each copy, and a word that stands five times was copied five times.
+out. Backward has to bring something back for each copy, and a word that occurs five times was copied five times.
 
-You will understand: that copying forward is adding backward (you have used it for β, γ and b already), and a trap that
-NumPy has for everybody who writes this the short way.
+You will understand: that copying forward is adding backward (you have already used that for β, γ and b), and a trap
+that NumPy sets for everybody who writes this the short way.
 
     mini-tf gradcheck labs/exercises/05_embedding.py::embedding
 """
@@ -25,7 +25,7 @@ def embedding(table, ids):
 
     def backward(dy):                                    # keeps ids and the shape of table
         # 1. The lookup is a product in disguise. Let E be the matrix with a row for each of the B·T places and a column
-        #    for each of the c words, 1 where this word stands at this place and else 0. Then
+        #    for each of the c words, 1 where this word stands at this place and 0 elsewhere. Then
         #
         #        y as (B·T, n)  =  E·table
         #
@@ -42,4 +42,4 @@ def embedding(table, ids):
 # To think about
 #
 # a) Try dtable = np.zeros(table.shape); dtable[ids] += dy. Which rows are wrong, and why?
-# b) Which rows of dtable are zero? What does that mean for a word that stands in the text once in a million?
+# b) Which rows of dtable are zero? What does that mean for a word that occurs once in a million words?

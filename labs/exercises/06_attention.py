@@ -1,13 +1,13 @@
 """Exercise 6: attention, put together from what you have
 
-Every query looks at all keys. How well they match is a score; softmax makes weights of a query's scores; and the query
-gets the mean of the values with these weights:
+Every query looks at all keys. A score says how well they match; softmax turns a query's scores into weights; and the
+query gets the mean of the values with these weights:
 
     S = Q·Kᵀ/√m,   A = softmax(S) over the keys,   y = A·V
 
     query (…, Tq, m), key (…, Tk, m), value (…, Tk, d)  →  S and A (…, Tq, Tk),  y (…, Tq, d)
 
-"…" may be batch and heads: the last two axes are matrices, and @ multiplies one pair of matrices for each of the rest.
+"…" may be batch and heads: the last two axes are matrices, and @ multiplies a pair of matrices for each index before.
 
 You will understand: that the most famous gradient in the field is two products of matrices (exercise 4) and one
 softmax (exercise 1) between them, walked backwards; and that there is little room for error once the shapes are written

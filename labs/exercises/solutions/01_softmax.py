@@ -1,18 +1,18 @@
 # Exercise 1, solved: read the backward, and the answers at the end.
 """Exercise 1: softmax, and what a backward is
 
-Softmax makes probabilities of a row of numbers:
+Softmax turns a row of numbers into probabilities:
 
     y_i = exp(z_i) / Σ_j exp(z_j)              z (…, k)  →  y (…, k), each row sums to 1
 
-A function here gives two things, its result and its own backward:
+A function here returns two things, its result and its own backward:
 
     y, backward = softmax(z)
     dz = backward(dy)
 
-Somewhere later stands a loss, one number. dy has the shape of y, and dy_i says how fast the loss rises with y_i. Your
-backward answers the same question for z: how fast does it rise with z_j? It needs no more than dy and what the forward
-has computed already.
+Somewhere further on there is a loss, one number. dy has the shape of y, and dy_i says how fast the loss rises with y_i.
+Your backward answers the same question for z: how fast does it rise with z_j? It needs only dy and what the forward has
+already computed.
 
 You will understand: why every z of a row moves every y of that row, and how the k×k derivatives between them fold into
 one short line that never builds a k×k matrix.
@@ -37,7 +37,7 @@ def softmax(z):
         # Quotient rule, S = Σ_j exp(z_j), so ∂S/∂z_j = exp(z_j):
         #     i = j:   (exp(z_i)·S − exp(z_i)·exp(z_i)) / S²  =  y_i·(1 − y_i)
         #     i ≠ j:   −exp(z_i)·exp(z_j) / S²                =  −y_i·y_j
-        # Into the chain rule, −y_i·y_j for every i and one y_j more for i = j:
+        # In the chain rule, −y_i·y_j for every i and an extra y_j for i = j:
         #     dz_j = Σ_i dy_i·∂y_i/∂z_j = dy_j·y_j − Σ_i dy_i·y_i·y_j = y_j·(dy_j − Σ_i y_i·dy_i)
         dz = y * (dy - (y * dy).sum(-1, keepdims=True))  # (…, k)
         return dz
@@ -49,6 +49,6 @@ def softmax(z):
 #
 # a) Zero. The sum of y is 1 whatever z is, and with dy all ones the loss is that sum: nothing to gain. (This is why the
 #    checker never asks with dy = 1.) In the formula: Σ y_i·1 = 1, so dz = y·(1 − 1).
-# b) Zero: Σ_j dz_j = Σ_j y_j·dy_j − 1·Σ_i y_i·dy_i. Adding one number to all z of a row changes no y, and so no loss,
-#    and the slope in that direction is Σ_j dz_j. Subtracting the largest z is such a step, so the backward needs no
-#    term for it.
+# b) Zero: Σ_j dz_j = Σ_j y_j·dy_j − 1·Σ_i y_i·dy_i. Adding the same number to all z of a row changes no y, and so not
+#    the loss, and the slope in that direction is Σ_j dz_j. Subtracting the largest z is such a step, so the backward
+#    needs no term for it.

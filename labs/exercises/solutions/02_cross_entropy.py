@@ -1,8 +1,8 @@
 # Exercise 2, solved: read the backward, and the answers at the end.
 """Exercise 2: cross-entropy, the loss of every language model
 
-A model gives a row of numbers, the logits, with one for each of the c words; the word that really came is the target.
-Softmax makes probabilities of the logits, and the loss is how surprised the model is by the target, averaged over rows:
+A model returns a row of numbers, the logits, one for each of the c words; the word that really came is the target.
+Softmax turns the logits into probabilities. The loss is how surprised the model is by the target, averaged over rows:
 
     loss = mean over rows of −log p[target],   p = softmax(logits)         logits (N, c), targets (N,)  →  one number
 
@@ -13,7 +13,7 @@ Because log p_t = z_t − log Σ_j exp(z_j), a row's loss is
 which needs no logarithm of a tiny probability, and is much easier to differentiate than it looks.
 
 You will understand: why the gradient of so long a formula is "what the model said minus what was right", and where the
-factor 1/N comes from that is so often forgotten.
+factor 1/N, so often forgotten, comes from.
 
     mini-tf gradcheck labs/exercises/02_cross_entropy.py::cross_entropy
 """
@@ -52,6 +52,6 @@ def cross_entropy(logits, targets):
 # To think about: answers
 #
 # a) Zero: p and onehot both sum to 1. The same number added to all logits of a row changes nothing.
-# b) At the target it is (p_t − 1)/N: sure and right, nearly 0; sure and wrong, nearly −1/N; all alike, −(1 − 1/c)/N.
-#    No entry ever exceeds 1/N, however wrong the model is, and however large the loss. That makes softmax and logarithm
-#    a pleasant pair to train.
+# b) At the target it is (p_t − 1)/N: sure and right, nearly 0; sure and wrong, nearly −1/N; all words equally likely,
+#    −(1 − 1/c)/N. No entry ever exceeds 1/N in size, however wrong the model is, and however large the loss. That makes
+#    softmax and logarithm a pleasant pair to train.

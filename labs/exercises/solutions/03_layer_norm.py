@@ -39,7 +39,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
         # With g = dnormal, the three ways to x_j:
         #     directly     r·g_j
         #     through μ    Σ_i g_i·(−r)·(1/n)                      =  −r·mean(g)
-        #     through r    Σ_i g_i·(x_i − μ)·(−r³·(x_j − μ)/n)     =  −r·x̂_j·mean(g·x̂),   an r each into x̂_i, x̂_j
+        #     through r    Σ_i g_i·(x_i − μ)·(−r³·(x_j − μ)/n)     =  −r·x̂_j·mean(g·x̂):   x̂_i and x̂_j take an r each
         # (σ² has no term for μ: ∂σ²/∂μ = −2·mean(x − μ), and that is 0.)
         mean_g = dnormal.mean(-1, keepdims=True)                                # (…, 1)
         mean_g_normal = (dnormal * normal).mean(-1, keepdims=True)              # (…, 1)
@@ -53,6 +53,6 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 #
 # a) Zero. With γ = 1 the sum of a row of y is Σ x̂ + Σ β, and Σ x̂ is 0 whatever x is. In the formula g is 1, mean(g)
 #    is 1 and mean(g·x̂) is 0. (This is why the checker never asks with dy = 1.)
-# b) y stays: μ and σ double too. dx is halved, because r is. It has to be: the same change of y now takes a step of x
-#    twice as long, so the loss rises half as fast on the way. A row that has grown large is steady, for good or ill: it
+# b) y stays: μ and σ double too. dx is halved, because r is. It has to be: the same change in y now takes a step in x
+#    twice as long, so the loss rises half as fast along it. A row that has grown large is steady, for good or ill: it
 #    is not thrown about by one batch, and it takes many to turn it.

@@ -6,7 +6,7 @@ A block of a transformer does not replace its input, it adds something to it:
     a = x·W + b,   y = x + max(a, 0)               x (N, n), W (n, n), b (n,)  →  y (N, n)
 
 So x has two ways to the loss: the skip connection, on which nothing happens to it, and the branch, through W and the
-ReLU. What x gets back is the sum of what comes back on either.
+ReLU. What x gets back is the sum of what comes back along both.
 
 You will understand: the three gradients of a linear map, which you will meet in every layer; what a ReLU lets through;
 and why a network of a hundred such blocks can be trained at all.
@@ -46,4 +46,5 @@ def residual_block(x, W, b):
 # a) a = 0, nothing is on (the kink counts as off), so y = x and dx = dy. Through 100 of them dy arrives unchanged;
 #    without the skip, dx = da·Wᵀ = 0 after a single one. (Nor does any W learn here: da is 0. With a small random W
 #    instead, y is nearly x, dx nearly dy, and the blocks do learn.)
-# b) Both zero: it was off for every row. W and b cannot wake it; x can, when the blocks below it change, or other rows.
+# b) Both zero: it was off for every row. Its own W and b cannot wake it; another x can: from other rows, or when the
+#    blocks below it change.

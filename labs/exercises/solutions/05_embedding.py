@@ -6,10 +6,10 @@ The vector of a word is a row of a table, and reading it is plain indexing:
     y = table[ids]                       table (c, n), ids (B, T), integers from 0 to c − 1  →  y (B, T, n)
 
 There is nothing to calculate, and still there is a gradient: the rows of the table are learned. Forward copies rows
-out. Backward has to bring something back for each copy, and a word that stands five times was copied five times.
+out. Backward has to bring something back for each copy, and a word that occurs five times was copied five times.
 
-You will understand: that copying forward is adding backward (you have used it for β, γ and b already), and a trap that
-NumPy has for everybody who writes this the short way.
+You will understand: that copying forward is adding backward (you have already used that for β, γ and b), and a trap
+that NumPy sets for everybody who writes this the short way.
 
     mini-tf gradcheck labs/exercises/05_embedding.py::embedding
 """
@@ -37,7 +37,7 @@ def embedding(table, ids):
 
 # To think about: answers
 #
-# a) Those of words that stand more than once. It reads dtable[ids], adds dy, and writes back: a word that stands twice
+# a) Those of words that occur more than once. It reads dtable[ids], adds dy, and writes back: a word that occurs twice
 #    is read twice before it is written, and the last to write wins. Only one of its gradients is kept.
 # b) Those of words that are not in this batch. A rare word's vector is seldom moved and stays nearly what it was at the
 #    start. So it is the rare words for which good starting vectors matter most.

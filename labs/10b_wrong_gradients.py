@@ -1,0 +1,410 @@
+# %% [markdown]
+# # Lab 10b: wrong gradients
+#
+# Source: CMU 10-417/617, recitation for HW3a, whose gradients `10_gradients_by_hand.py` derives; the mistakes are ours.
+#
+# Every gradient in mini_tf is written by hand, so it can be wrong. You will
+#
+# - write a dozen wrong gradients and see what a checker says of each, and what a naive check does not see,
+# - learn to recognise a mistake by its face,
+# - train a language model with wrong gradients, and watch its loss go down all the same.
+#
+# It takes two to three minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
+# mean much: read those off the full run).
+
+# %%
+import math
+from functools import partial
+from time import perf_counter
+
+from _common import cosines, quick_mode, show
+from _drawing import lab_10
+from mini_tf import ops
+from mini_tf.gradcheck import gradcheck
+from mini_tf.metrics import unigram_cross_entropy
+from mini_tf.models import LanguageTransformer
+from mini_tf.text import shakespeare
+from mini_tf.trace import replaced_ops
+from mini_tf.training import Adam, fit, mean_loss, random_windows
+from mini_tf.training.language import prepare
+from mini_tf.training.progress import training_progress
+
+import numpy as np
+
+QUICK = quick_mode("Lab 10b: wrong gradients: what a checker says of them, and what they do to a training")
+
+# %% [markdown]
+# ## 1. A gallery of wrong gradients
+#
+# Thirteen mistakes that people make, each in the few lines of a backward; the forwards are all right. Read each one
+# before you look at what the checker says of it: could you tell the mistake from the report?
+#
+# Beside `gradcheck` stands a naive check, of the kind that one writes first: an upstream gradient of ones, one step
+# of 10⁻⁶, wrong where the difference is above 10⁻². **Expect** the checker to catch what can be seen at all, and the
+# naive check to miss five kinds of things: mistakes that an upstream gradient of ones cannot show (softmax and layer
+# norm have the slope 0 in that direction, so a factor or a missing term can vanish), mistakes that are small, gradients
+# that are themselves small, broken promises that no value shows (writing into dy), and blind points.
+#
+# A *blind point*: at γ = 1, which is where γ starts, a forgotten γ changes nothing. No measurement at that point can
+# find it. One has to measure somewhere else, so the checker also measures at a second point, with numbers of its own.
+#
+# The words after an arrow are the pattern that fits the error, not a proof. Look for those that tell a different story
+# from the true one.
+
+# %%
+def gelu_mixed(x):
+    """exact forward, backward of the tanh form"""
+    y, _ = ops.gelu(x)
+    _, backward = ops.gelu(x, approximate=True)
+    return y, backward
+
+
+def layer_norm_missing_term(x, gamma, beta):
+    """dx without − x̂·mean(g·x̂): as if the variance did not depend on x"""
+    y, right = ops.layer_norm(x, gamma, beta)
+    r = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+    def backward(dy):
+        g = dy * gamma
+        return r * (g - g.mean(-1, keepdims=True)), *right(dy)[1:]
+
+    return y, backward
+
+
+def softmax_diagonal(z):
+    """only ∂y_i/∂z_i: a larger z_i takes nothing from the others"""
+    y, _ = ops.softmax(z)
+    return y, lambda dy: dy * y * (1 - y)
+
+
+def softmax_twice(z):
+    """twice the gradient"""
+    y, right = ops.softmax(z)
+    return y, lambda dy: 2 * right(dy)
+
+
+def mse_wrong_sign(prediction, target):
+    """dtarget has the sign of dprediction"""
+    loss, right = ops.mse(prediction, target)
+
+    def backward(dloss=1.0):
+        dprediction, _ = right(dloss)
+        return dprediction, dprediction
+
+    return loss, backward
+
+
+def mean_pool_without_1_over_T(x):
+    """each word gets all of dy, as if y were the sum"""
+    y, _ = ops.mean_pool(x)
+    return y, lambda dy: np.broadcast_to(dy[..., None, :], x.shape).copy()
+
+
+def embedding_assigns(table, ids):
+    """= in place of +=: a word that stands twice keeps only its last gradient"""
+    x, _ = ops.embedding(table, ids)
+
+    def backward(dx):
+        dtable = np.zeros_like(table)
+        dtable[ids] = dx
+        return dtable, None
+
+    return x, backward
+
+
+def residual_relu_without_mask(x, y):
+    """dy passes where relu was off"""
+    z = x + np.maximum(y, 0)
+    return z, lambda dz: (dz, dz.copy())
+
+
+def linear_transposed(x, W):
+    """dx = dy·W for dy·Wᵀ; W is square, so every shape fits"""
+    y, right = ops.linear(x, W)
+    return y, lambda dy: (dy @ W, right(dy)[1])
+
+
+def attention_unscaled_key(query, key, value):
+    """dkey without the factor 1/√m"""
+    scale = query.shape[-1] ** -0.5
+    y, right = ops.attention(query, key, value, scale=scale)
+
+    def backward(dY):
+        dquery, dkey, dvalue = right(dY)
+        return dquery, dkey / scale, dvalue
+
+    return y, backward
+
+
+past = np.tri(4, dtype=bool)
+
+
+def attention_unmasked_backward(query, key, value):
+    """causal; the backward computes the attention again, to save memory, and forgets the mask"""
+    y, _ = ops.attention(query, key, value, past)
+    _, backward = ops.attention(query, key, value)
+    return y, backward
+
+
+def layer_norm_without_gamma(x, gamma, beta):
+    """dx as if γ were 1"""
+    y, right = ops.layer_norm(x, gamma, beta)
+    _, plain = ops.layer_norm(x, np.ones_like(gamma), beta)
+    return y, lambda dy: (plain(dy)[0], *right(dy)[1:])
+
+
+def relu_in_place(x):
+    """right, but written into dy, which may belong to somebody else, say to a skip connection"""
+    on = x > 0
+
+    def backward(dy):
+        dy *= on
+        return dy
+
+    return np.maximum(x, 0), backward
+
+
+def causal_attention(query, key, value):
+    return ops.attention(query, key, value, past)[0], lambda dY: ops.attention(query, key, value, past)[1](dY)[:3]
+
+
+def scaled_attention(query, key, value):
+    return ops.attention(query, key, value, scale=query.shape[-1] ** -0.5)
+
+
+rng = np.random.default_rng(10)
+draw = rng.standard_normal
+gelu_x = np.random.default_rng(2).standard_normal((4, 6))
+words, ones, gamma = draw((3, 5)), np.ones(5), 1 + 0.5 * draw(5)
+heads = [draw((2, 4, 3)) for _ in range(3)]              # query, key, value: 2 heads, 4 words, m = 3
+GALLERY = {                                              # the mistake, the right function, its inputs
+    "layer norm: a mean term missing": (layer_norm_missing_term, ops.layer_norm, (words, ones, 0 * ones)),
+    "softmax: the diagonal only": (softmax_diagonal, ops.softmax, (words,)),
+    "softmax: twice the gradient": (softmax_twice, ops.softmax, (words,)),
+    "mse: the sign of dtarget": (mse_wrong_sign, ops.mse, (0.5 * draw((40, 40)), 0.5 * draw((40, 40)))),
+    "mean pool: 1/T forgotten": (mean_pool_without_1_over_T, ops.mean_pool, (draw((6, 4, 5)),)),
+    "embedding: repeated ids dropped": (embedding_assigns, ops.embedding, (draw((6, 4)), np.array([3, 1, 3, 5, 3]))),
+    "residual relu: mask lost": (residual_relu_without_mask, ops.residual_relu, (draw((3, 5)), draw((3, 5)))),
+    "linear: W for Wᵀ": (linear_transposed, ops.linear, (draw((3, 4)), draw((4, 4)))),
+    "attention: dkey unscaled": (attention_unscaled_key, scaled_attention, heads),
+    "attention: backward unmasked": (attention_unmasked_backward, causal_attention, heads),
+    "gelu: backward of the tanh form": (gelu_mixed, ops.gelu, (gelu_x,)),
+    "relu: written into dy": (relu_in_place, ops.relu, (draw((3, 5)),)),
+    "layer norm: γ forgotten, γ drawn": (layer_norm_without_gamma, ops.layer_norm, (words, gamma, 0 * ones)),
+    "layer norm: γ forgotten, at γ = 1": (layer_norm_without_gamma, ops.layer_norm, (words, ones, 0 * ones)),
+}
+
+
+def gradients(f, inputs, dy=None):
+    """The gradients of the floating inputs, a long row each; dy: ones if not given"""
+    y, backward = f(*inputs)
+    returned = backward(np.ones_like(y) if dy is None else np.copy(dy))
+    returned = returned if isinstance(returned, tuple) else (returned,)
+    return [np.ravel(d) for d in returned if d is not None]
+
+
+def naive_check(f, inputs):
+    """dy = 1, one step of 1e-6, tolerance 1e-2"""
+    inputs = [x.copy() for x in inputs]
+    yours, measured = np.concatenate(gradients(f, inputs)), []
+    for x in inputs:
+        for i in range(x.size) if x.dtype.kind == "f" else ():
+            before = x.flat[i]
+            x.flat[i] = before + 1e-6
+            above = np.sum(f(*inputs)[0])
+            x.flat[i] = before - 1e-6
+            below = np.sum(f(*inputs)[0])
+            x.flat[i] = before
+            measured.append((above - below) / 2e-6)
+    return bool((np.abs(yours - measured) < 1e-2).all())
+
+
+caught = {}
+print("1. Wrong gradients, and what the checker says of each")
+for name, (wrong, right, inputs) in GALLERY.items():
+    report = gradcheck(wrong, *inputs)
+    print(f"\n--- {name}: {wrong.__doc__.splitlines()[0]}")
+    print(report.explain())
+    y, _ = right(*inputs)
+    dy = draw(np.shape(y)) if np.ndim(y) else 1.0
+    both = list(zip(gradients(wrong, inputs, dy), gradients(right, inputs, dy)))
+    pair = max(both, key=lambda pair: np.linalg.norm(pair[0] - pair[1]))     # of the input with the largest error
+    assert gradcheck(right, *inputs), name               # the right one passes
+    assert naive_check(right, inputs), name
+    caught[name] = bool(report), naive_check(wrong, inputs), pair
+
+print("\n1. Summary: which check caught it? Off: ‖wrong − right‖ / ‖right‖, worst input, random dy")
+print(f"{'mistake':<36}{'off':>9}{'gradcheck':>12}{'naive check':>14}")
+for name, (passed, naive_passed, (wrong, right)) in caught.items():
+    off = np.linalg.norm(wrong - right) / np.linalg.norm(right)
+    verdicts = ["missed" if each else "caught" for each in (passed, naive_passed)]
+    print(f"{name:<36}{off:>9.2g}{verdicts[0]:>12}{verdicts[1]:>14}")
+
+# %% [markdown]
+# ### What a wrong gradient looks like
+#
+# Draw yours against the right one (or the measured one), one point per entry. A right gradient lies on the diagonal,
+# and many mistakes have a face: **expect** a line of another slope for a factor (−1 for a sign), a vertical row where
+# something should be 0, a few stray points where repeated ids were dropped, a cloud for a wrong product, and a cloud
+# around the diagonal where a term is missing.
+
+# %%
+FACES = (
+    "mse: the sign of dtarget", "mean pool: 1/T forgotten", "attention: dkey unscaled", "residual relu: mask lost",
+    "embedding: repeated ids dropped", "linear: W for Wᵀ", "softmax: the diagonal only",
+    "layer norm: a mean term missing",
+)  # fmt: skip
+show(lab_10.faces({name: caught[name][2] for name in FACES}), "10_faces")
+
+# %% [markdown]
+# ## 2. Why a wrong gradient still trains
+#
+# "It trains, so the gradients are right" is a test that many trust. Lab 07's transformer with the shared readout, here
+# with four layers, learns Shakespeare with right gradients and with five kinds of wrong ones:
+#
+# - layer norm without its two mean terms: dx = r·γ·dy;
+# - attention whose dkey is half of what it should be;
+# - a residual step whose relu passes everything back;
+# - attention whose queries and keys get their gradients with the wrong sign: they walk *uphill*;
+# - attention that gives back nothing but zeros.
+#
+# Layers call `ops.layer_norm` through the module, so we put a wrong function in its place for a while. The initial
+# weights and the batches are the same, only the backward differs. As a yardstick: right gradients with other initial
+# weights.
+#
+# **Expect** all the losses to go down, and most of the way. A step downhill need not follow the gradient: any direction
+# at less than 90° to the steepest descent will do, if the step is small. The readout's own gradient is right in all of
+# them, and it can make something of features that are badly trained, or not trained at all.
+
+# %%
+def layer_norm_no_means(x, gamma, beta):
+    y, right = ops_right["layer_norm"](x, gamma, beta)
+    r = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return y, lambda dy: (r * gamma * dy, *right(dy)[1:])
+
+
+def attention_half_key(query, key, value, mask=None, scale=1.0):
+    y, right = ops_right["attention"](query, key, value, mask, scale)
+
+    def backward(dY):
+        dquery, dkey, *rest = right(dY)
+        return dquery, 0.5 * dkey, *rest
+
+    return y, backward
+
+
+def attention_uphill(query, key, value, mask=None, scale=1.0):
+    y, right = ops_right["attention"](query, key, value, mask, scale)
+
+    def backward(dY):
+        dquery, dkey, *rest = right(dY)
+        return -dquery, -dkey, *rest
+
+    return y, backward
+
+
+def attention_zeros(query, key, value, mask=None, scale=1.0):
+    y, right = ops_right["attention"](query, key, value, mask, scale)
+    return y, lambda dY: tuple(None if d is None else 0 * d for d in right(dY))
+
+
+ops_right = {name: getattr(ops, name) for name in ("layer_norm", "attention", "residual_relu")}
+RUNS = {                                                 # what is put into ops, options of the model
+    "right": ({}, {}),
+    "right, other weights": ({}, {"seed": 1}),
+    "layer norm: no means": ({"layer_norm": layer_norm_no_means}, {}),
+    "attention: dkey halved": ({"attention": attention_half_key}, {}),
+    "residual: mask lost": ({"residual_relu": residual_relu_without_mask}, {}),
+    "attention: uphill": ({"attention": attention_uphill}, {}),
+    "attention: zeros": ({"attention": attention_zeros}, {}),
+}
+
+
+def replaced(functions):
+    """Within the block, mini_tf uses these functions in place of its own."""
+    return replaced_ops(lambda name, op: functions.get(name, op))
+
+
+T, n = 32, 32 if QUICK else 64
+train_steps, batch, TESTED = (24, 8, 300) if QUICK else (300, 16, 3000)
+print("\n2. The wrong functions by themselves; expected: FAIL")
+alone = {"layer_norm": (words, gamma, 0 * ones), "attention": heads, "residual_relu": (words, draw((3, 5)))}
+for name, (functions, _) in RUNS.items():
+    for place, function in functions.items():
+        start = perf_counter()
+        verdict = "PASS" if gradcheck(function, *alone[place]) else "FAIL"
+        print(f"{name:<24}{verdict} after {1000 * (perf_counter() - start):.0f} ms")
+print("\nThe corpus")
+corpus = prepare(shakespeare(), n, T, say=print)
+c = len(corpus.vocabulary)
+length = np.linalg.norm(corpus.embeddings[corpus.train], axis=1).mean()
+embeddings = corpus.embeddings * np.float32((n / 2) ** 0.5 / length)
+unigram = unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c)
+
+
+def new_model(**options):
+    recipe = {
+        "T": T, "L": 4, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
+        "positions": "geometric", "position_scale": 0.1, "scaled_attention": True, "train_embeddings": True,
+    }  # fmt: skip
+    return LanguageTransformer(embeddings, **recipe | options)
+
+
+def gradient_of(model, windows):
+    """{name: gradient of the loss with respect to this parameter}"""
+    model.clear_gradients()
+    model.loss(windows)[1]()
+    return {name: p.grad.copy() for name, p in model.parameters().items()}
+
+
+def cosine(a, b, part):
+    """Between two gradients, of the parameters that have `part` in their name"""
+    return cosines(np.array([np.concatenate([g[name].ravel() for name in g if part in name]) for g in (a, b)]))[0, 1]
+
+
+windows = next(random_windows(corpus.train, T, 16 if QUICK else 64, np.random.default_rng(1)))
+every = train_steps // 6
+runs = {}
+print(f"\n2. {train_steps} steps with wrong gradients; expected: all losses go down, from ln c = {math.log(c):.3f}")
+print("Cosine of the gradient used and the right one, for the trained model: all parameters, attention's matrices")
+print(f"{'gradients':<24}{'cosine':>8}{'attention':>11}{'training':>10}{'validation':>12}{'test':>8}{'seconds':>9}")
+for name, (functions, options) in RUNS.items():
+    model = new_model(**options)
+    batches = random_windows(corpus.train, T, batch, np.random.default_rng(0))
+    with replaced(functions), training_progress(train_steps, batch * T) as on_step:
+        rows = fit(
+            model, batches, Adam(5e-3 if QUICK else 3e-3), steps=train_steps,
+            validate=partial(mean_loss, model, corpus.validation, TESTED // 3),
+            every=every, warm_up=train_steps // 10, decay=True, on_step=on_step,
+        ).rows  # fmt: skip
+        used = gradient_of(model, windows)
+    right = gradient_of(model, windows)
+    test = mean_loss(model, corpus.test, TESTED)
+    runs[name] = rows, test
+    last = rows[-1]
+    print(f"{name:<24}{cosine(used, right, ''):>8.2f}{cosine(used, right, 'attention'):>11.2f}", end="")
+    print(f"{last['train_loss']:>10.3f}{last['validation_loss']:>12.3f}{test:>8.3f}{last['seconds']:>9.0f}")
+print(f"{'by frequency (unigram)':<65}{unigram:>8.3f}")
+
+print(f"\n{'validation loss at step':<24}" + "".join(f"{row['step']:>8}" for row in runs["right"][0]))
+for name, (rows, _) in runs.items():
+    print(f"{name:<24}" + "".join(f"{row['validation_loss']:>8.2f}" for row in rows))
+
+show(lab_10.wrong_training(runs, math.log(c)), "10_wrong_training")
+
+# %% [markdown]
+# ## What to keep
+#
+# The numbers are those of the full run.
+#
+# - Of thirteen mistakes the checker catches all, and the naive check misses five; and a sixth at γ = 1, which no
+#   measurement at that point alone can see.
+# - A loss that goes down proves nothing. At step 100 right and wrong gradients lie within 0.1 nats of each other. After
+#   300 steps three of the five wrong models are 0.30 to 0.47 nats behind the right one, and at 6.06 to 6.23 no better
+#   than counting words (6.06). From a single curve you cannot know what it should have been.
+# - And two of the wrong ones cost nothing that can be seen: with dkey halved, or with *nothing* coming back through
+#   attention, the test loss is 5.76 and 5.67, where right gradients give 5.76 and, from other initial weights, 5.69. In
+#   300 steps random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker
+#   does, in a fraction of a second.
+#
+# **Try:** a mistake of your own in the gallery; in section 2, a backward that is random noise.
