@@ -2,8 +2,8 @@
 
 An op in `mini_tf/ops` is its formula. For some, `cpu.py` has a twin: a function of the same name, signature and
 contract that does the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op runs
-the twin where there is one for the arrays, and the formula otherwise: in float64, in which gradients are checked, and on
-a GPU.
+the twin where there is one for the arrays, and the formula otherwise: in float64, in which gradients are checked, and
+on a GPU.
 
 What is read is what runs. A twin is bound to the text of the formula that it was held against (`binding.py`). Edit the
 formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.

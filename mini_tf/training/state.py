@@ -123,7 +123,8 @@ class Training:
             raise UserError(f"the training's state is of another model: {odd} is {found.get(odd, 'not in it')}, "
                             f"expected {given.get(odd, 'no such parameter')}")  # fmt: skip
         if (numbers["rng"] is None) != (self.rng is None):
-            raise UserError("the training's state was written with dropout's generator and is read without, or vice versa")
+            which = "has no" if numbers["rng"] is None else "has a"
+            raise UserError(f"the training's state {which} generator of dropout, unlike this training: give rng, or None")
         here = {name: _beside(x, self.parameters[name].data) for name, x in groups["parameters"].items()}
         for name, x in here.items():
             self.parameters[name].data[...] = x
