@@ -207,7 +207,7 @@ probabilities = counts / np.array([[rows[h]] for h in SOME])
 
 bigram = NGramModel(2, c, "maximum-likelihood").fit(train)
 some = vocabulary.encode(SOME)
-of_the_model = np.exp(bigram.next_word_logits(some[:, None]))[:, some]
+of_the_model = np.exp(bigram.logits(some[:, None]))[:, some]
 assert np.allclose(of_the_model, probabilities)
 
 print("\nRows of the bigram table: the sum of a row, and the most probable next words")
@@ -255,7 +255,7 @@ print("\nThe numerator can be 0")
 print(f"  {'':<20}{'count of the four':>18}{'of the first three':>20}{'p':>8}   in the test text")
 test_fours = Counter(zip(*(tokens[first_test + i :] for i in range(4))))
 for *h, w in (("I", "will", "not", "go"), ("I", "will", "be", "married"), ("the", "Duke", "of", "Milan")):
-    p = np.exp(four.next_word_logits([vocabulary.encode(h)])[0, vocabulary.index[w]])
+    p = np.exp(four.logits([vocabulary.encode(h)])[0, vocabulary.index[w]])
     print(f"  {' '.join((*h, w)):<20}{count(*h, w):>18}{count(*h):>20}{p:>8.3f}   {test_fours[*h, w]:>3}×")
 
 # %% [markdown]

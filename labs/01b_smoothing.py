@@ -98,7 +98,7 @@ for k in (1, 0.1, 0.01, 0.001):
     formula = (count(*prefix, "York") + k) / (count(*prefix) + k * c)
     model = NGramModel(4, c, "add-k", k=k).fit(train)
     print(f"  k = {k:<6} formula {formula:.4f}   model "
-          f"{np.exp(model.next_word_logits([vocabulary.encode(prefix)])[0, York]):.4f}")
+          f"{np.exp(model.logits([vocabulary.encode(prefix)])[0, York]):.4f}")
 
 # %% [markdown]
 # Is there a good k? Choose it on the validation words. The measure is the *cross-entropy*, the mean of −ln p over the
@@ -293,7 +293,7 @@ worked = {}
 for word in ("York", "France", "Milan"):
     print(f"\nBy hand: p({word} | Duke of), order 3, D = {best_D}")
     worked[word] = by_the_formula(HISTORY, word, best_D)
-    p = np.exp(trigram.next_word_logits([vocabulary.encode(HISTORY)])[0, vocabulary.index[word]])
+    p = np.exp(trigram.logits([vocabulary.encode(HISTORY)])[0, vocabulary.index[word]])
     print(f"  by hand {worked[word][-1][0]:.6e}   the model {p:.6e}")
     assert np.isclose(worked[word][-1][0], p, rtol=1e-9)
 
@@ -468,7 +468,7 @@ print_samples(written["Kneser-Ney"], words=30)
 # %%
 elsewhere = []
 for t in range(first_test, first_test + 2000, 20):
-    p = np.exp(trigram.next_word_logits([ids[t - 2 : t]])[0])                        # (c,)
+    p = np.exp(trigram.logits([ids[t - 2 : t]])[0])                        # (c,)
     came_before = np.zeros(c, dtype=bool)
     came_before[train[1:][train[:-1] == ids[t - 1]]] = True
     elsewhere.append(p[~came_before].sum())

@@ -30,7 +30,7 @@ from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.models import FixedWindowModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import SGD, Adam, fit, random_windows
+from mini_tf.training import SGD, Adam, RandomWindows, Training, fit
 
 import numpy as np
 
@@ -78,7 +78,7 @@ toy = np.concatenate([toy.reshape(4, 4)[order].ravel() for order in np.random.de
 
 toy_model = FixedWindowModel(0.1 * np.random.default_rng(2).standard_normal((6, 3)), T=3, k=8)
 cosines_before = cosines(toy_model.embedding.table.data)
-fit(toy_model, random_windows(toy, 3, 64, np.random.default_rng(0)), Adam(0.02), steps=300, validate=lambda: 0.0,
+fit(Training(toy_model, RandomWindows(toy, 3, 64), Adam(0.02)), steps=300, validate=lambda: 0.0,
     every=300)                                           # nothing to validate: the last parameters are kept
 cosines_after = cosines(toy_model.embedding.table.data)
 print("\n  cosine              one-hot   random vectors   after training")
@@ -246,7 +246,7 @@ for step in range(6):
     probabilities = ops.softmax(scores)[0][0]
     print(f"  {step:>4}" + "".join(f"{q:>9.4f}" for q in probabilities) + f"{loss:>13.3f}")
     dscores, _ = loss_backward()
-    _, dW = linear_backward(dscores)                     # (3, 4)
+    _, dW, _ = linear_backward(dscores)                  # (3, 4)
     if step == 0:
         np.testing.assert_allclose(dW.T, np.outer(by_hand, x))           # (p − y)·xᵀ
     W_tame = W_tame - 0.01 * dW.T
@@ -276,9 +276,16 @@ show(lab_02.softmax_layer(FOUR, {
 PHRASES = "man bites dog", "dog bites man"
 phrases = [vocabulary.encode(phrase.split()) for phrase in PHRASES]
 small_table = np.random.default_rng(5).standard_normal((c, 8))
+
+
+def mean(x):
+    e, backward = ops.mean_pool(x)
+    return e, lambda de: backward(de)[0]                 # the second gradient, of a mask, is None
+
+
 COMPOSE = {
     "sum": ops.sum_pool,
-    "mean": ops.mean_pool,
+    "mean": mean,
     "concatenation": lambda x: (x.reshape(len(x), -1), lambda de: de.reshape(x.shape)),
 }
 X = small_table[np.stack(phrases)]                       # (2, T, n): two phrases of T = 3 words, n = 8
@@ -437,7 +444,7 @@ def train_xor(k, steps=400):
     embeddings = rng.standard_normal((4, 2))
     if k:
         model = FixedWindowModel(embeddings, T=2, k=k)
-        fit(model, repeat(xor), SGD(1.0), steps=steps, validate=lambda: 0.0, every=steps)
+        fit(Training(model, repeat(xor), SGD(1.0)), steps=steps, validate=lambda: 0.0, every=steps)
         logits = model.logits(xor[:, :-1])
     else:
         U, b = rng.standard_normal((4, 4)), np.zeros(4)

@@ -30,7 +30,7 @@ from mini_tf.decoding import continuations, generate, sample
 from mini_tf.metrics import log_softmax_at, perplexity, uniform_cross_entropy
 from mini_tf.models import FixedWindowModel, NGramModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import Adam, fit, random_windows, split_words, windows_ending_at
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, split_words, windows_ending_at
 
 import numpy as np
 
@@ -118,18 +118,19 @@ def new_model(words=train, **options):
     """An untrained model that knows how often each word occurs in `words`, and no more."""
     embeddings = 0.1 * np.random.default_rng(0).standard_normal((c, n), dtype=np.float32)
     model = FixedWindowModel(embeddings, **{"T": T, "k": k} | options)
-    log_unigram = NGramModel(1, c, discount=0.9).fit(words).next_word_logits(np.zeros((1, 0), int))[0]
+    log_unigram = NGramModel(1, c, discount=0.9).fit(words).logits(np.zeros((1, 0), int))[0]
     model.readout.b.data[:] = log_unigram
     return model
 
 
 def learn(model, words, steps, every, batch=batch, **options):
     """A History. The validation loss is taken of MOST evenly spaced validation words."""
-    return fit(
-        model, random_windows(words, model.T, batch, np.random.default_rng(0)), Adam(rate), steps=steps,
-        validate=partial(cross_entropy, model, validation, MOST // 2), every=every, warm_up=steps // 12, decay=True,
-        rng=np.random.default_rng(1), **options,
+    training = Training(
+        model, RandomWindows(words, model.T, batch), Adam(rate), Schedule(steps // 12, steps),
+        rng=np.random.default_rng(1),                    # of dropout
     )  # fmt: skip
+    validate = partial(cross_entropy, model, validation, MOST // 2)
+    return fit(training, steps, validate, every, **options)
 
 
 model = new_model()
@@ -157,7 +158,7 @@ def print_row(row, is_best):
     print(f"  {row['step']:>6}{row['train_loss']:>11.3f}{row['validation_loss']:>12.3f}{'   best so far' * is_best}")
 
 
-history = learn(model, train, STEPS, STEPS // 10, patience=3, on_row=print_row)
+history = learn(model, train, STEPS, STEPS // 10, patience=3, watcher=Watcher(on_row=print_row))
 ends, log_neural = log_p(model, test, TESTED)            # ln p of the test words
 log_ngram = {order: log_p(ngrams[order], test, TESTED)[1] for order in ngrams}
 neural = -log_neural.mean()
@@ -215,8 +216,8 @@ print(f"  n-gram {-log_ngram[3].mean():.3f}   fixed window {neural:.3f}   mixtur
 
 # %%
 rounds = 2 * (len(validation) - T) // batch
-fit(model, random_windows(validation, T, batch, np.random.default_rng(0)), Adam(rate / 6), steps=rounds,
-    validate=lambda: 0.0, every=rounds)                  # there is nothing left to validate with
+fit(Training(model, RandomWindows(validation, T, batch), Adam(rate / 6)), steps=rounds, validate=lambda: 0.0,
+    every=rounds)                                        # there is nothing left to validate with
 _, log_neural_all = log_p(model, test, TESTED)
 _, log_ngram_all = log_p(ngrams_all[3], test, TESTED)
 print(f"\n  nats per test word{'training words':>24}{'+ validation words':>21}")
@@ -444,7 +445,7 @@ replaced = {
 
 
 def total_variation(model, histories, others):
-    p, q = (ops.softmax(model.next_word_logits(each).astype(np.float64))[0] for each in (histories, others))
+    p, q = (ops.softmax(model.logits(each).astype(np.float64))[0] for each in (histories, others))
     return 0.5 * abs(p - q).sum(-1)
 
 

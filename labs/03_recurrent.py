@@ -31,7 +31,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import log_softmax_at
 from mini_tf.models import CarriedState, FixedWindowModel, RecurrentModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import SGD, Adam, clip_gradients, consecutive_windows, fit
+from mini_tf.training import SGD, Adam, ConsecutiveWindows, Training, clip_gradients, fit
 
 import numpy as np
 
@@ -95,7 +95,7 @@ for words in (4, 16, 64, 256):
     fixed = weights(FixedWindowModel(tiny_table, T=words, k=128))
     print(f"  {words:>8}{fixed:>16,}{weights(RecurrentModel(tiny_table, T=words, k=128)):>12,}")
 one_model = RecurrentModel(tiny_table, k=128)
-shapes = [one_model.next_word_logits(np.zeros((1, length), int)).shape for length in (0, 1, 10, 1000)]
+shapes = [one_model.logits(np.zeros((1, length), int)).shape for length in (0, 1, 10, 1000)]
 print(f"  the same model gives scores of shape {shapes[0]} after 0, 1, 10 and 1,000 words: "
       f"{len(set(shapes)) == 1}")
 
@@ -128,7 +128,7 @@ pupil = RecurrentModel(np.random.default_rng(0).standard_normal((len(few_words),
 
 def step_losses(model, windows):
     """J_t at each step: (B, T)"""
-    return -log_softmax_at(model.logits(windows[:, :-1]), windows[:, 1:])
+    return -log_softmax_at(model.logits_after_each(windows[:, :-1]), windows[:, 1:])
 
 
 before = step_losses(pupil, window)[0]
@@ -408,7 +408,7 @@ def unstable():
     table = np.random.default_rng(0).standard_normal((201, 16)).astype(np.float32)
     model = RecurrentModel(table, k=64, T=50, activation="relu")
     model.recurrent.Wh.data *= np.float32(1.5)
-    return CarriedState(model), consecutive_windows(frequent, 50, 16)
+    return CarriedState(model), ConsecutiveWindows(frequent, 50, 16)
 
 
 def norms_in_training(clip, steps):
@@ -437,22 +437,22 @@ for name, (norms, losses) in runs.items():
 print(f"  norms without clipping: {'  '.join(f'{norm:.1e}' for norm in runs['without clipping'][0])}")
 
 # %% [markdown]
-# `fit` stops once the loss is NaN. **Expect** a message that names the step, and the same call with `clip=1` to end
-# well.
+# `fit` stops once the loss is NaN. **Expect** a message that names the step, and the same
+# training with `clip=1` to end well.
 
 # %%
 def try_to_fit(clip):
     model, batches = unstable()
     with np.errstate(all="ignore"):
-        history = fit(model, batches, SGD(0.5), steps=STEPS, validate=lambda: 0.0, every=STEPS, clip=clip)
+        history = fit(Training(model, batches, SGD(0.5), clip=clip), STEPS, validate=lambda: 0.0, every=STEPS)
     return f"{history.stopped}, mean training loss {history.rows[-1]['train_loss']:.2f}"
 
 
 for clip in (None, 1.0):
     try:
-        print(f"  fit(…, clip={clip}): {try_to_fit(clip)}")
+        print(f"  Training(…, clip={clip}): {try_to_fit(clip)}")
     except UserError as error:
-        print(f"  fit(…, clip={clip}): UserError: {error}")
+        print(f"  Training(…, clip={clip}): UserError: {error}")
 
 show(lab_03.exploding(runs), "03_exploding")
 

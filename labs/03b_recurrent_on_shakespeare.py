@@ -29,7 +29,17 @@ from mini_tf.decoding import generate, greedy, sample
 from mini_tf.metrics import log_softmax_at, unigram_cross_entropy
 from mini_tf.models import CarriedState, NGramModel, RecurrentModel
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import Adam, clip_gradients, consecutive_windows, fit, split_words, windows_ending_at
+from mini_tf.training import (
+    Adam,
+    ConsecutiveWindows,
+    Schedule,
+    Training,
+    Watcher,
+    clip_gradients,
+    fit,
+    split_words,
+    windows_ending_at,
+)
 from mini_tf.training.figures import draw_curves
 from mini_tf.training.progress import training_progress
 
@@ -89,7 +99,7 @@ def cross_entropy(model, first, last):
 
 def step_losses(model, windows):
     """J_t at each step: (B, T)"""
-    return -log_softmax_at(model.logits(windows[:, :-1]), windows[:, 1:])
+    return -log_softmax_at(model.logits_after_each(windows[:, :-1]), windows[:, 1:])
 
 
 # %% [markdown]
@@ -145,16 +155,17 @@ print(f"  test words that never occur in what the network learns from {share_of_
 table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).astype(np.float32)
 new_model = partial(RecurrentModel, table, np.bincount(train, minlength=c), k=k, T=T, dropout=0.2)       # counts for b₂
 model, untrained = new_model(), new_model()
-carried, batches = CarriedState(model, anew=EVERY), consecutive_windows(train, T, batch)
+carried, batches = CarriedState(model, anew=EVERY), ConsecutiveWindows(train, T, batch)
 print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {model.numbers_to_learn():,} numbers to learn, of which "
       f"{sum(p.data.size for p in model.recurrent.parameters().values()):,} carry the state")
 print(f"  test loss, untrained: {cross_entropy(untrained, first_test, len(ids)):.3f} nats per word")
 started = perf_counter()
 with training_progress(training_steps, batch * T) as on_step:
+    schedule = Schedule(training_steps // 20, training_steps)
     history = fit(
-        carried, batches, Adam(2e-3), steps=training_steps, every=training_steps // (5 if QUICK else 10),
-        warm_up=training_steps // 20, decay=True, clip=1.0, rng=np.random.default_rng(1), on_step=on_step,
+        Training(carried, batches, Adam(2e-3), schedule, clip=1.0, rng=np.random.default_rng(1)), training_steps,
         validate=lambda: cross_entropy(model, first_validation, first_validation + (1000 if QUICK else 4000)),
+        every=training_steps // (5 if QUICK else 10), watcher=Watcher(on_step),
     )  # fmt: skip
 print(f"  {'step':>6}{'training':>11}{'validation':>12}   nats per word")
 for row in history.rows:
@@ -179,7 +190,7 @@ show(draw_curves(history.rows, lines), "03_training")
 def learn_on(model, words, rate, rng):
     """One pass through the words."""
     carried, adam = CarriedState(model), Adam(rate)
-    batches = consecutive_windows(words, T, batch)
+    batches = ConsecutiveWindows(words, T, batch)
     for _ in range(len(words) // batch // T):
         model.clear_gradients()
         _, backward = carried.loss(next(batches), rng)
@@ -250,7 +261,7 @@ rng = np.random.default_rng(6)
 
 def last_word_losses(windows):
     parts = np.array_split(windows, 8)
-    return np.concatenate([-log_softmax_at(model.next_word_logits(part[:, :-1]), part[:, -1]) for part in parts])
+    return np.concatenate([-log_softmax_at(model.logits(part[:, :-1]), part[:, -1]) for part in parts])
 
 
 def forgotten(windows, d, other):
@@ -353,11 +364,11 @@ def median_time(action, times=7):
 print(f"\n  {'words so far':>13}{'with the state':>16}{'reading all again':>19}   ms per word")
 for length in (10, 100, 300, 1000):
     so_far = ids[first_test : first_test + length]
-    read = model.reader()
+    read = model.reader().read
     read(so_far[:-1])
     by_state = read(so_far[-1:])
-    assert np.allclose(by_state, model.next_word_logits(so_far[None]), atol=1e-4)
-    fast, slow = median_time(partial(read, so_far[-1:])), median_time(partial(model.next_word_logits, so_far[None]))
+    assert np.allclose(by_state, model.logits(so_far[None]), atol=1e-4)
+    fast, slow = median_time(partial(read, so_far[-1:])), median_time(partial(model.logits, so_far[None]))
     print(f"  {length:>13,}{fast:>16.2f}{slow:>19.2f}")
 
 # %% [markdown]
@@ -375,7 +386,7 @@ for what, attempt in (
     ("a word that is not in the vocabulary", lambda: model.log_probabilities(np.array([c]))),
     ("a state of no size", lambda: RecurrentModel(table, k=0)),
     ("an unknown activation", lambda: RecurrentModel(table, activation="sigmoid")),
-    ("a text too short for the pieces", lambda: next(consecutive_windows(ids[:100], T, batch))),
+    ("a text too short for the pieces", lambda: ConsecutiveWindows(ids[:100], T, batch)),
 ):  # fmt: skip
     refused(attempt, what, width=110)
 model.recurrent.Wh.data = kept

@@ -26,7 +26,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.layers import TransformerLayer
 from mini_tf.models import LanguageTransformer
 from mini_tf.text import shakespeare
-from mini_tf.training import Adam, fit, mean_loss, random_windows, windows_ending_at
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
 
@@ -92,11 +92,11 @@ print(f"  by hand and by layer differ by at most {abs(by_hand - by_layer[0]).max
 tiny = LanguageTransformer(rng.standard_normal((20, 6)), T=5, L=2, H=2, m=3, readout="average")
 few = np.array([[3, 1, 4, 15, 9]])                                                   # (1, T) word ids
 order = np.array([4, 2, 0, 3, 1])
-Phi, _ = tiny.transform(few)
-Phi_permuted, _ = tiny.transform(few[:, order])
+Phi, _ = tiny.trunk(few)
+Phi_permuted, _ = tiny.trunk(few[:, order])
 print("\nPermutations, L = 2")
 print(f"  largest |Φ(P X) − P Φ(X)|             expected 0   measured {abs(Phi_permuted - Phi[:, order]).max():.0e}")
-difference = abs(tiny.read_out(Phi_permuted)[0] - tiny.read_out(Phi)[0]).max()
+difference = abs(tiny.head(Phi_permuted)[0] - tiny.head(Phi)[0]).max()
 print(f"  largest difference of the averages    expected 0   measured {difference:.0e}")
 
 # %% [markdown]
@@ -216,9 +216,10 @@ for name, predict in baselines.items():
 model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
 print(f"\nTraining {SIZES}, {model.numbers_to_learn():,} numbers to learn, {STEPS:,} batches of 64 histories")
 with training_progress(STEPS, 64 * T) as on_step:
+    training = Training(model, RandomWindows(corpus.train, T, 64, rng), Adam(LEARNING_RATE), Schedule(20, STEPS))
     history = fit(
-        model, random_windows(corpus.train, T, 64, rng), Adam(LEARNING_RATE), steps=STEPS, every=STEPS // 10,
-        validate=lambda: mean_loss(model, corpus.validation, MEASURED), warm_up=20, decay=True, on_step=on_step,
+        training, STEPS, validate=lambda: mean_loss(model, corpus.validation, MEASURED), every=STEPS // 10,
+        watcher=Watcher(on_step),
     )  # fmt: skip
 rows = history.rows
 print(f"  {rows[-1]['seconds']:.0f} s of training, {rows[-1]['words_per_second']:,} words a second")
@@ -227,7 +228,7 @@ print(f"  {rows[-1]['seconds']:.0f} s of training, {rows[-1]['words_per_second']
 # %%
 def predict(windows):
     """x̂ for each window's history: (words, n), a few hundred at a time."""
-    return np.concatenate([model.read_out(model.transform(some[:, :-1])[0])[0] for some in np.array_split(windows, 50)])
+    return np.concatenate([model.head(model.trunk(some[:, :-1])[0])[0] for some in np.array_split(windows, 50)])
 
 
 print(heading)

@@ -27,7 +27,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import perplexity, uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import LanguageTransformer
 from mini_tf.text import shakespeare
-from mini_tf.training import Adam, fit, mean_loss, random_windows, windows_ending_at
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.figures import draw_curves
 from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
@@ -87,8 +87,8 @@ def shown(ids, most=12):
 print("\nTask 6.6: the readout; expected of an untrained model: ln c = 9.568")
 model = new_model()
 windows = windows_ending_at(corpus.test, np.arange(T, T + 256), T)       # (B, T + 1): histories and the word after
-Phi, _ = model.transform(windows[:, :-1])                # (B, T, n)
-logits, _ = model.read_out(Phi)                          # (B, c)
+Phi, _ = model.trunk(windows[:, :-1])                # (B, T, n)
+logits, _ = model.head(Phi)                          # (B, c)
 pi, _ = ops.softmax(logits)                              # (B, c)
 print(f"windows  (B, T + 1)   {windows.shape}")
 print(f"Φ(X)     (B, T, n)    {Phi.shape}")
@@ -113,7 +113,7 @@ backward()
 print("\nSize of the gradient in the first step; expected: 0 except for A")
 for name, parameter in model.parameters().items():
     if parameter.trainable:
-        print(f"  {name:<30}{np.linalg.norm(parameter.grad):>10.5f}")
+        print(f"  {name:<36}{np.linalg.norm(parameter.grad):>10.5f}")
 
 # %% [markdown]
 # From the second step on A is no longer 0, and the layers learn too.
@@ -144,7 +144,7 @@ print("\nTask 6.7: time indices")
 series = embeddings[corpus.train]                        # (words, n): Task 6.3's time series
 u = 1000
 window = windows_ending_at(corpus.train, [u + T], T)     # (1, T + 1)
-history, _ = model.embedding(window[:, :-1])             # (1, T, n)
+history, _ = model.trunk.embedding(window[:, :-1])             # (1, T, n)
 print("X_u is x_u … x_{u+T−1}:  ", np.array_equal(history[0], series[u : u + T]))
 print("the target is word u + T:", window[0, -1] == corpus.train[u + T])
 print(f"history: {shown(window[0, :-1])!r}\ntarget:  {shown(window[0, -1:])!r}")
@@ -191,12 +191,10 @@ for name in ("PROSPERO", "MIRANDA", "ARIEL"):
 # %%
 def train(model, words, steps, validate, every):
     """A History: `steps` steps of Adam on windows of `words`."""
-    batches = random_windows(words, T, batch, np.random.default_rng(0))
+    schedule = Schedule(steps // 10, steps)
+    training = Training(model, RandomWindows(words, T, batch), Adam(learning_rate), schedule)
     with training_progress(steps, batch * T) as on_step:
-        return fit(
-            model, batches, Adam(learning_rate), steps=steps, validate=validate, every=every, warm_up=steps // 10,
-            decay=True, on_step=on_step,
-        )  # fmt: skip
+        return fit(training, steps, validate, every, watcher=Watcher(on_step))
 
 
 print("\nTask 6.7: training; expected: near the unigram model's 6.06, perhaps a little below")
@@ -281,7 +279,7 @@ show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 #
 # ## Task 6.8: from probabilities to a word
 #
-# Parts (a) and (b) are the model above: `model.next_word_logits(histories)`. Part (c) is `sample`: word i with
+# Parts (a) and (b) are the model above: `model.logits(histories)`. Part (c) is `sample`: word i with
 # probability π_i. Two knobs change the odds. A temperature below 1 sharpens π, one above 1 flattens it; top-k admits
 # only the k most probable words. `greedy` takes the most probable one, the argmax.
 #
@@ -293,7 +291,7 @@ rng = np.random.default_rng(6)
 temperatures = 0.5, 1.0, 1.5
 for end in (2_050, 9_004, 20_016):
     history = corpus.test[None, end - T : end]           # (1, T)
-    logits = model.next_word_logits(history)             # (1, c)
+    logits = model.logits(history)             # (1, c)
     many = np.repeat(logits, 200, axis=0)                # (200, c)
     draws = [sample(many, rng) for _ in range(10)], [sample(many, rng, top_k=10) for _ in range(10)]
     drawn, top_10 = (np.bincount(np.ravel(some), minlength=c) / 2000 for some in draws)
@@ -317,7 +315,7 @@ show(lab_06.temperature({f"temperature {t}": pi for t, pi in zip(temperatures, (
 # %%
 print("\nGuessing the next word; expected: argmax is right more often than a draw")
 some = windows_ending_at(corpus.test, np.linspace(T, len(corpus.test) - 1, 512).astype(int), T)
-logits = model.next_word_logits(some[:, :-1])            # (512, c)
+logits = model.logits(some[:, :-1])            # (512, c)
 pi, _ = ops.softmax(logits)
 guesses = {"argmax": greedy(logits), "random draw": sample(logits, rng), "top 10": sample(logits, rng, top_k=10)}
 for name, guess in guesses.items():
@@ -353,7 +351,7 @@ for quarter in np.array_split(np.argsort(lengths), 4):
 # %%
 print("\nTask 6.9: 64 words do not fit T = 32")
 try:
-    model.next_word_logits(corpus.test[None, :64])
+    model.logits(corpus.test[None, :64])
 except ValueError as error:
     print("64 words:", error)
 
@@ -370,14 +368,14 @@ print(f"{'words':>5}{'on absent':>11}{'π like':>9}   the end of the prompt → 
 prompts = {length: corpus.test[T : T + length] for length in (0, 1, 4, 16, 32, 64)}
 for length, prompt in prompts.items():
     history = np.concatenate([np.full(max(T - length, 0), ABSENT), prompt])[None, -T:]     # (1, T)
-    x, _ = model.embedding(history)                      # (1, T, n)
-    attention = model.layers[0].attention
+    x, _ = model.trunk.embedding(history)                      # (1, T, n)
+    attention = model.trunk.layers[0].attention
     query, _ = attention.query(x)
     key, _ = attention.key(x)
     scores = attention.split(query) @ attention.split(key).swapaxes(-1, -2)                # (1, H, T, T)
     A, _ = ops.softmax(scores)
     on_absent = A[0, :, -1][:, history[0] == ABSENT].sum(-1).mean()
-    pi, _ = ops.softmax(model.next_word_logits(prompt[None, -T:]).astype(np.float64))
+    pi, _ = ops.softmax(model.logits(prompt[None, -T:]).astype(np.float64))
     like = perplexity(-(pi * np.log(pi)).sum())
     written = list(generate(model, prompt, 6, partial(sample, rng=np.random.default_rng(1), temperature=0.8)))
     print(f"{length:>5}{on_absent:>11.0%}{like:>9,.0f}   {shown(prompt, 5)!r} → {shown(written)!r}")

@@ -25,7 +25,7 @@ from mini_tf.layers.positions import FREQUENCIES, positional_encoding
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import LanguageTransformer, NGramModel
 from mini_tf.text import shakespeare
-from mini_tf.training import Adam, fit, mean_loss, random_windows, windows_ending_at
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
 
@@ -63,13 +63,12 @@ def new_model(**options):
 
 def train(model, steps, batch=batch, every=None):
     """A History. All models get the same batches in the same order."""
-    batches = random_windows(corpus.train, T, batch, np.random.default_rng(0))
     rate = shared_rate if model.readout == "shared" else vec_rate
+    schedule = Schedule(steps // 10, steps)
+    training = Training(model, RandomWindows(corpus.train, T, batch), Adam(rate), schedule)
+    validate = partial(mean_loss, model, corpus.validation, VALIDATED)
     with training_progress(steps, batch * T) as on_step:
-        return fit(
-            model, batches, Adam(rate), steps=steps, validate=partial(mean_loss, model, corpus.validation, VALIDATED),
-            every=every or steps, warm_up=steps // 10, decay=True, on_step=on_step,
-        )  # fmt: skip
+        return fit(training, steps, validate, every or steps, watcher=Watcher(on_step))
 
 
 # %% [markdown]
@@ -114,8 +113,8 @@ order = rng.permutation(T)
 print(f"{'greatest difference of':<26}{'Φ, word by word':>18}{'mean over words':>18}")
 for name, positions in (("no positions", None), ("geometric", "geometric")):
     model = new_model(positions=positions)
-    in_order, _ = model.transform(histories)             # (B, T, n)
-    shuffled, _ = model.transform(histories[:, order])
+    in_order, _ = model.trunk(histories)             # (B, T, n)
+    shuffled, _ = model.trunk(histories[:, order])
     by_word = np.abs(shuffled - in_order[:, order]).max()
     by_mean = np.abs(shuffled.mean(1) - in_order.mean(1)).max()
     print(f"{name:<26}{by_word:>18.1e}{by_mean:>18.1e}")
@@ -182,11 +181,11 @@ for name, options in choices.items():
 # %%
 def outputs(model, histories):
     """Each layer's output, (B, T, n)."""
-    x, _ = model.embedding(histories)
-    if model.positions is not None:
-        x, _ = model.positions(x)
-    for layer in model.layers:
-        x, _ = layer(x, model.mask(histories))
+    x, _ = model.trunk.embedding(histories)
+    if model.trunk.positions is not None:
+        x, _ = model.trunk.positions(x)
+    for layer in model.trunk.layers:
+        x, _ = layer(x, model.trunk.mask(histories))
         yield x
 
 
@@ -200,7 +199,7 @@ for name, layer_norm in (("without", False), ("with layer norm", True)):
     _, backward = model.loss(windows)
     backward()
     gradients = [
-        np.sqrt(sum((p.grad**2).sum() for p in layer.attention.parameters().values())) for layer in model.layers
+        np.sqrt(sum((p.grad**2).sum() for p in layer.attention.parameters().values())) for layer in model.trunk.layers
     ]
     deep[name] = means, sizes, gradients
 print(f"{'':<7}{'without':^30}{'with layer norm':^30}")
@@ -221,7 +220,7 @@ show(lab_07.layer_norm(deep), "07_layer_norm")
 sentence = corpus.test[T + 5 : T + 13]                   # eight different words that training has not seen in a row
 labels = [repr(word) if word == "\n" else word for word in (corpus.vocabulary.decode([i]) for i in sentence)]
 model = new_model(positions="geometric", scaled_attention=True)
-x, _ = model.positions(model.embedding(sentence[None])[0])
+x, _ = model.trunk.positions(model.trunk.embedding(sentence[None])[0])
 
 
 def attention_maps(layer, x, mask):
@@ -238,7 +237,7 @@ past = np.tri(8, dtype=bool)                             # row i, column j: j �
 masks = {"no mask": np.ones((8, 8), bool), "j ≤ i: right": past, "j > i: as printed": ~past}
 maps = {}
 for name, mask in masks.items():
-    maps[name] = attention_maps(model.layers[0], x, mask)[0, 0]      # (T, T), the first head
+    maps[name] = attention_maps(model.trunk.layers[0], x, mask)[0, 0]      # (T, T), the first head
     print(f"{name:<20} sums of the rows: {' '.join(f'{total:.0f}' for total in maps[name].sum(-1))}")
 show(lab_07.word_maps(labels, maps, "attention"), "07_masks")
 
@@ -252,7 +251,7 @@ show(lab_07.word_maps(labels, maps, "attention"), "07_masks")
 # %%
 print("\nTask 6.12: training with the mask as printed; expected: it learns to look at the answer")
 honest, cheat = new_model(**SHARED), new_model(**SHARED)
-cheat.mask = lambda histories: ~np.tri(histories.shape[1], dtype=bool)
+cheat.trunk.mask = lambda ids, past: ~np.tri(ids.shape[1], dtype=bool)
 print(f"{'mask, ' + str(3 * short) + ' steps':<22}{'training loss':>15}{'loss of the next word':>24}")
 for name, model in (("j ≤ i", honest), ("j > i, as printed", cheat)):
     rows = train(model, 3 * short, batch=16, every=3 * short // 4).rows
@@ -271,15 +270,15 @@ for causal in (False, True):
     model = new_model(positions="geometric", layer_norm=True, causal=causal, train_embeddings=True)
     changed = histories.copy()
     changed[:, 20] = (changed[:, 20] + 1) % c            # another word at place 20
-    difference = np.abs(model.transform(changed)[0] - model.transform(histories)[0]).max(axis=(0, 2))     # (T,)
+    difference = np.abs(model.trunk(changed)[0] - model.trunk(histories)[0]).max(axis=(0, 2))     # (T,)
     flow = np.zeros((8, 8))
     for i in range(8):
         model.clear_gradients()
-        Phi, backward = model.transform(sentence[None])  # (1, 8, n)
+        Phi, backward = model.trunk(sentence[None])  # (1, 8, n)
         dPhi = np.zeros_like(Phi)
         dPhi[0, i] = 1 + np.arange(n) / n                # not all ones: layer norm is blind to a constant
         backward(dPhi)
-        flow[i] = np.linalg.norm(model.embedding.table.grad[sentence], axis=-1)
+        flow[i] = np.linalg.norm(model.trunk.embedding.table.grad[sentence], axis=-1)
     name = "with mask" if causal else "without mask"
     print(f"{name}: word 20 changed; outputs 0–19 change by at most {difference[:20].max():.1e},", end=" ")
     print(f"20–31 by {difference[20:].max():.1e}")
@@ -359,7 +358,7 @@ shared = models["6.13 shared"]
 windows = windows_ending_at(corpus.test, np.linspace(T, len(corpus.test) - 1, TESTED // 4).astype(int), T)
 lengths = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32
 after = [
-    float(ops.cross_entropy(shared.next_word_logits(windows[:, -1 - k : -1]), windows[:, -1])[0]) for k in lengths
+    float(ops.cross_entropy(shared.logits(windows[:, -1 - k : -1]), windows[:, -1])[0]) for k in lengths
 ]
 show(lab_07.history(lengths, after), "07_history")
 print("words of history " + "".join(f"{k:>6}" for k in lengths))
@@ -374,8 +373,8 @@ print("test loss        " + "".join(f"{loss:>6.2f}" for loss in after))
 # %%
 print("\nWhat the trained heads attend to")
 maps = {}
-x, _ = shared.positions(shared.embedding(sentence[None])[0])
-for number, layer in enumerate(shared.layers):
+x, _ = shared.trunk.positions(shared.trunk.embedding(sentence[None])[0])
+for number, layer in enumerate(shared.trunk.layers):
     A = attention_maps(layer, x, past)[0]                # (H, T, T)
     for head in range(H):
         maps[f"layer {number + 1}, head {head + 1}"] = A[head]

@@ -23,9 +23,9 @@ from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import unigram_cross_entropy
 from mini_tf.models import LanguageTransformer
+from mini_tf.ops.op import replaced
 from mini_tf.text import shakespeare
-from mini_tf.trace import replaced_ops
-from mini_tf.training import Adam, fit, mean_loss, random_windows
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss
 from mini_tf.training.language import prepare
 from mini_tf.training.progress import training_progress
 
@@ -130,7 +130,7 @@ def attention_unscaled_key(query, key, value):
     y, right = ops.attention(query, key, value, scale=scale)
 
     def backward(dY):
-        dquery, dkey, dvalue = right(dY)
+        dquery, dkey, dvalue, _, _ = right(dY)           # None for mask and bias, which are not there
         return dquery, dkey / scale, dvalue
 
     return y, backward
@@ -143,7 +143,7 @@ def attention_unmasked_backward(query, key, value):
     """causal; the backward computes the attention again, to save memory, and forgets the mask"""
     y, _ = ops.attention(query, key, value, past)
     _, backward = ops.attention(query, key, value)
-    return y, backward
+    return y, lambda dY: backward(dY)[:3]
 
 
 def layer_norm_without_gamma(x, gamma, beta):
@@ -169,7 +169,8 @@ def causal_attention(query, key, value):
 
 
 def scaled_attention(query, key, value):
-    return ops.attention(query, key, value, scale=query.shape[-1] ** -0.5)
+    y, right = ops.attention(query, key, value, scale=query.shape[-1] ** -0.5)
+    return y, lambda dY: right(dY)[:3]
 
 
 rng = np.random.default_rng(10)
@@ -278,13 +279,13 @@ show(lab_10.faces({name: caught[name][2] for name in FACES}), "10_faces")
 
 # %%
 def layer_norm_no_means(x, gamma, beta):
-    y, right = ops_right["layer_norm"](x, gamma, beta)
+    y, right = ops.layer_norm(x, gamma, beta)
     r = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
     return y, lambda dy: (r * gamma * dy, *right(dy)[1:])
 
 
-def attention_half_key(query, key, value, mask=None, scale=1.0):
-    y, right = ops_right["attention"](query, key, value, mask, scale)
+def attention_half_key(query, key, value, mask=None, scale=1.0, bias=None):
+    y, right = ops.attention(query, key, value, mask, scale, bias)
 
     def backward(dY):
         dquery, dkey, *rest = right(dY)
@@ -293,8 +294,8 @@ def attention_half_key(query, key, value, mask=None, scale=1.0):
     return y, backward
 
 
-def attention_uphill(query, key, value, mask=None, scale=1.0):
-    y, right = ops_right["attention"](query, key, value, mask, scale)
+def attention_uphill(query, key, value, mask=None, scale=1.0, bias=None):
+    y, right = ops.attention(query, key, value, mask, scale, bias)
 
     def backward(dY):
         dquery, dkey, *rest = right(dY)
@@ -303,12 +304,11 @@ def attention_uphill(query, key, value, mask=None, scale=1.0):
     return y, backward
 
 
-def attention_zeros(query, key, value, mask=None, scale=1.0):
-    y, right = ops_right["attention"](query, key, value, mask, scale)
+def attention_zeros(query, key, value, mask=None, scale=1.0, bias=None):
+    y, right = ops.attention(query, key, value, mask, scale, bias)
     return y, lambda dY: tuple(None if d is None else 0 * d for d in right(dY))
 
 
-ops_right = {name: getattr(ops, name) for name in ("layer_norm", "attention", "residual_relu")}
 RUNS = {                                                 # what is put into ops, options of the model
     "right": ({}, {}),
     "right, other weights": ({}, {"seed": 1}),
@@ -320,9 +320,9 @@ RUNS = {                                                 # what is put into ops,
 }
 
 
-def replaced(functions):
-    """Within the block, mini_tf uses these functions in place of its own."""
-    return replaced_ops(lambda name, op: functions.get(name, op))
+def in_their_place(functions):
+    """Within the block, mini_tf uses these functions in place of its ops: {name of the op: function}."""
+    return replaced({getattr(ops, name): function for name, function in functions.items()})
 
 
 T, n = 32, 32 if QUICK else 64
@@ -362,7 +362,7 @@ def cosine(a, b, part):
     return cosines(np.array([np.concatenate([g[name].ravel() for name in g if part in name]) for g in (a, b)]))[0, 1]
 
 
-windows = next(random_windows(corpus.train, T, 16 if QUICK else 64, np.random.default_rng(1)))
+windows = next(RandomWindows(corpus.train, T, 16 if QUICK else 64, seed=1))
 every = train_steps // 6
 runs = {}
 print(f"\n2. {train_steps} steps with wrong gradients; expected: all losses go down, from ln c = {math.log(c):.3f}")
@@ -370,13 +370,13 @@ print("Cosine of the gradient used and the right one, for the trained model: all
 print(f"{'gradients':<24}{'cosine':>8}{'attention':>11}{'training':>10}{'validation':>12}{'test':>8}{'seconds':>9}")
 for name, (functions, options) in RUNS.items():
     model = new_model(**options)
-    batches = random_windows(corpus.train, T, batch, np.random.default_rng(0))
-    with replaced(functions), training_progress(train_steps, batch * T) as on_step:
-        rows = fit(
-            model, batches, Adam(5e-3 if QUICK else 3e-3), steps=train_steps,
-            validate=partial(mean_loss, model, corpus.validation, TESTED // 3),
-            every=every, warm_up=train_steps // 10, decay=True, on_step=on_step,
-        ).rows  # fmt: skip
+    training = Training(
+        model, RandomWindows(corpus.train, T, batch), Adam(5e-3 if QUICK else 3e-3),
+        Schedule(train_steps // 10, train_steps),
+    )  # fmt: skip
+    validate = partial(mean_loss, model, corpus.validation, TESTED // 3)
+    with in_their_place(functions), training_progress(train_steps, batch * T) as on_step:
+        rows = fit(training, train_steps, validate, every, watcher=Watcher(on_step)).rows
         used = gradient_of(model, windows)
     right = gradient_of(model, windows)
     test = mean_loss(model, corpus.test, TESTED)

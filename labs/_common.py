@@ -44,7 +44,7 @@ def word_losses(model, ids, most):
     windows = windows_ending_at(ids, np.linspace(model.T, len(ids) - 1, most).astype(int), model.T)
     losses = []
     for some in np.array_split(windows, max(most // 128, 1)):
-        losses.append(-log_softmax_at(model.next_word_logits(some[:, :-1]), some[:, -1]))
+        losses.append(-log_softmax_at(model.logits(some[:, :-1]), some[:, -1]))
     return windows[:, -1], np.concatenate(losses)
 
 

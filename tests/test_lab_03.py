@@ -80,8 +80,8 @@ def test_explosion(network):
     steps, largest, _, loss = numbers("clipped at 1", network)
     assert steps == 60
     assert loss < 4
-    assert re.search(r"fit\(…, clip=None\): UserError: the loss became (nan|inf) at step \d+, expected a number", network)
-    assert "fit(…, clip=1.0): finished" in network
+    assert re.search(r"Training\(…, clip=None\): UserError: the loss became (nan|inf) at step \d+, expected a number", network)
+    assert "Training(…, clip=1.0): finished" in network
 
 
 def test_shakespeare(trained):

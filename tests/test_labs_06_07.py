@@ -36,7 +36,7 @@ def test_lab_06(output):
     assert "117,104,640" in output                                   # 32·256·14,295, the readout that the lab recommends
     assert "468 MB" in output
     assert "untrained loss 9.568,   ln c = 9.568" in output
-    assert "layers.0.attention.query.W       0.00000" in output      # nothing comes through A = 0
+    assert "trunk.layers.0.attention.query.W       0.00000" in output   # nothing comes through A = 0
     assert "4.3% of the test words never occur before it" in output
     assert number(r"\nuniform +(\S+)", output) == pytest.approx(9.568, abs=5e-4)
     assert number(r"\nunigram +(\S+)", output) == pytest.approx(6.06, abs=0.01)

@@ -124,7 +124,7 @@ class Training:
                             f"expected {given.get(odd, 'no such parameter')}")  # fmt: skip
         if (numbers["rng"] is None) != (self.rng is None):
             which = "has no" if numbers["rng"] is None else "has a"
-            raise UserError(f"the training's state {which} generator of dropout, unlike this training: give rng, or None")
+            raise UserError(f"the training's state {which} generator of dropout, unlike this training; make them alike")
         here = {name: _beside(x, self.parameters[name].data) for name, x in groups["parameters"].items()}
         for name, x in here.items():
             self.parameters[name].data[...] = x

@@ -70,6 +70,17 @@ def test_an_op_can_be_replaced_everywhere(rng):
     assert not np.allclose(ops.attention(query, query, query, mask)[0], y)
 
 
+def test_a_replacement_may_call_the_op_that_it_replaces(rng):
+    def twice(x):
+        y, backward = ops.relu(x)
+        return 2 * y, backward
+
+    x = rng.standard_normal((2, 3))
+    with replaced({ops.relu: twice}):
+        for _ in range(2):
+            np.testing.assert_array_equal(ops.relu(x)[0], 2 * np.maximum(x, 0))
+
+
 @pytest.mark.parametrize("name", ["linear", "attention", "mean_pool"])
 def test_one_gradient_for_each_array_argument_whether_given_or_not(name, rng):
     x, mask = rng.standard_normal((2, 3, 3)), np.tri(3, dtype=bool)
