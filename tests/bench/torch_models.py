@@ -91,7 +91,7 @@ class Transformer(nn.Module):
 
     def transform(self, histories):
         """Φ(X): (B, T) → (B, T, n)"""
-        return self.norm(self.layers(F.embedding(histories, self.table) + self.P))
+        return self.norm(self.layers(F.embedding(histories, self.table) + self.P[: histories.shape[1]]))
 
     def forward(self, windows):
         """The loss of a batch of windows (B, T + 1)."""
@@ -124,12 +124,20 @@ def training_step(ours, preset, compiled):
 
 @torch.inference_mode()
 def generate(model, prompt, words):
-    """Write `words` more words after a prompt of T, always the most probable: an iterator over their ids."""
+    """Write `words` more words after a prompt of T, always the most probable: an iterator over their ids.
+
+    The histories are those of mini_tf: T words that roll; or, where mini_tf remembers what it has read, T words at most,
+    of which the older half is dropped when there are more. Here they are read anew for each word.
+    """
     history = torch.from_numpy(prompt)[None]
     for _ in range(words):
         word = model.logits(history).argmax(-1)
         yield word.item()
-        history = torch.cat([history[:, 1:], word[:, None]], dim=1)
+        if model.whole:
+            history = history[:, 1:]
+        elif history.shape[1] == model.T:
+            history = history[:, model.T - model.T // 2 :]
+        history = torch.cat([history, word[:, None]], dim=1)
 
 
 @torch.inference_mode()
