@@ -93,7 +93,7 @@ def test_a_state_of_another_training_is_refused(corpus, tmp_path):
         load_training(path, new_training("lab", corpus))
     without = new_training("quick", corpus)
     without.rng = None
-    with pytest.raises(UserError, match="has a generator of dropout, unlike this training"):
+    with pytest.raises(UserError, match="has a generator for dropout, unlike this training"):
         load_training(path, without)
     path.write_bytes(b"not a file of tensors")
     with pytest.raises(UserError, match="cannot be read as a training's state"):
