@@ -94,7 +94,7 @@ class RecurrentModel(TextModel, Layer):
         """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
-        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
         ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)

@@ -60,7 +60,7 @@ class WindowModel(TextModel, Layer):
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.
-        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
         ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
