@@ -55,7 +55,7 @@ def prepare_kernels(say=console.print):
     with ExitStack() as stack:
         for done, loop in enumerate(loops, start=1):
             if loop.compile() and update is None:
-                say(f"compiling {len(loops)} kernels, which are kept: some seconds, on the first run only")
+                say(f"compiling {len(loops)} kernels: this takes some seconds, on the first run only")
                 update = stack.enter_context(progress_bar("compiling", len(loops)))
             if update:
                 update(done)
