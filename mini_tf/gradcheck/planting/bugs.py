@@ -1,10 +1,10 @@
-"""Wrong backwards: the bugs that the checker is measured by.
+"""Wrong backwards: the bugs that the checker has to find.
 
-Each is one small edit of the real source of an op or a layer, in the backward only, of the sort that learners write and
-that engines have shipped. `with planted(bug): …` runs the edited code in the real one's place.
+Each is one small edit of the real source of an op or a layer, in the backward only, of the kind that learners make and
+that engines have shipped. `with planted(bug): …` runs the edited code in place of the real one.
 
     BUGS     all of them
-    KINDS    what the right words about a bug would have to say: {kind: its meaning}
+    KINDS    {kind: meaning}: what a right diagnosis of such a bug has to say
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ KINDS = {
 class Bug:
     """A wrong backward: in the source of `target`, `find` becomes `replace`.
 
-    example          the entry of EXAMPLES whose check has to find it
+    example          the entry of EXAMPLES whose check has to find the bug
     kind             one of KINDS
     about            what is wrong, in a sentence
     blind_at_init    cannot be seen where γ = 1 and β = 0, the values that layer norm starts with
@@ -72,7 +72,7 @@ class Bug:
 
     @property
     def in_transformer(self):
-        """Is the edited code part of a language transformer with every option, dropout in training included?"""
+        """True if a language transformer with every option, dropout included, runs the edited code in training."""
         return function_of(self.target) in IN_TRANSFORMER
 
 
