@@ -4,9 +4,10 @@
     python tests/bench/generation.py --peer torch                beside PyTorch: pip install torch==2.13.0
     python tests/bench/generation.py --preset lab --words 20
 
-One text is written (batch 1), always the most probable word, after a prompt of T words. So every history is a whole
-one and rolls: each word is found from T words, read anew. Every measurement is a process of its own, which warms up and
-gives the median time of a word; the contenders take turns. They have the same weights, and must write the same words.
+One text is written (batch 1), always the most probable word, after a prompt of T words. PyTorch reads the last T words
+again for each word. So does mini_tf with the lab preset; the quick one reads with memory and sees the last T/2 to T
+words (`mini_tf/models/reading.py`). Every measurement is a process of its own, which warms up and gives the median time
+of a word; the contenders take turns. They have the same weights, and must agree on the first word's scores.
 """
 
 import argparse
@@ -27,7 +28,7 @@ PEER = "PyTorch eager"
 
 
 def measure(method, preset, words, threads):
-    """In the child process: the median seconds of a word, the words, and the scores of all candidates for the first."""
+    """In the child process: the median seconds of a word, the words, and all scores for the first of them."""
     model, prompt = new_model(preset), random_words(preset.model["T"])
     if method == "mini_tf":
         scores = model.logits(prompt[None])
@@ -45,7 +46,7 @@ def measure(method, preset, words, threads):
 
 
 def check_words(runs):
-    """Ends the program unless all wrote the same words, or near ones: ties are broken by rounding."""
+    """End the program unless all wrote the same words, or their first scores agree: rounding breaks ties."""
     ours, *others = (run for measured in runs.values() for run in measured)
     if all(other["words"] == ours["words"] for other in others):
         print("All wrote the same words.")
