@@ -159,7 +159,7 @@ def compare(
 
 @app.command()
 def gradcheck(
-    names: Annotated[list[str] | None, typer.Argument(help="names, or how they begin; yours: file.py::function")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="names, or how they begin; or file.py::function")] = None,
     seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
     shape: ShapeOption = None,
     html: Annotated[

@@ -218,7 +218,7 @@ def _place(function, find):
     source = text[start: sum(map(len, lines[: node.end_lineno]))]
     times = source.count(find)
     if times != 1:
-        raise UserError(f"{function.__qualname__}: {find!r} stands {times} times in its source, expected once")
+        raise UserError(f"{function.__qualname__}: {find!r} occurs {times} times in its source, expected once")
     return text, start + source.index(find)
 
 
