@@ -86,7 +86,7 @@ def all_ops():
 def watching(watcher):
     """Inside the block, watcher(op, run, *inputs, **options) is called in place of every op, in all threads.
 
-    Its result goes to the caller of the op. run(*inputs, **options) runs the op itself, so a watcher that only counts is
+    Its result is the result of the call. run(*inputs, **options) runs the op itself, so a watcher that only counts is
 
         def count(op, run, *inputs, **options):
             calls[op.name] += 1
