@@ -1,14 +1,14 @@
 """mini_tf: a transformer engine in NumPy and CuPy with every gradient written by hand.
 
-Start reading at `mini_tf/ops/linear.py`; the README has the way through the rest.
+Start reading at `mini_tf/ops/linear.py`; the README shows the way through the rest.
 """
 
 import os
 
-# Idle workers of OpenBLAS, NumPy's library for matrix products, busy-wait for 2²⁶ clock cycles, and take the core from
-# whoever wants to work meanwhile. Here they sleep after 2¹⁸, a tenth of a millisecond, in which one product can follow
-# another. OpenBLAS reads the setting when it is loaded, so it is made before NumPy is. What the user has set is left
-# alone. mini_tf's own threads (kernels/threads.py) never busy-wait.
+# Idle workers of OpenBLAS, NumPy's library for matrix products, busy-wait for 2²⁶ clock cycles, and keep the core from
+# other threads meanwhile. Here they sleep after 2¹⁸ cycles, a tenth of a millisecond: long enough for one product to
+# follow another. OpenBLAS reads the setting when it is loaded, so this comes before NumPy's import. A value that the
+# user has set is left alone. mini_tf's own threads (kernels/threads.py) never busy-wait.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 
 from importlib import import_module
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """Submodules load when they are first asked for, so that `import mini_tf` costs next to nothing."""
+    """Load a submodule when it is first used, so that `import mini_tf` costs next to nothing."""
     if name in __all__:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -59,7 +59,7 @@ def train(
 ):
     """Train a language model on a text and let it write.
 
-    Ctrl-C ends the training and keeps what was learned. The run folder has the model, metrics.csv, curves.png,
+    Ctrl-C ends the training and keeps the best model so far. The run folder gets the model, metrics.csv, curves.png,
     results.json and sample.txt.
     """
     from mini_tf.text import join, tokenize
@@ -92,7 +92,7 @@ def generate(
     seed: Annotated[int, typer.Option(help="of the random choices", min=0)] = 0,
     device: DeviceOption = "auto",
 ):
-    """Let a trained model write on from a prompt."""
+    """Let a trained model continue a prompt."""
     from mini_tf.backend import resolve_device
     from mini_tf.decoding import greedy, sample
     from mini_tf.text import tokenize
@@ -120,7 +120,7 @@ def generate(
 def compare(
     corpus: CorpusOption = None,
     shakespeare: FlavourOption = Flavour.lab,
-    run: Annotated[Path, typer.Option(help="the folder for the table and the runs; goes on where it was left")] = Path(
+    run: Annotated[Path, typer.Option(help="the folder for the table and the runs; goes on where it stopped")] = Path(
         "runs/compare"
     ),
     steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look")] = None,
@@ -129,8 +129,8 @@ def compare(
 ):
     """Train all models, from counting words to copying them, and compare them on the same test words.
 
-    The folder gets table.csv, table.md and table.png, and a run of each neural model: half an hour on two cores.
-    What is trained already is not trained again.
+    The folder gets table.csv, table.md and table.png, and a run of each neural model. It takes half an hour on two
+    cores. Models that are trained already are not trained again.
     """
     from mini_tf.backend import resolve_device
     from mini_tf.experiment.ladder import climb
@@ -159,21 +159,21 @@ def compare(
 
 @app.command()
 def gradcheck(
-    names: Annotated[list[str] | None, typer.Argument(help="all that start so, or your own file.py::function")] = None,
-    seed: Annotated[int, typer.Option(help="of the numbers that are drawn", min=0)] = 0,
+    names: Annotated[list[str] | None, typer.Argument(help="names, or how they begin; or file.py::function")] = None,
+    seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
     shape: ShapeOption = None,
     html: Annotated[
-        Path | None, typer.Option(help="write a page with pictures, one file that needs nothing else")
+        Path | None, typer.Option(help="write a page with pictures, as one self-contained file")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="write all numbers")] = None,
+    json: Annotated[Path | None, typer.Option(help="write all numbers to this file")] = None,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="plant bugs in these backwards, and see whether the check finds them")
+        bool, typer.Option("--self-test", help="plant bugs in these backwards, and see if the check finds them")
     ] = False,
     bind_twins: Annotated[
-        bool, typer.Option("--bind-twins", help="after a change of a formula and its twin: compare them all")
+        bool, typer.Option("--bind-twins", help="after changing a formula and its twin: compare all twins")
     ] = False,
 ):
-    """Hold hand-written gradients against finite differences: mini_tf's own, or yours. Ends with 1 if one is wrong."""
+    """Check hand-written gradients against finite differences: mini_tf's, or your own. Exit code 1: one is wrong."""
     from mini_tf.gradcheck import command
 
     if self_test and (html or json):
@@ -188,7 +188,7 @@ def gradcheck(
 
 @app.command()
 def doctor():
-    """What is here: versions, threads, GPU or why none, and where the text comes from."""
+    """Show versions, threads, the GPU or why there is none, and where the text comes from."""
     import os
     import platform
     from importlib.metadata import PackageNotFoundError, version
@@ -235,7 +235,7 @@ def chosen_text(corpus, flavour):
 
 
 def comparison_table(rungs):
-    """The models of a comparison: size, time, losses of all test words, of those known from training, of new ones."""
+    """The models of a comparison: size, time, and the loss on all, on known and on new test words."""
     columns = "", "numbers", "seconds", "nats", "perplexity", "known", "new"
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for column in table.columns:
@@ -250,7 +250,7 @@ def comparison_table(rungs):
 
 
 def loss_table(results, c):
-    """The losses of a run beside what guessing would give."""
+    """The losses of a run, beside those of guessing."""
     from mini_tf.metrics import perplexity
 
     table = Table("", "nats per word", "perplexity", box=None, header_style="bold")
@@ -266,7 +266,7 @@ def loss_table(results, c):
 
 
 def write_on(model, vocabulary, prompt, words, choose):
-    """Print the prompt, dim, and then word after word as the model chooses them."""
+    """Print the prompt, dimmed, and then each word as the model chooses it."""
     from mini_tf.decoding import generate
     from mini_tf.text import join
 
@@ -286,7 +286,7 @@ def note(line):
 
 
 def main():
-    """Run the command. What the user can put right ends with one line and exit code 2, without a traceback."""
+    """Run the command. A UserError is printed in one line, without a traceback; the exit code is then 2."""
     try:
         app()
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Watch a model at work: every op and every layer it calls, what went in, what came out, and on which line.
+"""Trace a model: every op and layer that it calls, with inputs, outputs, gradients and the line of the call.
 
     with trace() as calls:
         loss, backward = model.loss(windows)
@@ -6,8 +6,8 @@
     for call in calls:
         print("  " * call.depth, call.name, call.line, call.ended)
 
-Every op tells its watchers of a call (`mini_tf/ops/op.py`); layers are watched by replacing the methods of their
-classes for the time of the block. The formulas run, not their twins in mini_tf.kernels.
+Ops report each call to their watchers (`mini_tf/ops/op.py`); layers are watched by replacing the methods of their
+classes inside the block. The formulas run, not their twins in mini_tf.kernels.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from mini_tf.layers import Layer
 from mini_tf.ops import op as op_module
 from mini_tf.ops.op import watching
 
-# The frames of these files are not where a call is written.
+# A call's line is the nearest one outside these files.
 IN_BETWEEN = {__file__, op_module.__file__}
 
 
@@ -36,19 +36,19 @@ class Call:
     inputs: tuple
     options: dict            # keyword arguments
     line: str                # the line that called it: "layers/normalization.py:24"
-    depth: int               # how many traced calls it is inside of
+    depth: int               # how many traced calls it is nested in
     parents: tuple = ()      # those calls, the outermost first
     output: object = None
-    backward: object = None  # the function that gives the gradients, as the op made it
-    dy: object = None        # what came to the backward, if it ran, and what it gave
+    backward: object = None  # the call's own backward, not the traced one
+    dy: object = None        # what the backward was given, if it ran, and what it returned
     gradients: object = None
-    ended: int | None = None                             # its place in the order in which backwards ended
-    error: Exception | None = None                       # what its backward raised itself, not a call inside it
+    ended: int | None = None                             # its rank in the order in which backwards ended
+    error: Exception | None = None                       # what its backward raised, unless a call inside it did
 
 
 @contextmanager
 def trace():
-    """Give a list that fills with a Call for each call, in the order in which they began."""
+    """Yield a list that gets a Call for each call inside the block, in the order in which they began."""
     calls, open_calls, ends = [], [], count()
 
     def watch(name, f, run, *inputs, **options):
@@ -86,7 +86,7 @@ def trace():
 
 @contextmanager
 def _layers(watch):
-    """For the time of the block, calls of layers and of their public methods go through `watch`."""
+    """Inside the block, calls of layers and of their public methods go through `watch`."""
     undo = []
 
     def watched(name, method):
@@ -111,9 +111,9 @@ def _layers(watch):
 
 
 def source_line(backward, f=None):
-    """Where a backward is written: "mini_tf/ops/normalization.py:21"; "" where no source is known.
+    """Where a backward is defined: "mini_tf/ops/normalization.py:21"; "" if its source is not known.
 
-    If f did not define the backward itself, but got it from another function, f's line.
+    If f did not define the backward, but got it from another function, f's line.
     """
     code = getattr(inspect.unwrap(backward), "__code__", None)
     own = getattr(inspect.unwrap(getattr(f, "__func__", f)), "__code__", None) if f is not None else None
@@ -123,13 +123,13 @@ def source_line(backward, f=None):
 
 
 def _inside(code):
-    """The code objects of the functions that are written inside another."""
+    """The code objects of all functions defined inside a function."""
     inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
     return inner + [deeper for c in inner for deeper in _inside(c)]
 
 
 def place(path, number):
-    """The file as one would open it from here, or, for mini_tf's own, from its folder."""
+    """file:line, the file relative to the folder that has mini_tf, or to the current one, if it is in one of them."""
     path = Path(path)
     for folder in (Path(__file__).parent.parent, Path.cwd()):
         if path.is_relative_to(folder):

@@ -1,4 +1,4 @@
-"""What all tests share: random numbers that are the same every time, Lab 6's corpus, and why GPU tests are skipped."""
+"""What all tests share: a seeded generator, Lab 6's corpus, and skipping GPU tests where there is no GPU."""
 
 from mini_tf.backend import gpu_count
 from mini_tf.errors import UserError
@@ -15,12 +15,12 @@ def rng():
 
 @pytest.fixture(scope="session")
 def lab_text():
-    """The text of Lab 6's corpus; skips where it is not here and no package index gives it."""
+    """The text of Lab 6's corpus; the test is skipped if it is not here and cannot be fetched."""
     try:
         return shakespeare()
     except UserError as error:
         if "has to be fetched" not in str(error):
-            raise                                        # a text that is wrong is a failure
+            raise                                        # a wrong text is a failure
         return pytest.skip(str(error))
 
 

@@ -1,8 +1,8 @@
-"""An array that, like CuPy's, is not NumPy's and does not become NumPy's by itself.
+"""An array that, like CuPy's, is not a NumPy array and never becomes one implicitly.
 
-It stands in for the GPU on machines without one: code that mixes host and device arrays, or hands a device array to a
-NumPy function, works by accident on the CPU and fails here as it would on a GPU. The numbers inside are a NumPy array;
-the only ways in and out are `strict_library.asarray(host_array)` and `array.get()`.
+It stands in for a GPU on machines without one: code that mixes host and device arrays, or gives a device array to a
+NumPy function, works on the CPU by accident, but fails here, as it would on a GPU. Inside is a NumPy array; the only
+ways in and out are `strict_library.asarray(host_array)` and `array.get()`.
 """
 
 import sys
@@ -14,7 +14,7 @@ SCALARS = (bool, int, float, type(None), slice, type(Ellipsis))
 
 
 class StrictArray:
-    """A NumPy array behind a wall."""
+    """A NumPy array that NumPy cannot touch."""
 
     __array_priority__ = 1000
     __hash__ = None
@@ -130,7 +130,7 @@ for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsu
 
 
 class _Library(types.ModuleType):
-    """Looks like a module of functions, each of them NumPy's, for strict arrays only."""
+    """Looks like a module with NumPy's functions, which take strict arrays only."""
 
     inf, nan, pi = float("inf"), float("nan"), np.pi
 
@@ -171,5 +171,5 @@ sys.modules["strict_library"] = strict_library
 
 
 def strict(array):
-    """A copy of a host array behind the wall."""
+    """A StrictArray with a copy of a host array."""
     return strict_library.asarray(array)

@@ -1,8 +1,9 @@
-"""The commands, as a user types them: what they print, what they leave, and how they refuse."""
+"""The commands, as a user types them: what they print, which files they write, and how they refuse."""
 
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def run_folder(mini_tf, corpus):
     return "trained"
 
 
-def test_train_keeps_a_run_and_lets_the_model_write(mini_tf, corpus, tmp_path):
+def test_train_writes_a_run_and_prints_a_sample(mini_tf, corpus, tmp_path):
     code, out, err = mini_tf("train", "--corpus", corpus)
     assert code == 0, err
     folder = tmp_path / "runs" / "quick"
@@ -95,7 +96,7 @@ def test_generate_goes_on_from_a_prompt(mini_tf, run_folder):
     assert mini_tf("generate", run_folder, "--top-k", 1, "--words", 9)[1] == greedy[0]
 
 
-def test_long_prompts_say_what_they_use_and_line_breaks_can_be_typed(mini_tf, run_folder):
+def test_generate_says_what_it_uses_of_a_long_prompt_and_takes_line_breaks(mini_tf, run_folder):
     code, out, err = mini_tf("generate", run_folder, "--prompt", "my lord said good morrow to his dear father", "--words", 3)
     assert code == 0
     assert "the prompt has 9 words; the model sees the last T = 8" in err
@@ -152,13 +153,13 @@ def test_gradcheck_tests_itself(mini_tf):
     code, out, _ = mini_tf("gradcheck", "tanh", "softmax", "--self-test")
     assert code == 0
     assert out.count("found") == 2
-    assert "MISSED" not in out
+    assert re.findall(r"^ (found|missed|none) ", out, re.M) == ["found", "found"]
     code, _, err = mini_tf("gradcheck", "tanh", "--self-test", "--json", "x.json")
     assert code == 2
     assert "writes no file" in err
 
 
-def test_doctor_tells_what_is_here(mini_tf, monkeypatch):
+def test_doctor_shows_versions_and_what_is_here(mini_tf, monkeypatch):
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     code, out, _ = mini_tf("doctor")
     assert code == 0
@@ -188,7 +189,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_train_refuses_in_one_sentence_and_leaves_nothing(case, mini_tf, corpus, tmp_path):
+def test_train_refuses_in_one_line_and_writes_nothing(case, mini_tf, corpus, tmp_path):
     text, options, message = REFUSED[case]
     if text is not None:
         corpus.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -225,14 +226,14 @@ def test_sizes_that_do_not_fit_are_refused(mini_tf, corpus, monkeypatch, tmp_pat
         (["trained", "--device", "gpu:7"], "is not there"),
     ],
 )
-def test_generate_refuses_in_one_sentence(options, message, mini_tf, run_folder):
+def test_generate_refuses_in_one_line(options, message, mini_tf, run_folder):
     code, out, err = mini_tf("generate", *options)
     assert code == 2
     assert message in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_gradcheck_names_what_there_is(mini_tf):
+def test_gradcheck_lists_names_for_an_unknown_one(mini_tf):
     code, _, err = mini_tf("gradcheck", "convolution")
     assert code == 2
     assert "nothing is named convolution; there are: linear" in err

@@ -1,4 +1,4 @@
-"""Watching a model: every call with its line, in the order of the forward; every backward in its order."""
+"""Tracing a model: every call with its line, in the order of the forward; backwards in the order they ended."""
 
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES
@@ -30,7 +30,7 @@ def test_the_calls_of_a_model(rng):
     assert np.ndim(loss) == 0
 
 
-def test_what_is_watched_says_the_same_and_is_put_back(rng):
+def test_tracing_changes_no_result_and_is_undone(rng):
     layer, x = Linear(3, 2, rng), rng.standard_normal((4, 3))
     y = layer(x)[0]
     before = ops.linear, Linear.__call__
@@ -50,7 +50,7 @@ def test_calls_that_raise_leave_the_stack_as_it_was(rng):
     assert calls[-1].depth == 0
 
 
-def test_where_a_backward_is_written(rng):
+def test_where_a_backward_is_defined(rng):
     _, backward = ops.tanh(rng.standard_normal(3))
     assert source_line(backward).startswith("mini_tf/ops/activations.py:")
     assert source_line(len) == ""

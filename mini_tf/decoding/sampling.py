@@ -1,4 +1,4 @@
-"""Choosing the next word, and rolling the history along.
+"""Choosing the next word, and writing word by word.
 
 Source: ESE-2000 Lab 6, Model Sampling (Task 6.8) and Language Generation (Task 6.9)
 """
@@ -13,7 +13,7 @@ import numpy as np
 def greedy(logits):
     """ê = argmax_i π(e_i | X), the most probable word;  logits (…, c) → ids (…)
 
-    Best for predicting the next word; as a way to write, it soon repeats itself.
+    Best for predicting one word; a text written this way soon repeats itself.
     """
     return no_nan(logits).argmax(-1)
 
@@ -21,10 +21,10 @@ def greedy(logits):
 def sample(logits, rng, temperature=1.0, top_k=None):
     """ê = e_i with probability π_i,   π = softmax(logits/temperature);  logits (…, c) → ids (…)
 
-    temperature   below 1 the probable words gain, above 1 the improbable ones
+    temperature   below 1 probable words become more probable, above 1 improbable ones do
     top_k         choose among the k most probable words only
     rng           a NumPy Generator
-    Raises UserError for a temperature that is not above 0, and top_k below 1.
+    Raises UserError unless temperature > 0 and top_k ≥ 1, and for logits that are NaN.
     """
     if not temperature > 0:
         raise UserError(f"temperature is {temperature}, expected a number above 0; argmax takes the most probable word")
@@ -46,11 +46,11 @@ def sample(logits, rng, temperature=1.0, top_k=None):
 def generate(model, prompt, words, choose):
     """Write `words` more words after the prompt, one at a time: an iterator over their ids.
 
-    X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  the history rolls, and what was written becomes given.
+    X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  each word written joins the history, which moves along.
 
-    model     a TextModel; its reader says how many words it sees, and what it remembers of them
-    prompt    ids, any number; of more than the reader sees, the last are used
-    choose    from logits (1, c) to the id of a word: `greedy`, or functools.partial(sample, rng=rng, …)
+    model     a TextModel; its reader decides how many words it sees, and what it keeps of them
+    prompt    any number of ids; if there are more than the reader sees, the last ones are used
+    choose    a function from logits (1, c) to ids (1,): `greedy`, or functools.partial(sample, rng=rng, …)
     """
     reader = model.reader()
     new = _checked_prompt(prompt)
@@ -61,7 +61,7 @@ def generate(model, prompt, words, choose):
 
 
 def continuations(model, prompt, most=10):
-    """(ids, probabilities) of the most probable words after the prompt, the best first."""
+    """(ids, probabilities) of the `most` most probable words after the prompt, the best first."""
     p, _ = ops.softmax(no_nan(model.reader().read(_checked_prompt(prompt))).astype(np.float64)[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]

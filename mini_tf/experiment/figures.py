@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 def draw_ladder(rungs, bar_model):
     """Each model's loss as a point, left or right of the bar that a neural model has to clear.
 
-    rungs       the Rungs of a comparison; those without parameters, every word alike, are far off and left out
-    bar_model   the name of the one that is the bar
+    rungs       the Rungs of a comparison; the uniform guess, which has no parameters, is far off and left out
+    bar_model   the name of the model whose loss is the bar
     """
     figure = Figure(figsize=(9, 0.4 * len(rungs) + 1.4), layout="constrained")
     axes = figure.add_subplot()

@@ -24,7 +24,7 @@ from mini_tf.training.run import Run
 
 import numpy as np
 
-BAR = "Kneser-Ney, order 3"      # what a neural model has to beat, before it has learned more than counting does
+BAR = "Kneser-Ney, order 3"      # a neural model has to beat it to show that it learned more than counting does
 TOLD = "the same, told new words"
 NEURAL = {                       # {preset: how the table calls it}, from the oldest to the best
     "window": "fixed window, 4 words",
@@ -33,21 +33,21 @@ NEURAL = {                       # {preset: how the table calls it}, from the ol
     "pointer": "transformer that copies",
 }
 MIXED = "it, mixed with counts"
-TOLD_SHARE = 0.99                # of p_0 for new words, where a model is told which they are; not tuned
+TOLD_SHARE = 0.99                # of p_0 for the new words, if a model is told which they are; not tuned
 DISCOUNTS = np.arange(0.5, 1, 0.05)
-CONTEXT = 1024                   # words that a model may read before the first word that counts
+CONTEXT = 1024                   # words that a model may read before the first one that is scored
 SAMPLE = 40
 
 
 @dataclass
 class Rung:
-    """One model's line of the table. Losses are in nats per word; no model is trained to predict these words.
+    """One model's row of the table. Losses are in nats per word, of words that no model was trained to predict.
 
-    test         all test words;  known, new: those of them that occur before the test part, and those that do not.
-                 A network does not learn from the validation part, so some of the known ones are new to it, too
-    parameters   numbers that are learned or counted
+    test         all test words;  known, new: those that occur before the test part, and those that do not. A network
+                 does not learn from the validation part, so some of the known ones are new to it, too
+    parameters   how many numbers are learned or counted
     seconds      of training, on this machine
-    about        settings that were chosen on the validation words, or what to know about the model
+    about        settings chosen on the validation words, or other facts about the model
     """
 
     model: str
@@ -66,7 +66,7 @@ class Rung:
 
     @property
     def learns(self):
-        """By gradients, or else by counting?"""
+        """True if it learns by gradients, False if by counting."""
         return self.model in (*NEURAL.values(), MIXED)
 
 
@@ -77,9 +77,9 @@ class Words:
         tokens = tokenize(text)
         self.vocabulary = Vocabulary(tokens)
         self.ids = self.vocabulary.encode(tokens)
-        self.train, validation, _ = split_words(self.ids, T=1)           # the parts that every T gives
+        self.train, validation, _ = split_words(self.ids, T=1)           # the same words as with any other T
         self.validation_start = len(self.train)
-        self.test_start = self.validation_start + len(validation) - 1    # this part begins with the word before it
+        self.test_start = self.validation_start + len(validation) - 1    # validation begins with 1 word of train
         self.before_test = self.ids[: self.test_start]
         self.is_new = ~np.isin(self.ids[self.test_start :], self.before_test)
 
@@ -93,28 +93,28 @@ class Words:
         return model.log_probabilities(self.ids[first:stop], start - first, **options)
 
     def rung(self, name, parameters, seconds, validation, test, about, sample):
-        """From ln p of the words of two parts to a line of the table."""
+        """A row of the table, from ln p of the words of the validation and the test part."""
         new = -float(test[self.is_new].mean()) if self.is_new.any() else float("nan")
         known = -float(test[~self.is_new].mean())
         return Rung(name, int(parameters), float(seconds), -float(validation.mean()), -float(test.mean()), known, new,
                     about, sample)  # fmt: skip
 
     def written_by(self, model, seed):
-        """SAMPLE words that the model writes after the first words of the test part."""
+        """SAMPLE words, written by the model after the first words of the test part."""
         prompt = self.ids[self.test_start : self.test_start + GIVEN_WORDS]
         choose = partial(sample, rng=np.random.default_rng(seed))
         return join([self.vocabulary.words[i] for i in generate(model, prompt, SAMPLE, choose)])
 
 
 def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None, on_rung=lambda rung: None):
-    """Train and measure every model. Returns the Rungs, which `folder` gets as table.csv, table.md and table.png.
+    """Train and measure every model. Returns the Rungs; writes them as table.csv, table.md and table.png to `folder`.
 
-    Each neural model is trained by its preset into folder/PRESET; one that is there already is not trained again, so an
-    interrupted comparison can go on. What is chosen is chosen on the validation words; the test words are only scored.
-    Counting models are fitted on the training words for that, and anew on all words before the test; neural models
-    never learn from the validation words. The vocabulary is that of the whole text, for all models.
-    steps: batches for each model in place of the presets', for a quick look.
-    Raises UserError when `folder` has something else in it, or runs of another text or other settings.
+    Each neural model is trained by its preset into folder/PRESET; one that is there already is not trained again, so
+    an interrupted comparison can go on. All choices are made on the validation words; the test words are only scored.
+    For the choices, counting models are fitted on the training words; then again on all words before the test. Neural
+    models never learn from the validation words. The vocabulary is that of the whole text, for all models.
+    steps: batches for each model in place of the presets' numbers, for a quick look.
+    Raises UserError when `folder` holds anything else, or runs of another text or with other settings.
     """
     folder, words = Path(folder), Words(text)
     _check_folder(folder)
@@ -182,9 +182,9 @@ def _fit(order, c, discount, ids):
 
 
 def told(ids, c):
-    """p_0, nearly all of it for the words of the vocabulary that do not occur among the ids.
+    """A p_0 that gives nearly all probability to the words of the vocabulary that do not occur in ids.
 
-    The closed vocabulary gives them away: before the test part, they are just the words that are new in it.
+    The closed vocabulary gives them away: words that do not occur before the test part must be the new words in it.
     """
     new = np.bincount(ids, minlength=c) == 0
     p_0 = TOLD_SHARE * new / max(new.sum(), 1) + (1 - TOLD_SHARE) / c
@@ -197,7 +197,7 @@ def mixture(share, ln_p, ln_q):
 
 
 def best_share(own, counted):
-    """The λ in 0.01, 0.02, …, 0.99 for which λ·p + (1 − λ)·q fits the words best; from their ln p and ln q."""
+    """The λ in 0.01, 0.02, …, 0.99 for which λ·p + (1 − λ)·q has the lowest loss, from ln p and ln q."""
     shares = np.arange(1, 100) / 100
     return max(shares, key=lambda share: mixture(share, own, counted).mean())
 
@@ -213,7 +213,7 @@ def save(rungs, folder):
 
 
 def markdown(rungs):
-    """The table, and below it what each model writes."""
+    """The table, followed by a sample of what each model writes."""
     lines = [
         "| model | parameters | training, s | test, nats per word | perplexity | known words | new words | |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
@@ -230,19 +230,19 @@ def markdown(rungs):
 
 
 def _preset(name, steps):
-    """The preset, with other steps if asked for; word vectors that know the test part are not for a comparison."""
+    """The preset, with other steps if given, and never with word vectors computed from the test words."""
     preset = preset_named(name)
     vectors = "training" if preset.vectors == "eigenvectors" else preset.vectors
     return replace(preset, vectors=vectors, steps=preset.steps if steps is None else steps)
 
 
 def _trained(text, preset, folder, seed, device, say):
-    """(model, numbers to learn, results) of the run in `folder`, trained now unless it is there."""
+    """(model, numbers to learn, results) of the run in `folder`, which is trained unless it exists."""
     if folder.exists():
         _check_settings(Run.open(folder), preset, seed, text)
         say(f"{preset.name}: trained before, in {folder}")
     else:
-        part = folder.with_name(f"{folder.name}.part")   # becomes `folder` when it is whole
+        part = folder.with_name(f"{folder.name}.part")   # renamed to `folder` when complete
         shutil.rmtree(part, ignore_errors=True)
         say(f"{preset.name}: {preset.description}")
         _, _, results = train_language_model(text, preset, Run(part), seed=seed, device=device, say=say)
@@ -255,7 +255,7 @@ def _trained(text, preset, folder, seed, device, say):
 
 
 def _check_settings(run, preset, seed, text):
-    """Raise UserError when the run was trained on another text, or by other settings."""
+    """Raise UserError when the run was trained on another text, or with other settings."""
     made = run.read_json("config.json")
     found = made["settings"] | {"text": made["text"].get("sha256")}
     wanted = json.loads(json.dumps(asdict(preset) | {"seed": seed, "text": text_hash(text)}))    # tuples become lists
@@ -266,7 +266,7 @@ def _check_settings(run, preset, seed, text):
 
 
 def _check_text(words, preset):
-    """Raise UserError, before any work, when the text is too short or too poor for the preset."""
+    """Raise UserError, before any work, if the text has too few words, or too few different ones, for the preset."""
     T, c = preset.model["T"], len(words.vocabulary)
     split_words(words.ids, T)
     if preset.batches == "consecutive":

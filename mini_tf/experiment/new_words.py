@@ -1,4 +1,4 @@
-"""Words that are new: a model that has met none in training is lost when the test has some."""
+"""New words in training: a model that never meets any cannot cope with those of the test."""
 
 import numpy as np
 
@@ -6,19 +6,19 @@ import numpy as np
 class NewWords:
     """In each window, some rare words become words of the vocabulary that never occur in training.
 
-    With count(w) how often w occurs in training, w becomes another word at the rate min(1, share/count(w)), at all its
-    places in a window at once: one that never occurs (count 0), drawn from those of its shape. Shapes are CAPITALS
-    (this text's speakers), Capitalised, lower case, and all others. A word that occurs once was new when it was read.
-    So a share of about 1/2 shows a model about as many first meetings with a new word as a new text has: in Lab 6's
-    corpus 2.6 % of the words at 1/2, 3.2 % at 0.6; in its test 3.0 %. The model learns that there are words which it
+    Let count(w) be how often w occurs in training. In a window, w is replaced with probability min(1, share/count(w)),
+    at all its places at once, by a random word of the same shape that never occurs in training (count 0). Shapes are
+    CAPITALS (this text's speakers), Capitalised, lower case, and all others. A word that occurs once was new when
+    it was read: so with a share of about 1/2, a model meets new words about as often as in a new text. In Lab 6's
+    corpus they are 2.6 % of the words at 1/2, 3.2 % at 0.6; in its test 3.0 %. The model learns that there are words it
     does not know, where they stand, and, if it can copy, that they come again.
 
     counts (c,)   how often each word occurs in the training text
     words         the vocabulary, c strings
-    The vocabulary is closed: which words there are is known, although not where they occur. Without words of count 0,
+    The vocabulary is closed: all its words are known, although not where they occur. If every word occurs in training,
     nothing is changed.
-    Source: ours; near to the unknown-word models of n-grams, which learn from the words that occur once (Chen, Goodman
-    1998), and to the anonymous entities of Hermann et al. 2015, arXiv:1506.03340
+    Source: ours; related to the unknown-word models of n-grams, which learn from the words that occur once (Chen,
+    Goodman 1998), and to the anonymized entities of Hermann et al. 2015, arXiv:1506.03340
     """
 
     def __init__(self, counts, words, share=0.6):
@@ -42,7 +42,7 @@ class NewWords:
 
 
 class BatchesWithNewWords:
-    """Batches of windows in which some rare words become new ones; seed: of the choice, an integer or several"""
+    """Batches of windows in which some rare words become new ones; seed: of that choice, an integer or several"""
 
     def __init__(self, batches, new_words, seed):
         self.batches, self.new_words, self.rng = batches, new_words, np.random.default_rng(seed)
@@ -62,7 +62,7 @@ class BatchesWithNewWords:
 
 
 def word_shape(word):
-    """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 for what begins with no letter."""
+    """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 if the first is no letter."""
     if not word[0].isalpha():
         return 3
     if len(word) > 1 and word.isupper():

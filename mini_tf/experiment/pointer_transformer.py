@@ -1,4 +1,4 @@
-"""A transformer that can also copy: the language model of this project that predicts best."""
+"""A transformer that can also copy words: the language model that predicts best in this project."""
 
 import math
 
@@ -30,17 +30,17 @@ class PointerTransformer(TextModel, Layer):
     """p(w) = g·softmax(h·Eᵀ + b)_w + (1 − g)·Σ_j P_j·1(w_j = w)
 
     h = the last layer's output, normed, at the last word;  g = sigmoid(h·w_g + b_g);
-    P = softmax over the words j of the history of (h·Q)·(h_j·K)ᵀ/√m:  one more attention head, whose weights are read
-    as the probability of repeating a word. So a name that never occurred in training can be predicted, once read.
+    P = softmax over the words j of the history of (h·Q)·(h_j·K)ᵀ/√m:  one more attention head, whose weights are taken
+    as the probabilities of repeating each word. So even a name that never occurred in training can be predicted again.
 
-    embeddings (c, n)    initial word vectors E, the readout's too; entries of variance 1/n
-    frequencies (c,)     how often each word occurs in training: b = ln of its share, fixed; all alike if not given
+    embeddings (c, n)    initial word vectors E, shared with the readout; entries of variance 1/n
+    frequencies (c,)     how often each word occurs in training: b is the ln of its share, fixed; equal if not given
     T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
-    dropout              rate at which entries are dropped in training: of what each layer adds; half as much again of
-                         word vectors and of h before the readout
+    dropout              share of the entries that is dropped in training from what each layer adds; 1.5 times as much
+                         from word vectors, and from h before the readout
 
-    The pointer sees no distances, the layers do. The first word of a text is predicted by b alone.
-    Layers have the norm before each branch; scores fall with the distance, see distance_bias. A batch is an integer
+    Layers have the norm before each branch, and their scores fall with distance, see distance_bias; the pointer's do
+    not. The first word of a text is predicted by b alone. A batch is an integer
     array (B, T + 1) of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
     Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
     2016 (pointer, gate)
@@ -51,7 +51,7 @@ class PointerTransformer(TextModel, Layer):
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
-        check_dropout(dropout, below=2 / 3)              # 1.5 times as much is dropped in places
+        check_dropout(dropout, below=2 / 3)              # some places drop 1.5 times as much
         rng = np.random.default_rng(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.scale = T, m**-0.5
@@ -75,12 +75,12 @@ class PointerTransformer(TextModel, Layer):
         self.gate.b.data[...] = 2                        # at first, g = 0.88
 
     def loss(self, windows, rng=None):
-        """The mean of −ln p over the words of windows (B, T + 1) but the first, in nats, and its backward.
+        """The mean of −ln p over all words of windows (B, T + 1) but the first, in nats, and its backward.
 
         An rng turns dropout on.
         """
         if windows.ndim != 2 or not 2 <= windows.shape[1] <= self.T + 1:
-            raise ValueError(f"PointerTransformer: windows have shape {windows.shape}, expected (B, {self.T + 1})")
+            raise ValueError(f"PointerTransformer: windows have shape {windows.shape}, expected (B, 2 to {self.T + 1})")
         given, following = windows[:, :-1], windows[:, 1:]
         self.check_present(given)
         h, trunk_backward = self.trunk(given, rng)               # (B, T, n)
@@ -97,14 +97,14 @@ class PointerTransformer(TextModel, Layer):
         return loss, lambda dloss=1.0: backward(dloss)
 
     def check_present(self, ids):
-        """Raise ValueError for absent words: a word that is not there cannot be copied."""
+        """Raise ValueError for absent words, which cannot be copied."""
         if (to_host(ids) == ABSENT).any():
             raise ValueError("PointerTransformer: ids has the id -1, expected no absent words; give shorter histories")
 
     def parts(self, h, rng=None):
-        """What p is made of, after each word: own logits (B, T, c), copying weights P (B, T, T), gate's logits (B, T)
+        """The parts of p after each word: own logits (B, T, c), copying weights P (B, T, T), the gate's logits (B, T);
 
-        and the backward, from the gradients of these three to that of h.
+        and their backward, from a tuple of their three gradients to that of h.
         """
         kept, dropout_backward = self.readout_dropout(h, rng)
         own, readout_backward = self.readout(kept)
@@ -126,11 +126,11 @@ class PointerTransformer(TextModel, Layer):
     def point(self, query, key):
         """P (B, asked, T) for the queries of the last `asked` of T words, and its backward
 
-        It is attention whose values are the places themselves, rows of the identity: it gives back its weights.
+        It is attention whose values are the rows of the identity matrix, so that its output is its weights.
         """
         B, T, _ = key.shape
         places = beside(np.eye(T, dtype=key.dtype)[None].repeat(B, axis=0), key)
-        mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # itself and those before it
+        mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # each word sees itself and those before it
         return ops.attention(query, key, places, mask, self.scale)
 
     def after_last(self, ids, asked):
@@ -140,7 +140,7 @@ class PointerTransformer(TextModel, Layer):
         return self.parts_of(h[:, -asked:], self.key(h)[0])
 
     def parts_of(self, h, keys):
-        """`parts` of some words h (B, asked, n), the last of those that the pointer's keys (B, T′, m) belong to"""
+        """`parts` after the words of h (B, asked, n), which are the last of the words of the keys (B, T′, m)"""
         P, _ = self.point(self.query(h)[0], keys)
         return self.readout(h)[0], P, self.gate(h)[0][..., 0]
 
@@ -164,7 +164,7 @@ class PointerTransformer(TextModel, Layer):
         return PointerMemory(self)
 
     def read(self, ids, memory):
-        """ln p (B, c) of the word that follows the new words (B, new), read after those in the memory."""
+        """ln p (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
         h, _ = self.trunk(ids, memory=memory.trunk)
         key = self.key(h)[0][:, None]                            # (B, 1, new, m): one head
         keys, _ = memory.keys.extended(key, key)
@@ -174,9 +174,9 @@ class PointerTransformer(TextModel, Layer):
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
 
-        ids (words,); on_batch(done, of) is called after each window, for a progress bar. Windows overlap by half, so
-        that the readout, most of the work, is done once for each word.
-        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        ids (words,); on_batch(done, of) is called after each window, for a progress bar. Windows overlap by half; the
+        readout, most of the work, is computed once for each word.
+        Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
         ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
@@ -184,14 +184,14 @@ class PointerTransformer(TextModel, Layer):
         if start == 0 and len(ids):
             log_p.append(log_softmax_at(self.b.data[None], ids[:1]))
         for first in range(max(start, 1), len(ids), half):
-            stop = min(first + half, len(ids))                   # the words first … stop − 1 are asked for
+            stop = min(first + half, len(ids))                   # predicts the words first … stop − 1
             log_p.append(self._ln_p(ids[max(stop - 1 - self.T, 0) : stop], stop - first))
             if on_batch:
                 on_batch(stop - start, len(ids) - start)
         return np.concatenate(log_p)
 
     def _ln_p(self, words, asked):
-        """ln p of the last `asked` of some words, given those before each; in double precision."""
+        """ln p of the last `asked` words, each given those before it, in double precision."""
         given, following = words[None, :-1], words[None, -asked:]
         own, P, gate = self.after_last(given, asked)
         copied, _ = ops.copied(P, beside(given, P), beside(following, P))
@@ -210,8 +210,8 @@ class PointerMemory:
 
 
 def ln_p_of_all(own, P, gate, ids):
-    """ln p (B, asked, c) of all words, from own logits (B, asked, c), weights P (B, asked, T′) of the words ids (B, T′)
-    and gate's logits (B, asked)
+    """ln p (B, asked, c) of all words of the vocabulary, from own logits (B, asked, c), the gate's logits (B, asked),
+    and copying weights P (B, asked, T′) of the words ids (B, T′)
     """
     g = to_host(ops.sigmoid(gate)[0])[..., None]                 # (B, asked, 1)
     p = g * to_host(ops.softmax(own)[0])

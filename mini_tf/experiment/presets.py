@@ -10,7 +10,7 @@ from mini_tf.training.presets import PRESETS, Preset
 class PointerPreset(Preset):
     """A Preset with batches in which rare words become new ones."""
 
-    new_words: float = 0.6           # share, see NewWords
+    new_words: float = 0.6           # the `share` of NewWords
 
     def training_batches(self, corpus, seed):
         new_words = NewWords(corpus.counts, corpus.vocabulary.words, self.new_words)

@@ -1,11 +1,11 @@
-"""gradcheck: central differences in float64 against the hand-written backward, and what is wrong if they differ.
+"""gradcheck: the hand-written backward against central differences in float64, and what is wrong if they differ.
 
-The question it asks of y, backward = f(x): with a random dy, does backward(dy) equal the slopes of the one number
+The question about y, backward = f(x): with a random dy, does backward(dy) equal the slopes of the one number
 
     φ(x) = Σ dy·y(x) ?
 
-dy is random because ones would be blind: with dy = 1 the true dx of softmax and of layer norm is zero, and a wrong
-one often is too.
+dy is random because dy = 1 would hide bugs: with it, the true dx of softmax and of layer norm is zero, and a wrong one
+often is too.
 """
 
 from mini_tf.gradcheck.judge import BUDGET, judged
@@ -17,17 +17,17 @@ from mini_tf.gradcheck.verdicts import FAIL
 def gradcheck(f, *inputs, params=(), name=None, seed=0, budget=BUDGET):
     """Check y, backward = f(*inputs) against finite differences, and the op's contract. Returns a Report.
 
-    f         an op, a layer, model.loss, or any function of the contract of `mini_tf.ops`
+    f         an op, a layer, model.loss, or any function that keeps the contract of `mini_tf.ops`
     inputs    its arguments; floating arrays are checked (in float64 copies), integers, booleans, others are passed on
     params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list
-    seed      of dy, of the generic point and of what is sampled
-    budget    entries measured of one tensor; of a larger one, so many at random and ten random directions
+    seed      of dy, of the generic point and of the sampled entries
+    budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
 
-    Measured is at the point given and at a generic one (`measuring.points`), by Richardson's central differences
-    (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than the measurement's own
-    uncertainty. Entries within a step of a kink are set aside and counted. Inputs in float32, or on a GPU, are run as
-    they are too (`measuring.precision`). What breaks the contract (`measuring.promises`) is a finding, an exception
-    included: gradcheck itself raises nothing.
+    Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with
+    Richardson's extrapolation (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than
+    the measurement's uncertainty. Entries within a step of a kink are set aside and counted. Inputs in float32, or on a
+    GPU, are also run as they are (`measuring.precision`). Whatever breaks the contract (`measuring.promises`) is a
+    finding, even an exception: gradcheck itself raises nothing.
     """
     with judged(f, inputs, params, name, seed, budget) as (report, subject, evidence):
         if evidence is not None and is_current(evidence.backward) is False:
@@ -37,6 +37,6 @@ def gradcheck(f, *inputs, params=(), name=None, seed=0, budget=BUDGET):
             )
         if report.verdict == FAIL:
             report.steps = first_wrong_step(subject, seed)
-            if report.wrong_step is None:                # otherwise the step's own report says why
+            if report.wrong_step is None:                # otherwise the step's own report explains it
                 add_reasons(report, evidence)
     return report

@@ -25,9 +25,9 @@ from rich.text import Text
 
 
 def chosen(names, shapes, seed):
-    """{name: (f, inputs, params)} of what the names mean: all examples that start so, or functions of files.
+    """{name: (f, inputs, params)} for each name: all examples whose names start with it, or a function of a file.
 
-    Raises UserError for names that mean nothing, and for files that cannot be loaded.
+    Raises UserError for unknown names, and for files that cannot be loaded.
     """
     files = [name for name in names if "::" in name or name.endswith(".py")]
     if shapes and len(files) < max(len(names), 1):
@@ -51,11 +51,11 @@ def chosen(names, shapes, seed):
 
 
 def check_all(subjects, seed, html=None, json_file=None):
-    """Check, print, write the files that are asked for; True if all gradients are right."""
+    """Check, print and write the files asked for; True if all gradients are right."""
     reports = _for_each("checking", subjects, gradcheck, seed)
     if len(reports) > 1:
         out.print(_table(reports))
-    told = {}                                            # first wrong steps that have been explained
+    told = {}                                            # first wrong steps explained so far -> whose report did
     for report in reports:
         step = report.wrong_step and (report.wrong_step.name, report.wrong_step.place)
         if step in told:
@@ -73,7 +73,7 @@ def check_all(subjects, seed, html=None, json_file=None):
             f"above 1 is wrong. Twins: faster forms of the formulas, compared in float32; {_twins(reports)}."
         ))  # fmt: skip
     if html:
-        from mini_tf.gradcheck.page import write_page  # it loads matplotlib
+        from mini_tf.gradcheck.page import write_page  # here, because it loads matplotlib
 
         with _writing(html):
             write_page(html, reports)
@@ -90,9 +90,9 @@ def _twins(reports):
 
 
 def bind_twins(seed):
-    """Compare every twin with its formula as it stands now, on all examples, and bind it to that formula.
+    """Compare every twin with its formula as it is now, on all examples, and bind it to that formula.
 
-    Raises UserError, and binds none, when a gradient is wrong or a twin disagrees.
+    Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
     """
     subjects = chosen([], [], seed)
     with kernels.with_twins(even_if_edited=True):
@@ -110,7 +110,7 @@ def bind_twins(seed):
 
 
 def _for_each(what, subjects, do, seed):
-    """[do(…)] of all subjects, in the order they have, with a progress bar; do is called as gradcheck is."""
+    """[do(…) for each subject], with a progress bar; do is called like gradcheck."""
     results = []
     with progress_bar(what, len(subjects)) as update:
         for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
@@ -121,7 +121,7 @@ def _for_each(what, subjects, do, seed):
 
 
 def _counts(*headers):
-    """An empty Table: a word, a name, then numbers."""
+    """An empty Table, whose columns from the third on are numbers."""
     table = Table(*headers, box=None, header_style="bold")
     for column in table.columns[2:]:
         column.justify = "right"
@@ -129,7 +129,7 @@ def _counts(*headers):
 
 
 def _wrapped(text):
-    """The text with long lines broken between words, as wide as the terminal; elsewhere as it is."""
+    """The text, wrapped to the terminal's width; unchanged if the output is not a terminal."""
     if not out.is_terminal:
         return text
     lines = []
@@ -160,7 +160,7 @@ def _table(reports):
 
 
 def plant_in_all(subjects, seed):
-    """Plant bugs in each backward, print what became of them; True if none was missed."""
+    """Plant bugs in each backward and print which were caught; True if some were and none was missed."""
     results = _for_each("planting", subjects, self_test, seed)
     table = _counts("", "bugs planted in the backward of", "caught", "missed", "no bug")
     for result in results:

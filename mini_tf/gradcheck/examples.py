@@ -2,8 +2,8 @@
 
 EXAMPLES is {name: make}; make(rng) gives (f, inputs, params), the arguments of `gradcheck`.
 
-Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ cannot be seen where it is 1), unequal sizes (an
-exchange of axes cannot be seen where they are equal), and numbers large enough that every term counts.
+Generic means: no γ = 1, no β = 0, no zero weights (a forgotten γ does not show if γ = 1), unequal sizes (swapped axes
+do not show if they are equal), and numbers large enough for every term to count.
 """
 
 import inspect
@@ -23,7 +23,7 @@ B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
 
 
 def op(function, *shapes, **options):
-    """An example for an op whose inputs are all floating, or given as they are."""
+    """An example for an op. Each input: a shape, drawn normal, or a function of rng that gives the array."""
 
     def make(rng):
         inputs = [rng.standard_normal(shape) if isinstance(shape, tuple) else shape(rng) for shape in shapes]
@@ -46,7 +46,7 @@ def op(function, *shapes, **options):
 
 
 def layer(build, *shapes):
-    """An example for a layer, its parameters made generic."""
+    """An example for a layer, with generic parameters; shapes as for `op`."""
 
     def make(rng):
         made = build(rng)
@@ -62,7 +62,7 @@ def transformer(words=c, **options):
 
 
 def language_model(build, words=c, absent=True, **options):
-    """An example for a model's loss on two windows, one with an absent word; dropout, if any, has always one mask."""
+    """An example for a model's loss on two windows, one with an absent word; dropout always draws the same masks."""
 
     def make(rng):
         model = build(rng.standard_normal((words, n)), T=T, **options)
@@ -76,7 +76,7 @@ def language_model(build, words=c, absent=True, **options):
 
 
 def pointer_transformer(**options):
-    """An example for its loss; it refuses absent words, which it could not copy."""
+    """An example for the PointerTransformer's loss, without absent words, which it refuses."""
     return language_model(partial(PointerTransformer, H=H, m=m, f=n), absent=False, **options)
 
 
@@ -88,7 +88,7 @@ def generic(made, rng):
 
 
 def ids(*shape, size=c):
-    """Integers with repeats: the last is the first again."""
+    """Random ids with a repeat: the last equals the first."""
 
     def draw(rng):
         drawn = rng.integers(0, size, shape)
@@ -103,7 +103,7 @@ def given(array):
 
 
 def causal(rng):
-    """j ≤ i, and the second history has no first word: its first query sees nothing."""
+    """A causal mask, j ≤ i. In the second history the first word is absent, so its first query sees nothing."""
     mask = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)
     mask[1, ..., 0] = False
     return mask
@@ -115,7 +115,7 @@ def shares(rng):
 
 
 def attention_with_bias(query, key, value, bias):
-    """Causal, scaled, and with a bias that is the same for all examples."""
+    """Causal and scaled attention, with one bias for the whole batch."""
     y, backward = ops.attention(query, key, value, beside(np.tri(T, dtype=bool), query), 0.6, bias)
 
     def without_mask(dy):
@@ -142,12 +142,12 @@ class Twice(layers.Layer):
 
 
 def broadcast_add(x, p):
-    """y = x + p, for the one op that is no op by itself: the undoing of a broadcast."""
+    """y = x + p with p broadcast: checks sum_to, which undoes a broadcast and is not an op itself."""
     return x + p, lambda dy: (dy, sum_to(dy, p.shape))
 
 
 def trained_dropout(rng):
-    """The layer as it is while training, with the same mask at every call."""
+    """The Dropout layer in training, with the same mask at every call."""
     made = layers.Dropout(0.4)
     return (lambda x: made(x, np.random.default_rng(3))), [rng.standard_normal((B, T, n))], {}
 
@@ -159,7 +159,7 @@ def trained_transformer_layer(rng):
 
 
 def norm_before_layer(rng):
-    """With feed-forward, mask, distance and dropout, as while training."""
+    """A layer with the norm before each branch, with feed-forward, mask, distances and dropout, in training."""
     made = layers.TransformerLayer(
         n, H, m, rng, relu=False, norm="before", f=n + 1, scale=0.6, dropout=0.3, distances=True
     )  # fmt: skip
@@ -168,7 +168,7 @@ def norm_before_layer(rng):
 
 
 def recurrent_from_a_state(rng):
-    """The state is a constant: it gets no gradient, and h_0, which is not used, gets none."""
+    """A given state is a constant: neither it nor h_0, which is not used, gets a gradient."""
     made = layers.Recurrent(n, m, rng)
     parameters, state = generic(made, rng), rng.standard_normal((B, m))
     return (lambda x: made(x, state.astype(x.dtype))), [rng.standard_normal((B, T, n))], parameters

@@ -1,14 +1,14 @@
 """Kernels: faster twins of the formulas that a training step spends its time in.
 
-An op in `mini_tf/ops` is its formula. For some, `cpu.py` has a twin: a function of the same name, signature and
-contract that does the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op runs
-the twin where there is one for the arrays, and the formula otherwise: in float64, in which gradients are checked, and
-on a GPU.
+An op in `mini_tf/ops` is its formula. For some ops, `cpu.py` has a twin: a function of the same name, signature and
+contract that computes the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op
+runs the twin if there is one for these arrays, and otherwise the formula: in float64, in which gradients are checked,
+and on a GPU.
 
-What is read is what runs. A twin is bound to the text of the formula that it was held against (`binding.py`). Edit the
-formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
+What you read is what runs. A twin is bound to the text of the formula that it was compared with (`binding.py`). Edit
+the formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
 
-    with reference_only():           # the formulas alone, for the time of the block
+    with reference_only():           # only the formulas, inside the block
     MINI_TF_KERNELS=off              # the same for a whole command
 """
 
@@ -21,17 +21,17 @@ from mini_tf.kernels.memory import recycled_memory
 __all__ = ["FormulaEdited", "every_loop", "recycled_memory", "reference_only", "switched_on", "twin_of", "with_twins"]
 
 _off = 1 if os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false") else 0
-_bound = True                        # only twins of formulas that read as when they were compared
-_found = {}                          # op -> its twin or None, looked for once
+_bound = True                        # a twin runs only if its formula is unedited since the comparison
+_found = {}                          # op -> its twin or None, once looked up
 
 
 class FormulaEdited(UserWarning):
-    """A formula no longer reads as it did when its twin was compared with it: the formula runs."""
+    """A formula was edited since its twin was compared with it: now the formula runs."""
 
 
 @contextmanager
 def reference_only():
-    """For the time of the block, the formulas of `mini_tf/ops` run and no twins, in all threads."""
+    """Inside the block, the formulas of `mini_tf/ops` run and no twins, in all threads."""
     global _off
     _off += 1
     try:
@@ -42,7 +42,7 @@ def reference_only():
 
 @contextmanager
 def with_twins(even_if_edited=False):
-    """For the time of the block, twins run, inside `reference_only()` too; on request, those of edited formulas too."""
+    """Inside the block, twins run, even inside `reference_only()`; on request, those of edited formulas too."""
     global _bound, _off
     before = _bound, _off
     _bound, _off = not even_if_edited, 0
@@ -55,12 +55,12 @@ def with_twins(even_if_edited=False):
 
 
 def twins_of_edited_formulas():
-    """Whether twins run even where the formula was edited."""
+    """True if twins run even when their formula was edited."""
     return not _bound
 
 
 def switched_on():
-    """Whether twins may run."""
+    """True if twins may run."""
     return not _off
 
 
@@ -76,7 +76,7 @@ def twin_of(op):
 
 
 def forget(op):
-    """Look for its twin anew: the op has another formula now."""
+    """Look up its twin again next time, because the op's formula has changed."""
     _found.pop(op, None)
 
 
@@ -89,13 +89,13 @@ def _find(op):
         return None
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
-        warnings.warn(f"{op.name} {which}: its formula runs, at the formula's speed", FormulaEdited, stacklevel=4)
+        warnings.warn(f"{op.name} {which}: now its formula runs, not its faster twin", FormulaEdited, stacklevel=4)
         return None
     return binding.twin(op)
 
 
 def every_loop():
-    """The loops that Numba compiles. loop.compile() makes one ready: half a second's work, once on a machine."""
-    from mini_tf.kernels import compiling, cpu  # noqa: F401, its import is what makes the loops
+    """The loops that Numba compiles. loop.compile() takes half a second, the first time on a machine."""
+    from mini_tf.kernels import compiling, cpu  # noqa: F401, importing it creates the loops
 
     return list(compiling.LOOPS)

@@ -1,8 +1,8 @@
 """Which twin belongs to which formula, by the formula's text.
 
-HELD (`held.py`) has a fingerprint of every formula that has a twin, as the formula stood when `mini-tf gradcheck
---bind-twins` compared the two. A fingerprint is a hash of the syntax tree, of the formula and of each function of
-mini_tf that it uses: comments, docstrings, layout and the words of error messages do not count, everything else does.
+HELD (`held.py`) has the fingerprints of every formula that has a twin, as it was when `mini-tf gradcheck --bind-twins`
+compared the two: of the formula itself and of each function of mini_tf that it uses. A fingerprint is a hash of a
+syntax tree: comments, docstrings, layout and the words of error messages do not count, everything else does.
 """
 
 import ast
@@ -16,7 +16,7 @@ from mini_tf.files import write_text
 from mini_tf.kernels.held import HELD
 
 _known = {}                          # id of a code object -> (the code object, its fingerprint)
-NO_PART = {"array_module", "_library"}       # they pick the library of the arrays, and are no part of a formula
+NO_PART = {"array_module", "_library"}       # they pick the array library: not part of a formula
 
 
 def name_of(op):
@@ -25,21 +25,21 @@ def name_of(op):
 
 
 def bound(op):
-    """Whether there is a twin that was compared with the op's formula, as it is or as it was."""
+    """True if a twin was compared with the op's formula, in its present form or an earlier one."""
     return name_of(op) in HELD
 
 
 def twin(op):
-    """The function of `cpu.py` that is the twin of an op of mini_tf, or None."""
+    """The function of `cpu.py` of the op's name, or None; ops from outside mini_tf have none."""
     from mini_tf.kernels import cpu  # here, because it loads Numba
 
     return getattr(cpu, op.name, None) if op.__module__.startswith("mini_tf.ops.") else None
 
 
 def edited(op):
-    """The name of a function that no longer reads as it did when the twin was compared: the op's, or one it uses.
+    """The name of a function edited since the twin was compared: the op's own, or one that it uses.
 
-    None if all do, and where no source can be had: what cannot be read cannot have been edited.
+    None if there is none, or if the source is not available: what cannot be read cannot have been edited.
     """
     held = HELD[name_of(op)]
     for name, fingerprint in fingerprints(op).items():
@@ -49,12 +49,12 @@ def edited(op):
 
 
 def fingerprints(op):
-    """{name: fingerprint} of the formula, and of all functions of mini_tf that it uses."""
+    """{name: fingerprint} of the formula and of all functions of mini_tf that it uses."""
     return {name: _fingerprint(function.__code__) for name, function in _used_by(op.formula).items()}
 
 
 def bind(ops):
-    """Write into `held.py` that the twins of these ops agree with their formulas as they stand now."""
+    """Write the present fingerprints of these ops to `held.py`: their twins agree with the formulas as they are."""
     held = HELD | {name_of(op): fingerprints(op) for op in ops}
     lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]
     lines.append("HELD = {")
@@ -67,7 +67,7 @@ def bind(ops):
 
 
 def _used_by(function, found=None):
-    """{name: function} of the function and, by name, of all functions of mini_tf that it uses."""
+    """{name: function} of the function and of all functions of mini_tf that it uses, directly or not."""
     found = {} if found is None else found
     found[function.__name__] = function
     for name in sorted(_names(function)):
@@ -79,7 +79,7 @@ def _used_by(function, found=None):
 
 
 def _names(function):
-    """Names of globals in the code of a function, and of the functions inside it."""
+    """The names of the globals that a function, or a function inside it, uses."""
     codes, names = [function.__code__], set()
     while codes:
         code = codes.pop()
@@ -89,19 +89,19 @@ def _names(function):
 
 
 def _fingerprint(code):
-    """A short hash of the syntax tree that the code of a function was made from; "" where its source cannot be had."""
+    """A short hash of the syntax tree that a function was compiled from; "" if its source is not available."""
     if id(code) not in _known:
         try:
             tree = ast.parse(textwrap.dedent("".join(inspect.getsourcelines(code)[0]))).body[0]
             fingerprint = hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()[:16]
         except (OSError, SyntaxError, TypeError, IndexError):
             fingerprint = ""
-        _known[id(code)] = code, fingerprint             # by identity: code that differs in a default value is equal
+        _known[id(code)] = code, fingerprint             # by id: code objects are equal even if defaults differ
     return _known[id(code)][1]
 
 
 def _plain(node):
-    """The syntax tree as nested tuples, alike in all versions of Python, without what does not change results."""
+    """The syntax tree as nested tuples, the same in all versions of Python, without what does not affect results."""
     if isinstance(node, list):
         return tuple(map(_plain, node))
     if not isinstance(node, ast.AST):

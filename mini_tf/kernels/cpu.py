@@ -1,9 +1,9 @@
-"""Twins for NumPy's float32 arrays: the loops of `loops.py`, shared out among threads, and BLAS's products.
+"""Twins for NumPy's float32 arrays: the loops of `loops.py`, divided among threads, and BLAS's products.
 
-Formula, signature and contract are those of the op of the same name; what differs is the order of sums. A twin keeps
-less: an input, which is there anyway, rather than what is quick to compute again. Leave inputs and outputs as they are
-until the backward has run. Shapes and dtypes have been checked by the op. Other wrong arguments, and rare ones, go to
-the op's formula, which also says what is wrong with them.
+Formula, signature and contract are those of the op of the same name; only the order of sums differs. A twin keeps less
+for its backward: it keeps inputs, which exist anyway, and computes again what is quick to compute. So do not change
+inputs or outputs until the backward has run. The op has checked shapes and dtypes. Other wrong arguments, and rare
+cases, go to the op's formula, which also raises the errors.
 """
 
 import math
@@ -18,10 +18,10 @@ from mini_tf.ops.shapes import sum_to, transpose
 import numpy as np
 
 EPS = 1e-5                   # of layer norm, as in the op
-IN_CACHE = 2048              # rows of a weight in one product of its backward
-FEW_ROWS = 128               # up to which BLAS is quicker with the weight as the first factor: with AVX-512, by a sixth
-A_IN_CACHE = 1 << 16         # numbers of attention's A that are worked on at a time
-SHARED_BY_BLAS = 1 << 18     # multiplications in one product from which on BLAS itself uses all cores
+IN_CACHE = 2048              # rows of a weight per product in the backward
+FEW_ROWS = 128               # up to which BLAS is faster with the weight as first factor: by a sixth, with AVX-512
+A_IN_CACHE = 1 << 16         # numbers of attention's A processed at a time
+SHARED_BY_BLAS = 1 << 18     # multiplications in a product, from which on BLAS itself uses all cores
 
 
 def linear(x, W, b=None):
@@ -34,11 +34,11 @@ def linear(x, W, b=None):
     def backward(dy):                                    # keeps x, W and the shape of b
         rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
         db = None if b is None else sum_to(rows_dy, b.shape)
-        if not W.flags.c_contiguous:                     # a table, transposed: its gradient in the table's own order
+        if not W.flags.c_contiguous:                     # a transposed table: its gradient gets the table's own layout
             dx, dW = product(rows_dy, transpose(W)), transpose(product(transpose(rows_dy), rows_x))
             return dx.reshape(shape_x), dW, db
         dx, dW = empty(rows_x.shape), empty(W.shape)
-        for first in range(0, len(W), IN_CACHE):         # a part of a large weight, while it is in the cache
+        for first in range(0, len(W), IN_CACHE):         # one part of a large weight at a time, in the cache
             some = slice(first, first + IN_CACHE)
             np.matmul(transpose(rows_x[:, some]), rows_dy, out=dW[some])
             if len(rows_dy) <= FEW_ROWS < len(W):
@@ -127,10 +127,10 @@ def _softmax_backward(y):
 
 
 def _mask_rows(mask, shape):
-    """(rows, queries, times): the mask's rows, as few as there are different ones, and which belong to a row of z.
+    """(rows, queries, times): the mask's rows without repeats over leading axes, and how rows of z map to them.
 
-    The rows of z, of that shape, come in groups of `queries`; a group of the mask serves `times` groups, one after the
-    other. Raises ValueError if the mask cannot be broadcast to the shape.
+    The rows of z, of that shape, come in groups of `queries`; each group of mask rows serves `times` groups of z in
+    turn. Raises ValueError if the mask cannot be broadcast to the shape.
     """
     np.broadcast_to(mask, shape)
     mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
@@ -154,7 +154,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
-    # A is worked on in parts of the first axis that fit into the cache; the backward makes it again, part by part.
+    # A is computed in parts of the first axis that fit into the cache; the backward computes it again, part by part.
     small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
     run, cuts = (_alone, pieces(len(Y), Y.size * shape[-1])) if small else (in_pieces, [(0, len(Y))])
     at_once = max(min(A_IN_CACHE // max(math.prod(shape[1:]), 1), len(Y)), 1)
@@ -166,7 +166,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         return empty((at_once, *shape[1:]))
 
     def weights(some, A):
-        """A = softmax(scale·Q·Kᵀ + bias) of some entries of the first axis, in the memory of A"""
+        """softmax(scale·Q·Kᵀ + bias) for some entries of the first axis, written into A"""
         A = np.matmul(query[some], transpose(key[some]), out=A[: some.stop - some.start])
         if scale != 1:
             A *= scale
@@ -188,7 +188,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     def backward(dY):                                    # keeps query, key, value
         dY, dscores = as_gradient(dY, shape_Y), None if bias is None else empty(shape)
         dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
-        factor = scale if bias is None else 1.0          # dbias has no scale in it
+        factor = scale if bias is None else 1.0          # dbias must not be scaled
 
         def part(_, first, stop):
             A_room, dA_room = room(), room()
@@ -197,7 +197,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
                 dA = dA_room[: len(A)] if bias is None else dscores[some]
                 np.matmul(dY[some], transpose(value[some]), out=dA)
                 np.matmul(transpose(A), dY[some], out=dvalue[some])
-                run(loops.softmax_backward, rows(dA), rows(A), np.float32(factor))       # dA: now dscores
+                run(loops.softmax_backward, rows(dA), rows(A), np.float32(factor))       # dA is now dscores
                 np.matmul(dA, key[some], out=dquery[some])
                 np.matmul(transpose(dA), query[some], out=dkey[some])
 
@@ -257,13 +257,13 @@ def embedding(table, ids):
         return ops.embedding.formula(table, ids)
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
     x_shape = x.shape
-    flat_ids = integers(np.array(ids))                   # a copy: a loop does not look whether they are in the table
+    flat_ids = integers(np.array(ids))                   # a copy, because loops do not check ids: they must not change
 
     def backward(dx):                                    # keeps ids and the shapes of x and table
         dtable = empty(table.shape)
         dtable.fill(0)
         dx_rows = rows(as_gradient(dx, x_shape))
-        cuts = pieces(table.shape[1], dx.size)           # of columns: threads never meet in a row
+        cuts = pieces(table.shape[1], dx.size)           # of columns, so that no two threads write to one entry
         share(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, flat_ids, dtable), cuts)
         return dtable, None
 
@@ -271,11 +271,11 @@ def embedding(table, ids):
 
 
 def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
-    if not all(x.flags.carray for x in (p, m, v)):       # not to be worked on in place, row by row
+    if not all(x.flags.carray for x in (p, m, v)):       # they cannot be updated in place as flat arrays
         updates.adam.formula(p, g, m, v, t, learning_rate, betas, eps, decay)
         return
     beta1, beta2 = betas
-    # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction), with the two corrections taken out of the arrays
+    # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction): both bias corrections become factors outside the arrays
     correction = math.sqrt(1 - beta2**t)
     rate = learning_rate * correction / (1 - beta1**t)
     numbers = map(np.float32, (beta1, beta2, 1 - beta1, 1 - beta2, rate, eps * correction, decay))
@@ -295,7 +295,7 @@ def sum_of_squares(g):
 
 
 def in_pieces(loop, first_array, *others):
-    """The loop over all rows of its first array (entries, if that is flat), shared out among the cores."""
+    """Run the loop over all rows of its first array (over all entries, if it is flat), divided among the cores."""
     if first_array.size <= ALONE:
         _alone(loop, first_array, *others)
         return
@@ -303,23 +303,23 @@ def in_pieces(loop, first_array, *others):
 
 
 def _alone(loop, first_array, *others):
-    """The same in this thread alone."""
+    """The same, in this thread alone."""
     loop.machine_code(0, len(first_array), first_array, *others)
 
 
 def rows(x):
-    """(…, k) → (rows, k), as loops take it: C-contiguous and writable; a copy only if x is not."""
+    """(…, k) → (rows, k), C-contiguous and writable, as loops need it; a copy only if x is not."""
     return _taken(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def row(x):
-    """(…) → (entries,), as loops take it"""
+    """(…) → (entries,), as loops need it"""
     return _taken(x).reshape(-1)
 
 
 def as_gradient(dy, shape):
-    """dy as a float32 array of that shape, to which it is broadcast as in a formula. ValueError where it cannot be."""
-    if dy is None:                                       # of which NumPy would make NaN
+    """dy as a float32 array, broadcast to that shape as in a formula. Raises ValueError if it does not broadcast."""
+    if dy is None:                                       # NumPy would turn it into NaN
         raise TypeError(f"dy is None, expected a gradient of shape {shape}")
     dy = np.asarray(dy, np.float32)
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
@@ -342,7 +342,7 @@ def copy_of(x):
 
 
 def laid_out_as(x, shape):
-    """An array of that shape, its axes in memory in the order of those of x: so heads are joined without a copy."""
+    """An empty array of that shape, with the memory order of x's axes: so that heads are joined without a copy."""
     if x.flags.c_contiguous:
         return empty(shape)
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])

@@ -1,9 +1,9 @@
-"""Large arrays in memory that was used before.
+"""Large arrays that reuse the memory of deleted ones.
 
-New memory comes from the system page by page, each filled with zeros, and goes back when an array is deleted: to fill
-it takes about twice as long as to fill memory that was used before. A training step asks for the same sizes again and
-again, some of them hundreds of megabytes. So a training loop opens `recycled_memory()`: inside it, the buffer of a
-large array that was deleted is kept, and given to the next array of about that size. (CuPy does so by itself.)
+The system hands out new memory page by page, each filled with zeros, and takes it back when an array is deleted. So
+filling new memory takes about twice as long as filling reused memory. A training step asks for the same sizes again
+and again, some of them hundreds of megabytes. So a training loop opens `recycled_memory()`: inside it, the buffer of a
+deleted large array is kept for the next array of about that size. (CuPy does this by itself.)
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-SMALL = 1 << 18                      # bytes; below that, malloc does the same
+SMALL = 1 << 18                      # bytes; below that, malloc reuses memory itself
 
 _lock = threading.RLock()            # re-entrant: a signal handler, or a finalizer, may interrupt its own thread
 _free = {}                           # size in bytes -> buffers that no array uses
@@ -25,9 +25,9 @@ _in_use = _most_in_use = _kept = 0   # bytes
 
 @contextmanager
 def recycled_memory():
-    """For the time of the block, a deleted array's buffer is kept for the next array; at the end all are given back.
+    """Inside the block, a deleted array's buffer is kept for the next array; at the end free buffers are released.
 
-    Only arrays of at least 256 kB, and only those that twins make. Blocks may be nested.
+    This holds for arrays of at least 256 kB, and only for those that twins make. Blocks may be nested.
     """
     global _loops, _most_in_use
     _loops += 1
@@ -48,7 +48,7 @@ def empty(shape, dtype=np.float32):
 
 
 def product(A, B):
-    """A·B for matrices, by BLAS, in memory as that of `empty`"""
+    """A·B for matrices, by BLAS, in memory from `empty`"""
     return np.matmul(A, B, out=_lease((A.shape[0], B.shape[1]), np.float32))
 
 
@@ -71,21 +71,21 @@ def _lease(shape, dtype):
         _most_in_use = max(_most_in_use, _in_use)
     if buffer is None:
         buffer = np.empty(size, np.uint8)
-    # All views of the array keep the lease alive. When the last of them is gone, so is the lease.
+    # Every view of the array keeps the lease alive. When the last view is gone, the lease is finalized.
     lease = (ctypes.c_char * size).from_buffer(buffer)
     weakref.finalize(lease, _released, buffer).atexit = False
     return np.frombuffer(lease, dtype, math.prod(shape)).reshape(shape)
 
 
 def _released(buffer):
-    """Keep the buffer of an array that is gone; what is kept stays below twice the most that was ever in use."""
+    """Keep the buffer of a deleted array; free buffers stay below twice the most that was ever in use."""
     global _in_use, _kept
     with _lock:
         _in_use -= buffer.nbytes
         if not _loops:
             return
         if _kept + buffer.nbytes > 2 * _most_in_use:
-            _let_go()                                    # the sizes asked for have changed
+            _let_go()                                    # they are probably of sizes no longer asked for
         _free.setdefault(buffer.nbytes, []).append(buffer)
         _kept += buffer.nbytes
 
@@ -103,12 +103,12 @@ def _new_lock():
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)        # another thread may have held it
+    os.register_at_fork(after_in_child=_new_lock)        # another thread may hold it, and is not in the child
 
 
 def _rounded(size):
-    """The next 2ᵏ or 1.5·2ᵏ, so that sizes which are nearly the same share memory. What no array has reached of it
-    takes up no memory, for the system gives it page by page.
+    """The next 2ᵏ or 1.5·2ᵏ, so that nearly equal sizes share buffers. The unused end of a buffer costs nothing,
+    because the system hands out memory page by page.
     """
     power = 1 << (size - 1).bit_length()
     return power if size > power * 3 // 4 else power * 3 // 4

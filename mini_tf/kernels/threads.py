@@ -1,10 +1,10 @@
-"""Sharing the rows of a loop among the processor's cores."""
+"""Dividing the rows of a loop among the processor's cores."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
-ALONE = 1 << 15          # up to so many numbers, one thread is done before another could be woken
+ALONE = 1 << 15          # up to so many numbers, one thread finishes before another would wake up
 
 
 def count():
@@ -15,16 +15,17 @@ def count():
 
 
 def pieces(rows, numbers):
-    """[(first, stop), …]: the rows in equal pieces, one for each thread that is worth using for so many numbers."""
+    """[(first, stop), …]: the rows in equal pieces, one per thread; one piece if there are too few numbers to share."""
     parts = max(min(count(), rows), 1) if numbers > ALONE else 1
     ends = [rows * k // parts for k in range(parts + 1)]
     return list(zip(ends[:-1], ends[1:]))
 
 
 def share(work, some_pieces):
-    """Run work(k, first, stop) for all pieces at the same time: the last one here, the others in worker threads.
+    """Run work(k, first, stop) for all pieces in parallel: the last one here, the others in worker threads.
 
-    The pieces do not depend on which thread is faster, so the result is the same every time.
+    The pieces do not depend on the threads' speed, so the result is the same every time. An error in a piece is raised
+    after all have ended.
     """
     if len(some_pieces) == 1:
         work(0, *some_pieces[0])
@@ -39,7 +40,7 @@ def share(work, some_pieces):
                 work(k, *piece)
         work(last[0], *last[1])
     finally:
-        wait(waiting)                                    # even after an error here, they still write into the arrays
+        wait(waiting)                                    # after an error here, too: they still write into the arrays
     for future in waiting:
         future.result()
 

@@ -1,10 +1,10 @@
 """Layers own parameters and sizes; the arithmetic is in `mini_tf.ops`.
 
     y, backward = layer(x)
-    dx = backward(dy)          # and adds to .grad of every parameter that the layer used
+    dx = backward(dy)          # adds to .grad of every parameter that the layer used
 
-A layer remembers nothing of its last call: what the backward needs is in `backward`. So one layer can be used twice
-in a model, and each call's backward is right.
+A layer keeps no state between calls: what the backward needs is in `backward` itself. So a model can use one layer
+twice, and each call has its own right backward.
 """
 
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention

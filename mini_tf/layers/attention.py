@@ -12,12 +12,12 @@ import numpy as np
 class MultiHeadAttention(Layer):
     """Y = Σ_h A^h·(X·V^h)·W^h,   A^h = softmax(scale·(X·Q^h)·(X·K^h)ᵀ);   X (B, T, n) → Y (B, T, n)
 
-    All H heads' matrices stand side by side: query, key, value (n, H·m), and below each other in output (H·m, n), so
-    that one product serves all heads and the sum over heads happens inside the last one.
-    mask bool, True where a query may see a key, broadcast against (B, H, T, T).
-    With distances=True, scores fall with the distance of the words: see distance_bias.
-    memory: KeysAndValues of the words before X, which these queries see too, and to which those of X are added. For
-    writing a text word by word; the backward then knows nothing of the words before.
+    The matrices of all H heads are stacked: side by side in query, key, value (n, H·m), below each other in output
+    (H·m, n). So one product serves all heads, and the output's product sums over them.
+    mask: bool, True where a query may see a key, broadcast against (B, H, T, T).
+    With distances=True, scores fall with the distance between words: see distance_bias.
+    memory: KeysAndValues of the words before X. The queries of X see them too, and the keys and values of X are added.
+    It is for writing a text word by word; the backward does not reach the words in it.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases
     """
 
@@ -50,7 +50,7 @@ class MultiHeadAttention(Layer):
         return y, backward
 
     def bias(self, query, key):
-        """What distance takes off the scores of these queries, the last of the words that the keys belong to."""
+        """The distance bias on the scores of these queries, which are the last of the keys' words."""
         return beside(distance_bias(key.shape[-2], self.H, query.shape[-2]).astype(query.dtype), query)  # (H, Tq, Tk)
 
     def split(self, x):
@@ -65,18 +65,18 @@ class MultiHeadAttention(Layer):
 
 
 class KeysAndValues:
-    """What attention remembers of the words that it has read: their keys and values, each (B, H, words, m).
+    """The cache of attention: keys and values of the words read so far, each (B, H, words, m).
 
-    T: the most words that there is room for. A causal model's earlier words do not see later ones, so what was computed
-    for them stays right, and only the new words have to be computed.
+    T: the most words it has room for. In a causal model earlier words do not see later ones, so their keys and values
+    stay right, and only those of new words have to be computed.
     """
 
     def __init__(self, T):
         self.T, self.words = T, 0
-        self.key = self.value = None                             # (B, H, T, m), of which the first `words` are known
+        self.key = self.value = None                             # (B, H, T, m), filled up to `words`
 
     def extended(self, key, value):
-        """The keys and values of all words, these new ones (B, H, new, m) included, which are kept."""
+        """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""
         if self.words == 0:
             B, H, _, m = key.shape
             xp = array_module(key)

@@ -8,7 +8,7 @@ from mini_tf.layers.layer import Layer
 class Dropout(Layer):
     """y = x·keep/(1 − rate) while training, y = x otherwise;  x (…) → y (…)
 
-    Training is told by being given a random generator: layer(x, rng). There is no switch to forget.
+    Passing a random generator means training: layer(x, rng). There is no switch to forget.
     """
 
     def __init__(self, rate):

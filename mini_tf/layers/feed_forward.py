@@ -1,4 +1,4 @@
-"""The feed-forward part of a transformer layer: every word by itself."""
+"""The feed-forward part of a transformer layer, applied to every word by itself."""
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer
@@ -10,7 +10,7 @@ ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
 
 
 class FeedForward(Layer):
-    """y = σ(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units;  σ = relu, or gelu as GPT has it
+    """y = σ(x·W₁ + b₁)·W₂ + b₂;  x (…, n) → y (…, n), with f hidden units;  σ = relu, or gelu as in GPT
 
     W₂ starts at 0, so that at first y = 0.
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation (2)

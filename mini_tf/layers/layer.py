@@ -4,14 +4,14 @@ from mini_tf.backend import to_device
 
 
 class MemoryFreed(RuntimeError):
-    """A model's backward was called a second time: it frees what the forward has kept as it walks back."""
+    """A model's backward was called a second time. It runs once, because it frees the forward's arrays on its way."""
 
 
 class Parameter:
     """An array that is learned: `.data`, and `.grad`, the gradient of the loss with respect to it (None before any).
 
-    With trainable=False it is a constant that belongs to the model, such as fixed word embeddings: it is saved and
-    moved with the model, and no gradient is computed for it.
+    With trainable=False it is a constant of the model, such as fixed word embeddings: saved and moved with the model,
+    but without a gradient.
     """
 
     def __init__(self, data, trainable=True):
@@ -23,7 +23,7 @@ class Parameter:
         """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses."""
         if gradient.shape != self.data.shape:
             raise ValueError(f"the gradient has shape {gradient.shape}, expected the parameter's {self.data.shape}")
-        # A new sum, not an update in place: the first gradient may be an array that an op's caller holds as well.
+        # A new array, not an update in place: someone else may hold the first gradient too.
         self.grad = gradient if self.grad is None else self.grad + gradient
 
     def __repr__(self):
@@ -46,7 +46,7 @@ class Layer:
         return found
 
     def numbers_to_learn(self):
-        """How many numbers the trainable parameters have."""
+        """How many numbers there are to learn: all entries of all trainable parameters."""
         return sum(parameter.data.size for parameter in self.parameters().values() if parameter.trainable)
 
     def clear_gradients(self):
@@ -55,11 +55,11 @@ class Layer:
             parameter.grad = None
 
     def state(self):
-        """{name: array} of what it remembers from batch to batch, beside its parameters. Most remember nothing."""
+        """{name: array} of what it carries from batch to batch, besides its parameters; nothing, for most."""
         return {}
 
     def restore(self, state):
-        """Go back to a state."""
+        """Go back to a state that `state` gave."""
 
     def to(self, device):
         """Move every parameter to the device ("cpu", "gpu", "gpu:1", "auto"); returns the layer itself."""
@@ -80,10 +80,11 @@ class Layer:
 
 
 def walk_back(backwards):
-    """The backward of steps that were run one after another: call their backwards in reverse.
+    """The backward of a chain of steps: call their backwards in reverse order.
 
-    backwards: list, in forward order, of functions that take dy and give dx. Each is deleted as soon as it has run, and
-    with it all that it has kept. So memory falls while a model walks back, and this backward can run only once.
+    backwards: list, in forward order, of functions from dy to dx. Each is deleted as soon as it has run, and with it
+    the arrays that it kept. So memory is freed on the way back, and this backward runs only once; the second call
+    raises MemoryFreed.
     """
 
     def backward(dy):

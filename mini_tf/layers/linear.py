@@ -1,4 +1,4 @@
-"""The layer that owns a weight and, perhaps, a bias."""
+"""The layer that owns a weight and an optional bias."""
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
@@ -9,7 +9,7 @@ import numpy as np
 class Linear(Layer):
     """y = x·W + b;  x (…, in), W (in, out), b (out,) → y (…, out)
 
-    W starts normal with variance 1/in, so that y has the variance of x; without an rng, at 0. b starts at 0.
+    W is drawn normal with variance 1/in, so that y has the variance of x; without an rng it is 0. b starts at 0.
     """
 
     def __init__(self, size_in, size_out, rng=None, bias=True, dtype=np.float32):
@@ -31,5 +31,5 @@ class Linear(Layer):
 
 
 def normal(rng, shape, deviation, dtype):
-    """Random initial weights. They are drawn in float32, so that float32 and float64 models start alike."""
+    """Random initial weights, drawn in float32, so that float32 and float64 models start from the same numbers."""
     return (rng.standard_normal(shape, dtype=np.float32) * np.float32(deviation)).astype(dtype, copy=False)

@@ -27,7 +27,7 @@ def positional_encoding(T, n, frequencies):
 
 
 def geometric_frequencies(T, n):
-    """α_i = T/(2π)·10000^(−2i/n), i = 0 … n/2 − 1: from one radian a word down to one turn in 63 thousand words.
+    """α_i = T/(2π)·10000^(−2i/n), i = 0 … n/2 − 1: from one radian per word down to one turn in 63 thousand words.
 
     The lab leaves α_i open ("??"). With these its encoding is, up to the order of the columns, that of Vaswani et al.
     2017 and of CMU 10-417 HW3a, and it does not depend on T.
@@ -36,7 +36,7 @@ def geometric_frequencies(T, n):
 
 
 def fourier_frequencies(T, n):
-    """α_i = i·(T/2)/(n/2), i = 1 … n/2: evenly spaced, up to the highest frequency that T samples can hold.
+    """α_i = i·(T/2)/(n/2), i = 1 … n/2: evenly spaced, up to the highest that T samples can represent.
 
     With n = T this is the Fourier basis α_i = i that the lab hints at. With n < T they are multiples of T/n, and the
     encoding repeats after n words.
@@ -50,9 +50,9 @@ FREQUENCIES = {"geometric": geometric_frequencies, "fourier": fourier_frequencie
 def distance_bias(T, H, queries=None):
     """bias_hij = −s_h·(i − j) for query i, key j ≤ i,   s_h = 2^(−8·h/H), h = 1 … H:  (H, T, T)
 
-    Added to the scores, it makes a head attend less to a word the farther back it stands, each head at its own rate, so
-    that one sees a few words and another the whole history. Nothing else has to say where a word stands.
-    queries: only the last so many of the T words ask:  (H, queries, T)
+    Added to the scores, it makes a head attend less to words farther back. Each head has its own rate: one sees a few
+    words, another the whole history. No other encoding of positions is needed.
+    queries: how many of the T words are queries, the last ones; then the bias is (H, queries, T)
     Source: Press, Smith, Lewis 2021, arXiv:2108.12409 (ALiBi)
     """
     s = 2.0 ** (-8 * np.arange(1, H + 1) / H)            # (H,)

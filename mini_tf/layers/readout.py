@@ -8,8 +8,8 @@ from mini_tf.ops.shapes import transpose
 class TiedReadout(Layer):
     """logits = x·Eᵀ (+ b),  E the table (c, n) of an Embedding;  x (…, n) → logits (…, c)
 
-    A word is likely where x points the way of its vector. The table is used twice in such a model, and its gradients
-    add. b, a Parameter (c,) or None, may be fixed.
+    A word is likely if x points the same way as its vector. Such a model uses the table twice, and its gradients add.
+    b: a Parameter (c,), which may be fixed, or None.
     Source: Press, Wolf 2017, arXiv:1608.05859
     """
 

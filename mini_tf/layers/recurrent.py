@@ -1,4 +1,4 @@
-"""The layer that reads one word after the other."""
+"""The layer that reads one word after another."""
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
@@ -11,8 +11,8 @@ import numpy as np
 class Recurrent(Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f = tanh or relu
 
-    Reading starts from h_0, which is learned, or from a given state (B, k), a constant: what came before is not trained
-    through. Wh starts as a random orthogonal matrix, which neither shrinks nor stretches what it carries.
+    The first state is h_0, which is learned, or a given state (B, k), a constant: no gradient goes back beyond it.
+    Wh starts as a random orthogonal matrix, which neither shrinks nor stretches the state.
     Source: CSCI 567 lecture 8; CS685, recurrent models
     """
 

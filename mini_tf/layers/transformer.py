@@ -15,13 +15,13 @@ NORMS = (None, "before", "after")
 class TransformerLayer(Layer):
     """x ← x + σ(attention(x)),   then, with f, x ← x + σ(feed-forward(x));   x (B, T, n) → y (B, T, n)
 
-    relu      σ is relu, as the lab has it: X_ℓ = X_{ℓ−1} + relu(Y); otherwise σ(y) = y
+    relu      σ is relu, as in the lab: X_ℓ = X_{ℓ−1} + relu(Y); otherwise σ(y) = y
     norm      None; "after": each sum is normalized, x ← norm(x + σ(…)); "before": each branch reads a normalized x,
-              x + σ(attention(norm(x))), and nothing but sums is on the way from layer to layer, so that the gradient
-              reaches the first layer unchanged
+              x + σ(attention(norm(x))), so that the path from layer to layer has only sums, and the gradient reaches
+              the first layer unchanged
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
-    dropout   rate at which entries of what a branch gives are dropped in training (while an rng is given)
-    distances with True, attention's scores fall with the distance of the words
+    dropout   share of the entries of each branch's output that is dropped in training (when an rng is given)
+    distances with True, attention's scores fall with the distance between words
 
     With norm="before" both branches start at 0, because their last weights do.
     memory: KeysAndValues of the words before x, see MultiHeadAttention.
@@ -52,7 +52,7 @@ class TransformerLayer(Layer):
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
 
     def branch(self, x, layer, norm, rng):
-        """z = x + σ(dropout(layer(x))), with the norm where it belongs"""
+        """z = x + σ(dropout(layer(x))), with the norm before the branch or after the sum"""
         normal, before_backward = norm(x) if self.norm == "before" else (x, _unchanged)
         y, layer_backward = layer(normal)
         y, dropout_backward = self.dropout(y, rng)
@@ -61,7 +61,7 @@ class TransformerLayer(Layer):
 
         def backward(dz):
             dx, dy = sum_backward(after_backward(dz))
-            return dx + before_backward(layer_backward(dropout_backward(dy)))    # by the skip connection, by the branch
+            return dx + before_backward(layer_backward(dropout_backward(dy)))    # skip connection + branch
 
         return z, backward
 

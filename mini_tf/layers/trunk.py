@@ -1,4 +1,4 @@
-"""The trunk of a transformer: from words to a vector for each."""
+"""The trunk of a transformer: from words to one vector for each."""
 
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.attention import KeysAndValues
@@ -12,16 +12,16 @@ import numpy as np
 class Trunk(Layer):
     """Φ(X):  X_0 = scale·E[ids] (+ P),   X_ℓ = layer_ℓ(X_{ℓ−1}),   Φ(X) = X_L (normalized);   ids (B, T) → (B, T, n)
 
-    embedding    the Embedding E; an id of −1 is an absent word: a vector of zeros, which no other word sees in a
-                 causal trunk
+    embedding    the Embedding E; the id −1 is an absent word: a vector of zeros, which no other word of a causal
+                 trunk sees
     layers       a list of TransformerLayers
     positions    a PositionalEncoding, or None
     norm         a last LayerNorm, or None
     causal       a word sees itself and the words before it, not those after it
     scale        factor on the word vectors
-    dropout      rate at which their entries are dropped in training (while an rng is given)
+    dropout      share of their entries that is dropped in training (when an rng is given)
 
-    What is made of the vectors is the business of a model's head, and what it is trained on of its loss.
+    A model's head makes predictions of the vectors; its loss says what it is trained on.
     """
 
     def __init__(self, embedding, layers, *, T, positions=None, norm=None, causal=True, scale=1.0, dropout=0.0):
@@ -30,7 +30,7 @@ class Trunk(Layer):
         self.dropout = Dropout(dropout)
 
     def __call__(self, ids, rng=None, memory=None):
-        """Φ(X), and its backward, which runs once. memory: see `new_memory`; then ids are the new words only."""
+        """Φ(X), and its backward, which runs once. With a memory (see `new_memory`), ids are the new words only."""
         past = memory[0].words if memory else 0
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         backwards = [embedding_backward]
@@ -53,9 +53,9 @@ class Trunk(Layer):
         return x, walk_back(backwards)
 
     def mask(self, ids, past=0):
-        """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None where all see all.
+        """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None if all see all.
 
-        past: words before these, which are known from memory.
+        past: how many words before these are in memory.
         """
         T = ids.shape[1]
         if not self.causal or (T == 1 and past):
@@ -65,8 +65,8 @@ class Trunk(Layer):
         return earlier if past or present.all() else earlier & present[:, None, None, :]
 
     def new_memory(self):
-        """An empty memory: KeysAndValues for each layer. trunk(ids, memory=memory) reads ids as the words that follow.
+        """An empty memory, KeysAndValues for each layer. trunk(ids, memory=memory) reads ids as the words that follow.
 
-        Only a causal trunk can read so: in others, what a word is made of changes with the words after it.
+        For causal trunks only: in others a word's vector changes with the words after it.
         """
         return [KeysAndValues(self.T) for _ in self.layers]

@@ -1,12 +1,12 @@
 """Models: whole networks with a loss, and the counting models that they have to beat.
 
     loss, backward = model.loss(batch)
-    backward()                           # fills .grad of every parameter, and frees its memory on the way
+    backward()                           # fills .grad of every parameter, and frees memory on the way
     logits = model.logits(ids)           # (B, c), scores of the word that follows each history
     log_p = model.log_probabilities(ids, start)      # of each word from `start` on, given those before it
 
 A transformer is a trunk (from words to vectors, `mini_tf/layers/trunk.py`), a head (from vectors to predictions) and
-an objective (what is asked of which positions, `objectives.py`). What every model can be asked is in `text_model.py`.
+an objective (the loss of the predictions, `objectives.py`). What every model offers is in `text_model.py`.
 """
 
 from mini_tf.models.fixed_window import FixedWindowModel

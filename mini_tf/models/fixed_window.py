@@ -21,15 +21,15 @@ class FixedWindowModel(WindowModel):
     """logits = h·U + b₂,   h = f(e·W + b₁),   e = the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
 
     embeddings (c, n)    initial word vectors
-    frequencies (c,)     how often each word occurs in training: b₂ starts at ln of its share; all alike if not given
-    T                    words in the window; of a shorter history the absent words are vectors of zeros
+    frequencies (c,)     how often each word occurs in training: b₂ starts at the ln of its share; equal if not given
+    T                    words in the window; the missing words of a shorter history are vectors of zeros
     k                    hidden units
     composition          "concatenation", "sum" or "mean": see COMPOSITIONS
     train_embeddings     learn the word vectors too, as Bengio et al. do
-    dropout              rate at which entries of e and of h are dropped in training
+    dropout              share of the entries of e and of h that is dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. U starts
-    at 0, so an untrained model knows the words' frequencies and nothing else; without them, it says ln c.
+    at 0, so an untrained model knows the words' frequencies and nothing else; without them, its loss is ln c.
     Raises UserError for sizes and options that do not fit.
     Source: Bengio et al. 2003, JMLR 3; CSCI 567 lecture 8 and CS685, fixed-window models
     """

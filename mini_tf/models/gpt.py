@@ -1,4 +1,4 @@
-"""A small GPT over words: the decoder that is usual today."""
+"""A small GPT over words: the decoder-only transformer in common use today."""
 
 from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
 from mini_tf.models.objectives import next_words
@@ -12,13 +12,13 @@ import numpy as np
 class GPT(ReadsWithMemory, WindowModel):
     """logits_t = Φ(X)_t·Eᵀ,   Φ a trunk of layers with the norm before each branch, and a last norm
 
-    embeddings (c, n)    initial word vectors E, which are the readout's too; entries of variance 1/n
+    embeddings (c, n)    initial word vectors E, shared with the readout; entries of variance 1/n
     T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
-    dropout              rate at which word vectors, and what each branch gives, are dropped in training
+    dropout              share of the entries of word vectors and of each branch's output dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
     Raises UserError for sizes that do not fit.
-    Source: Radford et al. 2019 (GPT-2), with sinusoidal positions of the size of the word vectors
+    Source: Radford et al. 2019 (GPT-2), but with sinusoidal positions, scaled to the size of the word vectors
     """
 
     def __init__(self, embeddings, *, T=64, L=2, H=4, m=32, f=512, dropout=0.0, seed=0):

@@ -31,10 +31,10 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
     scaled_attention     scores times 1/√m; the lab has no factor
     train_embeddings     learn the word vectors too; the lab keeps them fixed
     tied                 "shared" only: the readout's A is the embedding table, transposed
-    dropout              rate at which attention outputs are dropped in training
+    dropout              share of the entries of attention outputs that is dropped in training
 
-    A batch is an integer array (B, T + 1) of consecutive words: a history and the words that follow its words. The
-    readout's A starts at 0, so an untrained model says ln c, the loss of a uniform guess.
+    A batch is an integer array (B, T + 1) of consecutive words: a history of T words and one more. The readout's A
+    starts at 0, so the loss of an untrained model is ln c, that of a uniform guess.
     Raises UserError for sizes and options that do not fit together.
     Source: ESE-2000 Lab 6, equations (13)–(15), Tasks 6.4, 6.6, 6.10–6.12
     """
@@ -91,9 +91,9 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
     def logits(self, ids):
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
 
-        For the readout "average", which predicts no probabilities, they are −‖x̂ − x_i‖²: the nearest word has the
-        largest. Where the readout wants T words, absent ones go in front of a short history: their vectors are zero,
-        and hidden in a causal model.
+        The readout "average" predicts no probabilities: its scores are −‖x̂ − x_i‖², highest for the nearest word.
+        Readouts that need T words pad a short history with absent words in front; their vectors are zero, and masked
+        in a causal model.
         """
         if self.readout == "shared":
             return super().logits(ids)
@@ -105,7 +105,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         return prediction
 
     def logits_after_each(self, ids):
-        """Scores (B, T, c) of the word after each word of histories (B, T); of the readout "shared"."""
+        """Scores (B, T, c) of the word after each word of histories (B, T); for the readout "shared" only."""
         if self.readout != "shared":
             raise ValueError(f"logits_after_each: the readout {self.readout!r} predicts after the last word only")
         return super().logits_after_each(ids)
@@ -114,12 +114,12 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
 
         It is the loss that "average" and "vec" are trained on. "shared" learns at every position, from histories of
-        1 to T words; here its longest history counts, so that all models answer the same question.
+        1 to T words; here only its longest history counts, so that all models are asked the same.
         """
         return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
 
     def reader(self):
-        """With memory, where what is computed for a word does not change with the words after it."""
+        """A reader with memory for "shared", which is causal; else one that reads the window anew for each word."""
         return super().reader() if self.readout == "shared" else WindowReader(self)
 
 

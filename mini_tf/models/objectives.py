@@ -1,4 +1,4 @@
-"""What a language model is trained on: from predictions and the words that followed to a loss."""
+"""What a language model is trained on: a loss from its predictions and the words that followed."""
 
 from mini_tf import ops
 from mini_tf.backend import beside
@@ -7,8 +7,8 @@ from mini_tf.backend import beside
 def next_words(logits, following):
     """The mean cross-entropy of words, in nats, and its backward, from dloss to dlogits
 
-    logits (B, T, c), after each word, with following (B, T), the words that came;
-    logits (B, c), after the last word only, with following (B, T), of which the last column counts, or (B,)
+    logits (B, T, c), after each word, with following (B, T), the words that came next;
+    logits (B, c), after the last word only, with following (B,), or (B, T), of which only the last column is used
     """
     if following.ndim == logits.ndim:
         following = following[:, -1]

@@ -1,10 +1,10 @@
-"""Reading a text from left to right, to write on: what is remembered of the words so far.
+"""Readers: a model reads a text from left to right, to continue it, and remembers the words so far.
 
     reader = model.reader()
     logits = reader.read(prompt)             # (1, c), scores of the word after the prompt
     logits = reader.read(np.array([word]))   # … and after one more
 
-`reader.T` is how many words a reader can see at most; None if it sees all.
+`reader.T` is the most words that a reader can see; None if it sees all.
 """
 
 from mini_tf.layers.embedding import ABSENT
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class ReadsWithMemory:
-    """For a model with a causal trunk and a readout A of each word's vector: the word after the last one read."""
+    """For a model with a causal trunk and a readout A at every word: its scores, read with or without memory."""
 
     def logits(self, ids):
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
@@ -28,17 +28,17 @@ class ReadsWithMemory:
         return MemoryReader(self) if self.trunk.layers else WindowReader(self)
 
     def new_memory(self):
-        """What the trunk remembers of the words that it has read; nothing yet."""
+        """An empty memory for the trunk."""
         return self.trunk.new_memory()
 
     def read(self, ids, memory=None):
-        """Scores (B, c) of the word that follows the new words (B, new), read after those in the memory."""
+        """Scores (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
         Phi, _ = self.trunk(ids, memory=memory)
         return self.A(Phi[:, -1])[0]                     # only the last word's prediction is wanted
 
 
 class WindowReader:
-    """Remembers the last T words, and has the model read all of them anew for every word: right for any model."""
+    """Keeps the last T words, and for every new word has the model read them all again: right for any model."""
 
     def __init__(self, model):
         self.model, self.T = model, model.T
@@ -51,12 +51,12 @@ class WindowReader:
 
 
 class MemoryReader:
-    """Remembers what a causal model has computed for the words so far, and computes the new words only.
+    """Keeps what a causal model computed for the words so far, so that it computes new words only.
 
     model     has new_memory() and read(ids (1, new), memory) → logits (1, c)
 
-    After T words the memory is full. Then the older half is forgotten, and the newer half is read anew with the new
-    words: its positions are others now, and what was computed for it had seen the forgotten words. So a word is
+    After T words the memory is full. Then the older half is forgotten, and the newer half is read again together with
+    the new words, because its positions have changed and its values depended on the forgotten words. So a word is
     predicted from the T/2 to T words before it, exactly as the model would predict it from these words alone.
     """
 
@@ -72,5 +72,5 @@ class MemoryReader:
             self.words, self.memory = self.words[:0], self.model.new_memory()
         self.words = np.concatenate([self.words, new])
         if not len(self.words):
-            return self.model.logits(self.words[None])   # of no words: there is nothing to remember yet
+            return self.model.logits(self.words[None])   # no words yet: nothing to remember
         return self.model.read(new[None], self.memory)

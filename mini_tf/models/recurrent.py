@@ -1,4 +1,4 @@
-"""The recurrent language model: one state that every word goes into."""
+"""The recurrent language model: one state, updated by every word."""
 
 from mini_tf.backend import beside, to_host
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
@@ -10,22 +10,22 @@ from mini_tf.ops.recurrent import ACTIVATIONS
 
 import numpy as np
 
-PIECE = 256              # words that are read at a time where only probabilities are wanted
+PIECE = 256              # words read at a time when only probabilities are wanted
 
 
 class RecurrentModel(TextModel, Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
 
     embeddings (c, n)    initial word vectors
-    frequencies (c,)     how often each word occurs in training: b₂ starts at ln of its share; all alike if not given
+    frequencies (c,)     how often each word occurs in training: b₂ starts at the ln of its share; equal if not given
     k                    entries of the state
-    T                    words that a batch reads, and that gradients go back through
+    T                    words in a batch's windows; gradients go back through so many
     train_embeddings     learn the word vectors too
-    dropout              rate at which entries of x_t and of h_t, as the readout sees it, are dropped in training
+    dropout              share of the entries of x_t, and of h_t on its way to the readout, dropped in training
 
-    A batch is an integer array (B, T + 1) of consecutive words. Teacher forcing: the word after each is predicted from
-    the true words before it, not from predictions. U starts at 0, so an untrained model knows the frequencies of words
-    and nothing else. Without them the state, which has better to do, has to stand in for b₂ at first, and saturates.
+    A batch is an integer array (B, T + 1) of consecutive words. Teacher forcing: each word is predicted from the true
+    words before it, not from predictions. U starts at 0, so an untrained model knows the frequencies of words and
+    nothing else. Without frequencies, the state at first learns them in place of b₂, and saturates.
     Raises UserError for sizes and options that do not fit.
     Source: CSCI 567 lecture 8; CS685, recurrent models; Mikolov et al. 2010
     """
@@ -57,7 +57,7 @@ class RecurrentModel(TextModel, Layer):
         return loss, backward
 
     def loss_and_state(self, windows, rng=None, state=None):
-        """The same, and the state (B, k) that the last word but one leaves, from which the next batch can go on."""
+        """The same, and the state (B, k) after the last word but one, from which the next batch can go on."""
         if windows.ndim != 2 or windows.shape[1] < 2:
             raise ValueError(f"RecurrentModel: windows have shape {windows.shape}, expected (B, T + 1) with T ≥ 1")
         h, read_backward = self.read(windows[:, :-1], state, rng)
@@ -68,7 +68,7 @@ class RecurrentModel(TextModel, Layer):
         return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
 
     def read(self, ids, state=None, rng=None):
-        """The states (B, T, k) that the words (B, T) leave one after the other, and the backward through time."""
+        """The states (B, T, k) after each of the words (B, T), and the backward through time."""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         x, dropout_backward = self.dropout(x, rng)
         h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
@@ -80,21 +80,21 @@ class RecurrentModel(TextModel, Layer):
         return self.readout(h)[0]
 
     def logits(self, ids):
-        """Scores (B, c) of the word that follows histories (B, words) of any length, also 0."""
+        """Scores (B, c) of the word that follows histories (B, words) of any length, 0 included."""
         if ids.shape[1] == 0:
             return self.readout(self.recurrent.start(len(ids)))[0]
         h, _ = self.read(ids)
         return self.readout(h[:, -1])[0]                         # only the last word's prediction is wanted
 
     def reader(self):
-        """Remembers the state, into which every word goes."""
+        """A reader that keeps the state: it depends on every word read."""
         return StateReader(self)
 
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
-        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
         ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
@@ -105,7 +105,7 @@ class RecurrentModel(TextModel, Layer):
             given, following = ids[first : first + PIECE], ids[first + 1 : first + PIECE + 1]
             h, _ = self.read(given[None], state)
             state = h[:, -1].copy()
-            wanted = max(start - first - 1, 0)                   # predictions before `start` are not asked for
+            wanted = max(start - first - 1, 0)                   # skip predictions before `start`
             if wanted < len(following):
                 logits, _ = self.readout(h[0, wanted : len(following)])
                 log_p.append(log_softmax_at(logits, following[wanted:]))
@@ -115,7 +115,7 @@ class RecurrentModel(TextModel, Layer):
 
 
 class StateReader:
-    """Reads a text from left to right, as `models/reading.py` has it: a recurrent network's state knows all words."""
+    """A reader, as in `models/reading.py`, that keeps the state of a recurrent network: it sees all words."""
 
     T = None
 
@@ -130,11 +130,11 @@ class StateReader:
 
 
 class CarriedState(Layer):
-    """A recurrent model in training on consecutive windows: each batch starts in the state that the last one left.
+    """A recurrent model trained on consecutive windows: each batch starts from the state that the last one left.
 
-    So its predictions know all words so far, while gradients go back T words and no further: truncated backpropagation
+    So predictions depend on all words so far, while gradients go back T words and no further: truncated backpropagation
     through time. A batch whose first words are not the last ones of the batch before starts from h_0 again. So does
-    every `anew`-th: h_0 is learned from such batches only, and a state that has gone astray is not kept for ever.
+    every `anew`-th batch: only such batches train h_0, and a bad state is not carried on for ever.
     Source: Williams, Peng 1990; Mikolov et al. 2010
     """
 

@@ -1,4 +1,4 @@
-"""What every model of a text can be asked."""
+"""The interface of every language model."""
 
 import operator
 
@@ -12,7 +12,7 @@ import numpy as np
 class TextModel:
     """A model that says how probable the next word is. It defines
 
-    T                                    words of a history that it looks at, at most, or that are in a batch
+    T                                    the most words of a history that it sees, or that a batch's windows have
     c                                    words in its vocabulary
     logits(ids (B, T′)) → (B, c)         scores of the word that follows histories of any length T′ from 0 to T:
                                          softmax(logits) are its probabilities
@@ -21,7 +21,7 @@ class TextModel:
     and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
     """
 
-    classes = {}                     # name -> class, of all models: a checkpoint says which one it is of
+    classes = {}                     # name -> class of all models: a checkpoint names its own
 
     def __init_subclass__(cls):
         super().__init_subclass__()
@@ -34,19 +34,19 @@ class TextModel:
     def mean_loss(self, ids, most=None, on_batch=None):
         """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
 
-        Raises UserError when there is none.
+        Raises UserError when there is no such word.
         """
         checked_long_enough(ids, self.T)
         ids = ids if most is None else ids[: self.T + most]
         return float(-self.log_probabilities(ids, self.T, on_batch).mean())
 
     def reader(self):
-        """Something that reads a text from left to right, for writing on: see `models/reading.py`."""
+        """A reader that takes a text from left to right, to continue it: see `models/reading.py`."""
         return WindowReader(self)
 
 
 def checked_ids(ids, size, where):
-    """ids as an int64 array in one dimension. Raises UserError for others, and for words outside the vocabulary."""
+    """ids as a flat int64 array. Raises UserError for other shapes and dtypes, and for ids outside 0 … size − 1."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise UserError(f"{where}: ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row")

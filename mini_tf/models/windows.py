@@ -13,7 +13,7 @@ BATCH = 128
 
 
 class WindowModel(TextModel, Layer):
-    """Base of models that look at the last T words, and are scored on windows of T + 1."""
+    """Base of models that see the last T words, and are scored on windows of T + 1."""
 
     def check_windows(self, windows):
         """Raise ValueError unless windows are (B, T + 1)."""
@@ -40,9 +40,9 @@ class WindowModel(TextModel, Layer):
         return next_words(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
     def mean_loss(self, ids, most=None, on_batch=None):
-        """The mean loss of the words of ids from the T-th on, each after T words; or of `most`, evenly spaced.
+        """The mean loss of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced.
 
-        Raises UserError when there is none.
+        Raises UserError when there is no such word.
         """
         checked_long_enough(ids, self.T)
         ends = np.arange(self.T, len(ids))
@@ -60,12 +60,12 @@ class WindowModel(TextModel, Layer):
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.
-        Raises UserError for ids outside the vocabulary, and for weights that are not numbers.
+        Raises UserError for ids outside the vocabulary, and for weights that are NaN.
         """
         ids = checked_ids(ids, self.c, "log_probabilities")
         start = checked_start(ids, start)
         log_p, ends = [], np.arange(start, len(ids))
-        short = ends[ends < self.T]                      # each has a history of its own length
+        short = ends[ends < self.T]                      # their histories differ in length
         long = ends[ends >= self.T]
         for some in [*short[:, None], *(long[first : first + BATCH] for first in range(0, len(long), BATCH))]:
             reach = min(self.T, int(some[0]))
@@ -77,5 +77,5 @@ class WindowModel(TextModel, Layer):
 
 
 def windows_ending_at(ids, ends, T):
-    """(len(ends), T + 1): the words at `ends`, each with the T words before it in front."""
+    """(len(ends), T + 1): the words at `ends`, each preceded by the T words before it."""
     return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]

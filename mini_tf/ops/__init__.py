@@ -1,12 +1,12 @@
-"""The tensor layer: every differentiable function with its backward by hand, right below its forward.
+"""The ops: every differentiable function, with its hand-written backward right below its forward.
 
     y, backward = op(*inputs)
     dx, dW, …   = backward(dy)
 
-`dx` is always the gradient of the loss with respect to `x`: "d" + name. `backward` gives one gradient for each array
-argument, in the same order, always as many: None for word ids, masks, and arrays that were left out; bare where there
-is one. An op reads its inputs and never writes into them; its backward may be called twice and gives the same answer
-twice.
+`dx` always means the gradient of the loss with respect to `x`. `backward` returns one gradient for each array argument,
+in the same order: None for word ids, masks and arrays that were left out. A single gradient comes bare, not in a tuple.
+An op never writes into its inputs; its backward may be called twice and gives the same answer twice. The comment
+"keeps …" beside a backward says which arrays it holds on to.
 
 Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 
@@ -17,8 +17,8 @@ Letters, the same everywhere (they are those of ESE-2000 Lab 6):
 The lab writes a history as an n×T matrix with a word per column. Here a word is a row: arrays are (B, T, n), weights
 are (in, out), and y = x·W + b.
 
-Each op is one object: the formula that you read, with its name, the check of its arguments, and a faster twin in
-`mini_tf/kernels` for some (`op.py`). Edit a formula, and everything that uses it runs what you wrote.
+Each op is one object (`op.py`): the formula that you read, its name, a check of its arguments and, for some, a faster
+twin in `mini_tf/kernels`. Edit a formula, and everything that uses it runs what you wrote.
 
 Read the files in this order: linear, activations, softmax, losses, normalization, attention, pooling, embedding,
 dropout, recurrent, pointer. What makes a function an op is in op.py, what Adam computes in updates.py.

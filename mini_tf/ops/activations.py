@@ -1,4 +1,4 @@
-"""Functions that act on every number by itself, and the residual step that uses one of them."""
+"""Elementwise activations, and the residual step that uses one of them."""
 
 import math
 
@@ -27,7 +27,7 @@ def residual_relu(x, y):
     """z = x + max(y, 0), the residual step of the lab's transformer: X_ℓ = X_{ℓ−1} + σ(Σ_h Y_ℓ^h)
 
     x (…), y (…)  →  z (…)
-    dx = dz,   dy = dz where y > 0, else 0.  The loss reaches x by the skip connection, whatever y is.
+    dx = dz,   dy = dz where y > 0, else 0.  Whatever y is, the gradient reaches x by the skip connection.
     Source: ESE-2000 Lab 6, equation (15)
     """
     xp = array_module(x)
@@ -73,7 +73,7 @@ def sigmoid(x):
 
 @op("x (…)")
 def gelu(x, approximate=False):
-    """y = x·Φ(x),   Φ(x) = ½·(1 + erf(x/√2)) the normal distribution function
+    """y = x·Φ(x),   Φ(x) = ½·(1 + erf(x/√2)), the standard normal distribution function
 
     x (…)  →  y (…)
     dx = dy·(Φ(x) + x·φ(x)),   φ(x) = exp(−x²/2)/√(2π)

@@ -1,4 +1,4 @@
-"""Attention: every query looks at every key it may see, and takes a mean of their values."""
+"""Attention: every query takes a weighted mean of the values whose keys it may see."""
 
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose

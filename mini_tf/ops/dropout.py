@@ -1,11 +1,11 @@
-"""Dropout, given its random mask: an op has no randomness of its own, so that it can be checked."""
+"""Dropout with its mask as an argument: an op draws no random numbers, so that its gradient can be checked."""
 
 from mini_tf.ops.op import op
 
 
 @op("x (…), keep (…) bool")
 def dropout(x, keep, rate):
-    """y = x·keep / (1 − rate):  entries are dropped at `rate`, the rest are raised so that the mean stays
+    """y = x·keep / (1 − rate):  the share `rate` of entries is dropped, the rest are scaled up to keep the mean
 
     x (…), keep (…) bool, drawn True with probability 1 − rate  →  y (…)
     dx = dy·keep / (1 − rate);   None for the mask

@@ -10,9 +10,9 @@ def embedding(table, ids):
     """x = table[ids], the same as onehot(ids)·table without the multiplications by zero
 
     table (c, n), ids (…) int  →  x (…, n)
-    dtable[i] = Σ dx over all places where word i stands:  onehot(ids)ᵀ·dx;   None for the ids
+    dtable[i] = Σ dx over all places where word i occurs:  onehot(ids)ᵀ·dx;   None for the ids
 
-    A word that stands twice in a batch gets both gradients. Raises ValueError for ids outside 0 … c − 1.
+    A word that occurs twice gets the sum of both gradients. Raises ValueError for ids outside 0 … c − 1.
     Source: ESE-2000 Lab 6, x_i = V_nᵀ·e_i (Task 6.3)
     """
     xp = array_module(table)

@@ -1,4 +1,4 @@
-"""The linear map, the op that most of the arithmetic goes into."""
+"""The linear map, which does most of the arithmetic of a model."""
 
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose

@@ -1,4 +1,4 @@
-"""Losses: one number for a batch. Their backward takes dloss = 1 unless told otherwise."""
+"""Losses: one number for a batch. Their backward takes dloss, which is 1 by default."""
 
 import math
 
@@ -15,10 +15,10 @@ def cross_entropy(logits, targets, ignore=None):
     dlogits = dloss·(softmax(logits) − onehot(target)) / rows;   None for the targets
 
     Rows whose target is `ignore` do not count: not in the mean, not in the gradient.
-    Softmax and logarithm in one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i is exact where the logarithm
-    of a tiny probability would be −∞.
+    Softmax and logarithm are one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i stays accurate where
+    softmax(z)[i] underflows to 0 and its logarithm would be −∞.
     Raises ValueError for targets outside 0 … c − 1, and when no row counts.
-    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective that is minimised without its minus sign.
+    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective to be minimised without its minus sign.
     """
     xp = array_module(logits)
     shape = logits.shape
@@ -53,6 +53,7 @@ def mse(prediction, target):
     dprediction = dloss·2·(prediction − target)/entries,   dtarget = −dprediction
 
     The lab's loss sums over the n entries of a word and averages over words: it is n times this one.
+    Raises ValueError when there is no entry.
     Source: ESE-2000 Lab 6, Task 6.5
     """
     difference = prediction - target

@@ -12,7 +12,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     x (…, n), gamma (n,), beta (n,)  →  y (…, n)
     With g = dy·γ:   dx = r·(g − mean(g) − x̂·mean(g·x̂)),   dγ = Σ dy·x̂,   dβ = Σ dy;   Σ over the leading axes
 
-    The two means are what μ and r give back: x moves them, and they move every entry of the row.
+    The two means are the gradient through μ and r: each entry of x moves them, and they move its whole row.
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; ESE-2000 Lab 6, Task 6.11
     """
     xp = array_module(x)

@@ -1,12 +1,12 @@
-"""What makes a formula an op: it knows its name, checks its arguments, may have a faster twin, and can be watched.
+"""An op: a formula that knows its name, checks its arguments, may have a faster twin, and can be watched.
 
     @op("x (…, n), gamma (n), beta (n)")
     def layer_norm(x, gamma, beta, eps=1e-5):
         …                                                # the formula, and its backward
         return y, backward
 
-`ops.layer_norm` is then an Op. Calling it checks x, gamma and beta against their shapes and runs the formula, or the
-formula's twin in `mini_tf/kernels` where there is one for these arrays. Nobody who calls an op knows which.
+`ops.layer_norm` is then an Op. Calling it checks x, gamma and beta against their shapes and runs the formula or,
+if there is one for these arrays, its twin in `mini_tf/kernels`. The caller need not know which.
 """
 
 from contextlib import contextmanager
@@ -22,12 +22,12 @@ _watchers = ()
 def op(signature):
     """The decorator that makes a function an Op. The signature names its array arguments and their shapes.
 
-    A letter that occurs twice must be the same size twice; "…" stands for any number of leading axes, the same ones
-    wherever it occurs; (*) is any shape. Arrays are floating unless `int` or `bool` follows the shape. None, for an
-    optional array that was left out, is passed over.
+    A letter that occurs twice must have the same size both times; "…" stands for any number of leading axes, the same
+    ones wherever it occurs; (*) is any shape. Arrays are floating unless `int` or `bool` follows the shape. An optional
+    array that was left out, None, is not checked.
 
-    If a module is reloaded, its ops stay the same objects and take over the new formulas: every layer that holds one
-    runs what now stands in the file.
+    When a module is reloaded, its ops stay the same objects and take over the new formulas: every layer that holds an
+    op runs what the file now says.
     """
 
     def decorate(formula):
@@ -44,7 +44,7 @@ class Op:
 
     name        of the op, "layer_norm"
     formula     the plain function, as it stands in its file
-    arrays      names of the array arguments: the backward gives one gradient for each, always as many
+    arrays      names of the array arguments: the backward gives one gradient for each
     """
 
     def define(self, formula, signature):
@@ -66,9 +66,9 @@ class Op:
         return self.chosen(inputs, options)(*inputs, **options)
 
     def chosen(self, inputs, options):
-        """What runs for these arguments, after they are checked: the formula, or its twin.
+        """Check the arguments, and give the function that runs for them: the formula or its twin.
 
-        Raises ValueError for wrong shapes and dtypes, TypeError where there is no array, or two on different devices.
+        Raises ValueError for wrong shapes and dtypes, TypeError for what is no array and for mixed devices.
         """
         made_for_twins = self.arguments.check(inputs, options)
         return (kernels.twin_of(self) if made_for_twins else None) or self.formula
@@ -78,21 +78,21 @@ class Op:
 
 
 def all_ops():
-    """Every op that was defined so far, mini_tf's and others'."""
+    """Every op defined so far, in mini_tf and elsewhere."""
     return list(_defined.values())
 
 
 @contextmanager
 def watching(watcher):
-    """For the time of the block, watcher(op, run, *inputs, **options) is called in place of every op, in all threads.
+    """Inside the block, watcher(op, run, *inputs, **options) is called in place of every op, in all threads.
 
-    It gives what the op is to give. run(*inputs, **options) runs the op itself, so a watcher that only looks is
+    Its result is the result of the call. run(*inputs, **options) runs the op itself, so a watcher that only counts is
 
         def count(op, run, *inputs, **options):
             calls[op.name] += 1
             return run(*inputs, **options)
 
-    Blocks may be nested: the inner watcher is asked last and so is the nearest to the caller.
+    Blocks may be nested: the inner watcher is called first, and its `run` calls the outer one.
     """
     global _watchers
     before = _watchers
@@ -105,7 +105,7 @@ def watching(watcher):
 
 @contextmanager
 def replaced(replacements):
-    """For the time of the block, other functions run in the place of ops: {ops.softmax: my_softmax}.
+    """Inside the block, other functions run in place of ops: {ops.softmax: my_softmax}.
 
     my_softmax may call ops.softmax itself: then the op runs.
     """
@@ -120,5 +120,5 @@ def replaced(replacements):
         finally:
             open_calls.remove(op)
 
-    with watching(replace), kernels.reference_only():    # the twin of attention would not ask for softmax
+    with watching(replace), kernels.reference_only():    # attention's twin would not call ops.softmax
         yield

@@ -1,4 +1,4 @@
-"""Copying: a word's probability from the vocabulary and from the history, mixed."""
+"""Copying: a mixture of two probabilities of a word, from the vocabulary and from the history."""
 
 import math
 
@@ -14,8 +14,8 @@ def copied(weights, words, targets):
     weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int  →  y (…, Tq)
     dweights_tj = dy_t·1(words_j = targets_t);   None for words and targets
 
-    With rows of weights that sum to 1, y_t is the probability of the target when the next word is copied from a place
-    of the history, drawn by its weight.
+    If each row of weights sums to 1, y_t is the probability of copying the target: the word at a place of the history
+    that is drawn with these weights.
     Source: Vinyals, Fortunato, Jaitly 2015, arXiv:1506.03134; Merity et al. 2016, arXiv:1609.07843
     """
     same = words[..., None, :] == targets[..., :, None]  # (…, Tq, Tk)
@@ -35,8 +35,8 @@ def mixture_cross_entropy(logits, gate, p_copy, targets):
     dlogits = r·(softmax(logits) − onehot(target)),   dgate = g − r,   dp_copy = −(1 − g)/p,   each times dloss/rows;
     None for the targets
 
-    So the readout learns from a word as much as it had to do with it, and the gate moves towards r.
-    Raises ValueError for targets outside 0 … c − 1, for p_copy below 0, and when there is no row.
+    So the readout's gradient is scaled by r, its share in the prediction, and the gate moves towards r.
+    Raises ValueError for targets outside 0 … c − 1, for negative p_copy, and when there is no row.
     Source: Merity et al. 2016, arXiv:1609.07843, with a gate in place of their sentinel
     """
     xp = array_module(logits)
@@ -53,11 +53,11 @@ def mixture_cross_entropy(logits, gate, p_copy, targets):
     shifted = z - z.max(-1, keepdims=True)
     e = xp.exp(shifted)
     total = e.sum(-1)                                    # (rows,)
-    # In logarithms, because each part of p may be too small for a floating number. ln sigmoid(u) = −ln(1 + e⁻ᵘ)
+    # In logarithms, because each part of p may underflow. ln sigmoid(u) = −ln(1 + e⁻ᵘ)
     u, copy = gate.reshape(rows), p_copy.reshape(rows)
     ln_g, ln_not_g = -xp.logaddexp(0, -u), -xp.logaddexp(0, u)
     ln_own = ln_g + shifted[at_target] - xp.log(total)
-    ln_copy = ln_not_g + xp.log(xp.maximum(copy, float(xp.finfo(copy.dtype).tiny)))          # where it is 0, not −∞
+    ln_copy = ln_not_g + xp.log(xp.maximum(copy, float(xp.finfo(copy.dtype).tiny)))          # for copy = 0, not −∞
     ln_p = xp.logaddexp(ln_own, ln_copy)                 # (rows,)
     r = xp.exp(ln_own - ln_p)
 

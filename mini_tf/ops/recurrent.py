@@ -18,6 +18,7 @@ def rnn(x, h0, Wx, Wh, b, activation="tanh"):
     Backward through time, from t = T down, with dh_t the gradient that reaches h_t from above and from step t + 1:
     da_t = dh_t·f′(a_t),   dx_t = da_t·Wxᵀ,   dh_{t−1} += da_t·Whᵀ,
     dWx = Σ_t x_tᵀ·da_t,   dWh = Σ_t h_{t−1}ᵀ·da_t,   db = Σ_t da_t;   f′ = 1 − h² for tanh, 1 where h > 0 for relu
+    Raises ValueError for an unknown activation, and when T = 0.
     Source: CSCI 567 lecture 8; CS685, recurrent models; CMU 10-417 HW3a, question 1
     """
     xp = array_module(x)
@@ -27,14 +28,14 @@ def rnn(x, h0, Wx, Wh, b, activation="tanh"):
     T = x.shape[1]
     if T == 0:
         raise ValueError("rnn: x has T = 0 words, expected at least one; the state after no words is h0")
-    from_below = x @ Wx + b                              # (B, T, k), of all steps at once
+    from_below = x @ Wx + b                              # (B, T, k), for all steps at once
     states = [h0]                                        # h_0 … h_T
     for t in range(T):
         states.append(f(xp, from_below[:, t] + states[-1] @ Wh))
     h = xp.stack(states[1:], axis=1)                     # (B, T, k)
 
     def backward(dh):                                    # keeps x, Wx, Wh, states
-        dstate = xp.zeros_like(h0)                       # what step t + 1 gives back to h_t
+        dstate = xp.zeros_like(h0)                       # what step t + 1 passes back to h_t
         da = [None] * T
         for t in reversed(range(T)):
             da[t] = (dh[:, t] + dstate) * slope(states[t + 1])

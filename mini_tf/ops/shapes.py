@@ -26,10 +26,10 @@ class Arguments:
         self.names = [name for name, _ in self.places]
 
     def check(self, inputs, options):
-        """Check the arguments of a call; True if twins are made for such arrays: NumPy's, floating ones in float32.
+        """Check the arguments of a call; True if a twin can take them: NumPy arrays, floating ones in float32.
 
-        Raises ValueError for a wrong shape or dtype, TypeError where there is no array or two are on different
-        devices; the message names the op, the argument, what came and what was expected.
+        Raises ValueError for a wrong shape or dtype, TypeError for what is no array and for mixed devices; the message
+        names the op, the argument, what was given and what was expected.
         """
         given, described, numpys = len(inputs), [], True
         for name, place in self.places:
@@ -43,7 +43,7 @@ class Arguments:
             described.append((array.shape, array.dtype))
         described = tuple(described)
         fits = self.found_to_fit.get(described)
-        if fits is None:                                 # what has been found to fit is not looked at again
+        if fits is None:                                 # each combination is checked once
             fits = self._check(described)
             if len(self.found_to_fit) >= REMEMBERED:
                 self.found_to_fit.clear()
@@ -58,7 +58,7 @@ class Arguments:
             raise TypeError(f"{self.op}: {error}") from None
 
     def _check(self, described):
-        """Raise ValueError unless shapes and dtypes are as expected; True if they are those that twins are made for."""
+        """Raise ValueError unless shapes and dtypes are as expected; True if a twin can take these dtypes."""
         sizes = {}                                       # axis letter -> (its size, the argument that fixed it)
         for (name, axes, kind), shape_and_dtype in zip(self.expected, described):
             if shape_and_dtype is None:
@@ -73,7 +73,7 @@ class Arguments:
 
 
 def check_ids(op, name, ids, size, what):
-    """Raise ValueError unless every id is in 0 … size − 1; the message names the first that is not."""
+    """Raise ValueError unless every id is in 0 … size − 1; the message names the first that is outside."""
     bad = (ids < 0) | (ids >= size)
     if bad.any():
         first = int(ids[bad][0])
@@ -93,7 +93,7 @@ def sum_to(gradient, shape):
 
 
 def transpose(x):
-    """The last two axes exchanged: a batch of matrices, each transposed.  (…, i, j) → (…, j, i)"""
+    """Swap the last two axes: a batch of matrices, each transposed.  (…, i, j) → (…, j, i)"""
     return x.swapaxes(-1, -2)
 
 

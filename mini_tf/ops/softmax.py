@@ -3,7 +3,7 @@
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 
-from numpy import broadcast_shapes  # arithmetic on tuples, whatever the library of the arrays
+from numpy import broadcast_shapes  # only compares shapes, so it serves every array library
 
 
 @op("z (…, k)")
@@ -36,6 +36,7 @@ def masked_softmax(z, mask):
     A row with nothing allowed is a row of zeros, forward and backward; it is never NaN.
     Source: ESE-2000 Lab 6, future masking (Task 6.12). The lab prints "keep if j > i", which would keep the future;
     the mask that a causal model needs is True for j ≤ i.
+    Raises ValueError for a mask that does not broadcast to z.
     """
     xp = array_module(z)
     try:

@@ -1,6 +1,6 @@
 """What an optimizer computes: formulas without a backward.
 
-As ops they check their arguments, may have twins, and can be watched. Unlike ops, `adam` writes into its arrays.
+As ops they check their arguments, may have twins, and can be watched. Unlike other ops, `adam` writes into its arrays.
 """
 
 from mini_tf.backend import array_module

@@ -1,7 +1,7 @@
-"""Batches of windows: a history and the word after it, cut from one long row of words.
+"""Batches of windows: T + 1 consecutive words each, cut from one long row of words.
 
-A source of batches is an object with a position: `next(batches)` gives the next batch, `batches.state()` says where it
-stands, and `batches.restore(state)` goes there, so that a training can be continued exactly where it was left.
+A source of batches is an object with a position: `next(batches)` gives the next batch, `batches.state()` gives
+its position, and `batches.restore(state)` goes back there, so that a training can go on exactly where it stopped.
 """
 
 from mini_tf.errors import UserError
@@ -11,11 +11,11 @@ import numpy as np
 
 
 def split_words(ids, T, test=0.1, validation=0.05):
-    """(train, validation, test): the last tenth of the words for the test, in time order, as the lab asks.
+    """(train, validation, test): in text order, the last tenth of the words for the test, as the lab asks.
 
-    The validation part, the last twentieth of what is left, is for choosing (when to stop, which settings); the test
-    part is for reporting only. Each part overlaps the one before it by T words, the first history, so that every word
-    of a part is predicted once and none is learned from twice.
+    The validation part, the last twentieth of the rest, is for choices (when to stop, which settings); the test part is
+    only for reporting. Each part begins with the last T words of the one before it, its first history: so every word is
+    predicted in one part only.
     Raises UserError when the corpus is too short for a window of T + 1 words in each part.
     Source: ESE-2000 Lab 6, Task 6.7
     """
@@ -42,13 +42,13 @@ def shortest_corpus(T, test=0.1, validation=0.05):
 
 
 class RandomWindows:
-    """Without end: arrays (batch, T + 1) of consecutive words, in random order.
+    """An endless iterator over batches (batch, T + 1): windows of consecutive words, in random order.
 
-    With apart = 1, each window of `ids` comes once per round, but for those that do not fill a last batch. With
-    apart = T, for models that predict at every position, a round is windows side by side, in which each word is
-    predicted once; each round is cut at another place.
+    With apart = 1, a round has every window of `ids` once, except those left over after the last full batch. With
+    apart = T, for models that predict at every position, the windows of a round lie side by side, so that each word is
+    predicted at most once; every round is cut at another place.
     seed: of the order, an integer or a NumPy Generator.
-    Raises UserError for a text without a window, and a batch of none.
+    Raises UserError for a text shorter than a window, and for an empty batch.
     """
 
     def __init__(self, ids, T, batch, seed=0, apart=1):
@@ -78,7 +78,7 @@ class RandomWindows:
         self.rng.shuffle(self.ends)
 
     def state(self):
-        """The position: how the generator stood before the round, how far the round has come, how it stands now."""
+        """The position: the generator's state before this round and now, and how much of the round is done."""
         return {"round": self.before_round, "position": self.position, "rng": self.rng.bit_generator.state}
 
     def restore(self, state):
@@ -88,11 +88,11 @@ class RandomWindows:
 
 
 class ConsecutiveWindows:
-    """Without end: arrays (batch, T + 1), each row going on where it ended in the batch before.
+    """An endless iterator over batches (batch, T + 1): each row goes on where it ended in the batch before.
 
-    The text is cut into `batch` long pieces of equal length, and all are read side by side, T words at a time; the last
-    word of a window is the first of the next. At the end of the pieces reading starts anew, one word further on.
-    Raises UserError for a text too short for a window in each piece, and a batch of none.
+    The text is cut into `batch` pieces of equal length, which are read side by side, T words at a time; the last word
+    of a window is the first of the next. After the end of the pieces, reading starts again, one word further on.
+    Raises UserError for a text too short for a window in each piece, and for an empty batch.
     """
 
     def __init__(self, ids, T, batch):
@@ -119,7 +119,7 @@ class ConsecutiveWindows:
         return windows
 
     def state(self):
-        """The position: where the next windows begin, and where the first ones of this pass began."""
+        """The position: where the next windows begin, and where this pass began."""
         return {"first": self.first, "shift": self.shift}
 
     def restore(self, state):

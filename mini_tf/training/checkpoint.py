@@ -15,8 +15,8 @@ TABLE = "embedding.table"    # of the word vectors; a trunk's has "trunk." in fr
 
 
 def model_class(name):
-    """The class of models of that name, or None. mini_tf.experiment has one of its own."""
-    import mini_tf.experiment  # noqa: F401, here, because it stands above training
+    """The model class of that name, or None. One of them is in mini_tf.experiment."""
+    import mini_tf.experiment  # noqa: F401, here, because it imports training itself
 
     return TextModel.classes.get(name)
 
@@ -25,16 +25,16 @@ def save_checkpoint(path, model):
     """Write the model's parameters and configuration to `path` (.safetensors), whole or not at all."""
     # safetensors 0.8.0 scrambles arrays that are not C-contiguous, without an error.
     arrays = {name: np.ascontiguousarray(to_host(p.data)) for name, p in model.parameters().items()}
-    # One entry of metadata: safetensors writes several in any order, and the same model should be the same bytes.
+    # One entry of metadata: several would come in any order, and the same model should give the same bytes.
     about = json.dumps({"model": type(model).__name__, "config": _plain(model.config)})
     with replacing(path) as temporary:
         save_file(arrays, temporary, {"mini_tf": about})
 
 
 def load_checkpoint(path, model=None):
-    """The model that `save_checkpoint` wrote, on the CPU; or, with `model`, its parameters put into that model.
+    """The model that `save_checkpoint` wrote, on the CPU; or `model`, with its parameters replaced by those in `path`.
 
-    Raises UserError when the file is not there or not a checkpoint, and when `model` has another configuration.
+    Raises UserError when the file is missing or not a checkpoint, and when `model` has another configuration.
     """
     try:
         with safe_open(path, framework="numpy") as file:

@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 
 def draw_curves(rows, lines):
-    """Training and validation loss against the step, with named horizontal lines to compare them with.
+    """Training and validation loss against the step, with labelled horizontal lines for comparison.
 
     rows    the rows of a History
     lines   {label: loss}, the baselines and the result on the test words
@@ -18,7 +18,7 @@ def draw_curves(rows, lines):
     for name, loss in lines.items():
         axes.axhline(loss, color=colors[name], linestyle="--", linewidth=1)
     bottom, top = axes.get_ylim()
-    free = bottom                                        # the labels stand right of the axes, none on another
+    free = bottom                                        # labels go right of the axes, without overlap
     for name, loss in sorted(lines.items(), key=lambda line: line[1]):
         height = max(loss, free)
         free = height + 0.05 * (top - bottom)

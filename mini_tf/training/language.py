@@ -1,4 +1,4 @@
-"""From a text to a trained language model: the tasks of ESE-2000 Lab 6 in a row."""
+"""From a text to a trained language model: the tasks of ESE-2000 Lab 6 in sequence."""
 
 import hashlib
 import platform
@@ -20,33 +20,33 @@ from mini_tf.training.state import Schedule, Training
 
 import numpy as np
 
-GIVEN_WORDS = 16         # the sample goes on from so many words of the test text
+GIVEN_WORDS = 16         # of the test text, from which the sample goes on
 
 
 @dataclass
 class Corpus:
-    """A text as integers, in three parts, with the word vectors that its co-occurrences give."""
+    """A text as integers, in three parts, with the initial word vectors."""
 
     vocabulary: Vocabulary
     ids: np.ndarray              # all words; the last len(test) − T of them are the test words
     train: np.ndarray
-    validation: np.ndarray       # this and `test` begin with T words of the part before, the first history
+    validation: np.ndarray       # begins, as `test` does, with T words of the part before: its first history
     test: np.ndarray
-    embeddings: np.ndarray       # (c, n) eigenvector embeddings, float32
+    embeddings: np.ndarray       # (c, n), float32: see `prepare`
 
     @property
     def counts(self):
-        """How often each word occurs among those to train on: (c,)"""
+        """How often each word occurs in the training words: (c,)"""
         return np.bincount(self.train, minlength=len(self.vocabulary))
 
 
 def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", seed=0):
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 
-    The vectors come from the whole text, as in the lab: the test words' co-occurrences are in them, their order is not.
+    The vectors come from the whole text, as in the lab: they know the test words' co-occurrences, but not their order.
     With vectors="training" they come from the training words only, and are zero for words that do not occur there.
-    With vectors="random" they are normal with variance 1, and know nothing.
-    `say` is given a line about each step. Raises UserError for a text too short for T, W or n.
+    With vectors="random" they are normal with variance 1, and know nothing of the text.
+    `say` is called with a line about each step. Raises UserError for a text too short for T, W or n.
     """
     tokens = tokenize(text)
     if not tokens:
@@ -56,7 +56,7 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
     train, validation, test = split_words(ids, T)
     say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
     if vectors == "random":
-        rng = np.random.default_rng([seed, 1])           # not the model's own numbers, which start from the seed
+        rng = np.random.default_rng([seed, 1])           # the model draws its own from the seed alone
         embeddings = rng.standard_normal((len(vocabulary), n), dtype=np.float32)
         return Corpus(vocabulary, ids, train, validation, test, embeddings)
     if len(ids) < W + 1:
@@ -72,7 +72,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     """Train the preset's model on the text, into the run folder. Returns (model, corpus, results).
 
     results: {"uniform", "unigram", "validation", "train", "test"} losses in nats per word, "stopped", "seconds", …
-    Ctrl-C during the training keeps what was learned so far.
+    Ctrl-C ends the training; the best model so far is kept and tested.
     """
     device = resolve_device(device)
     steps = preset.steps if steps is None else steps
@@ -135,7 +135,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
 
 
 def preset_training(preset, model, corpus, steps, seed):
-    """A Training by the preset. Batches and dropout have generators of their own, both from the seed."""
+    """The preset's Training. Batches and dropout have a generator each, both derived from the seed."""
     return Training(
         preset.in_training(model), preset.training_batches(corpus, [seed, 2]), Adam(preset.learning_rate, preset.betas),
         Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
@@ -143,12 +143,12 @@ def preset_training(preset, model, corpus, steps, seed):
 
 
 def text_hash(text):
-    """sha256 of the text, by which a run knows what it was trained on."""
+    """The sha256 of the text: a run keeps it to know its text again."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def describe(preset):
-    """The letters of a preset in a line: "T=32 n=64 L=2 H=4 m=16, readout shared, …"."""
+    """The sizes and options of a preset in a line: "T=32 n=64 L=2 H=4 m=16, readout shared, …"."""
     options = {"n": preset.n} | preset.model
     letters = " ".join(f"{letter}={options[letter]}" for letter in "TnLHmkf" if letter in options)
     switches = [name.replace("_", " ") for name, value in preset.model.items() if value is True]

@@ -16,8 +16,8 @@ import numpy as np
 class History:
     """What happened during training.
 
-    rows       one dict per measurement: step, train_loss (mean since the row before), validation_loss, learning_rate,
-               seconds (of training since the start), words_per_second (read, since the row before)
+    rows       one dict per measurement: step, train_loss (mean since the last row), validation_loss, learning_rate,
+               seconds (of training since the start), words_per_second (read since the last row)
     best_step  the step whose parameters the model has now
     stopped    "finished", "early" (the validation loss had stopped falling) or "interrupted" (Ctrl-C)
     """
@@ -33,7 +33,7 @@ class History:
 
 @dataclass(frozen=True)
 class Watcher:
-    """What is told how a training goes on, for a progress bar or a run folder.
+    """Callbacks that follow a training, for a progress bar or a run folder.
 
     on_step  called as on_step(step, loss) after each step
     on_row   called as on_row(row, is_best) after each measurement, with its row of the History
@@ -44,15 +44,15 @@ class Watcher:
 
 
 def fit(training, steps, validate, every=100, patience=None, watcher=None):
-    """Train until `steps` steps are done: loss, backward, step. Returns a History; the model has the best parameters.
+    """Train until `steps` steps are done. Returns a History, and leaves the best parameters in the model.
 
-    training    a Training: model, batches, optimizer, and how far it has come; it may have come some way already
+    training    a Training: model, batches, optimizer; it may have done some of its steps already
     validate    a function without arguments that gives the validation loss; called every `every` steps
-    patience    stop after so many measurements without a better one; None: never
+    patience    stop after so many measurements without a new best one; None: never
     watcher     a Watcher, told of each step and each measurement
 
-    Ctrl-C ends the training after the step under way: the History says "interrupted", and the model has the best
-    parameters so far. A loss that is not a number raises UserError.
+    Ctrl-C ends the training after the current step: the History says "interrupted", and the model gets the best
+    parameters so far. A loss that is not finite raises UserError.
     """
     watcher = watcher or Watcher()
     seconds = training.rows[-1]["seconds"] if training.rows else 0.0
@@ -93,18 +93,18 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
 def mean_loss(model, ids, most=None, on_batch=None):
     """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
-    Cross-entropy in nats per word; mean squared error for the readout "average". How many words before it, the model
-    says: see its mean_loss. With `most`, that many words are measured: evenly spaced ones, or the first, where a model
-    reads a text from left to right. on_batch(done, of) is called after each batch.
+    Cross-entropy in nats per word; mean squared error for the readout "average". How long the histories are depends on
+    the model: see its mean_loss. With `most`, only so many words are measured: evenly spaced ones, or the first ones if
+    the model reads the text from left to right. on_batch(done, of) is called after each batch.
     """
     return model.mean_loss(ids, most, on_batch)
 
 
 @contextmanager
 def _interruptions():
-    """Within the block, Ctrl-C is not raised wherever it hits: it is noted, and the function given here tells.
+    """Inside the block, the first Ctrl-C raises nothing: the function that is yielded returns True from then on.
 
-    So no parameter is ever half-updated. A second Ctrl-C is an ordinary one.
+    So no update is ever left half done. A second Ctrl-C acts as usual.
     """
     noted = []
 

@@ -7,21 +7,21 @@ from mini_tf.ops.updates import adam, sum_of_squares
 
 
 class Optimizer:
-    """What optimizers share: a learning rate, and for each parameter arrays of its own, such as running means.
+    """What optimizers share: a learning rate, and arrays for each parameter, such as running means.
 
-    memory: {"v": {name of the parameter: array}, …}, with its state and restored from it.
+    memory: {"v": {name of the parameter: array}, …}; a training's state includes it.
     """
 
     def __init__(self, learning_rate):
         self.learning_rate, self.memory = learning_rate, {}
 
     def step(self, parameters):
-        """Move every parameter of {name: Parameter} that has a gradient."""
+        """Update every trainable parameter of {name: Parameter} that has a gradient."""
         for name, parameter in with_gradient(parameters):
             self.update(name, parameter.data, parameter.grad)
 
     def kept(self, which, name, p):
-        """The array of that kind for the parameter p, zeros at first."""
+        """The array `which` (such as "v") of the parameter p, zeros at first."""
         arrays = self.memory.setdefault(which, {})
         if name not in arrays:
             arrays[name] = array_module(p).zeros_like(p)
@@ -48,9 +48,9 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """p ← p − α·m̂/(√v̂ + ε),   m ← β₁·m + (1 − β₁)·g,   v ← β₂·v + (1 − β₂)·g²,   m̂ = m/(1 − β₁ᵗ),   v̂ = v/(1 − β₂ᵗ)
 
-    m and v are running means of the gradient and of its square. They start at 0; after t steps a running mean has
-    seen the share 1 − βᵗ of its weight, and the division makes up for the rest. t is counted for each parameter: some
-    have no gradient in every batch.
+    m and v are running means of the gradient and of its square. They start at 0, so after t steps their weights sum to
+    1 − βᵗ only; dividing by it removes that bias. t is counted for each parameter, since some do not get a gradient in
+    every batch.
     Source: Kingma, Ba 2014, arXiv:1412.6980
     """
 
@@ -68,7 +68,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam, and p ← (1 − α·λ)·p beforehand: weights decay, at a rate that the gradient's size does not change
+    """Adam, and p ← (1 − α·λ)·p beforehand: the weights decay at a rate that does not depend on the gradient
 
     Source: Loshchilov, Hutter 2017, arXiv:1711.05101
     """
@@ -79,16 +79,16 @@ class AdamW(Adam):
 
 
 def clip_gradients(parameters, most):
-    """g ← g·min(1, most/‖g‖) for all gradients together; returns ‖g‖, the norm as it was
+    """g ← g·min(1, most/‖g‖) for all gradients together; returns ‖g‖ before clipping
 
     ‖g‖ = √(Σ over all parameters and entries of g²), one number for {name: Parameter}.
-    The direction stays; a step can no longer be thrown far off by one steep place, as recurrent networks have them.
+    The direction stays; one steep place of the loss, as recurrent networks have, no longer makes a huge step.
     Source: Pascanu, Mikolov, Bengio 2013, arXiv:1211.5063
     """
     norm = math.sqrt(sum(sum_of_squares(parameter.grad) for _, parameter in with_gradient(parameters)))
     if norm > most:
         for _, parameter in with_gradient(parameters):
-            parameter.grad = parameter.grad * (most / norm)      # a new array: others may hold the old one
+            parameter.grad = parameter.grad * (most / norm)      # a new array: someone else may hold the old one
     return norm
 
 

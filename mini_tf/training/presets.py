@@ -1,4 +1,4 @@
-"""Ready settings for the language models that are trained."""
+"""Presets: complete settings for training each language model."""
 
 from dataclasses import dataclass
 from inspect import signature
@@ -19,43 +19,43 @@ class Preset:
     description: str
     n: int                       # embedding dimension
     model: dict                  # options of the model
-    embedding_scale: float       # the word vectors are multiplied by this
+    embedding_scale: float       # factor on the word vectors
     learning_rate: float
     batch: int                   # windows in a batch
     steps: int
-    every: int                   # steps between two measurements of the validation loss
+    every: int                   # steps between measurements of the validation loss
     model_class: str = "LanguageTransformer"
     vectors: str = "eigenvectors"    # of the whole text's co-occurrences, the lab's way; "training"; "random"
-    batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last one ended
-    anew: int = 64               # consecutive batches from one that starts from h_0 to the next
+    batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last ended
+    anew: int = 64               # of consecutive batches, every so many-th starts from h_0
     betas: tuple = (0.9, 0.999)  # of Adam
-    clip: float | None = None    # the most that the norm of all gradients may be
-    patience: int = 5            # measurements without a better one before training stops
-    warm_up: int = 20            # steps over which the learning rate rises
+    clip: float | None = None    # largest norm of all gradients together
+    patience: int = 5            # stop after so many measurements without a new best one
+    warm_up: int = 20            # steps in which the learning rate rises
     W: int = 10                  # co-occurrence window
-    validation_words: int = 2000     # words of the validation part in a measurement
+    validation_words: int = 2000     # validation words per measurement
     sample_words: int = 500
 
     def new_model(self, corpus, seed):
-        """The model, untrained, for a Corpus that was prepared with this n, T and vectors."""
+        """The untrained model, for a Corpus prepared with this n, T and vectors."""
         made = model_class(self.model_class)
         wants_frequencies = "frequencies" in signature(made).parameters
         frequencies = {"frequencies": corpus.counts} if wants_frequencies else {}
         return made(corpus.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
 
     def in_training(self, model):
-        """What is trained: the model, or the model with its state carried from batch to batch."""
+        """What is trained: the model itself, or a CarriedState of it for consecutive batches."""
         return CarriedState(model, anew=self.anew) if self.batches == "consecutive" else model
 
     def training_batches(self, corpus, seed):
-        """Batches of windows, without end."""
+        """An endless iterator over batches of windows of the training words."""
         T, words = self.model["T"], corpus.train
         if self.batches == "consecutive":
             return ConsecutiveWindows(words, T, self.batch)
         return RandomWindows(words, T, self.batch, seed, apart=T if self.batches == "apart" else 1)
 
 
-PRESETS = {                          # mini_tf.experiment adds one of its own
+PRESETS = {                          # mini_tf.experiment adds "pointer"
     preset.name: preset
     for preset in (
         Preset(
@@ -137,8 +137,8 @@ PRESETS = {                          # mini_tf.experiment adds one of its own
 
 
 def preset_named(name):
-    """The preset of that name. Raises UserError that names those there are."""
-    import mini_tf.experiment  # noqa: F401, here, because it stands above training
+    """The preset of that name. Raises UserError, which lists them, for any other name."""
+    import mini_tf.experiment  # noqa: F401, here, because it imports training itself
 
     if name not in PRESETS:
         raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(PRESETS)}")

@@ -1,4 +1,4 @@
-"""The terminal: lines, and a progress bar for long work, on a terminal only and gone when the work is done."""
+"""The terminal: lines of text, and progress bars, which show on a terminal only and vanish when done."""
 
 import time
 from contextlib import ExitStack, contextmanager
@@ -8,13 +8,13 @@ from mini_tf import kernels
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-# One console for lines and bars: rich can only keep them apart where both go through the same one.
+# One console for lines and bars: rich keeps them apart only if both go through the same one.
 console = Console(highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def progress_bar(what, total):
-    """Gives a function update(done, note=""), to be called as the work goes on.
+    """Yields a function update(done, note=""), to be called as the work goes on.
 
     with progress_bar("training", steps) as update:
         for step in range(steps):
@@ -32,7 +32,7 @@ def progress_bar(what, total):
 
 @contextmanager
 def training_progress(steps, words_per_step):
-    """Gives on_step for a Watcher of `fit`: a bar with the loss, words per second and the time left."""
+    """Yields an on_step for a Watcher of `fit`: a bar with the loss, words per second and the time left."""
     start = time.perf_counter()
     loss_mean = None
 
@@ -48,14 +48,14 @@ def training_progress(steps, words_per_step):
 
 
 def prepare_kernels(say=console.print):
-    """Make the kernels' machine code ready. On the first run on a machine that takes some seconds: then it says so."""
+    """Compile or load the kernels. Compiling takes some seconds, on the first run on a machine, and is announced."""
     if not kernels.switched_on():
         return
     loops, update = kernels.every_loop(), None
     with ExitStack() as stack:
         for done, loop in enumerate(loops, start=1):
             if loop.compile() and update is None:
-                say(f"compiling {len(loops)} kernels, which are kept: some seconds, on the first run only")
+                say(f"compiling {len(loops)} kernels: this takes some seconds, on the first run only")
                 update = stack.enter_context(progress_bar("compiling", len(loops)))
             if update:
                 update(done)

@@ -1,4 +1,4 @@
-"""A run folder: what was trained, on what, how it went, and what it writes."""
+"""A run folder: the model, its settings and its text, how training went, and what the model writes."""
 
 import csv
 import io
@@ -14,11 +14,11 @@ from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 class Run:
     """The files of one training run, each written whole or not at all.
 
-    config.json         preset, options of the model and the training, the text's numbers, versions
+    config.json         preset, options of the model and the training, facts about the text, versions
     vocabulary.json     the words, in the order of their ids
     model.safetensors   the best parameters so far
     metrics.csv         a row for each measurement of the validation loss
-    curves.png          the losses, drawn beside the baselines
+    curves.png          the losses during training, with the baselines
     results.json        the losses at the end
     sample.txt          a text that the model wrote
     """
@@ -28,9 +28,9 @@ class Run:
 
     @classmethod
     def new(cls, folder=None, name="run"):
-        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; made when first written to.
+        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; created when first written to.
 
-        Raises UserError when `folder` is a file or has something in it.
+        Raises UserError when `folder` is a file or not empty.
         """
         if folder is None:
             folder, number = Path("runs") / name, 1
@@ -46,7 +46,7 @@ class Run:
 
     @classmethod
     def open(cls, folder):
-        """The run in that folder. Raises UserError when it is not one."""
+        """The run in that folder. Raises UserError when it is not a run folder."""
         run = cls(folder)
         if not run.folder.exists():
             raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
@@ -82,7 +82,7 @@ class Run:
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def load(self):
-        """(model, vocabulary) of the run. Raises UserError when a file is damaged or they do not belong together."""
+        """(model, vocabulary) of the run. Raises UserError when a file is damaged or the two do not fit."""
         model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
         if len(words) != model.c:
@@ -93,7 +93,7 @@ class Run:
         return model, Vocabulary(words)
 
     def read_json(self, name):
-        """What a .json file of the run says. Raises UserError when it cannot be read."""
+        """The content of a .json file of the run. Raises UserError when it cannot be read."""
         try:
             return json.loads((self / name).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

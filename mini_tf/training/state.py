@@ -1,4 +1,4 @@
-"""Everything that a training's next step depends on, in one object that can be written, read and continued."""
+"""The state of a training: all that its next step depends on, which can be saved, loaded and continued."""
 
 import json
 import math
@@ -16,15 +16,15 @@ from safetensors.numpy import save_file
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate's course, as a factor: up along a line for `warm_up` steps, then down along half a cosine to a
-    twentieth at the last of `steps` steps; without `steps` it stays at 1.
+    """A factor on the learning rate: it rises linearly for `warm_up` steps, then falls along half a cosine to 1/20 at
+    the last of `steps` steps; without `steps` it stays at 1.
     """
 
     warm_up: int = 0
     steps: int | None = None
 
     def __call__(self, step):
-        """The factor at a step, counted from 1."""
+        """The factor at a step; steps are counted from 1."""
         if step < self.warm_up:
             return step / self.warm_up
         if self.steps is None:
@@ -34,14 +34,14 @@ class Schedule:
 
 
 class Training:
-    """A training that can be continued: model, batches, optimizer, and how far it has come.
+    """A training that can be continued: model, batches, optimizer, and its progress.
 
     model       a Layer with .loss(batch, rng) → loss, backward
-    batches     an iterator; with .state() and .restore(state) if the training is to be written (`training/batches.py`)
+    batches     an iterator; with .state() and .restore(state) if the training is to be saved (`training/batches.py`)
     optimizer   has .step(parameters), .learning_rate and .memory
     schedule    the learning rate's factor at each step, a Schedule
-    clip        the most that the norm of all gradients together may be, or None
-    rng         of dropout, a Generator of its own, so that neither draws the other's numbers; None: no dropout
+    clip        the largest norm of all gradients together, or None
+    rng         a Generator for dropout alone, so that it does not disturb the order of batches; None: no dropout
 
     step        steps done
     rows        a dict per measurement: see `fit`
@@ -56,9 +56,9 @@ class Training:
         self.parameters = model.parameters()
 
     def one_step(self):
-        """Learn from the next batch. Returns (the loss, how many words were read).
+        """Learn from the next batch. Returns (loss, number of words read).
 
-        A loss that is not a number raises UserError, before anything is changed.
+        Raises UserError for a loss that is not finite, before any parameter changes.
         """
         batch = next(self.batches)
         self.model.clear_gradients()
@@ -75,24 +75,24 @@ class Training:
         return float(loss), np.size(batch)
 
     def measured(self, validation_loss):
-        """Take note of a validation loss; True if it is the best so far. The parameters are then kept."""
+        """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
         if not validation_loss < self.best[0]:
             return False
         kept = self.best[2]
         for name, parameter in self.parameters.items():
             if parameter.trainable and name in kept:
-                kept[name][...] = parameter.data         # into the arrays of the last copy
+                kept[name][...] = parameter.data         # reuse the arrays of the last copy
             elif parameter.trainable:
                 kept[name] = parameter.data.copy()
         self.best = validation_loss, self.step, kept
         return True
 
     def take_best(self):
-        """Give the model the best parameters that were measured."""
+        """Put the parameters of the best measurement into the model."""
         for name, data in self.best[2].items():
             self.parameters[name].data[...] = data
 
-    # Written and read ------------------------------------------------------------------------------------------------
+    # Saving and loading -----------------------------------------------------------------------------------------------
 
     def state(self):
         """(arrays, numbers): all that changes from step to step, as {name: array} and as a dict that JSON can hold."""
@@ -103,7 +103,7 @@ class Training:
         for which, of in memory.items():
             arrays |= {f"optimizer/{which}/{name}": x for name, x in of.items() if np.ndim(x)}
         numbers = {
-            "step": self.step, "rows": self.rows, "best": [loss, step],
+            "optimizer": type(self.optimizer).__name__, "step": self.step, "rows": self.rows, "best": [loss, step],
             "counts": {which: of for which, of in memory.items() if not any(map(np.ndim, of.values()))},
             "batches": self.batches.state(), "rng": self.rng and self.rng.bit_generator.state,
         }  # fmt: skip
@@ -111,7 +111,7 @@ class Training:
         return {name: np.ascontiguousarray(to_host(x)) for name, x in arrays.items()}, numbers
 
     def restore(self, arrays, numbers):
-        """Go on from a state. Raises UserError for one of another model, optimizer or dropout."""
+        """Go on from a state. Raises UserError if it is of another model, or if only one of the two has dropout."""
         groups = {}
         for name, x in arrays.items():
             kind, _, rest = name.partition("/")
@@ -122,9 +122,12 @@ class Training:
             odd = sorted(name for name in {*given, *found} if given.get(name) != found.get(name))[0]
             raise UserError(f"the training's state is of another model: {odd} is {found.get(odd, 'not in it')}, "
                             f"expected {given.get(odd, 'no such parameter')}")  # fmt: skip
+        if numbers["optimizer"] != type(self.optimizer).__name__:
+            raise UserError(f"the training's state is of the optimizer {numbers['optimizer']}, expected "
+                            f"{type(self.optimizer).__name__}: make the training with it")  # fmt: skip
         if (numbers["rng"] is None) != (self.rng is None):
             which = "has no" if numbers["rng"] is None else "has a"
-            raise UserError(f"the training's state {which} generator of dropout, unlike this training; make them alike")
+            raise UserError(f"the training's state {which} generator for dropout, unlike this training; change rng")
         here = {name: _beside(x, self.parameters[name].data) for name, x in groups["parameters"].items()}
         for name, x in here.items():
             self.parameters[name].data[...] = x
@@ -148,9 +151,9 @@ def save_training(path, training):
 
 
 def load_training(path, training):
-    """Give `training`, made as the one that was written, the state in `path`; returns it.
+    """Put the state in `path` into `training`, which must be built like the saved one; returns it.
 
-    Raises UserError when there is no such file, it is no training's state, or it is one of another training.
+    Raises UserError when there is no such file, or it is not a training's state, or it is that of another training.
     """
     try:
         with safe_open(path, framework="numpy") as file:
@@ -167,5 +170,5 @@ def load_training(path, training):
 
 
 def _beside(x, reference):
-    """A copy of the host array x where `reference` is."""
+    """A copy of the host array x, on the device of `reference`."""
     return array_module(reference).array(x)

@@ -29,7 +29,7 @@ PEER = "PyTorch eager"
 
 
 def measure(method, preset, words, threads):
-    """In the child process: the median seconds of a word, the words, and the scores of all candidates for the first."""
+    """In the child process: the median seconds of a word, the words, and all scores for the first of them."""
     model, prompt = new_model(preset), random_words(preset.model["T"])
     if method == "mini_tf":
         scores = model.logits(prompt[None])
@@ -47,7 +47,7 @@ def measure(method, preset, words, threads):
 
 
 def check_words(runs):
-    """Ends the program unless all wrote the same words, or near ones: ties are broken by rounding."""
+    """End the program unless all wrote the same words, or their first scores agree: rounding breaks ties."""
     ours, *others = (run for measured in runs.values() for run in measured)
     if all(other["words"] == ours["words"] for other in others):
         print("All wrote the same words.")

@@ -1,4 +1,4 @@
-"""The models whose training and writing is timed, the words that they are given, and the way to the same in PyTorch.
+"""The models that the benchmarks time, the words that they read, and the import of their PyTorch versions.
 
 The word vectors and the words are random: neither changes how long a step takes. The sizes are those of the lab's text.
 """
@@ -19,8 +19,8 @@ MODELS = {name: PRESETS[name] for name in ("lab", "quick", "gpt")}
 def new_model(preset):
     """The preset's model, untrained, over random word vectors as large as the preset's; the same every time.
 
-    Weights that start at 0 are random too, with variance 1/in: so already the first loss tells of every part of the
-    model, and two implementations that find the same one do the same arithmetic.
+    Weights that would start at 0 are random too, with variance 1/in. So even the first loss depends on every part of
+    the model, and two implementations with the same loss do the same arithmetic.
     """
     embeddings = np.random.default_rng(1).standard_normal((WORDS, preset.n), dtype=np.float32)
     if preset.vectors == "eigenvectors":
@@ -44,9 +44,9 @@ def random_words(*shape):
 def matrix_operations(model, batch):
     """Multiplications and additions in the matrix products of one training step, counted from the weights' shapes.
 
-    A weight W (in, out) takes 2·rows·in·out in each of three products: y = x·W, dx = dy·Wᵀ, dW = xᵀ·dy. No one asks for
-    the dx of the first layer's query, key and value if the word vectors are fixed. Attention has six products of
-    2·T·T·m in each head, two forward and four backward; those that a causal mask could save are counted.
+    A weight W (in, out) takes 2·rows·in·out in each of three products: y = x·W, dx = dy·Wᵀ, dW = xᵀ·dy. The dx of the
+    first layer's query, key and value is not needed if the word vectors are fixed. Attention has six products of 2·T·T·m
+    in each head, two forward and four backward; what a causal mask could save is counted, too.
     """
     rows = batch * model.T
     once_a_history = getattr(model, "readout", None) == "vec"            # A has a row of T·n for each history
@@ -63,7 +63,7 @@ def matrix_operations(model, batch):
 
 
 def torch_installed():
-    """Whether PyTorch is; says so if it is not."""
+    """True if PyTorch is installed; prints a line if it is not."""
     if find_spec("torch"):
         return True
     print("PyTorch is not installed (pip install torch==2.13.0): mini_tf alone is measured.")
@@ -71,7 +71,7 @@ def torch_installed():
 
 
 def import_peer(threads):
-    """The module torch_models."""
+    """The module torch_models, with PyTorch set to that number of threads."""
     import torch
     import torch_models
 

@@ -17,7 +17,7 @@ def tensor(array):
 
 def linear(W, b=None):
     """nn.Linear with mini_tf's weight (in, out), which PyTorch keeps as (out, in)."""
-    layer = nn.Linear(*W.shape, bias=b is not None, device="meta")       # without numbers: they come from W and b
+    layer = nn.Linear(*W.shape, bias=b is not None, device="meta")       # allocates nothing: the numbers come from W and b
     layer.weight = nn.Parameter(tensor(W.T))
     if b is not None:
         layer.bias = nn.Parameter(tensor(b.data))
@@ -48,7 +48,7 @@ class Attention(nn.Module):
 
 
 class LabLayer(nn.Module):
-    """mini_tf.layers.TransformerLayer as the lab has it, normed after"""
+    """mini_tf.layers.TransformerLayer as in the lab, with the norm after the sum"""
 
     def __init__(self, ours):
         super().__init__()
@@ -60,7 +60,7 @@ class LabLayer(nn.Module):
 
 
 class GPTLayer(nn.Module):
-    """mini_tf.layers.TransformerLayer with feed-forward, normed before"""
+    """mini_tf.layers.TransformerLayer with feed-forward, and the norm before each branch"""
 
     def __init__(self, ours):
         super().__init__()
@@ -76,7 +76,7 @@ class GPTLayer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """The model `ours` again: a LanguageTransformer with the readout "vec" or "shared", or a GPT."""
+    """The model `ours` in PyTorch: a LanguageTransformer with the readout "vec" or "shared", or a GPT."""
 
     def __init__(self, ours):
         super().__init__()
@@ -106,7 +106,7 @@ class Transformer(nn.Module):
 
 
 def training_step(ours, preset, compiled):
-    """A function that trains the peer of our model on a batch of windows, and gives the loss."""
+    """A function that trains our model's PyTorch version on a batch of windows, and gives the loss."""
     model = Transformer(ours)
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learned, preset.learning_rate, preset.betas, fused=True)

@@ -5,13 +5,13 @@
     python tests/bench/training_step.py --preset lab --batch 16
 
 Every measurement is a process of its own, and the contenders take turns, so that a noisy minute on the machine falls
-on all of them. A process warms up, for compiling is not part of a step, then gives the median time of its steps. All
-contenders start from the same weights, are given the same words, have the same number of threads, and must find the
-same losses. THP: PyTorch told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1), as NumPy does by itself.
+on all of them. A process first warms up, because compiling is not part of a step, then gives the median time of its steps.
+All contenders start from the same weights, read the same words, have the same number of threads, and must find the same
+losses. THP: PyTorch told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1), as NumPy does by itself.
 
-The floor is the time of the matrix products alone at the speed of one large one, and of Adam's reading and writing
-at the speed of memory, both measured in the same rounds. Everything else (softmax, norms, activations, copies) is
-taken to cost nothing, so the same arithmetic cannot be done faster than that.
+The floor is the time of the matrix products alone, at the speed of one large product, plus that of Adam's reading and
+writing, at the speed of memory; both speeds are measured in the same rounds. Everything else (softmax, norms,
+activations, copies) is taken to cost nothing, so the same arithmetic cannot be done faster than that.
 """
 
 import argparse
@@ -30,11 +30,11 @@ from measuring import in_fresh_process, note_settings, peak_memory, print_table,
 from models import MODELS, import_peer, matrix_operations, new_model, random_words, torch_installed
 
 WARM_UP = 3              # steps; their losses are compared
-AGREED = 1e-3            # relative difference of losses: Adam's first steps make much of small gradients' rounding
+AGREED = 1e-3            # relative difference of losses: Adam's first steps magnify the rounding errors of small gradients
 ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read, p, m, v are written, 4 bytes each
 FLOOR = "the machine"
 
-VARIANTS = {             # (compiled, more environment)
+VARIANTS = {             # (compiled, additional environment variables)
     "PyTorch eager": (False, {}),
     "PyTorch eager, THP": (False, {"THP_MEM_ALLOC_ENABLE": "1"}),
     "PyTorch compiled": (True, {}),
@@ -57,7 +57,7 @@ def training_step(model, preset):
 
 
 def measure(method, preset, batch, steps, threads):
-    """In the child process: the median seconds of a step, the first losses, and the most memory."""
+    """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
     if method == "mini_tf":
         step = training_step(model, preset)
@@ -65,7 +65,7 @@ def measure(method, preset, batch, steps, threads):
         step = import_peer(threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
     batches = random_words(WARM_UP + steps, batch, preset.model["T"] + 1)
-    with recycled_memory():                              # as `fit` has it
+    with recycled_memory():                              # as in `fit`
         losses = [step(windows) for windows in batches[:WARM_UP]]
         seconds = median(seconds_of(partial(step, windows)) for windows in batches[WARM_UP:])
     return {"seconds": seconds, "losses": losses, "peak": peak_memory()}
@@ -77,13 +77,13 @@ def measure_machine(threads, size=4096, numbers=1 << 26, repeat=4):
     C = np.empty_like(A)
     product = min(seconds_of(lambda: np.matmul(A, B, out=C)) for _ in range(repeat))
     a, b = np.ones((2, threads, numbers // threads), dtype=np.float32)
-    with ThreadPoolExecutor(threads) as pool:            # NumPy lets them run at the same time
+    with ThreadPoolExecutor(threads) as pool:            # NumPy releases the GIL
         sums = min(seconds_of(lambda: list(pool.map(np.add, a, b, a))) for _ in range(repeat))       # a += b
     return {"operations": 2 * size**3 / product, "bytes": 12 * a.size / sums}
 
 
 def peers():
-    """The variants of PyTorch that can be measured here. Says why others cannot."""
+    """The variants of PyTorch that can be measured here; prints why others cannot."""
     if not torch_installed():
         return []
     trial = subprocess.run([sys.executable, "-c", "import torch; torch.compile(lambda x: x + 1)(torch.ones(2))"],
@@ -105,7 +105,7 @@ def check_losses(runs):
 
 
 def print_floor(preset, batch, machine, ours):
-    """The least time for such a step, its parts, and the share of `ours`, in seconds, that it is."""
+    """Print the least time for such a step, its parts, and its share of `ours`, the measured seconds."""
     model = new_model(preset)
     operations, learned = matrix_operations(model, batch), model.numbers_to_learn()
     per_second, bytes_per_second = (median(run[part] for run in machine) for part in ("operations", "bytes"))

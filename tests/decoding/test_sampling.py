@@ -1,4 +1,4 @@
-"""Choosing words, and rolling generation."""
+"""Choosing the next word, and writing word by word."""
 
 from functools import partial
 
@@ -32,14 +32,14 @@ def test_temperature_sharpens_and_flattens(rng):
     assert (sample(np.tile(LOGITS, (100, 1)), rng, temperature=1e-3) == 1).all()
 
 
-def test_top_k_leaves_the_k_most_probable(rng):
+def test_top_k_keeps_the_k_most_probable(rng):
     frequencies = _frequencies(rng, top_k=2)
     np.testing.assert_allclose(frequencies, [0, *softmax(LOGITS[[1, 2]]), 0], atol=0.01)
     assert (sample(np.tile(LOGITS, (50, 1)), rng, top_k=1) == 1).all()
     np.testing.assert_allclose(_frequencies(rng, top_k=99), softmax(LOGITS), atol=0.01)
 
 
-def test_words_of_no_probability_are_never_chosen():
+def test_words_of_probability_0_are_never_chosen():
     class Extreme:
         def random(self, shape):
             return np.full(shape, self.u)
@@ -71,7 +71,7 @@ def test_bad_settings_are_named(rng):
 
 
 class Counting(TextModel):
-    """A model that always wants the word after the last one, and notes what it was shown."""
+    """A model that always predicts the id after the last one, and records the histories that it gets."""
 
     T, c = 4, 10
 
@@ -84,7 +84,7 @@ class Counting(TextModel):
         return np.eye(self.c)[[(last + 1) % self.c]]
 
 
-def test_generation_rolls_the_history_along():
+def test_generation_moves_the_history_along():
     model = Counting()
     assert list(generate(model, [5], 6, greedy)) == [6, 7, 8, 9, 0, 1]
     assert model.seen == [[5], [5, 6], [5, 6, 7], [5, 6, 7, 8], [6, 7, 8, 9], [7, 8, 9, 0]]
@@ -97,7 +97,7 @@ def test_long_prompts_use_their_last_words_and_empty_ones_work():
     assert list(generate(model, [], 2, partial(sample, rng=np.random.default_rng(0), top_k=1))) == [0, 1]
 
 
-def test_prompts_and_logits_that_are_none():
+def test_bad_prompts_and_nan_logits_are_refused():
     class Model(TextModel):
         T = 2
 

@@ -1,4 +1,4 @@
-"""The comparison of all models: the same words for all, honest choices, the files, going on after a break."""
+"""The comparison of all models: the same words for all, honest choices, the files, going on after an interruption."""
 
 import csv
 import math
@@ -77,7 +77,7 @@ def test_every_model_is_in_the_table(rungs, folder):
     assert (folder / "table.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_losses_are_of_the_test_words(rungs, text):
+def test_losses_are_those_of_the_test_words(rungs, text):
     words = ladder.Words(text)
     first = int(0.9 * len(words.ids))
     assert words.test_start == first
@@ -97,7 +97,7 @@ def test_losses_are_of_the_test_words(rungs, text):
         assert rung.test == pytest.approx(share * rung.new + (1 - share) * rung.known)
 
 
-def test_who_is_told_knows_the_new_words(rungs):
+def test_a_model_told_the_new_words_predicts_them_better(rungs):
     told = next(rung for rung in rungs if rung.model == ladder.TOLD)
     plain = next(rung for rung in rungs if rung.model == "modified, order 5")
     assert told.new < plain.new - 0.5
@@ -116,7 +116,7 @@ def test_the_share_of_a_mixture_is_the_best():
 
 
 def test_the_test_words_decide_nothing(climbed, text, tmp_path):
-    """With the words of the test part in another order, all choices and validation losses stay."""
+    """With the words of the test part in another order, all choices and validation losses stay the same."""
     tokens = tokenize(text)
     first = int(0.9 * len(tokens))
     old = tokens[first:-5]                               # the new words stay where they are: ids are by first occurrence
@@ -129,7 +129,7 @@ def test_the_test_words_decide_nothing(climbed, text, tmp_path):
         assert one.model == "every word alike" or one.test != two.test
 
 
-def test_what_is_trained_is_not_trained_again(rungs, text, folder, monkeypatch):
+def test_a_trained_model_is_not_trained_again(rungs, text, folder, monkeypatch):
     def not_again(*_, **__):
         raise AssertionError("trained again")
 
@@ -150,7 +150,7 @@ def test_what_is_trained_is_not_trained_again(rungs, text, folder, monkeypatch):
         ladder.climb(text, folder)
 
 
-def test_a_training_that_is_interrupted_does_not_enter_the_table(rungs, text, folder, monkeypatch):
+def test_an_interrupted_training_is_not_in_the_table(rungs, text, folder, monkeypatch):
     shutil.rmtree(folder / "quick")
     whole = ladder.train_language_model
 

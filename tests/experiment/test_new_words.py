@@ -1,4 +1,4 @@
-"""NewWords: which words become new ones, how often, and which never."""
+"""NewWords: which words are replaced by new ones, how often, and which never."""
 
 from mini_tf.experiment.new_words import NewWords, word_shape
 
@@ -38,10 +38,10 @@ def test_a_word_is_the_same_new_word_everywhere_in_its_window(rng):
     assert (changed[:, 0] == changed[:, 5]).all()
     assert (changed[:, 1] == changed[:, 4]).all()
     assert len(np.unique(changed[:, 1])) == 3            # but not the same in all windows
-    assert ids[0].tolist() == [0, 5, 0, 6, 5, 0]         # the text itself is not written into
+    assert ids[0].tolist() == [0, 5, 0, 6, 5, 0]         # the text itself is not changed
 
 
-def test_without_words_that_are_new_nothing_changes(rng):
+def test_if_all_words_occur_in_training_nothing_changes(rng):
     ids = rng.integers(0, len(WORDS), (20, 7))
     np.testing.assert_array_equal(NewWords(COUNTS + 1, WORDS)(ids, rng), ids)
 

@@ -1,4 +1,4 @@
-"""The transformer that copies: its formula, its gradients, what it can do that a softmax alone cannot, bad input."""
+"""The transformer that copies: its formula, its gradients, what a softmax alone cannot do, bad input."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ def test_gradients(dropout, L, rng):
     assert gradcheck(lambda: model.loss(batch[:, :3]), params=model.parameters())        # shorter windows, too
 
 
-def test_probabilities_sum_to_1_and_are_the_losss(rng):
+def test_probabilities_sum_to_1_and_give_the_loss(rng):
     model = make(rng)
     ids = rng.integers(0, c, (2, T + 1))
     log_p = model.logits_after_each(ids[:, :-1])         # (2, T, c)
@@ -87,7 +87,7 @@ def test_an_untrained_model_knows_the_frequencies(rng):
 
 
 def test_it_copies_words_that_it_never_saw(rng):
-    """Every text repeats one word. The readout alone cannot predict a word that it was never trained to."""
+    """Every text repeats one word. The readout alone cannot predict a word that it was never trained on."""
     size = 300
 
     def batches():
@@ -106,7 +106,7 @@ def test_it_copies_words_that_it_never_saw(rng):
 
 
 def test_the_order_of_the_words_matters(rng):
-    """Without any position but the distance: of two histories with the same words, the last alike, h is another."""
+    """Distance alone is enough: two histories of the same words, ending in the same one, give different h."""
     model = make(rng)
     one, other = (model.trunk(np.array([ids]))[0][0, -1] for ids in ([1, 2, 3, 4], [2, 3, 1, 4]))
     assert not np.allclose(one, other)
@@ -138,7 +138,7 @@ def test_bad_input(rng):
     with pytest.raises(UserError, match=r"frequencies have shape \(2,\), expected \(9,\)"):
         PointerTransformer(np.zeros((c, 4)), np.zeros(2))
     model = make(rng)
-    with pytest.raises(ValueError, match=r"windows have shape \(2, 8\), expected \(B, 7\)"):
+    with pytest.raises(ValueError, match=r"windows have shape \(2, 8\), expected \(B, 2 to 7\)"):
         model.loss(np.zeros((2, T + 2), dtype=int))
     with pytest.raises(ValueError, match="ids has the id -1, expected no absent words"):
         model.loss(np.full((1, T + 1), -1))

@@ -1,4 +1,4 @@
-"""A twin belongs to a formula, by its text: what is read is what runs."""
+"""A twin is bound to the text of its formula: what you read is what runs."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ OPS = [op for op in op_module.all_ops() if binding.bound(op)]
 
 
 def test_every_twin_is_bound_to_its_formula_as_it_stands():
-    """If this fails, a formula was edited: mini-tf gradcheck --bind-twins compares its twin and binds it anew."""
+    """If this fails, a formula was edited: mini-tf gradcheck --bind-twins compares its twin and binds it again."""
     assert {op.name for op in OPS} == {
         "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax", "relu",
         "residual_relu", "softmax", "sum_of_squares",
@@ -30,7 +30,7 @@ def test_every_twin_is_bound_to_its_formula_as_it_stands():
     assert len(binding.HELD) == len(OPS)
 
 
-def test_a_fingerprint_knows_what_a_formula_uses():
+def test_fingerprints_include_what_a_formula_uses():
     assert set(binding.fingerprints(ops.attention)) == {"attention", "softmax", "masked_softmax", "sum_to", "transpose"}
     assert set(binding.fingerprints(ops.gelu)) == {"gelu", "erf"}
     assert set(binding.fingerprints(updates.adam)) == {"adam"}
@@ -55,7 +55,7 @@ OTHER = [
 ]  # fmt: skip
 
 
-def fingerprint(text, tmp_path, monkeypatch):
+def fingerprint(text, tmp_path):
     file = tmp_path / f"written_{abs(hash(text))}.py"
     file.write_text(text)
     scope = {}
@@ -63,11 +63,11 @@ def fingerprint(text, tmp_path, monkeypatch):
     return binding._fingerprint(scope["f"].__code__)
 
 
-def test_what_changes_a_fingerprint(tmp_path, monkeypatch):
-    before = fingerprint(BEFORE, tmp_path, monkeypatch)
+def test_what_changes_a_fingerprint(tmp_path):
+    before = fingerprint(BEFORE, tmp_path)
     assert len(before) == 16
-    assert {fingerprint(text, tmp_path, monkeypatch) for text in SAME} == {before}
-    others = {fingerprint(text, tmp_path, monkeypatch) for text in OTHER}
+    assert {fingerprint(text, tmp_path) for text in SAME} == {before}
+    others = {fingerprint(text, tmp_path) for text in OTHER}
     assert len(others) == len(OTHER)
     assert before not in others
 
@@ -99,7 +99,7 @@ def copied(tmp_path_factory):
 
 
 def trained(folder, file=None, find="", replace=""):
-    """(losses of four steps, warnings, the ops that have twins) after an edit of one file, which is then undone."""
+    """(losses of four steps, warnings, names of the ops with twins) after an edit of one file, which is then undone."""
     if file is not None:
         path = folder / "mini_tf" / file
         text = path.read_text()
@@ -121,7 +121,7 @@ def test_a_learners_edit_shows_in_training(copied):
     wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
     assert wrong[0] == losses[0]                         # the same forward
     assert np.abs(np.subtract(wrong[1:], losses[1:])).max() > 1e-4
-    assert said == ["layer_norm was edited: its formula runs, at the formula's speed"]
+    assert said == ["layer_norm was edited: now its formula runs, not its faster twin"]
     assert set(twins) - set(fewer) == {"layer_norm"}
     right, said, _ = trained(copied, norm, "g = dy * gamma", "g = gamma * dy")
     np.testing.assert_allclose(right, losses, rtol=1e-5)
@@ -129,12 +129,12 @@ def test_a_learners_edit_shows_in_training(copied):
     assert trained(copied, norm, "# x̂", "# x hat")[:2] == [losses, []]
 
 
-def test_an_edit_of_what_a_formula_uses_shows_too(copied):
+def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied):
     losses, _, twins = trained(copied)
     wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - largest", "e = xp.exp(xp.where(mask, 2 * z - largest")
     assert abs(wrong[0] - losses[0]) > 1e-6 or np.abs(np.subtract(wrong, losses)).max() > 1e-6
-    assert said == ["attention uses masked_softmax, which was edited: its formula runs, at the formula's speed",
-                    "masked_softmax was edited: its formula runs, at the formula's speed"]  # fmt: skip
+    assert said == ["attention uses masked_softmax, which was edited: now its formula runs, not its faster twin",
+                    "masked_softmax was edited: now its formula runs, not its faster twin"]  # fmt: skip
     assert set(twins) - set(fewer) == {"attention", "masked_softmax"}
 
 
@@ -142,14 +142,14 @@ def test_an_edit_of_adam_shows(copied):
     losses, _, _ = trained(copied)
     other, said, _ = trained(copied, "ops/updates.py", "p -= learning_rate * m_hat", "p -= 2 * learning_rate * m_hat")
     assert other[1] != losses[1]
-    assert said == ["adam was edited: its formula runs, at the formula's speed"]
+    assert said == ["adam was edited: now its formula runs, not its faster twin"]
 
 
 def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
     monkeypatch.setitem(binding.HELD, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
-        with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
+        with pytest.warns(kernels.FormulaEdited, match="relu was edited: now its formula runs"):
             assert kernels.twin_of(ops.relu) is None
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -162,7 +162,7 @@ def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
         kernels.forget(ops.relu)
 
 
-def test_an_op_of_ones_own_has_no_twin_whatever_its_name():
+def test_a_users_op_has_no_twin_whatever_its_name():
     @op_module.op("z (…, k)")
     def softmax(z):
         return z, None

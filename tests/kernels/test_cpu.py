@@ -1,4 +1,4 @@
-"""Each twin against its formula, on shapes that ask for every corner: odd sizes, one row, none, arrays that are views."""
+"""Each twin against its formula, in every corner case: odd sizes, one row, no row, arrays that are views."""
 
 import inspect
 
@@ -9,7 +9,7 @@ from mini_tf.ops.op import all_ops
 import numpy as np
 import pytest
 
-LARGE = (3, 67, 211)     # beyond what one thread does alone
+LARGE = (3, 67, 211)     # too large for one thread alone
 SHAPES = [(5,), (1, 1), (1, 7), (3, 5), (0, 5), (2, 0, 3), (2, 3, 17), (33, 129), LARGE]
 
 
@@ -50,11 +50,11 @@ def test_a_twin_has_the_signature_of_its_op():
 
 
 def agree(name, rng, *inputs, **options):
-    """The twin and the formula say the same, values and gradients; the twin at every call the same, bit for bit."""
+    """Twin and formula agree in values and gradients; repeated calls of the twin agree bit for bit."""
     op = getattr(ops, name)
     assert op.chosen(inputs, options) is getattr(cpu, name)
     y, backward = op(*inputs, **options)
-    # The formula in double precision is the truth; float32 may be off by so much of the largest number.
+    # The reference is the formula in double precision; `near` allows for float32.
     y_exact, backward_exact = op.formula(*map(in_double, inputs), **{name: in_double(x) for name, x in options.items()})
     near(y, y_exact)
     dy = normal(rng, *y.shape) if y.ndim else 0.7
@@ -88,15 +88,15 @@ def as_list(gradients):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", OF_ROWS)
-def test_twins_say_what_their_op_says(name, shape, rng):
+def test_twins_agree_with_their_formulas(name, shape, rng):
     if name == "cross_entropy" and 0 in shape:
         pytest.skip("no row: an error, in the test of errors")
-    options = {"eps": 0.1} if name == "layer_norm" else {}       # of one number in a row, r = 1/√ε enlarges rounding
+    options = {"eps": 0.1} if name == "layer_norm" else {}       # with one number in a row, r = 1/√ε magnifies rounding
     agree(name, rng, *of_rows(name, rng, shape), **options)
 
 
 def views(x):
-    """The same numbers as other arrays: every second column of a larger one, read-only; columns first; backwards."""
+    """The same numbers in three layouts: every second column of a larger array, read-only; Fortran order; reversed."""
     wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
     wide[..., ::2] = x
     wide.flags.writeable = False
@@ -128,7 +128,7 @@ def test_dy_may_be_a_view_or_double(name, rng):
 
 
 @pytest.mark.parametrize("name", OF_ROWS)
-def test_nothing_is_written_into(name, rng):
+def test_inputs_and_dy_are_not_changed(name, rng):
     inputs = of_rows(name, rng, (4, 6, 5))
     before = [np.copy(x) for x in inputs]
     y, backward = getattr(ops, name)(*inputs)
@@ -172,7 +172,7 @@ def test_attention_of_other_sizes(Tq, Tk, m, d, rng):
 
 
 def test_attention_with_a_scale_for_each_head_or_a_larger_bias(rng):
-    """These go to the op."""
+    """In these cases the twin calls the formula."""
     query, key, value = (normal(rng, 2, 3, 5, 4) for _ in range(3))
     for options in ({"scale": normal(rng, 3, 1, 1)}, {"bias": normal(rng, 7, 2, 3, 5, 5)}):
         np.testing.assert_array_equal(
@@ -180,7 +180,7 @@ def test_attention_with_a_scale_for_each_head_or_a_larger_bias(rng):
         )
 
 
-def test_masked_softmax_takes_masks_that_are_broadcast(rng):
+def test_masked_softmax_broadcasts_its_mask(rng):
     z = normal(rng, 6, 3, 5, 5)
     for mask in MASKS.values():
         if mask is not None:
@@ -188,7 +188,7 @@ def test_masked_softmax_takes_masks_that_are_broadcast(rng):
     agree("masked_softmax", rng, z, np.array(True))
 
 
-# --- what else ops can do
+# --- other options of the ops
 
 
 def test_linear_without_bias(rng):
@@ -213,11 +213,11 @@ def test_cross_entropy_ignores(rng):
     agree("cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
 
 
-# --- one contract, at every size
+# --- the contract, for large arrays too
 
 
 def large(name, rng):
-    """Inputs beyond what malloc is left with"""
+    """Inputs large enough for recycled memory"""
     x = normal(rng, 4, 67, 512)
     heads = [normal(rng, 8, 128, 4, 24).swapaxes(1, 2) for _ in range(3)]
     return {
@@ -232,8 +232,8 @@ def large(name, rng):
 
 @pytest.mark.parametrize("held", [True, False], ids=["inputs held", "inputs let go"])
 @pytest.mark.parametrize("name", [*OF_ROWS, "attention"])
-def test_a_backward_gives_the_same_answer_twice_whoever_holds_what(name, held, rng):
-    """Inside a loop that recycles memory, and whether or not the caller lets go of inputs and results."""
+def test_a_backward_gives_the_same_answer_twice_in_recycled_memory(name, held, rng):
+    """Whether or not the caller still holds the inputs and results."""
     inputs = large(name, rng)
     op = getattr(ops, name)
     y, backward = op(*inputs)
@@ -248,12 +248,12 @@ def test_a_backward_gives_the_same_answer_twice_whoever_holds_what(name, held, r
             gradients = as_list(backward(dy))
             for d, d_expected in zip(gradients, expected):
                 assert d is None or np.array_equal(d, d_expected)
-            assert np.isfinite(cpu.empty((4, 67, 512))).size             # which reuses what nobody holds
+            assert np.isfinite(cpu.empty((4, 67, 512))).size             # which reuses free buffers
             del gradients
 
 
 @pytest.mark.parametrize("name", ["linear", "layer_norm", "attention"])
-def test_a_gradient_that_is_refused_costs_nothing(name, rng):
+def test_a_backward_still_works_after_it_refused_a_gradient(name, rng):
     y, backward = getattr(ops, name)(*large(name, rng))
     for wrong in (None, np.ones((3, 1, 7, 1, 5), np.float32)):
         with pytest.raises((TypeError, ValueError)):
@@ -278,7 +278,7 @@ def test_extreme_numbers(size, rng):
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf])
-def test_a_number_that_is_none_shows_in_the_loss(bad, rng):
+def test_nan_and_infinite_logits_show_in_the_loss(bad, rng):
     z = normal(rng, 3, 40)
     z[1, 7] = bad
     with np.errstate(invalid="ignore"):
@@ -286,8 +286,8 @@ def test_a_number_that_is_none_shows_in_the_loss(bad, rng):
         assert np.isnan(ops.softmax(z)[0][1]).any()
 
 
-def test_what_is_allowed_may_be_minus_infinity(rng):
-    """A row of zeros then, as where nothing is allowed."""
+def test_allowed_entries_may_be_minus_infinity(rng):
+    """A row of nothing else is a row of zeros, as if nothing were allowed."""
     z = normal(rng, 3, 4)
     z[0, :2] = z[1] = -np.inf
     mask = np.array([True, True, False, True])
@@ -316,7 +316,7 @@ def test_dy_is_broadcast_or_refused(name, rng):
         backward(normal(rng, 7))
 
 
-def test_no_rows_of_some_axis(rng):
+def test_axes_may_have_size_0(rng):
     z = normal(rng, 0, 2, 3, 4)
     agree("attention", rng, z, z, z, np.ones((0, 1, 3, 3), bool))
     agree("masked_softmax", rng, z, np.ones((0, 1, 3, 4), bool))

@@ -1,4 +1,4 @@
-"""Buffers that are used again: inside a loop's block only, and never while anybody holds them."""
+"""Buffers are reused: inside recycled_memory() only, and never while a view of them is alive."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ from mini_tf.kernels import memory, recycled_memory
 import numpy as np
 import pytest
 
-SHAPE = (300, 301)       # large enough to be kept
+SHAPE = (300, 301)       # large enough to be recycled
 
 
 def place(x):
@@ -29,7 +29,7 @@ def loop():
     assert memory._kept == 0
 
 
-def test_outside_a_loop_nothing_is_kept():
+def test_outside_the_block_nothing_is_kept():
     x = memory.empty(SHAPE)
     assert x.base is None
     assert x.shape == SHAPE
@@ -38,7 +38,7 @@ def test_outside_a_loop_nothing_is_kept():
     assert free() == 0
 
 
-def test_what_nobody_holds_is_used_again(loop):
+def test_a_free_buffer_is_reused(loop):
     x = memory.empty(SHAPE)
     where = place(x)
     assert x.shape == SHAPE
@@ -58,13 +58,13 @@ def test_what_nobody_holds_is_used_again(loop):
      lambda x: memoryview(x), lambda x: np.broadcast_to(x, (2, *x.shape)), lambda x: x[0, :0], lambda x: iter(x),
      lambda x: x.flat, lambda x: x.__array_interface__ and x.data, lambda x: np.lib.stride_tricks.as_strided(x, (2, 2))],
 )  # fmt: skip
-def test_what_somebody_holds_is_not(hold, loop):
+def test_a_buffer_with_a_live_view_is_not_reused(hold, loop):
     x = memory.empty(SHAPE)
     where, held = place(x), hold(x)
     del x
     assert place(memory.empty(SHAPE)) != where
     del held
-    gc.collect()                                         # some hold themselves in a circle
+    gc.collect()                                         # some are in reference cycles
     assert free() == 2
 
 
@@ -85,7 +85,7 @@ def test_small_arrays_are_left_to_malloc(loop):
 
 
 def test_sizes_that_are_not_asked_for_again_do_not_pile_up(loop):
-    """What is kept stays below twice what was in use at a time, at most."""
+    """Free buffers stay below twice the most that was in use at a time."""
     sizes = [int(300 * 1.2**power) for power in range(25)]
     for rows in sizes:
         x = memory.empty((rows, 301))
@@ -96,7 +96,7 @@ def test_sizes_that_are_not_asked_for_again_do_not_pile_up(loop):
     assert 0 < kept <= 2 * 3 * memory._rounded(4 * sizes[-1] * 301)      # while a third is made, two are held
 
 
-def test_sizes_that_are_nearly_the_same_share_memory(loop):
+def test_nearly_equal_sizes_share_buffers(loop):
     where = place(memory.empty((300, 300)))
     assert place(memory.empty((310, 300))) == where
     assert memory.empty((310, 300)).nbytes == 4 * 310 * 300
@@ -122,7 +122,7 @@ def test_loops_may_be_nested():
     assert free() == 0
 
 
-def test_threads_are_given_different_memory(loop):
+def test_threads_get_different_buffers(loop):
     wrong = []
 
     def work(number):
@@ -143,7 +143,7 @@ def test_threads_are_given_different_memory(loop):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_kernels_run_after_a_fork(loop):
-    """Worker threads do not survive a fork: the child has to make its own. Nor does a lock's holder."""
+    """Worker threads do not survive a fork, nor does the holder of a lock: the child has to make its own."""
     z = np.random.default_rng(0).standard_normal((400, 500), dtype=np.float32)
     y, _ = ops.softmax(z)
     with memory._lock:

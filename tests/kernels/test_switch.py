@@ -49,7 +49,7 @@ def test_twins_take_float32_on_the_cpu():
     assert not has_twin(ops.linear, x32(2, 3), W=x32(3, 4).astype(np.float64))
     unaligned = np.frombuffer(b"." + x32(2, 3).tobytes(), np.float32, offset=1).reshape(2, 3)
     np.testing.assert_array_equal(ops.softmax(unaligned)[0], ops.softmax(x32(2, 3))[0])
-    assert not has_twin(ops.tanh, x32(2, 3))             # it has none
+    assert not has_twin(ops.tanh, x32(2, 3))             # tanh has no twin
 
 
 def test_reference_only_can_be_nested_and_ends_with_an_error():
@@ -73,7 +73,7 @@ def test_the_environment_switches_them_off(value, on):
     assert output.stdout.strip() == str(on)
 
 
-def test_traced_code_is_the_formula(runs):
+def test_a_trace_runs_the_formula(runs):
     layer = layers.LayerNorm(3)
     with trace() as calls:
         layer(x32(2, 3))
@@ -83,12 +83,12 @@ def test_traced_code_is_the_formula(runs):
     assert runs == ["layer_norm"]
 
 
-def test_checked_code_is_the_formula_and_then_the_twin_is_compared_with_it():
+def test_gradcheck_checks_the_formula_and_compares_the_twin_with_it():
     report = gradcheck(layers.Linear(3, 2, np.random.default_rng(0)), x32(2, 3))
     assert report
     assert report.twins == ["linear"]
     assert "the twin of linear in mini_tf/kernels agrees, in float32" in report.explain()
-    with kernels.reference_only():                       # the check asks for them all the same
+    with kernels.reference_only():                       # the check runs them all the same
         assert gradcheck(ops.softmax, x32(2, 3)).twins == ["softmax"]
     assert gradcheck(ops.tanh, x32(2, 3)).twins == []
 
@@ -133,7 +133,7 @@ def test_a_planted_bug_is_not_hidden_by_a_twin():
 
 
 @pytest.mark.parametrize("readout", ["average", "vec", "shared"])
-def test_a_model_learns_the_same_with_and_without(readout):
+def test_a_model_learns_the_same_with_and_without_twins(readout):
     def losses():
         model = LanguageTransformer(x32(60, 8), T=6, L=2, H=2, m=4, layer_norm=True, causal=True, readout=readout,
                                     positions="geometric", scaled_attention=True, seed=3)  # fmt: skip

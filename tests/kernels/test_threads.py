@@ -1,4 +1,4 @@
-"""Sharing rows among threads."""
+"""Dividing rows among threads."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 7])
 @pytest.mark.parametrize("rows", [0, 1, 2, 5, 100])
-def test_pieces_are_all_rows_once(rows, cores, monkeypatch):
+def test_pieces_cover_every_row_once(rows, cores, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: cores)
     for numbers in (rows, 10**6):
         some = threads.pieces(rows, numbers)
@@ -30,7 +30,7 @@ def test_share_runs_every_piece():
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 2])
-def test_an_error_comes_out_after_all_have_ended(wrong):
+def test_an_error_is_raised_after_all_pieces_have_ended(wrong):
     ended = []
 
     def work(k, first, stop):
@@ -43,8 +43,8 @@ def test_an_error_comes_out_after_all_have_ended(wrong):
     assert sorted(ended) == [k for k in range(3) if k != wrong]
 
 
-def test_the_same_at_any_number_of_threads_and_every_time():
-    """The number of threads changes sums over rows in their last digits; with a fixed number, nothing ever changes."""
+def test_results_are_reproducible():
+    """The number of threads changes only sums over rows, in the last digits; with a fixed number, nothing changes."""
     code = """
 import hashlib, numpy as np
 from mini_tf import ops
@@ -65,7 +65,7 @@ print(*(hashlib.sha256(a.tobytes()).hexdigest() for a in (y, dx, z, dgamma)))
     assert found["1"][0][:3] == found["2"][0][:3] == found["3"][0][:3]
 
 
-def test_work_goes_on_when_python_is_ending():
+def test_work_goes_on_while_python_shuts_down():
     """Once the main thread has ended, no task can be handed to a worker: the caller does all pieces itself."""
     code = """
 import threading, numpy as np

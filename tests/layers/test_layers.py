@@ -1,4 +1,4 @@
-"""Parameters, layers, and what they owe each other."""
+"""Parameters and layers: names, gradients, initial values, formulas, bad input."""
 
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
@@ -28,14 +28,14 @@ def test_a_misspelt_attribute_raises(rng):
         _ = Net(rng).frist
 
 
-def test_gradients_add_and_are_forgotten_on_request():
+def test_gradients_add():
     p = Parameter(np.zeros(2))
     assert p.grad is None
     given = np.array([1.0, 2.0])
     p.accumulate(given)
     p.accumulate(given)
     assert p.grad.tolist() == [2, 4]
-    assert given.tolist() == [1, 2]                      # what was given is not written into
+    assert given.tolist() == [1, 2]                      # the given gradient is not changed
     with pytest.raises(ValueError, match=r"gradient has shape \(3,\), expected the parameter's \(2,\)"):
         p.accumulate(np.zeros(3))
 
@@ -49,7 +49,7 @@ def test_clear_gradients(rng):
     assert all(p.grad is None for p in layer.parameters().values())
 
 
-def test_a_layer_used_twice_keeps_both_memories(rng):
+def test_a_layer_used_twice_has_two_right_backwards(rng):
     layer = Linear(2, 2, rng, bias=False)
     x1, x2 = np.array([[1.0, 0.0]]), np.array([[0.0, 10.0]])
     _, backward1 = layer(x1)
@@ -118,7 +118,7 @@ def test_positional_encoding_is_the_labs_formula():
             assert P[t, 2 * i - 1] == pytest.approx(np.sin(2 * np.pi * alpha[i - 1] * t / T))
 
 
-def test_geometric_frequencies_are_vaswanis_whatever_T():
+def test_geometric_frequencies_are_vaswanis_for_every_T():
     for T in (8, 32):
         P = positional_encoding(T, 6, geometric_frequencies(T, 6))
         for t in range(T):
@@ -177,7 +177,7 @@ def test_dropout_inside_a_layer_has_a_right_gradient(rng):
 
 
 def test_training_leaves_the_callers_table_alone(rng):
-    """Optimizers update parameters in place; the word vectors that were given may make a second model."""
+    """Optimizers update parameters in place; the given word vectors may serve a second model."""
     table = rng.standard_normal((4, 3))
     before = table.copy()
     layer = layers.Embedding(table)

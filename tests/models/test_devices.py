@@ -1,4 +1,4 @@
-"""Models train alike on NumPy and on another library; on a real GPU where there is one."""
+"""Models train the same on NumPy and on another array library; on a real GPU where there is one."""
 
 from functools import partial
 
@@ -57,7 +57,7 @@ def test_training_on_a_library_that_is_not_numpy(build):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("build", MODELS.values(), ids=MODELS)
-def test_training_alike_on_cpu_and_gpu(build):
+def test_training_is_the_same_on_cpu_and_gpu(build):
     (loss, host), (gpu_loss, device) = trained(build, lambda model: model), trained(build, lambda model: model.to("gpu"))
     assert gpu_loss == pytest.approx(loss, rel=1e-9)
     ids = np.random.default_rng(1).integers(0, 9, 30)

@@ -43,7 +43,7 @@ def test_the_formula(rng):
     np.testing.assert_allclose(model.logits(ids), expected)
 
 
-def test_sum_and_mean_lose_the_order_of_the_words(rng):
+def test_sum_and_mean_discard_word_order(rng):
     ids, moved = np.array([[0, 1, 2, 3]]), np.array([[2, 0, 3, 1]])
     for composition in ("sum", "mean"):
         model = make(rng, composition=composition)
@@ -53,7 +53,7 @@ def test_sum_and_mean_lose_the_order_of_the_words(rng):
 
 
 def test_a_one_hot_vector_times_the_table_is_a_row_of_it(rng):
-    """And its gradient is the gradient of looking the row up."""
+    """Its gradient, too, is that of looking up the row."""
     table, ids = rng.standard_normal((c, n)), np.array([[2, 0, 2], [6, 2, 1]])
     one_hot = np.eye(c)[ids]                             # (2, 3, c)
     by_product, product_backward = ops.linear(one_hot, table)
@@ -63,7 +63,7 @@ def test_a_one_hot_vector_times_the_table_is_a_row_of_it(rng):
     np.testing.assert_allclose(product_backward(dx)[1], look_up_backward(dx)[0])
 
 
-def test_it_learns_a_text_that_needs_the_order(rng):
+def test_only_concatenation_learns_a_text_that_needs_word_order(rng):
     text = np.tile([0, 1, 2, 1, 0, 3], 50)               # after 0 1 comes 2, after 2 1 comes 0
     losses = {}
     for composition in ("concatenation", "sum"):

@@ -1,4 +1,4 @@
-"""The language transformer: its options, its readouts, its promises."""
+"""The language transformer: its options, its readouts, masking, training, bad input."""
 
 import itertools
 import math
@@ -53,7 +53,7 @@ def test_every_combination_of_options_has_right_gradients(options, rng):
     assert ("trunk.embedding.table" in trainable) == options["train_embeddings"]
 
 
-def test_an_untrained_model_says_ln_c(rng):
+def test_the_loss_of_an_untrained_model_is_ln_c(rng):
     for readout in ("vec", "shared"):
         loss, _ = make(rng, readout=readout, causal=True).loss(windows(rng))
         assert float(loss) == pytest.approx(math.log(c), rel=1e-6)
@@ -140,8 +140,8 @@ def test_short_prompts_of_a_shared_model_are_its_first_positions(rng):
         )
 
 
-def test_absent_words_are_masked_where_there_is_a_mask(rng):
-    """In front of a short prompt stand absent words; in a causal model without positions they change nothing."""
+def test_absent_words_are_masked_in_a_causal_model(rng):
+    """Absent words are put before a short prompt; in a causal model without positions they change nothing."""
     model = make(rng, readout="vec", causal=True)
     padded, _ = model.trunk(np.array([[ABSENT, 4, 7]]))
     alone, _ = model.trunk(np.array([[4, 7]]))
@@ -169,7 +169,7 @@ def test_the_same_seed_gives_the_same_model(rng):
     assert not np.array_equal(a.parameters()[name].data, other.parameters()[name].data)
 
 
-def test_a_model_learns_a_text_by_heart(rng):
+def test_a_model_memorizes_a_text(rng):
     model = LanguageTransformer(
         rng.standard_normal((c, 8)).astype(np.float32), T=4, L=2, H=2, m=4, readout="shared", causal=True,
         layer_norm=True, positions="geometric", train_embeddings=True,
@@ -188,7 +188,7 @@ def test_a_model_learns_a_text_by_heart(rng):
 
 @pytest.mark.parametrize("readout", ["average", "vec", "shared"])
 def test_a_model_trains_on_a_library_that_is_not_numpy(readout, rng):
-    """One step on strict arrays equals one step on NumPy's: nothing is mixed, nothing is computed on the host."""
+    """Steps on strict arrays equal steps on NumPy's: arrays are never mixed, and nothing is computed on the host."""
     options = {
         "readout": readout, "causal": True, "layer_norm": True, "positions": "geometric", "dropout": 0.3,
         "train_embeddings": readout != "average", "tied": readout == "shared",
@@ -204,7 +204,7 @@ def test_a_model_trains_on_a_library_that_is_not_numpy(readout, rng):
         optimizer = Adam(0.01)
         for _ in range(2):
             model.clear_gradients()
-            loss, backward = model.loss(place(batch), np.random.default_rng(0))      # ids may be anywhere
+            loss, backward = model.loss(place(batch), np.random.default_rng(0))      # ids may be on either side
             backward()
             optimizer.step(model.parameters())
         results.append((float(loss), model))
@@ -217,7 +217,7 @@ def test_a_model_trains_on_a_library_that_is_not_numpy(readout, rng):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("readout", ["average", "vec", "shared"])
-def test_a_model_trains_alike_on_cpu_and_gpu(readout, rng):
+def test_a_model_trains_the_same_on_cpu_and_gpu(readout, rng):
     table = rng.standard_normal((c, n))
     batch = windows(rng)
     losses = []
@@ -250,13 +250,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_does_not_fit_is_named(case, rng):
+def test_bad_options_are_named(case, rng):
     options, message = BAD[case]
     with pytest.raises(UserError, match=message):
         make(rng, **options)
 
 
-def test_odd_n_and_tables_that_are_none(rng):
+def test_odd_n_and_tables_of_a_wrong_shape(rng):
     with pytest.raises(UserError, match="n is 3, expected an even n"):
         LanguageTransformer(rng.standard_normal((c, 3)), T=T, positions="geometric")
     with pytest.raises(UserError, match=r"embeddings have shape \(9,\)"):

@@ -1,4 +1,4 @@
-"""Reading a text word by word gives the scores that the model gives when it reads all at once."""
+"""Reading a text word by word gives the same scores as reading it all at once."""
 
 from functools import partial
 
@@ -47,7 +47,7 @@ def near(found, expected, dtype=np.float64):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("build", WITH_MEMORY.values(), ids=WITH_MEMORY)
 def test_with_memory(build, dtype, rng):
-    """As long as nothing is forgotten, the scores are those of all words; then those of the words that are remembered."""
+    """Until words are forgotten, the scores are those after all words; then, those after the remembered words."""
     model, ids = make(build, rng, dtype), rng.integers(0, c, 40)
     reader = model.reader()
     assert isinstance(reader, MemoryReader)

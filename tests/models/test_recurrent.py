@@ -51,19 +51,19 @@ def test_the_formula(activation, f, rng):
         np.testing.assert_allclose(model.logits_after_each(ids)[0, t], h @ p["readout.W"] + p["readout.b"])
 
 
-def test_an_untrained_model_says_ln_c(rng):
+def test_the_loss_of_an_untrained_model_is_ln_c(rng):
     model = RecurrentModel(rng.standard_normal((c, n)), k=k, T=T)
     assert float(model.loss(rng.integers(0, c, (2, T + 1)))[0]) == pytest.approx(math.log(c))
 
 
-def test_a_carried_state_makes_pieces_of_a_text_the_whole_text(rng):
+def test_pieces_with_a_carried_state_have_the_loss_of_the_whole_text(rng):
     model = make(rng)
     ids = rng.integers(0, c, (2, 3 * T + 1))
     whole, _ = model.loss(ids)
     carried = CarriedState(model)
     pieces = [carried.loss(ids[:, first : first + T + 1])[0] for first in range(0, 3 * T, T)]
     assert np.mean(pieces) == pytest.approx(float(whole))
-    assert pieces[1] != pytest.approx(float(model.loss(ids[:, T : 2 * T + 1])[0]))       # from h_0 it is another
+    assert pieces[1] != pytest.approx(float(model.loss(ids[:, T : 2 * T + 1])[0]))       # from h_0 it differs
 
 
 def test_gradients_of_a_piece_stop_where_it_begins(rng):
@@ -86,13 +86,13 @@ def test_a_batch_that_does_not_go_on_starts_from_h0(rng):
     carried = CarriedState(model)
     ids = np.array([[0, 1, 2, 3], [3, 2, 1, 0]])
     carried.loss(ids)
-    elsewhere = np.array([[3, 1, 2, 3], [1, 2, 1, 0]])           # the first row would go on, the second does not
+    elsewhere = np.array([[3, 1, 2, 3], [1, 2, 1, 0]])           # the first row goes on, the second does not
     assert float(carried.loss(elsewhere)[0]) == float(model.loss(elsewhere)[0])
     other_size = elsewhere[:1]
     assert float(carried.loss(other_size)[0]) == float(model.loss(other_size)[0])
 
 
-def test_every_so_many_batches_start_anew(rng):
+def test_every_anew_th_batch_starts_from_h0(rng):
     model = make(rng)
     ids = rng.integers(0, c, (2, 4 * T + 1))
     pieces = [ids[:, first : first + T + 1] for first in range(0, 4 * T, T)]
@@ -103,7 +103,7 @@ def test_every_so_many_batches_start_anew(rng):
     assert anew[2] != on[2]
 
 
-def test_a_reader_remembers_what_it_has_read(rng):
+def test_a_reader_keeps_the_state(rng):
     model = make(rng)
     ids = rng.integers(0, c, 9)
     read = model.reader().read
@@ -156,7 +156,7 @@ def test_clipping_keeps_the_direction(rng):
     after = np.concatenate([p.grad.ravel() for p in parameters.values()])
     assert norm == pytest.approx(np.linalg.norm(before))
     np.testing.assert_allclose(after, before * (0.1 / norm))
-    np.testing.assert_array_equal(held, kept)            # not written into: somebody else may hold it
+    np.testing.assert_array_equal(held, kept)            # not changed: someone else may hold it
     assert clip_gradients(parameters, 10.0) == pytest.approx(0.1)
     np.testing.assert_array_equal(np.concatenate([p.grad.ravel() for p in parameters.values()]), after)
 
@@ -192,6 +192,6 @@ def test_consecutive_windows(rng):
     assert first.tolist() == [[0, 1, 2, 3], [11, 12, 13, 14]]
     assert second.tolist() == [[3, 4, 5, 6], [14, 15, 16, 17]]
     assert third.tolist() == [[6, 7, 8, 9], [17, 18, 19, 20]]
-    assert fourth.tolist() == [[1, 2, 3, 4], [12, 13, 14, 15]]           # the pieces are over: anew, one word on
+    assert fourth.tolist() == [[1, 2, 3, 4], [12, 13, 14, 15]]           # after the pieces' end: from the start, one word on
     with pytest.raises(UserError, match=r"has 7 words, expected at least 8: a window of T \+ 1 = 4 words in each of 2"):
         ConsecutiveWindows(ids[:7], 3, 2)

@@ -1,4 +1,4 @@
-"""What the models that score a text have in common."""
+"""What all neural language models have in common."""
 
 from mini_tf.errors import UserError
 from mini_tf.models import FixedWindowModel, RecurrentModel

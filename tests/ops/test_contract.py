@@ -1,4 +1,4 @@
-"""What every op promises beside right gradients, held over all of them."""
+"""What every op promises besides right gradients, checked for all of them."""
 
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES
@@ -81,7 +81,7 @@ def test_ops_run_on_a_library_that_is_not_numpy(name, rng):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", OPS)
-def test_ops_say_the_same_on_the_gpu(name, rng):
+def test_ops_compute_the_same_on_the_gpu(name, rng):
     from mini_tf.backend import to_device, to_host
 
     f, inputs, _ = EXAMPLES[name](rng)
@@ -96,7 +96,7 @@ def test_ops_say_the_same_on_the_gpu(name, rng):
 
 
 def _strided(x):
-    """The same numbers, every second one of a larger array, read-only."""
+    """The same numbers in every second place of a larger array, read-only."""
     wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), dtype=x.dtype)
     wide[..., ::2] = x
     wide.flags.writeable = False

@@ -1,4 +1,4 @@
-"""An op is one object: it has a name, a source, can be watched and replaced, and takes over a formula that is reloaded."""
+"""An op is one object: it has a name and a source, can be watched and replaced, and takes over a reloaded formula."""
 
 import importlib
 import inspect
@@ -25,7 +25,7 @@ def test_an_op_is_its_formula_with_a_name():
     assert repr(ops.linear) == "<op linear: x (…, in), W (in, out), b (out)>"
 
 
-def test_a_watcher_is_told_of_every_op_wherever_it_is_called(rng):
+def test_a_watcher_sees_every_call_of_every_op(rng):
     calls = Counter()
 
     def count(op, run, *inputs, **options):
@@ -118,7 +118,7 @@ def double(x):
     assert held(np.ones(3))[0].sum() == 60
 
 
-def test_an_op_of_ones_own_checks_its_arguments(rng):
+def test_a_users_op_checks_its_arguments(rng):
     @op("x (B, n), ids (B) int")
     def pick(x, ids, factor=1.0):
         return factor * x[np.arange(len(x)), ids], None

@@ -1,4 +1,4 @@
-"""Bad input is named: the op, the argument, what came, what was expected."""
+"""Errors name the op, the argument, what was given and what was expected."""
 
 from mini_tf import ops
 from mini_tf.ops.shapes import sum_to

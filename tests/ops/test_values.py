@@ -1,4 +1,4 @@
-"""What the ops compute, against formulas written another way, and against HIPS autograd's derivatives."""
+"""What the ops compute, compared with the same formulas written another way, and with HIPS autograd's derivatives."""
 
 import math
 
@@ -12,7 +12,7 @@ from autograd.scipy.special import erf, logsumexp
 from scipy.special import log_softmax, softmax
 
 
-def test_linear_on_numbers_done_by_hand():
+def test_linear_on_a_product_worked_by_hand():
     # CS685's softmax layer: the first product is 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8
     x, W = np.array([[-2.3, 0.9, 5.4]]), np.array([[1.2], [-0.3], [0.9]])
     y, _ = ops.linear(x, W)
@@ -37,7 +37,7 @@ def test_masked_softmax_is_softmax_of_the_allowed(rng):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_row_with_nothing_allowed_is_zero_both_ways(dtype, rng):
     z = rng.standard_normal((3, 4)).astype(dtype)
-    z[1, 2] = np.inf                                     # what is masked may be anything
+    z[1, 2] = np.inf                                     # a masked entry may be anything
     y, backward = ops.masked_softmax(z, np.array([[True], [False], [True]]) & np.ones((3, 4), bool))
     dz, _ = backward(np.ones_like(z))
     assert (y[1] == 0).all()
@@ -45,7 +45,7 @@ def test_a_row_with_nothing_allowed_is_zero_both_ways(dtype, rng):
     np.testing.assert_allclose(y[[0, 2]].sum(-1), 1, rtol=1e-6)
 
 
-def test_a_query_without_keys_gets_zeros_and_gives_none(rng):
+def test_a_query_without_keys_gets_zeros_and_no_gradient(rng):
     q, k, v = (rng.standard_normal((1, 3, 2)) for _ in range(3))
     mask = np.tri(3, dtype=bool)
     mask[0] = False

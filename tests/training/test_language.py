@@ -1,4 +1,4 @@
-"""From a preset to a training: what the training may know, and that its parts are at work."""
+"""From a preset to a training: it knows nothing of the test words, and every option takes effect."""
 
 from dataclasses import replace
 from itertools import islice
@@ -37,7 +37,7 @@ def test_training_knows_nothing_of_the_test_words(text):
         np.testing.assert_allclose(parameters[bias].data, expected, rtol=1e-5)
 
 
-def test_vectors_of_the_training_words_know_no_others(text):
+def test_vectors_from_the_training_words_know_no_others(text):
     corpus = prepare(text, n, T, vectors="training")
     occurs = np.isin(np.arange(len(corpus.vocabulary)), corpus.train)
     assert not corpus.embeddings[~occurs].any()
@@ -47,8 +47,8 @@ def test_vectors_of_the_training_words_know_no_others(text):
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_weights_are_not_the_word_vectors_over_again(text, name):
-    """Model and word vectors start from one seed, and must not draw the same numbers."""
+def test_weights_and_word_vectors_are_different_numbers(text, name):
+    """Model and word vectors are drawn from one seed, but must not get the same numbers."""
     preset = small(name)
     corpus = prepare(text, n, T, vectors="random", seed=5)
     E = corpus.embeddings.reshape(-1)
@@ -71,7 +71,7 @@ def test_batches_are_the_presets(text):
     assert np.isin(plain, corpus.train).all()
 
 
-def test_new_words_are_those_that_training_has_not(text):
+def test_new_words_never_occur_in_training(text):
     corpus = prepare(text, n, T, vectors="random")
     counts = np.bincount(corpus.train, minlength=len(corpus.vocabulary))
     changed = NewWords(counts, corpus.vocabulary.words)(corpus.train[None, :200], np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""What is said while something takes long."""
+"""What is printed while long work is under way."""
 
 import os
 import re
@@ -13,14 +13,14 @@ import pytest
 CODE = "from mini_tf.training.progress import prepare_kernels; prepare_kernels()"
 
 
-def test_the_first_compilation_is_announced_and_the_next_run_has_it(tmp_path):
-    """Machine code is kept on disk: made once, loaded afterwards. (Without the folder it is made for every process.)"""
+def test_the_first_compilation_is_announced_and_later_runs_load_it(tmp_path):
+    """Machine code is cached on disk: compiled once, then loaded. (Without the folder, every process compiles.)"""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     first, second = (
         subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     )
-    assert re.fullmatch(r"compiling \d+ kernels, which are kept: some seconds, on the first run only\n", first)
+    assert re.fullmatch(r"compiling \d+ kernels: this takes some seconds, on the first run only\n", first)
     assert second == ""
 
 

@@ -1,4 +1,4 @@
-"""A training that is written, read and continued gives the losses and weights of one that was never stopped."""
+"""A training that is saved, loaded and continued gives the losses and weights of one that was never stopped."""
 
 from dataclasses import replace
 
@@ -74,7 +74,7 @@ def test_momentum_is_kept(corpus, tmp_path):
     same(second, whole)
 
 
-def test_fit_goes_on_where_a_training_stands(corpus):
+def test_fit_goes_on_where_a_training_stopped(corpus):
     whole, parts = new_training("quick", corpus), new_training("quick", corpus)
     history = fit(whole, 20, lambda: 1 / whole.step, every=5)
     fit(parts, 10, lambda: 1 / parts.step, every=5)
@@ -91,16 +91,18 @@ def test_a_state_of_another_training_is_refused(corpus, tmp_path):
     save_training(path, new_training("quick", corpus))
     with pytest.raises(UserError, match=r"the training's state is of another model: \S+ is .*, expected"):
         load_training(path, new_training("lab", corpus))
+    with pytest.raises(UserError, match="is of the optimizer Adam, expected SGD"):
+        load_training(path, new_training("quick", corpus, SGD(0.1)))
     without = new_training("quick", corpus)
     without.rng = None
-    with pytest.raises(UserError, match="has a generator of dropout, unlike this training"):
+    with pytest.raises(UserError, match="has a generator for dropout, unlike this training"):
         load_training(path, without)
     path.write_bytes(b"not a file of tensors")
     with pytest.raises(UserError, match="cannot be read as a training's state"):
         load_training(path, new_training("quick", corpus))
 
 
-def test_a_loss_that_is_no_number_changes_nothing(corpus):
+def test_a_loss_that_is_nan_changes_nothing(corpus):
     training = new_training("quick", corpus)
     before = {name: p.data.copy() for name, p in training.parameters.items()}
     training.parameters["A.W"].data[0, 0] = np.nan
@@ -110,7 +112,7 @@ def test_a_loss_that_is_no_number_changes_nothing(corpus):
     assert all(np.array_equal(p.data, before[name]) for name, p in training.parameters.items() if name != "A.W")
 
 
-def test_bare_batches_can_train_but_not_be_written(corpus):
+def test_plain_iterators_can_train_but_not_be_saved(corpus):
     training = Training(new_training("quick", corpus).model, iter([np.zeros((2, 7), int)]), SGD(0.1))
     training.one_step()
     with pytest.raises(AttributeError, match="state"):

@@ -65,8 +65,8 @@ def test_adam_is_its_formula(weight_decay, rng):
 
 
 @pytest.mark.parametrize("optimizer", [Adam, AdamW])
-def test_adam_in_one_pass_is_adam(optimizer, rng):
-    """The kernel for float32 and the formula, on one entry, on an odd number, on more than one thread's share."""
+def test_adams_kernel_agrees_with_its_formula(optimizer, rng):
+    """The float32 kernel agrees with the formula: for one entry, an odd number, and enough for several threads."""
     for shape in [(1,), (7, 11), (1, 50_001)]:
         fused, plain = _parameter(rng, shape, np.float32), Parameter(None)
         plain.data = fused.data.astype(np.float64)
@@ -80,7 +80,7 @@ def test_adam_in_one_pass_is_adam(optimizer, rng):
 
 
 def test_adam_never_works_outside_its_arrays(rng):
-    """A parameter that was replaced by a larger one, or made read-only, is an error, as in the formula."""
+    """A parameter replaced by a larger one, or made read-only, is an error, as in the formula."""
     for grown in (np.zeros(24, np.float32), np.zeros((3, 5), np.float32)):
         p, optimizer = _parameter(rng, (10,), np.float32), Adam(0.01)
         optimizer.step({"p": p})
@@ -97,8 +97,8 @@ def test_adam_never_works_outside_its_arrays(rng):
         Adam(0.01).step({"p": p})
 
 
-def test_adam_with_a_long_memory(rng):
-    """1 − β is taken in double precision: in single precision it would be 0 here, and v would never grow."""
+def test_adam_with_beta_almost_1(rng):
+    """1 − β is computed in double precision: in single precision it would be 0 here, and v would stay 0."""
     p = _parameter(rng, (10,), np.float32)
     before = p.data.copy()
     Adam(0.01, betas=(0.9, 1 - 1e-8)).step({"p": p})
@@ -131,7 +131,7 @@ def test_float32_stays_float32(rng):
 
 
 def test_adam_counts_the_steps_of_each_parameter(rng):
-    """A parameter without a gradient in most batches moves, when it has one, as if there had been no others."""
+    """A parameter that rarely has a gradient moves as if there were no batches without one."""
     often, seldom = Parameter(np.zeros(3)), Parameter(np.zeros(3))
     optimizer = Adam(0.1)
     for step in range(8):
@@ -202,7 +202,7 @@ def _ones():
         yield np.ones(4)
 
 
-def test_fit_trains_and_tells():
+def test_fit_trains_and_calls_its_watcher():
     model, steps, rows = Slope(), [], []
     history = fit(
         Training(model, _ones(), SGD(0.1)), steps=50, validate=lambda: model.loss(np.ones(4))[0], every=20,
@@ -262,7 +262,7 @@ def test_fit_works_outside_the_main_thread():
     assert histories[0].stopped == "finished"
 
 
-def test_a_loss_that_is_no_number_is_an_error_with_advice():
+def test_a_loss_that_is_not_finite_is_an_error_with_advice():
     with pytest.raises(UserError, match=r"the loss became (inf|nan) at step \d+.*smaller learning rate"), np.errstate(
         over="ignore", invalid="ignore"
     ):
@@ -390,7 +390,7 @@ def test_another_vocabulary_is_refused(tmp_path):
         load_checkpoint(tmp_path / "m.safetensors", larger)
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path):
+def test_files_that_are_not_checkpoints_are_refused(tmp_path):
     from safetensors.numpy import save_file
 
     with pytest.raises(UserError, match="there is no checkpoint"):

@@ -1,8 +1,8 @@
-"""Inputs in float32, or on a GPU: the results there, against the gradient in float64.
+"""Inputs in float32, or on a GPU: their gradients, compared with the float64 ones.
 
-Differences cannot judge them: in float32 even the best of steps leaves too large an error. So the checked float64
-backward is the judge, and the error budget is what float32 costs by itself: how far the float64 gradient moves when
-its inputs are moved by float32's rounding, times ALLOWANCE, because every step of the op rounds as well.
+Finite differences cannot judge them: in float32 even the best step leaves too large an error. So they are compared
+with the float64 backward, which has been checked. The error budget is what rounding to float32 costs: how far the
+float64 gradient moves when its inputs are rounded to float32, times ALLOWANCE, because every step inside f rounds too.
 """
 
 from mini_tf.backend import beside, device_of, to_host
@@ -16,9 +16,9 @@ WIDENED = "the dtype must follow the inputs; a NumPy scalar such as np.sqrt(2), 
 
 
 def check_precision(evidence, report, rng):
-    """Run f with what was given, and add to the report how far its gradients are from the float64 ones.
+    """Run f with the original inputs, and add to the report how far its gradients are from the float64 ones.
 
-    Does nothing where float64 arrays on the host were given, and where dtypes or devices are mixed.
+    Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
     """
     subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
     given = [x for x in subject.given if is_float(x)] + [data for p, data, _ in subject.before if p.trainable]
@@ -49,7 +49,7 @@ def check_precision(evidence, report, rng):
     for name, right in gradients.items():
         gradient = came.get(name)
         if getattr(gradient, "shape", ()) != np.shape(right):
-            continue                                     # said already, or not there
+            continue                                     # reported already, or missing
         if getattr(gradient, "dtype", dtype) != dtype:
             report.findings.append(f"d{name} is {gradient.dtype} for {where}: {WIDENED}")
         gradient = np.asarray(to_host(gradient), np.float64)
@@ -62,9 +62,9 @@ def check_precision(evidence, report, rng):
 
 
 def moves(subject, y, gradients, dy, eps, rng):
-    """{name: how far the float64 gradient moves, at most, when every input is moved by rounding}, of three tries
+    """{name: the most that the float64 gradient moves, in three tries, when every input is perturbed by rounding}
 
-    Under the name "y", how far y moves.
+    The entry "y" says how far y itself moves.
     """
     tensors, found = dict(subject.tensors), dict.fromkeys([*gradients, "y"], 0.0)
     for _ in range(3):
@@ -80,12 +80,12 @@ def moves(subject, y, gradients, dy, eps, rng):
 
 
 def budget(move, right, eps):
-    """How far a result in floating numbers with that eps may be from the right one."""
+    """How far a result in a dtype with that eps may be from the right one."""
     return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
 
 
 def take(patterns):
-    """The patterns of all ReLUs since the last call, as one."""
+    """All ReLU patterns since the last call, joined; clears the list."""
     taken = b"".join(patterns)
     patterns.clear()
     return taken

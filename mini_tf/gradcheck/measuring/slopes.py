@@ -1,10 +1,10 @@
-"""How steep is φ, and how well is that known?  Finite differences with their uncertainty.
+"""Slopes of φ by finite differences, each with its uncertainty.
 
 φ(x) = Σ dy·y(x) is one number, and the right dx is its slope in each entry of x. The measured slope is Richardson's,
 
     (4·D(h/2) − D(h))/3,   D(h) = (φ(x + h) − φ(x − h))/2h,
 
-whose error falls with h⁴. How far it is from D(h/2), whose error falls with h², plus rounding, is the uncertainty.
+whose error is of order h⁴. Its uncertainty is its distance from D(h/2), whose error is of order h², plus rounding.
 """
 
 import math
@@ -17,21 +17,21 @@ from mini_tf.ops.op import watching
 
 import numpy as np
 
-STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one where a larger one meets a kink or a bend
-FINE = 1e-7                          # a slope known to this, relative to the tensor's largest, needs no smaller step
-ROUNDING = 4e-15                     # error of one evaluation of φ, relative to Σ |dy·y|
-TREMBLE = 1e-10                      # distance of the points that show how φ trembles, times max(1, |x|)
-EXACT = 3e-11                        # nothing is known better than this, relative to the largest slope of the tensor
+STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one if a larger one meets a kink or a bend
+FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
+ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
+TREMBLE = 1e-10                      # spacing of the points that measure the noise of φ, times max(1, |x|)
+EXACT = 3e-11                        # the least uncertainty, relative to the largest slope of the tensor
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
-RECTIFIED = {"relu": 0, "residual_relu": 1}              # which input of the op is switched on and off
+RECTIFIED = {"relu": 0, "residual_relu": 1}              # which input of the op goes through ReLU
 
 
 class Phi:
-    """φ as a function of arrays that it reads and the caller changes.
+    """φ as a function of the subject's arrays, which the caller changes in place.
 
-    phi() gives (φ, pattern): the pattern of all ReLUs, which is another one if the step to here has switched a ReLU.
-    noise is what rounding may do to one value of φ.
+    phi() gives (φ, pattern): the on/off pattern of all ReLUs, which differs if a step has switched one.
+    noise is how much rounding may change one value of φ.
     """
 
     def __init__(self, subject, dy, patterns):
@@ -43,14 +43,14 @@ class Phi:
         self.patterns.clear()
         try:
             y = np.asarray(self.subject.forward()[0])
-        except Exception:                                # a step has left what f accepts
+        except Exception:                                # the step has left the domain of f
             return np.nan, b""
         return float((y * self.dy).sum()), b"".join(self.patterns)
 
     def tremor(self):
-        """How far φ scatters about a smooth curve on a stretch too short for a curve: all the rounding inside f.
+        """The noise of φ: its scatter on a stretch so short that φ is smooth there but for the rounding inside f.
 
-        Eight points, and their third differences: of a smooth function 0, of scatter σ they have the size σ·√(6!)/3!.
+        Third differences of eight points: 0 for a smooth function; for scatter σ, of size σ·√(6!)/3!.
         Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
         """
         tensors, rng = self.subject.tensors, np.random.default_rng(0)
@@ -70,7 +70,7 @@ class Phi:
 
 @contextmanager
 def watched_relus():
-    """Give a list to which every ReLU of ours, for the time of the block, adds its pattern of on and off."""
+    """Yield a list to which every ReLU of mini_tf adds its on/off pattern inside the block."""
     patterns = []
 
     def watch(op, run, *inputs, **options):
@@ -88,14 +88,14 @@ class Slopes:
 
     slope: np.ndarray
     uncertainty: np.ndarray
-    kink: np.ndarray                 # bool: no slope could be measured here, a kink is too near
+    kink: np.ndarray                 # bool: not measurable, a kink is too near
 
     def __setitem__(self, where, other):
         self.slope[where], self.uncertainty[where], self.kink[where] = other.slope, other.uncertainty, other.kink
 
 
 def slopes_of_entries(phi, x, entries):
-    """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and put back."""
+    """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and restored."""
     flat, centre = x.reshape(-1), phi()
 
     def at_step(entries, step):
@@ -113,11 +113,11 @@ def slopes_of_entries(phi, x, entries):
 
 
 def slopes_along(phi, x, directions):
-    """The slopes of φ along directions, rows (k, x.size) of steps that all entries of x take together."""
+    """The slopes of φ along directions (k, x.size), in each of which all entries of x move together."""
     flat, centre = x.reshape(-1), phi()
 
     def at_step(directions, step):
-        step = step / max(1.0, x.size**0.5 / 10)         # the more entries move, the less far each
+        step = step / max(1.0, x.size**0.5 / 10)         # the more entries move, the shorter the step of each
         return _collect(_slope(_moved(phi, flat, slice(None), v), centre, step, phi.noise) for v in directions)
 
     found = at_step(directions, STEPS[0])
@@ -137,7 +137,7 @@ def sweep(phi, x, entry):
 
 
 def _moved(phi, flat, where, direction):
-    """φ as a function of how far the entries `where` of flat are moved along the direction."""
+    """φ as a function of the distance by which the entries `where` of flat move along the direction."""
     x = np.copy(flat[where])
 
     def phi_at(distance):
@@ -152,7 +152,7 @@ def _moved(phi, flat, where, direction):
 
 def _slope(phi_at, centre, h, noise):
     """(slope, its uncertainty, whether there is a kink within h) at distance 0"""
-    with np.errstate(all="ignore"):                      # a step may leave the function's domain: then it is NaN
+    with np.errstate(all="ignore"):                      # a step may leave the domain of f: then φ is NaN
         points = [phi_at(distance) for distance in (h, -h, h / 2, -h / 2)]
     (right, left, right_half, left_half), (phi_0, pattern) = [value for value, _ in points], centre
     if not np.isfinite([right, left, right_half, left_half]).all():
@@ -160,7 +160,7 @@ def _slope(phi_at, centre, h, noise):
     coarse, fine = (right - left) / (2 * h), (right_half - left_half) / h
     slope = (4 * fine - coarse) / 3
     rounding = noise / h
-    # How much the slopes on either side differ: on a smooth function half as much at half the step.
+    # The difference of the slopes on the two sides: for a smooth function, half as large at half the step.
     bend, bend_half = abs(right - 2 * phi_0 + left) / h, abs(right_half - 2 * phi_0 + left_half) / (h / 2)
     switched = any(other != pattern for _, other in points)
     return slope, abs(slope - fine) + rounding, switched or bend_half > 0.7 * bend + 10 * rounding
@@ -172,6 +172,6 @@ def _collect(triples):
 
 
 def _keep_better(found, where, trial):
-    """Take over the trial's slopes that are free of a kink, or better known, than those found so far."""
+    """Replace the slopes at `where` by those of the trial that meet no kink and are known better."""
     better = ~trial.kink & (found.kink[where] | (trial.uncertainty < found.uncertainty[where]))
     found[where[better]] = Slopes(trial.slope[better], trial.uncertainty[better], trial.kink[better])

@@ -1,4 +1,4 @@
-"""What is checked: a function of the contract y, backward = f(…), with everything it depends on, in float64."""
+"""What is checked: a function that keeps y, backward = f(…), with its inputs and parameters, in float64."""
 
 import inspect
 import linecache
@@ -17,7 +17,7 @@ import numpy as np
 class Subject:
     """A function with its inputs and parameters.
 
-    inputs    a list; arrays are copies on the host, floating ones in float64, all else is passed on as it is
+    inputs    a list; arrays are host copies, floating ones in float64; everything else is passed on as it is
     params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too
     names     of the inputs
     """
@@ -26,7 +26,7 @@ class Subject:
         self.f = f
         self.given = list(inputs)
         self.inputs = [_copied(x) for x in inputs]
-        if not any(map(is_float, inputs)) and not params:                # f(2.0): the number is what is asked about
+        if not any(map(is_float, inputs)) and not params:                # f(2.0): the gradient of the number is wanted
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
         params = named_parameters(params)
         self.all_params = list({id(p): p for p in params.values()}.values())
@@ -35,7 +35,7 @@ class Subject:
 
     @contextmanager
     def in_float64(self):
-        """For the time of the block, the parameters hold float64 copies of their data, and no gradients."""
+        """Inside the block, the parameters hold float64 copies of their data, and no gradients."""
         self.before = [(p, p.data, p.grad) for p in self.all_params]
         try:
             for p in self.all_params:
@@ -47,7 +47,7 @@ class Subject:
 
     @contextmanager
     def as_given(self):
-        """Inside `in_float64`: for the time of the block, inputs and parameters are those that were given."""
+        """For use inside `in_float64`: in this block, inputs and parameters are the original ones."""
         inputs, data = self.inputs, [(p, p.data) for p in self.all_params]
         try:
             self.inputs = self.given
@@ -61,7 +61,7 @@ class Subject:
 
     @contextmanager
     def in_dtype(self, dtype):
-        """Inside `in_float64`: for the time of the block, all floating inputs and parameters are of that dtype."""
+        """For use inside `in_float64`: in this block, all floating inputs and parameters have that dtype."""
         inputs, data = self.inputs, [(p, p.data) for p in self.all_params]
         try:
             self.inputs = [x.astype(dtype) if is_float(x) else x for x in inputs]
@@ -75,12 +75,12 @@ class Subject:
 
     @property
     def tensors(self):
-        """{name: array} of what a gradient is wanted for: the floating inputs, then the parameters."""
+        """{name: array} of all that has a gradient: the floating inputs, then the parameters."""
         inputs = {name: x for name, x in zip(self.names, self.inputs) if is_float(x)}
         return inputs | {name: p.data for name, p in self.params.items()}
 
     def replace(self, name, array):
-        """Put another array in the place of a tensor or of any other input."""
+        """Replace a tensor, or any other input, by another array."""
         if name in self.params:
             self.params[name].data = array
         else:
@@ -91,7 +91,7 @@ class Subject:
         return self.f(*self.inputs)
 
     def run(self, dy):
-        """{name: gradient} of all tensors, from a fresh forward. Parameters' gradients start from None."""
+        """{name: gradient} of all tensors, from a new forward; parameters start without gradients."""
         for p in self.params.values():
             p.grad = None
         _, backward = self.forward()
@@ -103,9 +103,9 @@ class Subject:
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
     def receivers(self, count):
-        """The names that `count` returned gradients are for.
+        """The names of the inputs that `count` returned gradients belong to.
 
-        An op says which; other functions give one for each array (None for ids and masks), a layer only floating ones.
+        An op declares them; others return one for each array (None for ids and masks), layers for floating ones.
         """
         known = getattr(self.f, "arrays", self.arrays)
         return next((names for names in (known, self.arrays, self.floats, self.names) if len(names) == count), [])
@@ -130,12 +130,12 @@ class Subject:
 
 
 def as_list(gradients):
-    """What a backward returned, as a list: a single gradient comes bare."""
+    """What a backward returned, as a list; a single gradient comes bare."""
     return list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
 
 
 def call_backward(subject, backward, dy):
-    """backward(dy); a model's backward runs once, so for the second time the model runs again."""
+    """backward(dy); if it has run already and freed its memory, that of a new forward."""
     try:
         return backward(dy)
     except MemoryFreed:
@@ -143,7 +143,7 @@ def call_backward(subject, backward, dy):
 
 
 def kind_of(x):
-    """NumPy's letter for the dtype of x: "b" bool, "i" or "u" integer, "f" floating; "" for what has no dtype."""
+    """NumPy's letter for the dtype of x: "b" bool, "i" or "u" integer, "f" floating; "" if it has no dtype."""
     return getattr(getattr(x, "dtype", None), "kind", "")
 
 
@@ -156,7 +156,7 @@ def name_of(f):
 
 
 def named_parameters(params):
-    """{name: Parameter} of a dict that is one already, or of a list."""
+    """{name: Parameter}, from such a dict or from a list of Parameters."""
     return params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
 
 
@@ -171,9 +171,9 @@ def argument_names(f, count):
 
 
 def told(error, f):
-    """An exception in one line: what it says, the line of code that raised it, and the blanks that it met there.
+    """An exception in one line: its message, the line of code that raised it, and names there that are still `...`.
 
-    f: the function that was called; where it was called in a wrong way, its own line is the one to look at.
+    f: the function that was called; if the call itself failed, its line is given instead.
     """
     frames = [*traceback.walk_tb(error.__traceback__)]
     own = [frame for frame in frames if "site-packages" not in frame[0].f_code.co_filename]

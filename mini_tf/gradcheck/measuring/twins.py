@@ -1,7 +1,7 @@
-"""The twins of the ops that a function calls, held against the formulas: values and gradients, in float32.
+"""The twins of the ops that a function calls, compared with the formulas: values and gradients, in float32.
 
-The judge is the formula in float64, whose gradients are held against measured slopes themselves. A twin may be off by
-what float32 costs (see `precision.py`), or by a few times what it costs the formula on the same numbers.
+The reference is the formula in float64, whose gradients are themselves checked against measured slopes. A twin's error
+may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA times the formula's own error in float32.
 """
 
 import warnings
@@ -16,11 +16,11 @@ from mini_tf.ops.op import watching
 
 import numpy as np
 
-AS_THE_FORMULA = 16      # times the formula's own error in float32, the twin's may be
+AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
 
 
 def check_twins(evidence, report, rng):
-    """Run the function once more in float32, with twins, and add to the report which ran, and which disagree."""
+    """Run the function once more in float32, with twins, and add to the report which twins ran, and which disagree."""
     subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
     called, ran, edited = set(), set(), set()
 
@@ -76,14 +76,14 @@ def check_twins(evidence, report, rng):
 
 @contextmanager
 def _twins():
-    """With twins, also inside `reference_only()`. That a formula was edited is said in the report."""
+    """Twins run, also inside `reference_only()`. Edited formulas are noted in the report, so no warning is given."""
     with warnings.catch_warnings(), kernels.with_twins(kernels.twins_of_edited_formulas()):
         warnings.simplefilter("ignore", kernels.FormulaEdited)
         yield
 
 
 def check_updates(rng):
-    """Sentences on those formulas without a backward (`mini_tf/ops/updates.py`) whose twins disagree."""
+    """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
     p, g, m = rng.standard_normal((3, 7, 5))
     v, findings = rng.uniform(0.1, 2, (7, 5)), []
     exact, single = [x.copy() for x in (p, g, m, v)], [x.astype(np.float32) for x in (p, g, m, v)]

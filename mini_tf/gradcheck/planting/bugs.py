@@ -1,10 +1,10 @@
-"""Wrong backwards: the bugs that the checker is measured by.
+"""Wrong backwards: the bugs that the checker has to find.
 
-Each is one small edit of the real source of an op or a layer, in the backward only, of the sort that learners write and
-that engines have shipped. `with planted(bug): …` runs the edited code in the real one's place.
+Each is one small edit of the real source of an op or a layer, in the backward only, of the kind that learners make and
+that engines have shipped. `with planted(bug): …` runs the edited code in place of the real one.
 
     BUGS     all of them
-    KINDS    what the right words about a bug would have to say: {kind: its meaning}
+    KINDS    {kind: meaning}: what a right diagnosis of such a bug has to say
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ KINDS = {
 class Bug:
     """A wrong backward: in the source of `target`, `find` becomes `replace`.
 
-    example          the entry of EXAMPLES whose check has to find it
+    example          the entry of EXAMPLES whose check has to find the bug
     kind             one of KINDS
     about            what is wrong, in a sentence
     blind_at_init    cannot be seen where γ = 1 and β = 0, the values that layer norm starts with
@@ -72,7 +72,7 @@ class Bug:
 
     @property
     def in_transformer(self):
-        """Is the edited code part of a language transformer with every option, dropout in training included?"""
+        """True if a language transformer with every option, dropout included, runs the edited code in training."""
         return function_of(self.target) in IN_TRANSFORMER
 
 
@@ -117,7 +117,7 @@ LINEAR = [
         "linear: db is a mean", ops.linear,
         "sum_to(dy, b.shape)", "sum_to(dy, b.shape) / len(rows_dy)",
         "linear", "constant factor",
-        "The bias was used by every row, and gets the mean of their gradients for the sum."),
+        "The bias was used by every row, and gets the mean of their gradients, not the sum."),
     Bug(
         "linear: db of the first example", ops.linear,
         "sum_to(dy, b.shape)", "sum_to(dy[:1], b.shape)",
@@ -138,7 +138,7 @@ LINEAR = [
 ACTIVATIONS = [
     Bug(
         "relu: pattern lost", ops.relu, "return dy * on", "return dy",
-        "relu", "mask not applied", "The gradient passes where x ≤ 0, too, and relu is the identity for it."),
+        "relu", "mask not applied", "The gradient passes where x ≤ 0, too, as if relu were the identity."),
     Bug(
         "relu: pattern of dy", ops.relu, "dy * on", "dy * (dy > 0)",
         "relu", "other", "The sign of dy decides instead of the sign of x: the deconvolution of Zeiler and Fergus."),
@@ -210,7 +210,7 @@ SOFTMAX = [
         "softmax", "missing term", "The normalizing sum is treated as a constant. With dy = 1 the true gradient is 0."),
     Bug(
         "softmax: dy passed on", ops.softmax, "return y * (dy - (y * dy).sum(-1, keepdims=True))", "return dy",
-        "softmax", "dy passed on", "It is taken for the fused loss, which has softmax's Jacobian in it already."),
+        "softmax", "dy passed on", "Mistaken for the fused loss, whose gradient includes softmax's Jacobian."),
     Bug(
         "softmax: wrong axis", ops.softmax, "(y * dy).sum(-1, keepdims=True)", "(y * dy).sum(-2, keepdims=True)",
         "softmax", "wrong axis", "The sum runs over the words instead of over the classes."),
@@ -265,7 +265,7 @@ LAYER_NORM = [
         "layer_norm", "other", "The means are taken of dy, and γ multiplied in afterwards.", blind_at_init=True),
     Bug(
         "layer_norm: divided by γ", ops.layer_norm, "g = dy * gamma", "g = dy / gamma",
-        "layer_norm", "other", "y is led back to x̂ by dividing the gradient as one divides the value.",
+        "layer_norm", "other", "The gradient is divided by γ, as one would divide y itself.",
         blind_at_init=True),
     Bug(
         "layer_norm: r left out", ops.layer_norm, "dx = r * (g", "dx = (g",
@@ -339,7 +339,7 @@ ATTENTION = [
     Bug(
         "attention: softmax skipped", ops.attention,
         "dscores = softmax_backward(dA) if mask is None else softmax_backward(dA)[0]", "dscores = dA",
-        "attention", "other", "dA is taken for dS: the softmax between them is not there in the backward."),
+        "attention", "other", "dA is taken for dS: the backward skips the softmax between them."),
     Bug(
         "attention: mask not applied", ops.attention, "else softmax_backward(dA)[0]", "else softmax(scores)[1](dA)",
         "attention, causal", "mask not applied",
@@ -411,7 +411,7 @@ LOSSES = [
     Bug(
         "mse: sign of the difference", ops.mse, "(dloss * 2 / entries) * difference",
         "(dloss * 2 / entries) * abs(difference)",
-        "mse", "other", "The gradient of a distance always points one way here: the difference lost its sign."),
+        "mse", "other", "The difference lost its sign, so every gradient points the same way."),
 ]  # fmt: skip
 
 SCATTER = "scatter_add(dtable, ids.reshape(-1), dx.reshape(-1, table.shape[1]))"
@@ -489,7 +489,7 @@ THE_REST = [
         "rnn", "factor not transposed", "dh_{t−1} = da_t·Wh for da_t·Whᵀ; Wh is always square, so nothing stops it."),
     Bug(
         "rnn: Wx not transposed", ops.rnn, "da @ transpose(Wx)", "da @ Wx",
-        "rnn, square", "factor not transposed", "dx = da·Wx for da·Wxᵀ; Wx has to be square."),
+        "rnn, square", "factor not transposed", "dx = da·Wx for da·Wxᵀ; only a square Wx lets it pass."),
     Bug(
         "rnn: dWh transposed", ops.rnn, "(transpose(before) @ da)", "(transpose(da) @ before)",
         "rnn", "transposed", "daᵀ·h for hᵀ·da."),

@@ -1,11 +1,11 @@
-"""Planting a bug: the real source of a function with a small edit, in its place for a while.
+"""Planting a bug: a function whose source has one small edit.
 
-    wrong = edited(ops.tanh, "1 - y * y", "1 - y")       # a function of its own
-    with planted(bug):                                   # or for everyone: every caller runs the edited code
+    wrong = edited(ops.tanh, "1 - y * y", "1 - y")       # as a new function
+    with planted(bug):                                   # or in place: every caller runs the edited code
         ...
 
-The edited source is compiled under the name and the line numbers of its file, so that whatever looks for a backward's
-place finds the true one. Nothing is written to disk.
+The edited source is compiled under the name of its file, with the same line numbers, so that a backward's place is
+reported correctly. Nothing is written to disk.
 """
 
 import ast
@@ -24,17 +24,17 @@ import numpy as np
 
 
 def edited(target, find, replace):
-    """The function `target` (of a class: its __call__) with the one place of its source that reads `find` changed.
+    """A copy of the function `target` (for a class, its __call__) with `find` replaced in its source.
 
-    Raises UserError if `find` does not stand there exactly once, if the source cannot be had, and if the edit changes
-    the number of lines: the lines below would no longer be those of the file.
+    Raises UserError unless `find` occurs exactly once in the source, if the source is not available, and if the edit
+    changes the number of lines, because the line numbers below it would be wrong.
     """
     target = function_of(target)
     return rebuilt(target, recompiled(target, _edited_text(target, find, replace)))
 
 
 def edited_line(target, find):
-    """(file, line) where `find` stands in the source of target."""
+    """(file, line) of `find` in the source of target."""
     target = function_of(target)
     text, at = _place(target, find)
     return target.__code__.co_filename, text.count("\n", 0, at) + 1
@@ -42,10 +42,10 @@ def edited_line(target, find):
 
 @contextmanager
 def planted(bug):
-    """For the time of the block, everybody who calls bug.target runs it with bug.find replaced by bug.replace.
+    """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
-    The function itself stays and gets the edited code: so every module that has imported it, every class and every
-    closure that holds it has the bug at once, and loses it at the end of the block, whatever happens there.
+    The function object stays the same and gets the edited code. So every module, class and closure that holds it has
+    the bug at once, and loses it at the end of the block, even after an exception.
     """
     target = function_of(bug.target)
     right, path = target.__code__, target.__code__.co_filename
@@ -54,9 +54,9 @@ def planted(bug):
     cached = linecache.cache.get(path)
     try:
         target.__code__ = recompiled(target, wrong)
-        if cached is not None:                           # whoever reads the source is to read the edited one
+        if cached is not None:                           # readers of the source see the edited one
             linecache.cache[path] = cached[0], cached[1], wrong.splitlines(keepends=True), path
-        with kernels.reference_only():                   # an op's twin would go on without the bug
+        with kernels.reference_only():                   # an op's twin would not have the bug
             yield
     finally:
         target.__code__ = right
@@ -79,9 +79,9 @@ def function_of(target):
 
 
 def source_of(function):
-    """(the text of the whole file, the syntax tree of the function in it); UserError if there is no source.
+    """(the text of the whole file, the function's node in its syntax tree); UserError if there is no source.
 
-    The whole file, because then the lines, the enclosing functions and their variables are what they are.
+    The whole file, because compiling it keeps line numbers, enclosing functions and closure variables right.
     """
     code = function.__code__
     try:
@@ -97,9 +97,9 @@ def source_of(function):
 
 
 def is_current(function):
-    """Whether the code that runs is that of its source: False if the file was changed after its import.
+    """True if a function's code is that of its source, False if the file has changed since it was imported.
 
-    None where that cannot be told: there is no source, or several functions stand on one line.
+    None if that cannot be known: there is no source, or several functions begin on one line.
     """
     try:
         function = function_of(function)
@@ -109,12 +109,12 @@ def is_current(function):
         return len(found) == 1 and _same_code(recompiled(function, text), function.__code__)
     except (UserError, OSError):
         return None
-    except (SyntaxError, StopIteration):                 # what is there now is another program
+    except (SyntaxError, StopIteration):                 # the file now holds something else
         return False
 
 
 def _written(code):
-    """(the text of its file, the nodes of the functions there that may be it)"""
+    """(text of the code's file, nodes of the functions in it that may be its source)"""
     text = "".join(inspect.findsource(code)[0])
     return text, [node for node in ast.walk(_parsed(text)) if _is_source(node, code)]
 
@@ -134,7 +134,7 @@ def _same_code(a, b):
 
 
 def recompiled(function, text):
-    """The code object of `function` after its file's text was changed to `text`."""
+    """The code object of `function`, compiled from `text`, a changed text of its file."""
     code = function.__code__
     place = code.co_qualname, code.co_firstlineno
     module = compile(text, code.co_filename, "exec", dont_inherit=True)
@@ -142,7 +142,7 @@ def recompiled(function, text):
 
 
 def rebuilt(function, code):
-    """A function like `function` that runs `code`: same globals, same defaults, same variables of the closure."""
+    """A copy of `function` that runs `code`: same globals, same defaults, same closure variables."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     closure = tuple(cells[name] for name in code.co_freevars)
     new = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
@@ -151,17 +151,17 @@ def rebuilt(function, code):
 
 
 def outcome(f, inputs, params=None, seed=0):
-    """All that can be seen of two calls of f's backward, as a list of arrays (None where there is no gradient).
+    """All that a caller can see of two calls of f's backward: a list of arrays (None for a missing gradient).
 
-    The gradients of both calls, those of the parameters {name: Parameter}, and dy and the inputs as they are then:
-    two backwards that agree in all of this, for several random draws, are the same for every user.
+    It has the gradients of both calls and of the parameters {name: Parameter}, then dy and the inputs as they are
+    afterwards. Two backwards that agree in all of this, for several random draws, count as the same.
     """
     params = params or {}
     inputs = [np.copy(x) if isinstance(x, np.ndarray) else x for x in inputs]
     for p in params.values():
         p.grad = None
     y, backward = f(*inputs)
-    rng = np.random.default_rng((seed, 1))               # inputs drawn from the seed itself would be dy's own numbers
+    rng = np.random.default_rng((seed, 1))               # not `seed` itself: the inputs may be drawn from it
     dy = rng.standard_normal(np.shape(y)) if np.ndim(y) else float(rng.uniform(0.5, 1.5))
     seen = []
     for call in range(2):
@@ -177,14 +177,14 @@ def outcome(f, inputs, params=None, seed=0):
 
 
 def difference(right, wrong):
-    """The largest relative difference between two outcomes; infinite if one has an array that the other has not."""
+    """The largest relative difference between two outcomes; infinite if their arrays differ in shape or number."""
     if [np.shape(a) for a in right] != [np.shape(a) for a in wrong]:
         return np.inf
     if any((a is None) != (b is None) for a, b in zip(right, wrong)):
         return np.inf
     pairs = [(a.astype(float), b.astype(float)) for a, b in zip(right, wrong) if a is not None and a.size]
     sizes = [np.abs(a).max() for a, _ in pairs]
-    floor = 1e-3 * max(sizes, default=1.0) or 1.0        # a gradient that is 0 but for rounding has no size of its own
+    floor = 1e-3 * max(sizes, default=1.0) or 1.0        # so that a gradient of mere rounding errors does not count
     differences = [np.abs(a - b).max() / max(size, floor) for size, (a, b) in zip(sizes, pairs)]
     return max((np.inf if np.isnan(d) else float(d) for d in differences), default=0.0)
 
@@ -194,7 +194,7 @@ def _grads(params):
 
 
 def closure_of(function):
-    """{name: value} of what a function finds in its closure; without the variables that were never set."""
+    """{name: value} of a function's closure variables, without those that were never set."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         with suppress(ValueError):
@@ -218,7 +218,7 @@ def _place(function, find):
     source = text[start: sum(map(len, lines[: node.end_lineno]))]
     times = source.count(find)
     if times != 1:
-        raise UserError(f"{function.__qualname__}: {find!r} stands {times} times in its source, expected once")
+        raise UserError(f"{function.__qualname__}: {find!r} occurs {times} times in its source, expected once")
     return text, start + source.index(find)
 
 

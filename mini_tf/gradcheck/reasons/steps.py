@@ -1,4 +1,4 @@
-"""The first wrong step of a model, and the reasons: its ops and layers are checked one by one, in backward order."""
+"""The first wrong step of a model, and why: its ops and layers are checked one by one, in backward order."""
 
 import contextlib
 import copy
@@ -24,22 +24,22 @@ BUDGET = 300             # entries measured of each tensor of a step
 
 @dataclass
 class Step:
-    """One call of an op or of a layer on the way back."""
+    """One call of an op or a layer, and what the check says of its backward."""
 
     name: str
     line: str                # the line that called it
-    place: str               # where its backward is written
+    place: str               # where its backward is defined
     status: str
-    words: list = field(default_factory=list, repr=False)            # of the wrong one: what is wrong
+    words: list = field(default_factory=list, repr=False)            # what is wrong, if this is the wrong step
 
 
 def first_wrong_step(subject, seed):
-    """The steps of subject.f in the order in which their backwards ended, [] if it has none of ours in it.
+    """The steps of subject.f in the order in which their backwards ended; [] if it calls no op or layer of mini_tf.
 
-    Every op, every layer and every method that keeps the contract is a step. A layer ends after the ops inside it, so
-    the first wrong one is the innermost. Each is checked by itself, on the inputs that it had in the model and with a
-    dy of its own, so that what comes to it from other steps does not matter. Those after a wrong one get wrong
-    numbers.
+    Every call of an op, a layer, or a method that keeps the contract is a step. A layer ends after the ops inside it,
+    so the first wrong step is the innermost. Each is checked by itself, on the inputs that it had in the model and with
+    a random dy of its own, so that errors of other steps do not matter. Steps after the first wrong one are not
+    checked.
     """
     with trace() as calls, contextlib.suppress(Exception):
         y, backward = subject.f(*subject.inputs)
@@ -52,7 +52,7 @@ def first_wrong_step(subject, seed):
             continue
         f, inputs, params = _alone(call)
         if not any(map(is_float, inputs)) and not any(p.trainable for p in params.values()):
-            steps.append(_step(call, RIGHT))             # fixed embeddings: there is no gradient that could be wrong
+            steps.append(_step(call, RIGHT))             # such as fixed embeddings: there is no gradient to be wrong
             continue
         with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
             if report.verdict != FAIL:
@@ -60,19 +60,19 @@ def first_wrong_step(subject, seed):
                 continue
             add_reasons(report, evidence)
         if not any(t.verdict == FAIL for t in report.tensors if t.name not in params):
-            fed = AFTER                                  # what goes on from here is right, or was not judged
-        wrong, report.notes = call, []                   # a method does not use all that its layer has
+            fed = AFTER                                  # the gradients it passes on are not wrong
+        wrong, report.notes = call, []                   # notes: a method may leave parameters unused
         steps.append(_step(call, WRONG, report.explain().splitlines()[1:]))
     raised = next((call for call in calls if call.error is not None), None)
-    if wrong is None and raised is not None:             # all that it was fed with was right
+    if wrong is None and raised is not None:             # all steps before it are right
         steps.append(_step(raised, WRONG, [f"it raised {told(raised.error, raised.backward)}"]))
     return steps
 
 
 def add_reasons(report, evidence):
-    """Add to the report of a failing function, which has no wrong step inside, suspects, a repair and words."""
+    """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside."""
     if evidence is None or not evidence.wrong:
-        return                                           # only promises were broken
+        return                                           # only the contract was broken
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
     if current:
@@ -88,7 +88,7 @@ def _step(call, status, words=()):
 
 
 def _alone(call):
-    """(f, inputs, params) for a check of one call by itself: arrays are inputs, all else stays as it was."""
+    """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
     function, options, inputs = call.f, call.options, list(call.inputs)
     arrays = [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
 
