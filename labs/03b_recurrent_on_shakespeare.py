@@ -28,6 +28,7 @@ from mini_tf import ops
 from mini_tf.decoding import generate, greedy, sample
 from mini_tf.metrics import log_softmax_at, unigram_cross_entropy
 from mini_tf.models import CarriedState, NGramModel, RecurrentModel
+from mini_tf.progress import training_progress
 from mini_tf.text import Vocabulary, shakespeare, tokenize
 from mini_tf.training import (
     Adam,
@@ -41,7 +42,6 @@ from mini_tf.training import (
     windows_ending_at,
 )
 from mini_tf.training.figures import draw_curves
-from mini_tf.training.progress import training_progress
 
 import numpy as np
 

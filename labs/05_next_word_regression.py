@@ -25,10 +25,10 @@ from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.layers import TransformerLayer
 from mini_tf.models import LanguageTransformer
+from mini_tf.progress import training_progress
 from mini_tf.text import shakespeare
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.language import prepare
-from mini_tf.training.progress import training_progress
 
 import numpy as np
 from scipy import sparse

@@ -26,11 +26,11 @@ from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import perplexity, uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import LanguageTransformer
+from mini_tf.progress import training_progress
 from mini_tf.text import shakespeare
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.figures import draw_curves
 from mini_tf.training.language import prepare
-from mini_tf.training.progress import training_progress
 
 import numpy as np
 

@@ -24,10 +24,10 @@ from mini_tf.decoding import generate, greedy, sample
 from mini_tf.layers.positions import FREQUENCIES, positional_encoding
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import LanguageTransformer, NGramModel
+from mini_tf.progress import training_progress
 from mini_tf.text import shakespeare
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.language import prepare
-from mini_tf.training.progress import training_progress
 
 import numpy as np
 

@@ -25,7 +25,7 @@ from _drawing import lab_10
 from mini_tf import ops
 from mini_tf.data import Wheel, read_member
 from mini_tf.gradcheck import gradcheck
-from mini_tf.training.progress import progress_bar
+from mini_tf.progress import progress_bar
 
 import numpy as np
 

@@ -24,10 +24,10 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import unigram_cross_entropy
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.op import replaced
+from mini_tf.progress import training_progress
 from mini_tf.text import shakespeare
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss
 from mini_tf.training.language import prepare
-from mini_tf.training.progress import training_progress
 
 import numpy as np
 

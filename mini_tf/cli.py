@@ -8,7 +8,7 @@ from typing import Annotated
 
 import mini_tf
 from mini_tf.errors import UserError
-from mini_tf.training.progress import console as out
+from mini_tf.progress import console as out
 
 import typer
 from rich.console import Console

@@ -15,11 +15,11 @@ from mini_tf.experiment.figures import draw_ladder
 from mini_tf.files import replacing, write_text
 from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel
+from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
 from mini_tf.training.language import GIVEN_WORDS, text_hash, train_language_model
 from mini_tf.training.presets import preset_named
-from mini_tf.training.progress import progress_bar
 from mini_tf.training.run import Run
 
 import numpy as np

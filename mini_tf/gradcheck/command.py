@@ -16,8 +16,8 @@ from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.gradcheck.verdicts import STYLES
 from mini_tf.kernels import binding
 from mini_tf.ops.op import all_ops
-from mini_tf.training.progress import console as out
-from mini_tf.training.progress import progress_bar
+from mini_tf.progress import console as out
+from mini_tf.progress import progress_bar
 
 import numpy as np
 from rich.table import Table

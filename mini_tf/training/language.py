@@ -11,11 +11,11 @@ from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.progress import prepare_kernels, progress_bar, training_progress
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import split_words
 from mini_tf.training.loop import Watcher, fit, mean_loss
 from mini_tf.training.optimizers import Adam
-from mini_tf.training.progress import prepare_kernels, progress_bar, training_progress
 from mini_tf.training.state import Schedule, Training
 
 import numpy as np

@@ -27,9 +27,9 @@ from unittest.mock import patch
 
 from mini_tf.files import replacing
 from mini_tf.models import LanguageTransformer, NGramModel
+from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
 from mini_tf.training.optimizers import Adam
-from mini_tf.training.progress import progress_bar
 
 import numpy as np
 from matplotlib.figure import Figure

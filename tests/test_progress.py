@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 from mini_tf import kernels
-from mini_tf.training.progress import prepare_kernels
+from mini_tf.progress import prepare_kernels
 
 import pytest
 
-CODE = "from mini_tf.training.progress import prepare_kernels; prepare_kernels()"
+CODE = "from mini_tf.progress import prepare_kernels; prepare_kernels()"
 
 
 def test_the_first_compilation_is_announced_and_later_runs_load_it(tmp_path):
