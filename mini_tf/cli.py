@@ -62,6 +62,7 @@ def train(
     Ctrl-C ends the training and keeps the best model so far. The run folder gets the model, metrics.csv, curves.png,
     results.json and sample.txt.
     """
+    from mini_tf.experiment import POINTER  # noqa: F401, which adds its preset to the others
     from mini_tf.text import join, tokenize
     from mini_tf.training.language import GIVEN_WORDS, train_language_model
     from mini_tf.training.presets import preset_named

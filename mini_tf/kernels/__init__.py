@@ -89,7 +89,9 @@ def _find(op):
         return None
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
-        warnings.warn(f"{op.name} {which}: now its formula runs, not its faster twin", FormulaEdited, stacklevel=4)
+        message = f"{op.name} {which}: its formula runs, at the formula's speed"
+        code = op.formula.__code__                       # what the warning points to
+        warnings.warn_explicit(message, FormulaEdited, code.co_filename, code.co_firstlineno)
         return None
     return binding.twin(op)
 

@@ -3,16 +3,14 @@
 Formula, signature and contract are those of the op of the same name; only the order of sums differs. A twin keeps less
 for its backward: it keeps inputs, which exist anyway, and computes again what is quick to compute. So do not change
 inputs or outputs until the backward has run. The op has checked shapes and dtypes. Other wrong arguments, and rare
-cases, go to the op's formula, which also raises the errors.
+cases, are left to the formula, which also raises the errors: the twin gives NotImplemented.
 """
 
 import math
 
-from mini_tf import ops
 from mini_tf.kernels import loops
 from mini_tf.kernels.memory import empty, product
 from mini_tf.kernels.threads import ALONE, pieces, share
-from mini_tf.ops import updates
 from mini_tf.ops.shapes import sum_to, transpose
 
 import numpy as np
@@ -84,7 +82,7 @@ def gelu(x, approximate=False):
 
 def dropout(x, keep, rate):
     if not 0 <= rate < 1:
-        return ops.dropout.formula(x, keep, rate)
+        return NotImplemented
     raised = 1 / (1 - rate)
 
     def backward(dy):                                    # keeps keep
@@ -110,7 +108,7 @@ def masked_softmax(z, mask):
     try:
         mask_and_order = _mask_rows(mask, z.shape)
     except ValueError:
-        return ops.masked_softmax.formula(z, mask)
+        return NotImplemented
     y = copy_of(z)
     in_pieces(loops.masked_softmax, rows(y), *mask_and_order)
     backward = _softmax_backward(y)
@@ -143,12 +141,12 @@ def _mask_rows(mask, shape):
 def attention(query, key, value, mask=None, scale=1.0, bias=None):
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
     if len(shape) < 3 or not isinstance(scale, (int, float)):
-        return ops.attention.formula(query, key, value, mask, scale, bias)
+        return NotImplemented
     try:
         bias_of_all = None if bias is None else np.broadcast_to(bias, shape)
         mask_of_all, queries, times = (None, 0, 0) if mask is None else _mask_rows(mask, shape)
     except ValueError:
-        return ops.attention.formula(query, key, value, mask, scale, bias)
+        return NotImplemented
     one_mask = mask is None or len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
@@ -216,7 +214,7 @@ def cross_entropy(logits, targets, ignore=None):
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
     if count == 0 or target.min() < 0 or target.max() >= z.shape[1]:
-        return ops.cross_entropy.formula(logits, targets, ignore)
+        return NotImplemented
     largest, total = np.empty((2, len(z)), np.float32)
     in_pieces(loops.log_sum_exp, z, largest, total)
     at_target = z[np.arange(len(z)), target]
@@ -254,7 +252,7 @@ def layer_norm(x, gamma, beta, eps=EPS):
 
 def embedding(table, ids):
     if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
-        return ops.embedding.formula(table, ids)
+        return NotImplemented
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
     x_shape = x.shape
     flat_ids = integers(np.array(ids))                   # a copy, because loops do not check ids: they must not change
@@ -272,14 +270,14 @@ def embedding(table, ids):
 
 def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
     if not all(x.flags.carray for x in (p, m, v)):       # they cannot be updated in place as flat arrays
-        updates.adam.formula(p, g, m, v, t, learning_rate, betas, eps, decay)
-        return
+        return NotImplemented
     beta1, beta2 = betas
     # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction): both bias corrections become factors outside the arrays
     correction = math.sqrt(1 - beta2**t)
     rate = learning_rate * correction / (1 - beta1**t)
     numbers = map(np.float32, (beta1, beta2, 1 - beta1, 1 - beta2, rate, eps * correction, decay))
     in_pieces(loops.adam, row(p), row(g), row(m), row(v), *numbers)
+    return None
 
 
 def sum_of_squares(g):

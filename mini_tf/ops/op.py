@@ -56,14 +56,16 @@ class Op:
 
     def __call__(self, *inputs, **options):
         if not _watchers:
-            return self.chosen(inputs, options)(*inputs, **options)
+            return self.unwatched(*inputs, **options)
         run = self.unwatched
         for watcher in _watchers:
             run = partial(watcher, self, run)
         return run(*inputs, **options)
 
     def unwatched(self, *inputs, **options):
-        return self.chosen(inputs, options)(*inputs, **options)
+        """The call itself. A twin that is not made for these arguments gives NotImplemented: then the formula runs."""
+        result = self.chosen(inputs, options)(*inputs, **options)
+        return self.formula(*inputs, **options) if result is NotImplemented else result
 
     def chosen(self, inputs, options):
         """Check the arguments, and give the function that runs for them: the formula or its twin.

@@ -1,6 +1,8 @@
 """Checkpoints: a model in one file that opens on any machine, with or without a GPU."""
 
 import json
+from contextlib import suppress
+from importlib import import_module
 
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
@@ -14,19 +16,13 @@ from safetensors.numpy import save_file
 TABLE = "embedding.table"    # of the word vectors; a trunk's has "trunk." in front
 
 
-def model_class(name):
-    """The model class of that name, or None. One of them is in mini_tf.experiment."""
-    import mini_tf.experiment  # noqa: F401, here, because it imports training itself
-
-    return TextModel.classes.get(name)
-
-
 def save_checkpoint(path, model):
     """Write the model's parameters and configuration to `path` (.safetensors), whole or not at all."""
     # safetensors 0.8.0 scrambles arrays that are not C-contiguous, without an error.
     arrays = {name: np.ascontiguousarray(to_host(p.data)) for name, p in model.parameters().items()}
     # One entry of metadata: several would come in any order, and the same model should give the same bytes.
-    about = json.dumps({"model": type(model).__name__, "config": _plain(model.config)})
+    made = type(model)
+    about = json.dumps({"model": made.__name__, "module": made.__module__, "config": _plain(model.config)})
     with replacing(path) as temporary:
         save_file(arrays, temporary, {"mini_tf": about})
 
@@ -44,7 +40,10 @@ def load_checkpoint(path, model=None):
         raise UserError(f"there is no checkpoint {path}; train a model first: mini-tf train") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} cannot be read as a checkpoint ({error}); it may be damaged: train again") from None
-    made = model_class(about.get("model"))
+    if str(about.get("module")).startswith("mini_tf."):  # the classes of models register when they are defined
+        with suppress(ImportError):
+            import_module(about["module"])
+    made = TextModel.classes.get(about.get("model"))
     if made is None:
         raise UserError(f"{path} is a safetensors file, but not a checkpoint of mini_tf")
     config = about["config"]

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from inspect import signature
 
 from mini_tf.errors import UserError
-from mini_tf.models import CarriedState
+from mini_tf.models import CarriedState, TextModel
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows
-from mini_tf.training.checkpoint import model_class
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class Preset:
 
     def new_model(self, corpus, seed):
         """The untrained model, for a Corpus prepared with this n, T and vectors."""
-        made = model_class(self.model_class)
+        made = TextModel.classes[self.model_class]
         wants_frequencies = "frequencies" in signature(made).parameters
         frequencies = {"frequencies": corpus.counts} if wants_frequencies else {}
         return made(corpus.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
@@ -138,8 +137,6 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
 
 def preset_named(name):
     """The preset of that name. Raises UserError, which lists them, for any other name."""
-    import mini_tf.experiment  # noqa: F401, here, because it imports training itself
-
     if name not in PRESETS:
         raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(PRESETS)}")
     return PRESETS[name]

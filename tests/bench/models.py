@@ -6,7 +6,7 @@ The word vectors and the words are random: neither changes how long a step takes
 from importlib.util import find_spec
 
 from mini_tf.layers import TiedReadout
-from mini_tf.training.checkpoint import model_class
+from mini_tf.models import TextModel
 from mini_tf.training.presets import PRESETS
 
 import numpy as np
@@ -26,7 +26,7 @@ def new_model(preset):
     if preset.vectors == "eigenvectors":
         embeddings *= WORDS**-0.5                                        # n columns of length 1
     embeddings *= np.float32(preset.embedding_scale)
-    model = model_class(preset.model_class)(embeddings, **preset.model | {"dropout": 0.0})
+    model = TextModel.classes[preset.model_class](embeddings, **preset.model | {"dropout": 0.0})
     rng = np.random.default_rng(3)
     for parameter in model.parameters().values():
         if parameter.data.ndim == 2 and not parameter.data.any():

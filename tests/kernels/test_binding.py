@@ -9,6 +9,7 @@ from pathlib import Path
 
 import mini_tf
 from mini_tf import kernels, ops
+from mini_tf.errors import UserError
 from mini_tf.kernels import binding
 from mini_tf.ops import op as op_module
 from mini_tf.ops import updates
@@ -121,7 +122,7 @@ def test_a_learners_edit_shows_in_training(copied):
     wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
     assert wrong[0] == losses[0]                         # the same forward
     assert np.abs(np.subtract(wrong[1:], losses[1:])).max() > 1e-4
-    assert said == ["layer_norm was edited: now its formula runs, not its faster twin"]
+    assert said == ["layer_norm was edited: its formula runs, at the formula's speed"]
     assert set(twins) - set(fewer) == {"layer_norm"}
     right, said, _ = trained(copied, norm, "g = dy * gamma", "g = gamma * dy")
     np.testing.assert_allclose(right, losses, rtol=1e-5)
@@ -133,8 +134,8 @@ def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied):
     losses, _, twins = trained(copied)
     wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - largest", "e = xp.exp(xp.where(mask, 2 * z - largest")
     assert abs(wrong[0] - losses[0]) > 1e-6 or np.abs(np.subtract(wrong, losses)).max() > 1e-6
-    assert said == ["attention uses masked_softmax, which was edited: now its formula runs, not its faster twin",
-                    "masked_softmax was edited: now its formula runs, not its faster twin"]  # fmt: skip
+    assert said == ["attention uses masked_softmax, which was edited: its formula runs, at the formula's speed",
+                    "masked_softmax was edited: its formula runs, at the formula's speed"]  # fmt: skip
     assert set(twins) - set(fewer) == {"attention", "masked_softmax"}
 
 
@@ -142,14 +143,14 @@ def test_an_edit_of_adam_shows(copied):
     losses, _, _ = trained(copied)
     other, said, _ = trained(copied, "ops/updates.py", "p -= learning_rate * m_hat", "p -= 2 * learning_rate * m_hat")
     assert other[1] != losses[1]
-    assert said == ["adam was edited: now its formula runs, not its faster twin"]
+    assert said == ["adam was edited: its formula runs, at the formula's speed"]
 
 
 def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
     monkeypatch.setitem(binding.HELD, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
-        with pytest.warns(kernels.FormulaEdited, match="relu was edited: now its formula runs"):
+        with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
             assert kernels.twin_of(ops.relu) is None
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -172,3 +173,40 @@ def test_a_users_op_has_no_twin_whatever_its_name():
         assert kernels.twin_of(softmax) is None
         with kernels.with_twins(even_if_edited=True):
             assert kernels.twin_of(softmax) is None
+
+
+@pytest.fixture
+def few_examples(monkeypatch):
+    """--bind-twins, with two examples, and a dict in place of held.py."""
+    from mini_tf.gradcheck import command
+
+    written = {}
+    monkeypatch.setattr(command, "EXAMPLES", {name: command.EXAMPLES[name] for name in ("layer_norm", "LayerNorm")})
+    monkeypatch.setattr(binding, "HELD", dict(binding.HELD))
+    monkeypatch.setattr(binding, "write_text", lambda path, text: written.update({path.name: text}))
+    yield command, written
+    kernels.forget(ops.layer_norm)
+
+
+def test_bind_twins_writes_what_was_compared(few_examples, monkeypatch):
+    command, written = few_examples
+    monkeypatch.setitem(binding.HELD, "ops.normalization.layer_norm", {"layer_norm": "as it was before"})
+    kernels.forget(ops.layer_norm)
+    command.bind_twins(seed=0)
+    scope = {}
+    exec(written["held.py"], scope)
+    assert scope["HELD"] == binding.HELD
+    assert binding.edited(ops.layer_norm) is None
+    assert kernels.twin_of(ops.layer_norm) is not None
+
+
+def test_bind_twins_refuses_a_twin_that_disagrees(few_examples, monkeypatch, capsys):
+    from mini_tf.kernels import cpu
+
+    command, written = few_examples
+    right = cpu.layer_norm
+    monkeypatch.setattr(cpu, "layer_norm", lambda x, gamma, beta, eps=1e-5: right(x, gamma, beta, 2 * eps + 1e-3))
+    with pytest.raises(UserError, match="2 of 2 are wrong, see above; nothing was bound"):
+        command.bind_twins(seed=0)
+    assert "with the twins of layer_norm in mini_tf/kernels" in capsys.readouterr().out
+    assert not written
