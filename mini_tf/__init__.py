@@ -16,8 +16,8 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 __all__ = [
-    "backend", "data", "decoding", "gradcheck", "kernels", "layers", "metrics", "models", "ops", "text", "trace",
-    "training",
+    "backend", "data", "decoding", "experiment", "gradcheck", "kernels", "layers", "metrics", "models", "ops", "text",
+    "trace", "training",
 ]  # fmt: skip
 
 

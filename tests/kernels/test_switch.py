@@ -9,6 +9,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
 from mini_tf.models import LanguageTransformer
+from mini_tf.ops import updates
 from mini_tf.ops.op import replaced, watching
 from mini_tf.trace import trace
 from tests.strict import strict
@@ -160,3 +161,20 @@ def test_a_replacement_is_not_hidden_by_a_twin(runs):
     with replaced({ops.layer_norm: ones}):
         assert (layers.LayerNorm(3)(x32(2, 3))[0] == 1).all()
     assert runs == []
+
+
+def test_a_wrong_twin_of_adam_fails_the_whole_check(monkeypatch, capsys):
+    from mini_tf.gradcheck import command
+    from mini_tf.kernels import cpu
+
+    right, few = cpu.adam, {"tanh": command.EXAMPLES["tanh"]}
+    monkeypatch.setattr(command, "EXAMPLES", few)
+    assert command.check_all(command.chosen([], [], 0), 0)
+    monkeypatch.setattr(cpu, "adam", lambda p, g, m, v, t, learning_rate, *rest: right(p, g, m, v, t, 2 * learning_rate, *rest))
+    kernels.forget(updates.adam)
+    try:
+        assert not command.check_all(command.chosen([], [], 0), 0)
+    finally:
+        monkeypatch.undo()
+        kernels.forget(updates.adam)
+    assert "FAIL: the twin of adam gives another p than the formula" in capsys.readouterr().out
