@@ -26,6 +26,7 @@ from time import perf_counter
 from unittest.mock import patch
 
 from mini_tf.files import replacing
+from mini_tf.kernels import recycled_memory
 from mini_tf.models import LanguageTransformer, NGramModel
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, shakespeare, tokenize
@@ -34,7 +35,7 @@ from mini_tf.training.optimizers import Adam
 import numpy as np
 from matplotlib.figure import Figure
 from measuring import in_fresh_process, note_settings, peak_memory, seconds_of, take_turns, thread_settings
-from models import GPT, WORDS, random_words
+from models import MODELS, WORDS, random_words
 from scipy import sparse
 from scipy.optimize import nnls
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -117,7 +118,7 @@ def new_step(sizes):
         embeddings, **of_model, readout="shared", causal=True, layer_norm=True, positions="geometric",
         scaled_attention=True, train_embeddings=True,
     )  # fmt: skip
-    step = training_step(model, GPT)
+    step = training_step(model, MODELS["gpt"])
     windows = random_words(sizes["B"], sizes["T"] + 1) % sizes["c"]
     return lambda: step(windows)
 
@@ -126,13 +127,13 @@ def measure(point, folder):
     """In the child process: the median seconds of a few runs, and the bytes that they added."""
     work, sizes = json.loads(point)
     start = prepared(work, sizes, folder)
-    before = peak_memory()
-    do = start()
-    for _ in range(2 if work == STEP else 0):            # the first step makes Adam's means, which stay
-        do()
-    times = []
-    while sum(times) < ENOUGH and len(times) < 30:
-        times.append(seconds_of(do))
+    before, times = peak_memory(), []
+    with recycled_memory():                              # as `fit` does
+        do = start()
+        for _ in range(2 if work == STEP else 0):        # the first step makes Adam's means, which stay
+            do()
+        while sum(times) < ENOUGH and len(times) < 30:
+            times.append(seconds_of(do))
     return {"seconds": median(times), "bytes": max(peak_memory() - before, 1)}      # at least 1, for the logarithm
 
 
