@@ -63,18 +63,26 @@ def _lease(shape, dtype):
         return None
     size = _rounded(size)
     with _lock:
-        buffer = None
         if free := _free.get(size):
             buffer = free.pop()
             _kept -= size
+        else:
+            buffer = _new_buffer(size)
         _in_use += size
         _most_in_use = max(_most_in_use, _in_use)
-    if buffer is None:
-        buffer = np.empty(size, np.uint8)
     # Every view of the array keeps the lease alive. When the last view is gone, the lease is finalized.
     lease = (ctypes.c_char * size).from_buffer(buffer)
     weakref.finalize(lease, _released, buffer).atexit = False
     return np.frombuffer(lease, dtype, math.prod(shape)).reshape(shape)
+
+
+def _new_buffer(size):
+    """New memory; if there is none, once more after the free buffers were given back."""
+    try:
+        return np.empty(size, np.uint8)
+    except MemoryError:
+        _let_go()
+        return np.empty(size, np.uint8)
 
 
 def _released(buffer):

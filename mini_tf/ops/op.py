@@ -75,6 +75,9 @@ class Op:
         made_for_twins = self.arguments.check(inputs, options)
         return (kernels.twin_of(self) if made_for_twins else None) or self.formula
 
+    def __reduce__(self):
+        return self.__qualname__                         # copies and pickles are the op itself, found by its name
+
     def __repr__(self):
         return f"<op {self.name}: {self.arguments.signature}>"
 

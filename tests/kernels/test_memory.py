@@ -113,6 +113,24 @@ def test_two_sizes_in_turns_are_both_kept(loop):
     assert places[1] == places[2]
 
 
+def test_when_memory_runs_out_free_buffers_are_given_back(loop, monkeypatch):
+    memory.empty(SHAPE)
+    assert free() == 1
+    np_empty, calls = np.empty, []
+
+    def no_memory_at_first(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise MemoryError
+        return np_empty(*arguments)
+
+    monkeypatch.setattr(np, "empty", no_memory_at_first)
+    assert memory.empty((900, 301)).shape == (900, 301)
+    monkeypatch.undo()
+    assert len(calls) == 2
+    assert set(memory._free) == {memory._rounded(4 * 900 * 301)}        # the other one is gone
+
+
 def test_loops_may_be_nested():
     with recycled_memory():
         memory.empty(SHAPE)

@@ -1,7 +1,9 @@
 """An op is one object: it has a name and a source, can be watched and replaced, and takes over a reloaded formula."""
 
+import copy
 import importlib
 import inspect
+import pickle
 import sys
 from collections import Counter
 
@@ -23,6 +25,12 @@ def test_an_op_is_its_formula_with_a_name():
         assert "→" in one.__doc__
         assert list(inspect.signature(one).parameters)[0] == one.arrays[0]
     assert repr(ops.linear) == "<op linear: x (…, in), W (in, out), b (out)>"
+
+
+def test_copies_and_pickles_are_the_op_itself():
+    for one in (ops.softmax, ops.linear):
+        assert copy.deepcopy(one) is one
+        assert pickle.loads(pickle.dumps(one)) is one
 
 
 def test_a_watcher_sees_every_call_of_every_op(rng):
