@@ -254,11 +254,10 @@ def embedding(table, ids):
     if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
         return NotImplemented
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
-    x_shape = x.shape
-    flat_ids = integers(np.array(ids))                   # a copy, because loops do not check ids: they must not change
+    x_shape, kept_ids = x.shape, np.array(ids)           # a copy, because loops do not check ids: they must not change
 
     def backward(dx):                                    # keeps ids and the shapes of x and table
-        dtable = empty(table.shape)
+        dtable, flat_ids = empty(table.shape), integers(kept_ids)
         dtable.fill(0)
         dx_rows = rows(as_gradient(dx, x_shape))
         cuts = pieces(table.shape[1], dx.size)           # of columns, so that no two threads write to one entry

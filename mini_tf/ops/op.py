@@ -55,9 +55,9 @@ class Op:
         kernels.forget(self)
 
     def __call__(self, *inputs, **options):
-        if not _watchers:
-            return self.unwatched(*inputs, **options)
         run = self.unwatched
+        if not _watchers:
+            return run(*inputs, **options)
         for watcher in _watchers:
             run = partial(watcher, self, run)
         return run(*inputs, **options)
