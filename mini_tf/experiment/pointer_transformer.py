@@ -40,8 +40,8 @@ class PointerTransformer(TextModel, Layer):
                          from word vectors, and from h before the readout
 
     Layers have the norm before each branch, and their scores fall with distance, see distance_bias; the pointer's do
-    not. The first word of a text is predicted by b alone. A batch is an integer
-    array (B, T + 1) of consecutive words; all but the first are predicted. Raises UserError for sizes that do not fit.
+    not. The first word of a text is predicted by b alone. A batch is an integer array (B, T + 1) of consecutive words;
+    all but the first are predicted. Raises UserError for sizes that do not fit.
     Source: Vaswani et al. 2017; Press, Wolf 2017 (one table for both ends); Press et al. 2021 (distance); Merity et al.
     2016 (pointer, gate)
     """

@@ -27,9 +27,7 @@ def check_precision(evidence, report, rng):
         return
     dtype, device = kinds.pop()
     where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
-    patterns.clear()
-    subject.forward()
-    pattern = take(patterns)
+    pattern = relu_pattern(subject, patterns)
     with subject.as_given():
         try:
             y, _ = subject.forward()
@@ -82,6 +80,13 @@ def moves(subject, y, gradients, dy, eps, rng):
 def budget(move, right, eps):
     """How far a result in a dtype with that eps may be from the right one."""
     return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
+
+
+def relu_pattern(subject, patterns):
+    """The ReLU pattern of one forward in float64."""
+    patterns.clear()
+    subject.forward()
+    return take(patterns)
 
 
 def take(patterns):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from mini_tf import kernels
 from mini_tf.backend import to_host
-from mini_tf.gradcheck.measuring.precision import budget, moves, take
+from mini_tf.gradcheck.measuring.precision import budget, moves, relu_pattern, take
 from mini_tf.kernels import binding
 from mini_tf.ops import updates
 from mini_tf.ops.op import watching
@@ -22,24 +22,22 @@ AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own
 def check_twins(evidence, report, rng):
     """Run the function once more in float32, with twins, and add to the report which twins ran, and which disagree."""
     subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
-    called, ran, edited = set(), set(), set()
+    ran, edited = set(), set()
 
     def watch(op, run, *inputs, **options):
-        called.add(op.name)
         if op.chosen(inputs, options) is not op.formula:
             ran.add(op.name)
         elif binding.bound(op) and binding.edited(op):
             edited.add(op.name)
         return run(*inputs, **options)
 
-    patterns.clear()
-    subject.forward()
-    pattern = take(patterns)
+    pattern = relu_pattern(subject, patterns)
+    dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
     with subject.in_dtype(np.float32), watching(watch), _twins():
         try:
             y, _ = subject.forward()
             switched = take(patterns) != pattern
-            came = subject.run(np.asarray(dy, np.float32) if np.ndim(dy) else dy) if ran else {}
+            came = subject.run(dy_single) if ran else {}
         except Exception as error:
             if ran:
                 report.findings.append(f"with the twins of {_list(ran)}, in float32, it raised {error!r}")
@@ -49,7 +47,7 @@ def check_twins(evidence, report, rng):
     if not ran or switched:
         return
     with subject.in_dtype(np.float32):
-        y_formula, formula = subject.forward()[0], subject.run(np.asarray(dy, np.float32) if np.ndim(dy) else dy)
+        y_formula, formula = subject.forward()[0], subject.run(dy_single)
     eps = np.finfo(np.float32).eps
     moved = moves(subject, evidence.y, gradients, dy, eps, rng)
     results = {"y": (y, y_formula, evidence.y)}
