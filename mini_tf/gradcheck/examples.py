@@ -13,9 +13,10 @@ from mini_tf import layers, ops
 from mini_tf.backend import beside
 from mini_tf.experiment import PointerTransformer
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel
+from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel, Translator
 from mini_tf.ops.op import Op
 from mini_tf.ops.shapes import sum_to
+from mini_tf.training.batches import SentenceBatch
 
 import numpy as np
 
@@ -78,6 +79,19 @@ def language_model(build, words=c, absent=True, **options):
 def pointer_transformer(**options):
     """An example for the PointerTransformer's loss, without absent words, which it refuses."""
     return language_model(partial(PointerTransformer, H=H, m=m, f=n), absent=False, **options)
+
+
+def translator(**options):
+    """An example for the Translator's loss in training: padding on both sides, and a pair of nothing but padding."""
+
+    def make(rng):
+        model = Translator(c, c, n=n, T=T + 2, L=2, H=H, m=m, f=n + 1, dtype="float64", **options)
+        source = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])
+        target = np.array([[0, 3, 1, ABSENT, ABSENT], [0, 4, 5, 4, 1], [ABSENT] * 5])
+        batch = SentenceBatch(source, target)
+        return (lambda: model.loss(batch, np.random.default_rng(1))), [], generic(model, rng)
+
+    return make
 
 
 def generic(made, rng):
@@ -167,6 +181,38 @@ def norm_before_layer(rng):
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
 
+def across(queries, keys):
+    """Attention from one sequence to another, with biases. Of the second sequence no word is there."""
+
+    def make(rng):
+        made = layers.MultiHeadAttention(n, H, m, rng, 0.6, bias=True)
+        mask = np.ones((B, 1, 1, keys), dtype=bool)
+        mask[1] = False
+
+        def attention_across(x, z):
+            return made.across(x, z, beside(mask, x))
+
+        return attention_across, [rng.standard_normal((B, words, n)) for words in (queries, keys)], generic(made, rng)
+
+    return make
+
+
+def decoder_layer(**options):
+    """A decoder's layer, causal, in training if it has dropout. The second sentence that it reads is empty."""
+
+    def make(rng):
+        made = layers.DecoderLayer(n, H, m, rng, f=n + 1, scale=0.6, **options)
+        z_mask = np.ones((B, 1, 1, T + 1), dtype=bool)
+        z_mask[0, ..., -1] = z_mask[1] = False
+
+        def decoder_layer(x, z):
+            return made(x, z, beside(causal(None), x), beside(z_mask, x), np.random.default_rng(3))
+
+        return decoder_layer, [rng.standard_normal((B, words, n)) for words in (T, T + 1)], generic(made, rng)
+
+    return make
+
+
 def recurrent_from_a_state(rng):
     """A given state is a constant: neither it nor h_0, which is not used, gets a gradient."""
     made = layers.Recurrent(n, m, rng)
@@ -207,6 +253,7 @@ EXAMPLES = {
     "dropout": op(ops.dropout, (B, T), given([[True, False, True], [True, True, False]]), rate=0.4),
     "cross_entropy": op(ops.cross_entropy, (B, T, c), ids(B, T)),
     "cross_entropy, ignore": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0),
+    "cross_entropy, smoothed": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0, smoothing=0.2),
     "copied": op(ops.copied, (B, T, T + 1), given([[0, 3, 0, 5], [1, 1, 1, 2]]), given([[0, 5, 3], [1, 2, 1]])),
     "mixture_cross_entropy": op(ops.mixture_cross_entropy, (B, T, c), (B, T), shares, ids(B, T)),
     "mse": op(ops.mse, (B, n), (B, n)),
@@ -224,6 +271,8 @@ EXAMPLES = {
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
     "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
+    "MultiHeadAttention, across": across(T, T + 2),
+    "MultiHeadAttention, across, equal lengths": across(T, T),
     "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
     "Recurrent, from a state": recurrent_from_a_state,
     "FeedForward": layer(lambda rng: layers.FeedForward(n, m, rng), (B, T, n)),
@@ -238,6 +287,8 @@ EXAMPLES = {
     ),
     "TransformerLayer, training": trained_transformer_layer,
     "TransformerLayer, norm before": norm_before_layer,
+    "DecoderLayer": decoder_layer(),
+    "DecoderLayer, norm before, training": decoder_layer(norm="before", bias=True, dropout=0.3),
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),
     "FixedWindowModel": language_model(partial(FixedWindowModel, k=m)),
@@ -248,6 +299,9 @@ EXAMPLES = {
     "RecurrentModel, relu, training": language_model(partial(RecurrentModel, k=m), activation="relu", dropout=0.3),
     "GPT": language_model(partial(GPT, L=1, H=H, m=m, f=n)),
     "GPT, training": language_model(partial(GPT, L=1, H=H, m=m, f=n), dropout=0.3),
+    "Translator": translator(tied="readout", dropout=0.0),
+    "Translator, biases, norm after": translator(tied="none", norm="after", bias=True, dropout=0.0, smoothing=0.0),
+    "Translator, tied, training": translator(tied="all", dropout=0.3),
     "PointerTransformer, no layers": pointer_transformer(L=0, dropout=0.0),
     "PointerTransformer, training": pointer_transformer(L=1, dropout=0.1),
     "LanguageTransformer, average": transformer(readout="average"),

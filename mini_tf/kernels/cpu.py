@@ -209,22 +209,24 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     return Y, backward
 
 
-def cross_entropy(logits, targets, ignore=None):
+def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
     z, target = rows(logits), integers(targets)          # (N, c), (N,)
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
-    if count == 0 or target.min() < 0 or target.max() >= z.shape[1]:
+    if count == 0 or target.min() < 0 or target.max() >= z.shape[1] or not 0 <= smoothing < 1:
         return NotImplemented
     largest, total = np.empty((2, len(z)), np.float32)
     in_pieces(loops.log_sum_exp, z, largest, total)
-    at_target = z[np.arange(len(z)), target]
-    loss = np.float32(((np.log(total) - (at_target - largest)) * counted).sum(dtype=np.float64) / count)
-    shape = logits.shape
+    expected = z[np.arange(len(z)), target]              # Σ_i q_i·z_i
+    if smoothing:
+        expected = (1 - smoothing) * expected + smoothing * z.mean(-1)
+    loss = np.float32(((np.log(total) - (expected - largest)) * counted).sum(dtype=np.float64) / count)
+    shape, on_target, on_all = logits.shape, np.float32(1 - smoothing), np.float32(smoothing / z.shape[1])
 
     def backward(dloss=1.0):                             # keeps logits, largest, total, target, counted
         weight = as_gradient(dloss, target.shape) / np.float32(count) * counted
         dz = empty(z.shape)
-        in_pieces(loops.cross_entropy_backward, z, largest, total, target, weight, dz)
+        in_pieces(loops.cross_entropy_backward, z, largest, total, target, weight, on_target, on_all, dz)
         return dz.reshape(shape), None
 
     return loss, backward

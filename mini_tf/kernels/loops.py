@@ -152,14 +152,14 @@ def log_sum_exp(first, stop, z, largest, total):
         largest[i], total[i] = top, sum_of_row
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4[:, ::1])")
-def cross_entropy_backward(first, stop, z, largest, total, target, weight, dz):
-    """dz = weight·(softmax(z) − onehot(target))"""
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4, f4, f4[:, ::1])")
+def cross_entropy_backward(first, stop, z, largest, total, target, weight, on_target, on_all, dz):
+    """dz = weight·(softmax(z) − q),   q = on_target·onehot(target) + on_all"""
     for i in range(first, stop):
-        row, d_row, top, factor = z[i], dz[i], largest[i], weight[i] / total[i]
+        row, d_row, top, factor, share = z[i], dz[i], largest[i], weight[i] / total[i], weight[i] * on_all
         for j in range(row.size):
-            d_row[j] = factor * exp(row[j] - top)
-        d_row[target[i]] -= weight[i]
+            d_row[j] = factor * exp(row[j] - top) - share
+        d_row[target[i]] -= weight[i] * on_target
 
 
 @njit(fastmath=FAST, error_model="numpy")

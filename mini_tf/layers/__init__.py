@@ -17,11 +17,11 @@ from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
-from mini_tf.layers.transformer import TransformerLayer
-from mini_tf.layers.trunk import Trunk
+from mini_tf.layers.transformer import DecoderLayer, TransformerLayer
+from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
-    "Dropout", "Embedding", "FeedForward", "KeysAndValues", "Layer", "LayerNorm", "Linear", "MemoryFreed",
+    "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer", "LayerNorm", "Linear", "MemoryFreed",
     "MultiHeadAttention", "Parameter", "PositionalEncoding", "Recurrent", "TiedReadout", "TransformerLayer", "Trunk",
     "distance_bias", "walk_back",
 ]  # fmt: skip

@@ -10,44 +10,69 @@ import numpy as np
 
 
 class MultiHeadAttention(Layer):
-    """Y = Σ_h A^h·(X·V^h)·W^h,   A^h = softmax(scale·(X·Q^h)·(X·K^h)ᵀ);   X (B, T, n) → Y (B, T, n)
+    """Y = Σ_h A^h·(Z·V^h)·W^h,   A^h = softmax(scale·(X·Q^h)·(Z·K^h)ᵀ);   X (B, Tq, n), Z (B, Tk, n) → Y (B, Tq, n)
+
+    Self-attention, attention(x): Z = X. Attention between two sequences, attention.across(x, z): each word of X takes
+    a weighted mean of the words of Z, another sequence of any length.
 
     The matrices of all H heads are stacked: side by side in query, key, value (n, H·m), below each other in output
     (H·m, n). So one product serves all heads, and the output's product sums over them.
-    mask: bool, True where a query may see a key, broadcast against (B, H, T, T).
-    With distances=True, scores fall with the distance between words: see distance_bias.
-    memory: KeysAndValues of the words before X. The queries of X see them too, and the keys and values of X are added.
+    mask: bool, True where a query may see a key, broadcast against (B, H, Tq, Tk).
+    With distances=True, scores fall with the distance between words: see distance_bias. With bias=True, each of the
+    four products has a bias added.
+    memory: KeysAndValues of the words before Z. The queries of X see them too, and the keys and values of Z are added.
     It is for writing a text word by word; the backward does not reach the words in it.
-    Source: ESE-2000 Lab 6, equations (13) and (14), without biases
+    Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2
     """
 
-    def __init__(self, n, H, m, rng, scale=1.0, dtype=np.float32, distances=False):
+    def __init__(self, n, H, m, rng, scale=1.0, dtype=np.float32, distances=False, bias=False):
         self.H, self.m, self.scale, self.distances = H, m, scale, distances
-        self.query = Linear(n, H * m, rng, bias=False, dtype=dtype)
-        self.key = Linear(n, H * m, rng, bias=False, dtype=dtype)
-        self.value = Linear(n, H * m, rng, bias=False, dtype=dtype)
-        self.output = Linear(H * m, n, rng, bias=False, dtype=dtype)
+        self.query = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.key = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.value = Linear(n, H * m, rng, bias=bias, dtype=dtype)
+        self.output = Linear(H * m, n, rng, bias=bias, dtype=dtype)
 
     def __call__(self, x, mask=None, memory=None):
-        query, query_backward = self.query(x)                    # (B, T, H·m)
-        key, key_backward = self.key(x)
-        value, value_backward = self.value(x)
-        Q, K, V = self.split(query), self.split(key), self.split(value)          # (B, H, T, m)
-        if memory is not None:
-            K, V = memory.extended(K, V)                         # (B, H, Tk, m)
-        bias = self.bias(Q, K) if self.distances else None
-        heads, attention_backward = ops.attention(Q, K, V, mask, self.scale, bias)
-        y, output_backward = self.output(self.join(heads))       # (B, T, n)
+        """Self-attention: queries, keys and values of the same words"""
+        y, across_backward = self.across(x, x, mask, memory)
 
         def backward(dy):
-            dheads = self.split(output_backward(dy))             # (B, H, T, m)
-            dquery, dkey, dvalue, _, _ = attention_backward(dheads)
-            dx_query = query_backward(self.join(dquery))
-            dx_key = key_backward(self.join(dkey))
-            dx_value = value_backward(self.join(dvalue))
-            return dx_query + dx_key + dx_value                  # x was used three times
+            dx, dz = across_backward(dy)
+            return dx + dz                                       # x was used as both
 
         return y, backward
+
+    def across(self, x, z, mask=None, memory=None):
+        """Queries of x, keys and values of z"""
+        query, query_backward = self.query(x)                    # (B, Tq, H·m)
+        key, key_backward = self.key(z)                          # (B, Tk, H·m)
+        value, value_backward = self.value(z)
+        Q, K, V = self.split(query), self.split(key), self.split(value)          # (B, H, Tq or Tk, m)
+        if memory is not None:
+            K, V = memory.extended(K, V)
+        bias = self.bias(Q, K) if self.distances else None
+        heads, attention_backward = ops.attention(Q, K, V, mask, self.scale, bias)
+        y, output_backward = self.output(self.join(heads))       # (B, Tq, n)
+
+        def backward(dy):
+            dheads = self.split(output_backward(dy))             # (B, H, Tq, m)
+            dquery, dkey, dvalue, _, _ = attention_backward(dheads)
+            dx = query_backward(self.join(dquery))
+            dz = key_backward(self.join(dkey)) + value_backward(self.join(dvalue))       # z was used twice
+            return dx, dz
+
+        return y, backward
+
+    def keys_and_values(self, z):
+        """KeysAndValues of all words of z, for `recall`"""
+        memory = KeysAndValues(z.shape[1])
+        memory.extended(self.split(self.key(z)[0]), self.split(self.value(z)[0]))
+        return memory
+
+    def recall(self, x, memory, mask=None):
+        """y of across(x, z), with keys_and_values(z) computed before; for writing, so without a backward"""
+        heads, _ = ops.attention(self.split(self.query(x)[0]), *memory.all(), mask, self.scale)
+        return self.output(self.join(heads))[0]
 
     def bias(self, query, key):
         """The distance bias on the scores of these queries, which are the last of the keys' words."""
@@ -86,4 +111,18 @@ class KeysAndValues:
             raise ValueError(f"KeysAndValues: {self.words} words, expected at most T = {self.T}; forget some first")
         self.key[:, :, first : self.words] = key
         self.value[:, :, first : self.words] = value
+        return self.all()
+
+    def all(self):
+        """(keys, values) of all words so far"""
         return self.key[:, :, : self.words], self.value[:, :, : self.words]
+
+    def choose(self, rows):
+        """Keep these rows of the batch, an array of B′ indices, in this order; a row may be repeated."""
+        rows = beside(rows, self.key)
+        self.key, self.value = (self._chosen(x, rows) for x in (self.key, self.value))
+
+    def _chosen(self, x, rows):
+        chosen = array_module(x).empty((len(rows), *x.shape[1:]), dtype=x.dtype)
+        chosen[:, :, : self.words] = x[rows, :, : self.words]    # there is nothing in the rest yet
+        return chosen

@@ -1,7 +1,7 @@
-"""One layer of a transformer: Lab 6's, and its variants."""
+"""One layer of a transformer: Lab 6's and its variants, and the decoder's, which also reads another sequence."""
 
 from mini_tf import ops
-from mini_tf.layers.attention import MultiHeadAttention
+from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer
@@ -22,6 +22,7 @@ class TransformerLayer(Layer):
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
     dropout   share of the entries of each branch's output that is dropped in training (when an rng is given)
     distances with True, attention's scores fall with the distance between words
+    bias      with True, attention's four products have a bias added
 
     With norm="before" both branches start at 0, because their last weights do.
     memory: KeysAndValues of the words before x, see MultiHeadAttention.
@@ -31,12 +32,12 @@ class TransformerLayer(Layer):
 
     def __init__(
         self, n, H, m, rng, *, relu=True, norm=None, f=0, activation="relu", scale=1.0, dropout=0.0, distances=False,
-        dtype=np.float32,
+        bias=False, dtype=np.float32,
     ):  # fmt: skip
         if norm not in NORMS:
             raise ValueError(f"TransformerLayer: norm {norm!r} is unknown, expected None, 'before' or 'after'")
         self.relu, self.norm = relu, norm
-        self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances)
+        self.attention = MultiHeadAttention(n, H, m, rng, scale, dtype, distances, bias)
         self.attention_norm = LayerNorm(n, dtype) if norm else None
         if norm == "before":
             self.attention.output.W.data[...] = 0
@@ -52,18 +53,80 @@ class TransformerLayer(Layer):
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
 
     def branch(self, x, layer, norm, rng):
-        """z = x + σ(dropout(layer(x))), with the norm before the branch or after the sum"""
-        normal, before_backward = norm(x) if self.norm == "before" else (x, _unchanged)
+        """norm_after(x + σ(dropout(layer(norm_before(x)))))"""
+        normal, before_backward = self.before(x, norm)
         y, layer_backward = layer(normal)
-        y, dropout_backward = self.dropout(y, rng)
-        z, sum_backward = ops.residual_relu(x, y) if self.relu else (x + y, lambda dz: (dz, dz))
-        z, after_backward = norm(z) if self.norm == "after" else (z, _unchanged)
+        z, after_backward = self.after(x, y, norm, rng)
 
         def backward(dz):
-            dx, dy = sum_backward(after_backward(dz))
-            return dx + before_backward(layer_backward(dropout_backward(dy)))    # skip connection + branch
+            dx, dy = after_backward(dz)
+            return dx + before_backward(layer_backward(dy))      # skip connection + branch
 
         return z, backward
+
+    def before(self, x, norm):
+        """What a branch reads: x, normalized if the norm comes before"""
+        return norm(x) if self.norm == "before" else (x, _unchanged)
+
+    def after(self, x, y, norm, rng):
+        """x + σ(dropout(y)), normalized if the norm comes after; the gradients are dx and dy"""
+        y, dropout_backward = self.dropout(y, rng)
+        z, sum_backward = ops.residual_relu(x, y) if self.relu else (x + y, lambda dz: (dz, dz))
+        z, norm_backward = norm(z) if self.norm == "after" else (z, _unchanged)
+
+        def backward(dz):
+            dx, dy = sum_backward(norm_backward(dz))
+            return dx, dropout_backward(dy)
+
+        return z, backward
+
+
+class DecoderLayer(TransformerLayer):
+    """x ← x + attention(x),   x ← x + attention across (x, z),   x ← x + feed-forward(x);   x (B, T, n), z (B, S, n)
+
+    The words of x see, besides each other, the words of another sequence z, the encoder's output: y (B, T, n), and the
+    gradients dx and dz. Norms, dropout and f are TransformerLayer's; each of the three branches has its own norm.
+    z_mask: bool, True where a word of x may see a word of z, broadcast against (B, H, T, S).
+    Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; CMU 10-417 HW3a
+    """
+
+    def __init__(self, n, H, m, rng, *, norm="after", f, scale=1.0, bias=False, dtype=np.float32, **options):
+        super().__init__(n, H, m, rng, relu=False, norm=norm, f=f, scale=scale, bias=bias, dtype=dtype, **options)
+        self.cross_attention = MultiHeadAttention(n, H, m, rng, scale, dtype, bias=bias)
+        self.cross_attention_norm = LayerNorm(n, dtype) if norm else None
+        if norm == "before":
+            self.cross_attention.output.W.data[...] = 0
+
+    def __call__(self, x, z, mask=None, z_mask=None, rng=None):
+        x, attention_backward = self.branch(x, lambda x: self.attention(x, mask), self.attention_norm, rng)
+        normal, before_backward = self.before(x, self.cross_attention_norm)
+        y, cross_backward = self.cross_attention.across(normal, z, z_mask)
+        x, after_backward = self.after(x, y, self.cross_attention_norm, rng)
+        x, feed_forward_backward = self.branch(x, self.feed_forward, self.feed_forward_norm, rng)
+
+        def backward(dx):
+            dx, dy = after_backward(feed_forward_backward(dx))
+            dnormal, dz = cross_backward(dy)
+            return attention_backward(dx + before_backward(dnormal)), dz
+
+        return x, backward
+
+    def new_memory(self, z, T):
+        """What writing keeps: KeysAndValues of the words written, at most T, and of the words of z (B, S, n)."""
+        return KeysAndValues(T), self.cross_attention.keys_and_values(z)
+
+    def write(self, x, memory, z_mask=None):
+        """The output for new words x (B·k, 1, n) of k texts for each of the B sequences z; no backward
+
+        The memory has the words before x, and those of z, once for all k texts.
+        """
+        written, read = memory
+        x, _ = self.branch(x, lambda x: self.attention(x, memory=written), self.attention_norm, None)
+        normal, _ = self.before(x, self.cross_attention_norm)
+        queries = normal.reshape(len(read.key), -1, x.shape[-1])                 # (B, k, n): k texts of each z
+        y = self.cross_attention.recall(queries, read, z_mask)
+        x, _ = self.after(x, y.reshape(x.shape), self.cross_attention_norm, None)
+        return self.branch(x, self.feed_forward, self.feed_forward_norm, None)[0]
 
 
 def _unchanged(dx):

@@ -1,4 +1,4 @@
-"""The trunk of a transformer: from words to one vector for each."""
+"""The trunk of a transformer, from words to one vector for each; the encoder and the decoder of a translator."""
 
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.attention import KeysAndValues
@@ -32,6 +32,19 @@ class Trunk(Layer):
     def __call__(self, ids, rng=None, memory=None):
         """Φ(X), and its backward, which runs once. With a memory (see `new_memory`), ids are the new words only."""
         past = memory[0].words if memory else 0
+        x, backwards = self.enter(ids, rng, past)                # (B, T, n)
+        mask = self.mask(ids, past)
+        mask = None if mask is None else beside(mask, x)
+        for number, layer in enumerate(self.layers):
+            x, layer_backward = layer(x, mask, rng, memory[number] if memory else None)
+            backwards.append(layer_backward)
+        if self.norm is not None:
+            x, norm_backward = self.norm(x)
+            backwards.append(norm_backward)
+        return x, walk_back(backwards)
+
+    def enter(self, ids, rng=None, past=0):
+        """X_0, for words after `past` others, and a list of the backwards of its steps, in forward order."""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         backwards = [embedding_backward]
         if self.scale != 1:
@@ -42,15 +55,7 @@ class Trunk(Layer):
             backwards.append(positions_backward)
         x, dropout_backward = self.dropout(x, rng)
         backwards.append(dropout_backward)
-        mask = self.mask(ids, past)
-        mask = None if mask is None else beside(mask, x)
-        for number, layer in enumerate(self.layers):
-            x, layer_backward = layer(x, mask, rng, memory[number] if memory else None)
-            backwards.append(layer_backward)
-        if self.norm is not None:
-            x, norm_backward = self.norm(x)
-            backwards.append(norm_backward)
-        return x, walk_back(backwards)
+        return x, backwards
 
     def mask(self, ids, past=0):
         """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None if all see all.
@@ -70,3 +75,62 @@ class Trunk(Layer):
         For causal trunks only: in others a word's vector changes with the words after it.
         """
         return [KeysAndValues(self.T) for _ in self.layers]
+
+
+class Encoder(Trunk):
+    """A trunk in which every word sees all words that are there: Φ(X) is what a decoder reads
+
+    The id −1 stands for padding, which no word sees. A sequence of nothing but padding gives no NaN: a query without
+    keys gets zeros from attention.
+    """
+
+    def __init__(self, embedding, layers, **options):
+        super().__init__(embedding, layers, causal=False, **options)
+
+    def mask(self, ids, past=0):
+        """Which words are there: bool (B, 1, 1, T), the same for all heads and queries; None if all are."""
+        present = to_host(ids) != ABSENT
+        return None if present.all() else present[:, None, None, :]
+
+
+class Decoder(Trunk):
+    """A causal trunk of DecoderLayers: each word sees itself, the words before it, and all words of z, the encoder's
+    output (B, S, n);   ids (B, T) → (B, T, n), and the gradient dz
+
+    Every layer reads the same z, so dz is a sum over the layers.
+    """
+
+    def __call__(self, ids, z, z_mask=None, rng=None):
+        x, enter_backwards = self.enter(ids, rng)                # (B, T, n)
+        mask, layer_backwards = beside(self.mask(ids), x), []
+        z_mask = None if z_mask is None else beside(z_mask, x)
+        for layer in self.layers:
+            x, layer_backward = layer(x, z, mask, z_mask, rng)
+            layer_backwards.append(layer_backward)
+        x, norm_backward = (x, None) if self.norm is None else self.norm(x)
+        enter_backward = walk_back(enter_backwards)
+
+        def backward(dx):
+            if norm_backward is not None:
+                dx = norm_backward(dx)
+            dz = 0
+            while layer_backwards:                               # frees what each layer kept, as walk_back does
+                dx, dz_layer = layer_backwards.pop()(dx)
+                dz = dz + dz_layer
+            enter_backward(dx)
+            return dz
+
+        return x, backward
+
+    def new_memory(self, z, T):
+        """What writing at most T words keeps, for each layer, of the words written and of z (B, S, n)."""
+        return [layer.new_memory(z, T) for layer in self.layers]
+
+    def write(self, ids, memory, z_mask=None):
+        """Φ of new words (B·k, 1), which come after those in the memory: (B·k, 1, n); no backward. See DecoderLayer."""
+        past = memory[0][0].words
+        x, _ = self.enter(ids, None, past)
+        z_mask = None if z_mask is None else beside(z_mask, x)
+        for layer, of_layer in zip(self.layers, memory):
+            x = layer.write(x, of_layer, z_mask)
+        return x if self.norm is None else self.norm(x)[0]

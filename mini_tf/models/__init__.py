@@ -15,8 +15,9 @@ from mini_tf.models.language_transformer import LanguageTransformer
 from mini_tf.models.ngram import NGramModel, markov_chain
 from mini_tf.models.recurrent import CarriedState, RecurrentModel
 from mini_tf.models.text_model import TextModel
+from mini_tf.models.translator import Translator
 
 __all__ = [
     "GPT", "CarriedState", "FixedWindowModel", "LanguageTransformer", "NGramModel", "RecurrentModel", "TextModel",
-    "markov_chain",
+    "Translator", "markov_chain",
 ]  # fmt: skip

@@ -1,7 +1,8 @@
-"""What a language model is trained on: a loss from its predictions and the words that followed."""
+"""What a model is trained on: a loss from its predictions and the words that followed."""
 
 from mini_tf import ops
 from mini_tf.backend import beside
+from mini_tf.layers.embedding import ABSENT
 
 
 def next_words(logits, following):
@@ -13,6 +14,15 @@ def next_words(logits, following):
     if following.ndim == logits.ndim:
         following = following[:, -1]
     loss, loss_backward = ops.cross_entropy(logits, beside(following, logits))
+    return loss, lambda dloss: loss_backward(dloss)[0]
+
+
+def words_of_sentences(logits, following, smoothing=0.0):
+    """The mean cross-entropy of the words of sentences, in nats, and its backward; padding (−1) does not count
+
+    logits (B, U, c), after each word, with following (B, U), the words that came next. smoothing: of the labels
+    """
+    loss, loss_backward = ops.cross_entropy(logits, beside(following, logits), ABSENT, smoothing)
     return loss, lambda dloss: loss_backward(dloss)[0]
 
 

@@ -5,11 +5,12 @@ import operator
 from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax
 from mini_tf.models.reading import WindowReader
+from mini_tf.models.saved import SavedModel
 
 import numpy as np
 
 
-class TextModel:
+class TextModel(SavedModel):
     """A model that says how probable the next word is. It defines
 
     T                                    the most words of a history that it sees, or that a batch's windows have
@@ -21,11 +22,13 @@ class TextModel:
     and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
     """
 
-    classes = {}                     # name -> class of all models: a checkpoint names its own
-
-    def __init_subclass__(cls):
-        super().__init_subclass__()
-        TextModel.classes[cls.__name__] = cls
+    @classmethod
+    def rebuilt(cls, config, arrays):
+        """See SavedModel: the table of word vectors, which a model is built from, is among the parameters."""
+        table = arrays.get("embedding.table", arrays.get("trunk.embedding.table"))
+        if table is None:
+            raise KeyError("embedding.table")
+        return cls(np.zeros_like(table), **config)
 
     def next_word_log_probabilities(self, ids):
         """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""

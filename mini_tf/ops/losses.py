@@ -8,17 +8,19 @@ from mini_tf.ops.shapes import check_ids
 
 
 @op("logits (…, c), targets (…) int")
-def cross_entropy(logits, targets, ignore=None):
-    """loss = mean over rows of −log softmax(logits)[target], in nats
+def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
+    """loss = mean over rows of −Σ_i q_i·log softmax(logits)_i in nats,   q = (1 − ε)·onehot(target) + ε/c
 
-    logits (…, c), targets (…) int  →  loss, a scalar
-    dlogits = dloss·(softmax(logits) − onehot(target)) / rows;   None for the targets
+    logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with 0, loss = mean of −log softmax(logits)[target]
+    dlogits = dloss·(softmax(logits) − q) / rows;   None for the targets
 
     Rows whose target is `ignore` do not count: not in the mean, not in the gradient.
+    Label smoothing, ε > 0, asks for a little probability on every word, and so keeps the logits from growing forever.
     Softmax and logarithm are one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i stays accurate where
     softmax(z)[i] underflows to 0 and its logarithm would be −∞.
-    Raises ValueError for targets outside 0 … c − 1, and when no row counts.
-    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective to be minimised without its minus sign.
+    Raises ValueError for targets outside 0 … c − 1, when no row counts, and unless 0 ≤ smoothing < 1.
+    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective to be minimised without its minus sign. Szegedy et al.
+    2015, arXiv:1512.00567, section 7 (label smoothing)
     """
     xp = array_module(logits)
     shape = logits.shape
@@ -27,6 +29,8 @@ def cross_entropy(logits, targets, ignore=None):
     rows = int(counted.sum())
     if rows == 0:
         raise ValueError(f"cross_entropy: none of the {target.size} targets counts, expected at least one")
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"cross_entropy: smoothing is {smoothing}, expected 0 ≤ smoothing < 1")
     target = xp.where(counted, target, 0)
     check_ids("cross_entropy", "targets", target, shape[-1], "words")
     at_target = xp.arange(target.size), target
@@ -34,12 +38,17 @@ def cross_entropy(logits, targets, ignore=None):
     shifted = z - z.max(-1, keepdims=True)
     e = xp.exp(shifted)
     total = e.sum(-1)                                    # (N,)
-    loss = ((xp.log(total) - shifted[at_target]) * counted).sum() / rows
+    expected = shifted[at_target]                        # Σ_i q_i·shifted_i
+    if smoothing:
+        expected = (1 - smoothing) * expected + smoothing * shifted.mean(-1)
+    loss = ((xp.log(total) - expected) * counted).sum() / rows
 
     def backward(dloss=1.0):                             # keeps e, total, target, counted
         weight = (dloss / rows * counted).astype(e.dtype)            # (N,), 0 for the rows that do not count
         dz = e * (weight / total)[:, None]               # dloss·softmax/rows
-        dz[at_target] -= weight
+        if smoothing:
+            dz -= smoothing / shape[-1] * weight[:, None]
+        dz[at_target] -= (1 - smoothing) * weight
         return dz.reshape(shape), None
 
     return loss, backward

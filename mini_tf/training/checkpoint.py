@@ -7,13 +7,11 @@ from importlib import import_module
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
-from mini_tf.models import TextModel
+from mini_tf.models.saved import SavedModel
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
-
-TABLE = "embedding.table"    # of the word vectors; a trunk's has "trunk." in front
 
 
 def save_checkpoint(path, model):
@@ -43,16 +41,13 @@ def load_checkpoint(path, model=None):
     if str(about.get("module")).startswith("mini_tf."):  # the classes of models register when they are defined
         with suppress(ImportError):
             import_module(about["module"])
-    made = TextModel.classes.get(about.get("model"))
+    made = SavedModel.classes.get(about.get("model"))
     if made is None:
         raise UserError(f"{path} is a safetensors file, but not a checkpoint of mini_tf")
     config = about["config"]
     if model is None:
         try:
-            table = next((arrays[name] for name in (TABLE, f"trunk.{TABLE}") if name in arrays), None)
-            if table is None:
-                raise KeyError(TABLE)
-            model = made(np.zeros_like(table), **config)
+            model = made.rebuilt(config, arrays)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
     else:

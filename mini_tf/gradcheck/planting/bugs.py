@@ -81,8 +81,9 @@ IN_TRANSFORMER = {
     for target in (
         ops.attention, ops.cross_entropy, ops.dropout, ops.embedding, ops.layer_norm, ops.linear, ops.masked_softmax,
         ops.residual_relu, sum_to, layers.Dropout, layers.Embedding, layers.LayerNorm, layers.Linear,
-        layers.MultiHeadAttention, layers.Parameter.accumulate, layers.PositionalEncoding, layers.TiedReadout,
-        layers.TransformerLayer.branch, layers.Trunk, walk_back, LanguageTransformer.loss, LanguageTransformer.head,
+        layers.MultiHeadAttention, layers.MultiHeadAttention.across, layers.Parameter.accumulate,
+        layers.PositionalEncoding, layers.TiedReadout, layers.TransformerLayer.after, layers.TransformerLayer.branch,
+        layers.Trunk, walk_back, LanguageTransformer.loss, LanguageTransformer.head,
     )
 }  # fmt: skip
 
@@ -365,14 +366,15 @@ LOSSES = [
         "cross_entropy: dloss ignored", ops.cross_entropy, "dloss / rows", "1.0 / rows",
         "cross_entropy", "upstream ignored", "What comes from above is taken to be 1."),
     Bug(
-        "cross_entropy: one-hot not taken off", ops.cross_entropy, "dz[at_target] -= weight", "pass",
+        "cross_entropy: one-hot not taken off", ops.cross_entropy, "dz[at_target] -= (1 - smoothing) * weight", "pass",
         "cross_entropy", "missing term", "softmax without its onehot(target): nothing pulls the right word up."),
     Bug(
-        "cross_entropy: one-hot added", ops.cross_entropy, "dz[at_target] -= weight", "dz[at_target] += weight",
+        "cross_entropy: one-hot added", ops.cross_entropy,
+        "dz[at_target] -= (1 - smoothing)", "dz[at_target] += (1 - smoothing)",
         "cross_entropy", "other", "The one-hot vector has the wrong sign; softmax has the right one."),
     Bug(
         "cross_entropy: target's softmax overwritten", ops.cross_entropy,
-        "dz[at_target] -= weight", "dz[at_target] = -weight",
+        "dz[at_target] -= (1 - smoothing) * weight", "dz[at_target] = -weight",
         "cross_entropy", "missing term", "At the target, −1 replaces softmax − 1."),
     Bug(
         "cross_entropy: sign", ops.cross_entropy, "return dz.reshape(shape)", "return -dz.reshape(shape)",
@@ -527,49 +529,64 @@ THE_REST = [
 
 LAYERS = [
     Bug(
-        "MultiHeadAttention: key's way back forgotten", layers.MultiHeadAttention,
+        "MultiHeadAttention: key's way back forgotten", layers.MultiHeadAttention.across,
         "key_backward(self.join(dkey))", "0",
         "MultiHeadAttention", "no gradient",
         "x was used three times and gets two gradients; the key's matrix gets none."),
     Bug(
-        "MultiHeadAttention: value's gradient of x not added", layers.MultiHeadAttention,
-        "+ dx_value", "+ 0 * dx_value",
+        "MultiHeadAttention: value's gradient not added", layers.MultiHeadAttention.across,
+        "+ value_backward(", "+ 0 * value_backward(",
         "MultiHeadAttention", "missing term", "Of the three gradients of x, the value's is left out."),
     Bug(
         "MultiHeadAttention: query counted twice", layers.MultiHeadAttention,
-        "return dx_query +", "return 2 * dx_query +",
+        "return dx + dz", "return 2 * dx + dz",
         "MultiHeadAttention", "other", "Of the three gradients of x, the query's is added twice."),
     Bug(
-        "MultiHeadAttention: heads not joined", layers.MultiHeadAttention,
+        "MultiHeadAttention: heads not joined", layers.MultiHeadAttention.across,
         "value_backward(self.join(dvalue))", "value_backward(dvalue.reshape(value.shape))",
         "MultiHeadAttention", "wrong axis", "(B, H, T, m) is reshaped to (B, T, H·m) without exchanging H and T."),
     Bug(
-        "MultiHeadAttention: heads not split", layers.MultiHeadAttention,
+        "MultiHeadAttention: heads not split", layers.MultiHeadAttention.across,
         "self.split(output_backward(dy))", "output_backward(dy).reshape(heads.shape)",
         "MultiHeadAttention", "wrong axis", "(B, T, H·m) is reshaped to (B, H, T, m) without exchanging T and H."),
     Bug(
-        "MultiHeadAttention: query and key swapped", layers.MultiHeadAttention,
+        "MultiHeadAttention: query and key swapped", layers.MultiHeadAttention.across,
         "dquery, dkey, dvalue, _, _ = attention_backward", "dkey, dquery, dvalue, _, _ = attention_backward",
         "MultiHeadAttention, causal", "gradients swapped",
         "The query's matrix gets the key's gradient, and the reverse."),
+    Bug(
+        "attention across: gradients swapped", layers.MultiHeadAttention.across,
+        "return dx, dz", "return dz, dx",
+        "MultiHeadAttention, across, equal lengths", "gradients swapped",
+        "The reader gets the gradient of what was read; only two sequences of one length let it pass at all."),
     Bug(
         "TransformerLayer: residual path forgotten", layers.TransformerLayer.branch,
         "return dx + before_backward(", "return before_backward(",
         "TransformerLayer", "missing term", "The gradient comes back by attention alone, not by the skip connection."),
     Bug(
         "TransformerLayer: attention's way not added", layers.TransformerLayer.branch,
-        "return dx + before_backward(layer_backward(dropout_backward(dy)))",
-        "before_backward(layer_backward(dropout_backward(dy))); return dx",
+        "return dx + before_backward(layer_backward(dy))",
+        "before_backward(layer_backward(dy)); return dx",
         "TransformerLayer, layer norm", "missing term", "The gradient comes back by the skip connection alone."),
     Bug(
-        "TransformerLayer: norm skipped", layers.TransformerLayer.branch,
-        "sum_backward(after_backward(dz))", "sum_backward(after_backward(dz) * 0 + dz)",
+        "TransformerLayer: norm skipped", layers.TransformerLayer.after,
+        "sum_backward(norm_backward(dz))", "sum_backward(norm_backward(dz) * 0 + dz)",
         "TransformerLayer, layer norm", "other",
         "The norm's backward is called, but dy goes on in place of its result."),
     Bug(
-        "TransformerLayer: dropout skipped", layers.TransformerLayer.branch,
-        "layer_backward(dropout_backward(dy))", "layer_backward(dy)",
+        "TransformerLayer: dropout skipped", layers.TransformerLayer.after,
+        "return dx, dropout_backward(dy)", "return dx, dy",
         "TransformerLayer, training", "mask not applied", "Gradient reaches attention where its output was dropped."),
+    Bug(
+        "DecoderLayer: skip connection past the encoder forgotten", layers.DecoderLayer,
+        "dx + before_backward(dnormal)", "before_backward(dnormal)",
+        "DecoderLayer, norm before, training", "missing term",
+        "The gradient comes back through attention to the other sequence alone."),
+    Bug(
+        "Decoder: only the last layer's gradient reaches the encoder", layers.Decoder,
+        "dz = dz + dz_layer", "dz = dz",
+        "Translator, biases, norm after", "missing term",
+        "Every layer of the decoder read the encoder's output; their gradients have to be added."),
     Bug(
         "Dropout: backward skipped", layers.Dropout, "lambda dy: dropout_backward(dy)[0]", "lambda dy: dy",
         "Dropout, training", "dy passed on", "In training, too, the layer passes dy on as it is."),

@@ -1,0 +1,110 @@
+"""Beam search: from scores of the next word to the most probable sentence that can be found."""
+
+from dataclasses import dataclass
+
+from mini_tf import ops
+from mini_tf.errors import UserError
+from mini_tf.metrics import no_nan
+from mini_tf.text.sentences import EOS, SOS, UNK
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A sentence that beam search found.
+
+    words            their ids, without [SOS] and [EOS]
+    log_probability  the sum of ln p of the words and of [EOS]
+    ended            False if it had no [EOS] when the search ended
+    score            what the search maximizes: log_probability / penalty(length)
+    """
+
+    words: np.ndarray
+    log_probability: float
+    ended: bool
+    score: float
+
+
+def beam_search(writer, beam, longest, length_penalty=0.0, never=(SOS, UNK)):
+    """The best sentence found for each source: a list of Hypotheses
+
+    At each step, every live hypothesis is continued by every word, and the `beam` most probable continuations live on.
+    One that ends with [EOS] becomes a final candidate, and the beam of its sentence shrinks by one. The best of all
+    final and live hypotheses wins. With beam = 1 this is greedy decoding: always the most probable word.
+
+    writer           of a model: `sentences`, how many; read(words (B, k)) → logits (B, k, c), the scores of what follows
+                     one more word of each hypothesis; choose(sentences (B′,), hypotheses (B′, k′)), which to go on with
+    longest          the most words of a hypothesis, [EOS] included
+    length_penalty   α ≥ 0: score = ln p / ((5 + length)/6)^α; with α = 0, the sum of logarithms favours short sentences
+    never            words that are not written; their probability counts as 0
+
+    A sentence's search stops as soon as no live hypothesis can overtake the best final one: ln p only falls, so the best
+    score that it can reach is the one it would have at `longest` without losing any more probability.
+    Raises UserError unless 1 ≤ beam ≤ c, longest ≥ 1 and length_penalty ≥ 0.
+    Source: CMU 10-417 HW3a (the shrinking beam); Wu et al. 2016, arXiv:1609.08144, equation (14) (length penalty)
+    """
+    if beam < 1 or longest < 1 or not length_penalty >= 0:
+        raise UserError(f"beam search: beam = {beam}, longest = {longest}, length_penalty = {length_penalty}; "
+                        "expected beam ≥ 1, longest ≥ 1, length_penalty ≥ 0")  # fmt: skip
+
+    def penalty(length):
+        return ((5 + length) / 6) ** length_penalty
+
+    best = [Hypothesis(np.zeros(0, np.int64), -np.inf, False, -np.inf)] * writer.sentences
+    sentence = np.arange(writer.sentences)               # those still searched, B of them
+    width = np.full(len(sentence), beam)                 # how many hypotheses of each may still live
+    log_p = np.zeros((len(sentence), 1))                 # of its live hypotheses (B, k), k ≤ beam; −∞: there is none
+    written = np.full((len(sentence), 1, 1), SOS)        # their words (B, k, length)
+
+    for length in range(1, longest + 1):
+        of = np.arange(len(sentence))[:, None]
+        parent, word, log_p = _continued(log_p, writer.read(written[:, :, -1]), beam, never)     # (B, up to beam)
+        log_p[np.arange(log_p.shape[1]) >= width[:, None]] = -np.inf             # the best come first
+        written = np.concatenate([written[of, parent], word[:, :, None]], axis=2)
+
+        ended = (word == EOS) & (log_p > -np.inf)
+        candidates = ended if length < longest else log_p > -np.inf
+        for b, i in np.argwhere(candidates):
+            score = log_p[b, i] / penalty(length)
+            if score > best[sentence[b]].score:
+                words = written[b, i, 1 : length + 1 - ended[b, i]]
+                best[sentence[b]] = Hypothesis(words, float(log_p[b, i]), bool(ended[b, i]), float(score))
+        width = width - ended.sum(1)
+        log_p[ended] = -np.inf
+
+        reach = log_p.max(1) / penalty(longest)          # no live hypothesis can get a better score
+        on = np.flatnonzero(reach > [best[s].score for s in sentence])
+        if not len(on):
+            break
+        live = np.argsort(-log_p[on], axis=1, kind="stable")[:, : width[on].max()]
+        writer.choose(on, parent[on[:, None], live])
+        log_p, written = log_p[on[:, None], live], written[on[:, None], live]
+        sentence, width = sentence[on], width[on]
+    return best
+
+
+def _continued(log_p, logits, most, never):
+    """The `most` most probable continuations, by one word, of hypotheses with log_p (B, k) and logits (B, k, c).
+
+    (parent, word, log_p), each (B, at most `most`), the best first: word follows the parent-th hypothesis.
+    Raises UserError if there are fewer words than `most`.
+    """
+    B, k, c = logits.shape
+    if most > c:
+        raise UserError(f"beam search: beam = {most}, expected at most the size of the vocabulary, {c}")
+    p, _ = ops.softmax(logits)
+    p = no_nan(p)
+    p[:, :, list(never)] = 0
+    words = np.empty((B, k, most), np.int64)
+    shares = np.empty((B, k, most))
+    b, i = np.ogrid[:B, :k]
+    for rank in range(most):                             # argmax, several times, is faster than sorting all c words
+        words[:, :, rank] = p.argmax(-1)
+        shares[:, :, rank] = p[b, i, words[:, :, rank]]
+        p[b, i, words[:, :, rank]] = -1                  # taken
+    with np.errstate(divide="ignore"):                   # ln 0 = −∞
+        total = (log_p[:, :, None] + np.log(np.maximum(shares, 0))).reshape(B, k * most)
+    order = np.argsort(-total, axis=1, kind="stable")[:, :most]
+    word = np.take_along_axis(words.reshape(B, k * most), order, 1)
+    return order // most, word, np.take_along_axis(total, order, 1)

@@ -1,0 +1,141 @@
+"""The encoder-decoder transformer: from a sentence to its translation."""
+
+from mini_tf.errors import UserError
+from mini_tf.layers import (
+    Decoder,
+    DecoderLayer,
+    Embedding,
+    Encoder,
+    Layer,
+    LayerNorm,
+    Linear,
+    PositionalEncoding,
+    TiedReadout,
+    TransformerLayer,
+    walk_back,
+)
+from mini_tf.layers.linear import normal
+from mini_tf.models.objectives import words_of_sentences
+from mini_tf.models.options import check_choice, check_dropout, check_sizes, options_of
+from mini_tf.models.saved import SavedModel
+
+import numpy as np
+
+TIES = {
+    "none": "three matrices: the vectors of source words, those of target words, and the readout",
+    "readout": "the readout is the table of the target words' vectors, transposed",
+    "all": "one table for source words, target words and the readout; both languages share one vocabulary",
+}
+
+
+class Translator(SavedModel, Layer):
+    """Z = encoder(source),   Φ = decoder(target so far, Z),   π_t = softmax(Φ_t·A): the next word of the translation
+
+    source_words         size of the source's vocabulary
+    target_words         size of the target's vocabulary, c
+    n, L, H, m, f        embedding dimension; layers of the encoder, and of the decoder; heads, their dimension; hidden
+                         units of feed-forward
+    T                    the most words of a source sentence, and of a translation with its [SOS]
+    norm                 "before" each branch (Xiong et al.), or "after" each sum (Vaswani et al.)
+    tied                 "none", "readout" or "all": see TIES
+    bias                 attention's four products have biases
+    dropout              share of the entries of word vectors and of each branch's output dropped in training
+    smoothing            of the labels in training: see ops.cross_entropy
+
+    A batch has source (B, S), and target (B, U + 2): [SOS], the U words, [EOS]; −1 after a sentence's end is padding.
+    Raises UserError for sizes and options that do not fit together.
+    Source: Vaswani et al. 2017, arXiv:1706.03762; CMU 10-417 HW3a. Dropout is theirs but for attention's weights.
+    """
+
+    def __init__(
+        self, source_words, target_words, *, n=256, T=32, L=3, H=4, m=64, f=1024, norm="before", tied="readout", bias=False,
+        dropout=0.1, smoothing=0.1, seed=0, dtype="float32",
+    ):  # fmt: skip
+        self.config = options_of(locals())
+        check_sizes(source_words=source_words, target_words=target_words, n=n, T=T, L=L, H=H, m=m, f=f)
+        check_choice("norm", norm, ("before", "after"))
+        check_choice("tied", tied, TIES)
+        check_dropout(dropout)
+        if not 0 <= smoothing < 1:
+            raise UserError(f"smoothing is {smoothing}, expected 0 ≤ smoothing < 1")
+        if n % 2:
+            raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
+        if tied == "all" and source_words != target_words:
+            raise UserError(f"tied='all' needs one vocabulary for both sides, got {source_words} and {target_words} words")
+        rng = np.random.default_rng(seed)
+        self.T, self.c, self.smoothing = T, target_words, smoothing
+
+        def table(size):
+            return Embedding(normal(rng, (size, n), n**-0.5, dtype))
+
+        def layers(kind, **options):
+            sizes = {"norm": norm, "f": f, "scale": m**-0.5, "bias": bias, "dropout": dropout, "dtype": dtype}
+            return [kind(n, H, m, rng, **sizes, **options) for _ in range(L)]
+
+        def trunk(kind, embedding, layers):
+            last_norm = LayerNorm(n, dtype) if norm == "before" else None
+            positions = PositionalEncoding(T, n)
+            return kind(embedding, layers, T=T, positions=positions, norm=last_norm, scale=n**0.5, dropout=dropout)
+
+        read = table(source_words)
+        written = read if tied == "all" else table(target_words)
+        self.encoder = trunk(Encoder, read, layers(TransformerLayer, relu=False))
+        self.decoder = trunk(Decoder, written, layers(DecoderLayer))
+        self.readout = Linear(n, target_words, bias=False, dtype=dtype) if tied == "none" else TiedReadout(written)
+
+    def loss(self, batch, rng=None):
+        """The mean cross-entropy of the words of the translations and their [EOS], in nats, and its backward.
+
+        An rng means training: it turns dropout and label smoothing on.
+        """
+        self.check(batch.source, batch.target[:, :-1])
+        Z, encoder_backward = self.encoder(batch.source, rng)                        # (B, S, n)
+        Z_mask = self.encoder.mask(batch.source)
+        Phi, decoder_backward = self.decoder(batch.target[:, :-1], Z, Z_mask, rng)   # (B, U + 1, n)
+        logits, readout_backward = self.readout(Phi)                                 # (B, U + 1, c)
+        smoothing = 0.0 if rng is None else self.smoothing
+        loss, loss_backward = words_of_sentences(logits, batch.target[:, 1:], smoothing)
+        backward = walk_back([encoder_backward, decoder_backward, readout_backward, loss_backward])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def logits(self, source, target):
+        """Scores (B, U, c) of the word after each word of target (B, U), given source (B, S)."""
+        self.check(source, target)
+        Z, _ = self.encoder(source)
+        return self.readout(self.decoder(target, Z, self.encoder.mask(source))[0])[0]
+
+    def writer(self, source):
+        """A Writer of translations of source (B, S), for `decoding.beam_search`."""
+        self.check(source)
+        return Writer(self, source)
+
+    def check(self, *sentences):
+        """Raises ValueError unless all are (B, words) with at most T words."""
+        for ids in sentences:
+            if ids.ndim != 2 or ids.shape[1] > self.T:
+                raise ValueError(f"Translator: sentences have shape {ids.shape}, expected (B, at most T = {self.T} words)")
+
+
+class Writer:
+    """Writes translations word by word, several hypotheses for each of B sentences; remembers keys and values."""
+
+    def __init__(self, model, source):
+        self.model, self.sentences, self.k = model, len(source), 1
+        self.mask = model.encoder.mask(source)
+        self.memory = model.decoder.new_memory(model.encoder(source)[0], model.T)
+
+    def read(self, words):
+        """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""
+        B, self.k = words.shape
+        Phi = self.model.decoder.write(words.reshape(B * self.k, 1), self.memory, self.mask)
+        return self.model.readout(Phi.reshape(B, self.k, -1))[0]
+
+    def choose(self, sentences, hypotheses):
+        """Go on with these sentences (B′,), and these hypotheses of each (B′, k′)."""
+        rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
+        for written, read in self.memory:
+            written.choose(rows)
+            if len(sentences) < len(read.key):
+                read.choose(sentences)
+        if self.mask is not None:
+            self.mask = self.mask[sentences]
