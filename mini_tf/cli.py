@@ -1,4 +1,4 @@
-"""The command mini-tf: train | generate | compare | gradcheck | doctor."""
+"""The command mini-tf: train | generate | translate | compare | gradcheck | doctor."""
 
 import sys
 from enum import StrEnum
@@ -29,7 +29,12 @@ class Flavour(StrEnum):
 
 
 PresetOption = Annotated[
-    str, typer.Option(help="quick (a minute or two), window, recurrent, pointer (the best), or lab (hours on a CPU)")
+    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, pointer (the best), lab (hours on a CPU); "
+                      "translate (French to English, minutes) or translate-hour")
+]  # fmt: skip
+PairsOption = Annotated[
+    Path | None,
+    typer.Option(help="for translate: lines English<TAB>French, as Tatoeba's [default: a grammar's sentences]"),
 ]
 CorpusOption = Annotated[Path | None, typer.Option(help="any UTF-8 text [default: Lab 6's Shakespeare]")]
 FlavourOption = Annotated[
@@ -52,16 +57,26 @@ def train(
     preset: PresetOption = "quick",
     corpus: CorpusOption = None,
     shakespeare: FlavourOption = Flavour.lab,
+    pairs: PairsOption = None,
     run: RunOption = None,
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights, the batches and the sample", min=0)] = 0,
     device: DeviceOption = "auto",
 ):
-    """Train a language model on a text and let it write.
+    """Train a language model on a text and let it write; or a translator, on pairs of sentences.
 
     Ctrl-C ends the training and keeps the best model so far. The run folder gets the model, metrics.csv, curves.png,
-    results.json and sample.txt.
+    results.json, and sample.txt or translations.tsv.
     """
+    from mini_tf.training.translation import TRANSLATION
+
+    if preset in TRANSLATION:
+        if corpus is not None:
+            raise UserError(f"--preset {preset} learns from pairs of sentences, not from a text: use --pairs FILE")
+        train_to_translate(TRANSLATION[preset], pairs, run, steps, seed, device)
+        return
+    if pairs is not None:
+        raise UserError(f"--pairs is for translators, the preset {preset} is none: add --preset translate")
     from mini_tf.experiment import POINTER  # noqa: F401, which adds its preset to the others
     from mini_tf.text import join, tokenize
     from mini_tf.training.language import GIVEN_WORDS, train_language_model
@@ -115,6 +130,58 @@ def generate(
     rng = np.random.default_rng(seed)
     choose = greedy if argmax else partial(sample, rng=rng, temperature=temperature, top_k=top_k)
     write_on(model.to(device), vocabulary, ids, words, choose)
+
+
+@app.command()
+def translate(
+    run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset translate made")],
+    sentence: Annotated[str | None, typer.Argument(help="a French sentence [default: lines of standard input]")] = None,
+    file: Annotated[Path | None, typer.Option(help="translate this file's lines")] = None,
+    beam: Annotated[int, typer.Option(help="hypotheses that are followed at once; 1: always the most probable word")] = 5,
+    length_penalty: Annotated[float, typer.Option(help="α ≥ 0: above 0 longer translations are preferred")] = 0.0,
+    attention: Annotated[Path | None, typer.Option(help="draw where each word looks, into this picture")] = None,
+    device: DeviceOption = "auto",
+):
+    """Translate French sentences into English, a line for each."""
+    from mini_tf.backend import resolve_device
+    from mini_tf.decoding import translations
+    from mini_tf.text.sentences import join_sentence, split_sentence
+    from mini_tf.training.run import Run
+
+    device = resolve_device(device)
+    if sentence is not None and file is not None:
+        raise UserError("a sentence and --file were given, expected one of them")
+    model, vocabularies = Run.open(run).load()
+    if not isinstance(vocabularies, tuple):
+        raise UserError(f"{run} holds a language model; to let it write: mini-tf generate {run}")
+    french, english = vocabularies
+    if sentence is not None:
+        lines = [sentence]
+    else:
+        from mini_tf.data.corpus import read_text
+
+        text = sys.stdin.read() if file is None else read_text(file, "a file of sentences", "sentences")
+        lines = text.splitlines()
+    if attention is not None and len(lines) != 1:
+        raise UserError(f"--attention draws one sentence, {len(lines)} were given")
+    sentences = [split_sentence(line, "french") for line in lines]
+    unknown = list(dict.fromkeys(word for words in sentences for word in french.unknown(words)))
+    if unknown:
+        note(f"{len(unknown)} unknown word(s), read as [UNK]: {', '.join(unknown[:10])}{' …' if unknown[10:] else ''}")
+    for number, words in enumerate(sentences, 1):
+        if not words:
+            note("there is nothing to translate" if len(lines) == 1 else f"line {number} is empty")
+        elif len(words) > model.T:
+            which = "the sentence" if len(lines) == 1 else f"line {number}"
+            raise UserError(f"{which} has {len(words)} words, expected at most T = {model.T}, the most that this model "
+                            "can read; split it into shorter sentences")  # fmt: skip
+    model.to(device)
+    found = translations(model, [french.encode(words) for words in sentences], beam, length_penalty)
+    for hypothesis in found:
+        print(join_sentence(english.decode(hypothesis.words)))
+    if attention is not None:
+        draw_translation(attention, model, vocabularies, sentences[0], found[0])
+        note(f"attention drawn in {attention}")
 
 
 @app.command()
@@ -226,6 +293,50 @@ def doctor():
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
+
+
+def draw_translation(path, model, vocabularies, words, hypothesis):
+    """A picture of what each word attends to, while the model reads the words and writes the hypothesis."""
+    from mini_tf.files import replacing
+    from mini_tf.models.translator import attention_weights
+    from mini_tf.text.sentences import SOS
+    from mini_tf.training.figures import draw_attention
+
+    import numpy as np
+
+    french, english = vocabularies
+    target = np.array([SOS, *hypothesis.words])
+    weights = attention_weights(model, french.encode(words), target)
+    figure = draw_attention(weights, words, [english.words[i] for i in target])
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=120)
+
+
+def train_to_translate(preset, path, run, steps, seed, device):
+    """Train a translator on the pairs of a file, or on those of the grammar, and show what it can do."""
+    from mini_tf.data import french_pairs, read_pairs
+    from mini_tf.training.run import Run
+    from mini_tf.training.translation import train_translator
+
+    folder = Run.new(run, preset.name)
+    pairs = french_pairs(preset.pairs, seed) if path is None else read_pairs(path)
+    _, _, results = train_translator(
+        pairs, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+    )
+    table = Table("", "", box=None, show_header=False)
+    table.columns[1].justify = "right"
+    table.add_row("validation, test loss, in nats per word", f"{results['validation']:.3f}, {results['test']:.3f}")
+    table.add_row(f"BLEU of {results['tested']:,} new sentences, greedy", f"{results['bleu_greedy']:.1f}")
+    table.add_row(f"BLEU, beam {preset.beam}", f"{results['bleu']:.1f}", style="bold")
+    table.add_row("the same, each reference alone", f"{results['bleu_one_reference']:.1f}")
+    out.print(table)
+    examples = (folder / "translations.tsv").read_text(encoding="utf-8").splitlines()[1:9]
+    for french, english, reference in (line.split("\t") for line in examples):
+        right = "" if english == reference else f"  (reference: {reference})"
+        out.print(Text.assemble((f"{french}  → ", "dim"), english, (right, "dim")))
+    example = examples[0].split("\t")[0]
+    out.print(Text(f"Kept in {folder.folder}: curves.png, translations.tsv, metrics.csv, the model. Now try"))
+    out.print(Text(f'  mini-tf translate {folder.folder} "{example}" --attention attention.png'))
 
 
 def chosen_text(corpus, flavour):

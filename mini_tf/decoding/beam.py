@@ -108,3 +108,27 @@ def _continued(log_p, logits, most, never):
     order = np.argsort(-total, axis=1, kind="stable")[:, :most]
     word = np.take_along_axis(words.reshape(B, k * most), order, 1)
     return order // most, word, np.take_along_axis(total, order, 1)
+
+
+def translations(model, sources, beam=1, length_penalty=0.0, batch=64, on_batch=None):
+    """The Hypotheses that beam search finds for source sentences, a list of arrays of ids, in their order.
+
+    Sentences of about the same length are searched together, `batch` at a time; a sentence's translation does not
+    depend on the others. An empty sentence has an empty translation. on_batch(done, of) is called after each batch.
+    Raises UserError for a sentence longer than the model's T.
+    """
+    long = next((ids for ids in sources if len(ids) > model.T), None)
+    if long is not None:
+        raise UserError(f"a sentence has {len(long)} words, expected at most T = {model.T}, the most that this model "
+                        "can read; split it into shorter sentences")  # fmt: skip
+    nothing = Hypothesis(np.zeros(0, np.int64), 0.0, True, 0.0)
+    found = [nothing] * len(sources)
+    order = sorted((k for k in range(len(sources)) if len(sources[k])), key=lambda k: len(sources[k]))
+    for first in range(0, len(order), batch):
+        some = order[first : first + batch]
+        writer = model.writer(padded([sources[k] for k in some]))
+        for k, hypothesis in zip(some, beam_search(writer, beam, model.T, length_penalty)):
+            found[k] = hypothesis
+        if on_batch:
+            on_batch(first + len(some), len(order))
+    return found

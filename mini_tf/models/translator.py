@@ -1,6 +1,9 @@
 """The encoder-decoder transformer: from a sentence to its translation."""
 
+from mini_tf import ops
+from mini_tf.backend import to_host
 from mini_tf.errors import UserError
+from mini_tf.kernels import reference_only
 from mini_tf.layers import (
     Decoder,
     DecoderLayer,
@@ -18,6 +21,7 @@ from mini_tf.layers.linear import normal
 from mini_tf.models.objectives import words_of_sentences
 from mini_tf.models.options import check_choice, check_dropout, check_sizes, options_of
 from mini_tf.models.saved import SavedModel
+from mini_tf.ops.op import watching
 
 import numpy as np
 
@@ -63,7 +67,7 @@ class Translator(SavedModel, Layer):
         if tied == "all" and source_words != target_words:
             raise UserError(f"tied='all' needs one vocabulary for both sides, got {source_words} and {target_words} words")
         rng = np.random.default_rng(seed)
-        self.T, self.c, self.smoothing = T, target_words, smoothing
+        self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
 
         def table(size):
             return Embedding(normal(rng, (size, n), n**-0.5, dtype))
@@ -139,3 +143,23 @@ class Writer:
                 read.choose(sentences)
         if self.mask is not None:
             self.mask = self.mask[sentences]
+
+
+def attention_weights(model, source, target):
+    """How much each word attends to each word: every A, while the model reads source (S,) and target (U,).
+
+    {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}: layers, heads, queries, keys
+    """
+    found = []
+
+    def keep(op, run, *inputs, **options):
+        y, backward = run(*inputs, **options)
+        if op in (ops.softmax, ops.masked_softmax):
+            found.append(to_host(y)[0])
+        return y, backward
+
+    with reference_only(), watching(keep):               # attention's twin would not call softmax
+        model.logits(source[None], target[None])
+    L = len(model.encoder.layers)
+    kinds = {"encoder": found[:L], "decoder": found[L::2], "across": found[L + 1 :: 2]}
+    return {kind: np.stack(weights) for kind, weights in kinds.items()}

@@ -1,4 +1,4 @@
-"""The picture of a training run."""
+"""The pictures of a training run, and of a translation."""
 
 from matplotlib.figure import Figure
 
@@ -30,4 +30,29 @@ def draw_curves(rows, lines):
     axes.set_ylabel("cross-entropy in nats per word")
     axes.legend()
     axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_attention(weights, read, written):
+    """Heat maps of a translator's attention: a row for each kind, a column for each layer, the mean of its heads.
+
+    weights         of `attention_weights`
+    read, written   the words of the source, and of the translation, from its [SOS] on
+    """
+    layers = len(weights["encoder"])
+    titles = {
+        "encoder": ("encoder", read, read), "decoder": ("decoder", written, written),
+        "across": ("decoder to encoder", written, read),
+    }  # fmt: skip
+    side = max(2.2, 0.32 * max(len(read), len(written)) + 0.8)
+    figure = Figure(figsize=(side * layers + 0.8, side * 3 + 0.6), layout="constrained")
+    for row, (kind, (title, queries, keys)) in enumerate(titles.items()):
+        for layer in range(layers):
+            axes = figure.add_subplot(3, layers, row * layers + layer + 1)
+            image = axes.imshow(weights[kind][layer].mean(0), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            axes.set_title(f"{title}, layer {layer + 1}", fontsize=9)
+            axes.set_xticks(range(len(keys)), keys, rotation=90, fontsize=8)
+            axes.set_yticks(range(len(queries)), queries, fontsize=8)
+            axes.tick_params(length=0)
+    figure.colorbar(image, ax=figure.axes, shrink=0.4, label="share of a row's attention (mean of the heads)")
     return figure

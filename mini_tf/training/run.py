@@ -7,7 +7,9 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 from mini_tf.files import replacing, write_text
+from mini_tf.models import Translator
 from mini_tf.text import Vocabulary
+from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 
 
@@ -15,12 +17,13 @@ class Run:
     """The files of one training run, each written whole or not at all.
 
     config.json         preset, options of the model and the training, facts about the text, versions
-    vocabulary.json     the words, in the order of their ids
+    vocabulary.json     the words, in the order of their ids; a translator's {"source": words, "target": words}
     model.safetensors   the best parameters so far
     metrics.csv         a row for each measurement of the validation loss
     curves.png          the losses during training, with the baselines
     results.json        the losses at the end
     sample.txt          a text that the model wrote
+    translations.tsv    the test sentences, as a translator translated them, and their references
     """
 
     def __init__(self, folder):
@@ -59,8 +62,13 @@ class Run:
         return self.folder / name
 
     def save_config(self, config, vocabulary):
+        """vocabulary: a Vocabulary, or a translator's two SentenceVocabularies, (source, target)"""
+        if isinstance(vocabulary, tuple):
+            words = {side: v.words for side, v in zip(("source", "target"), vocabulary)}
+        else:
+            words = vocabulary.words
         self.write_json("config.json", config)
-        self.write_json("vocabulary.json", vocabulary.words)
+        self.write_json("vocabulary.json", words)
 
     def save_model(self, model):
         save_checkpoint(self / "model.safetensors", model)
@@ -82,15 +90,25 @@ class Run:
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def load(self):
-        """(model, vocabulary) of the run. Raises UserError when a file is damaged or the two do not fit."""
+        """(model, vocabulary) of the run; a translator's vocabulary is a pair: of the source, of the target.
+
+        Raises UserError when a file is damaged or the two do not fit.
+        """
         model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
-        if len(words) != model.c:
+        if isinstance(words, dict):
+            vocabularies = tuple(SentenceVocabulary.of(words.get(side, [])) for side in ("source", "target"))
+        else:
+            vocabularies = (Vocabulary(words),)
+        sizes = tuple(map(len, vocabularies))
+        expected = model.sizes if isinstance(model, Translator) else (model.c,)
+        if sizes != expected:
+            found, wanted = (" and ".join(f"{size:,}" for size in some) for some in (sizes, expected))
             raise UserError(
-                f"{self.folder}: the vocabulary has {len(words):,} words, the model expects "
-                f"{model.c:,}; the files are not of one run: train again"
+                f"{self.folder}: the vocabulary has {found} words, the model expects {wanted}; the files are not of "
+                "one run: train again"
             )
-        return model, Vocabulary(words)
+        return model, vocabularies if isinstance(words, dict) else vocabularies[0]
 
     def read_json(self, name):
         """The content of a .json file of the run. Raises UserError when it cannot be read."""

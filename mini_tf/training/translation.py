@@ -1,0 +1,212 @@
+"""From pairs of sentences to a trained translator."""
+
+import platform
+from dataclasses import asdict, dataclass
+
+import mini_tf
+from mini_tf.backend import resolve_device
+from mini_tf.data import french_pairs, split_pairs
+from mini_tf.decoding import translations
+from mini_tf.errors import UserError
+from mini_tf.files import write_text
+from mini_tf.metrics import corpus_bleu
+from mini_tf.models import Translator
+from mini_tf.progress import prepare_kernels, progress_bar, training_progress
+from mini_tf.text.sentences import SentenceVocabulary, join_sentence, split_sentence
+from mini_tf.training.batches import PairBatches, sentence_batch
+from mini_tf.training.loop import Watcher, fit
+from mini_tf.training.optimizers import Adam
+from mini_tf.training.state import Schedule, Training
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class TranslationPreset:
+    """Everything that decides the training of a translator, except the pairs and the seed."""
+
+    name: str
+    description: str
+    model: dict                  # options of the Translator
+    learning_rate: float
+    words: int                   # in a batch, padding included
+    steps: int
+    every: int                   # steps between measurements of the validation loss
+    pairs: int = 200_000         # of the grammar, if no file is given
+    longest: int = 24            # words of a sentence; pairs with a longer one are left out
+    least: int = 2               # how often a word occurs in training to get an id; others are [UNK]
+    held_out: float = 0.1        # share of the pairs that are for the test
+    validation: int = 1000       # pairs of the rest for the validation loss
+    tested: int | None = 2000    # test sentences to translate; None: all
+    betas: tuple = (0.9, 0.98)   # of Adam
+    clip: float | None = 1.0     # largest norm of all gradients together
+    patience: int = 5            # stop after so many measurements without a new best one
+    warm_up: int = 400           # steps in which the learning rate rises
+    beam: int = 5                # of the final test
+
+
+TRANSLATION = {
+    preset.name: preset
+    for preset in (
+        TranslationPreset(
+            name="translate",
+            description="French to English, small: some minutes on a laptop",
+            model={"n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1, "smoothing": 0.1},
+            learning_rate=2e-3,
+            words=2000,
+            steps=1500,
+            every=150,
+        ),
+        TranslationPreset(
+            name="translate-hour",
+            description="French to English, for real sentences: an hour on two cores",
+            model={"n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024, "dropout": 0.3, "smoothing": 0.1},
+            learning_rate=1e-3,
+            words=3000,
+            steps=6000,
+            every=300,
+            tested=None,
+        ),
+    )
+}
+
+
+@dataclass
+class Bitext:
+    """Pairs of sentences as words, (French, English), in three parts, and the vocabularies of the training part."""
+
+    french: SentenceVocabulary
+    english: SentenceVocabulary
+    train: list
+    validation: list
+    test: list
+
+    def ids(self, pairs):
+        """(sources, targets): the French and the English sentences as lists of id arrays"""
+        return [self.french.encode(f) for f, _ in pairs], [self.english.encode(e) for _, e in pairs]
+
+
+def prepare_pairs(pairs, preset, seed=0, say=lambda line: None):
+    """A Bitext of (French, English) strings, without sentences of more than preset.longest words.
+
+    No sentence of the test part, French or English, is in another part, and none of the validation part in training.
+    Raises UserError if too few pairs are left.
+    """
+    in_words = {}
+    for pair in pairs:
+        french, english = (split_sentence(side, language) for side, language in zip(pair, ("french", "english")))
+        if max(len(french), len(english)) <= preset.longest:
+            in_words[pair] = french, english
+    say(f"{len(pairs):,} pairs, {len(in_words):,} of them different and of at most {preset.longest} words")
+    if len(in_words) < 10:
+        raise UserError(f"{len(in_words)} pairs of at most {preset.longest} words are too few, expected at least 10; "
+                        "give a file with more or shorter sentences")  # fmt: skip
+    rest, test = split_pairs(list(in_words), preset.held_out, seed)
+    train, validation = split_pairs(rest, min(preset.validation / len(rest), 0.1), seed)
+    train, validation, test = ([in_words[pair] for pair in part] for part in (train, validation, test))
+    if preset.model.get("tied") == "all":
+        french = english = SentenceVocabulary([side for pair in train for side in pair], preset.least)
+    else:
+        french, english = (SentenceVocabulary([pair[k] for pair in train], preset.least) for k in (0, 1))
+    say(f"{len(train):,} pairs to train on, {len(test):,} to test; {len(french):,} French words, {len(english):,} English")
+    return Bitext(french, english, train, validation, test)
+
+
+def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+    """Train the preset's Translator on (French, English) strings, into the run folder: (model, bitext, results).
+
+    results: losses in nats per word, "bleu" and "bleu_greedy" of the test sentences, "stopped", …
+    Ctrl-C ends the training; the best model so far is kept and tested.
+    """
+    device = resolve_device(device)
+    steps = preset.steps if steps is None else steps
+    if steps < 1:
+        raise UserError(f"--steps is {steps}, expected at least 1")
+    if device == "cpu":
+        prepare_kernels(say)
+    bitext = prepare_pairs(pairs, preset, seed, say)
+    model = Translator(len(bitext.french), len(bitext.english), seed=seed, **preset.model).to(device)
+    learned = model.numbers_to_learn()
+    say(f"Translator {' '.join(f'{k}={v}' for k, v in preset.model.items())}: {learned:,} numbers to learn, on the {device}")
+    numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
+    versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
+    settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
+    run.save_config({"settings": settings, "pairs": numbers, "versions": versions}, (bitext.french, bitext.english))
+    training = translator_training(preset, model, bitext, steps, seed)
+    validation = batches_in_order(*bitext.ids(bitext.validation), preset.words)
+
+    def on_row(row, is_best):
+        run.save_metrics(training.rows)
+        if is_best:
+            run.save_model(model)
+        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
+            f"{'' if is_best else '  (not better)'}")  # fmt: skip
+
+    with training_progress(steps, preset.words) as on_step:
+        history = fit(training, steps, lambda: mean_loss(model, validation), preset.every, preset.patience,
+                      Watcher(on_step, on_row))  # fmt: skip
+    say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
+        history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
+
+    results = {"validation": history.best_validation_loss}
+    results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
+    examples = same_source(bitext.test)[: preset.tested]
+    for name, beam in (("bleu_greedy", 1), ("bleu", preset.beam)):
+        with progress_bar(f"translating, beam {beam}", len(examples)) as update:
+            found = translations(model, [bitext.french.encode(french) for french, _ in examples], beam,
+                                 on_batch=lambda done, _: update(done))  # fmt: skip
+        written = [bitext.english.decode(hypothesis.words) for hypothesis in found]
+        results[name] = 100 * corpus_bleu(written, [references for _, references in examples]).score
+    results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
+    results |= {
+        "tested": len(examples), "steps": history.rows[-1]["step"], "best_step": history.best_step,
+        "stopped": history.stopped, "training_seconds": history.rows[-1]["seconds"],
+        "words_per_second": history.rows[-1]["words_per_second"],
+    }  # fmt: skip
+    run.write_json("results.json", results)
+    run.save_curves(history.rows, {"test": results["test"]})
+    lines = ["French\ttranslation\treference"]
+    for (french, references), english in zip(examples, written):
+        lines.append("\t".join(map(join_sentence, (french, english, references[0]))))
+    write_text(run / "translations.tsv", "\n".join(lines) + "\n")
+    return model, bitext, results
+
+
+def translator_training(preset, model, bitext, steps, seed):
+    """The preset's Training. Batches and dropout have a generator each, both derived from the seed."""
+    return Training(
+        model, PairBatches(*bitext.ids(bitext.train), preset.words, [seed, 2]), Adam(preset.learning_rate, preset.betas),
+        Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
+    )  # fmt: skip
+
+
+def mean_loss(model, batches):
+    """The mean cross-entropy of the words of translations and their [EOS], in nats, without smoothing or dropout."""
+    total = words = 0
+    for batch in batches:
+        count = int((batch.target[:, 1:] >= 0).sum())
+        total, words = total + float(model.loss(batch)[0]) * count, words + count
+    return total / words
+
+
+def batches_in_order(sources, targets, words):
+    """All pairs once, in SentenceBatches of about `words` words each, short sentences first."""
+    order = sorted(range(len(sources)), key=lambda k: (len(targets[k]), len(sources[k])))
+    longest = max(max(map(len, sources)), max(map(len, targets)) + 2)
+    at_once = max(words // longest, 1)
+    some = [order[first : first + at_once] for first in range(0, len(order), at_once)]
+    return [sentence_batch([sources[k] for k in part], [targets[k] for k in part]) for part in some]
+
+
+def same_source(pairs):
+    """[(French words, [English words, …]), …]: each French sentence once, with all its translations, in first order"""
+    references = {}
+    for french, english in pairs:
+        references.setdefault(tuple(french), []).append(english)
+    return list(references.items())
+
+
+def bleu_of_each_pair(examples, written):
+    """BLEU, 0 to 100, if each translation of a sentence is a test of its own, with one reference"""
+    alone = [(english, reference) for (_, references), english in zip(examples, written) for reference in references]
+    return 100 * corpus_bleu([english for english, _ in alone], [[reference] for _, reference in alone]).score
