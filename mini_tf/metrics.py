@@ -1,8 +1,11 @@
-"""How good is a language model?  Losses are cross-entropies in nats per word."""
+"""How good is a language model?  Losses are cross-entropies in nats per word.  And how good is a translation?  BLEU."""
 
 import math
 
 from mini_tf.backend import to_host
+from mini_tf.bleu import Bleu as Bleu
+from mini_tf.bleu import bleu as bleu
+from mini_tf.bleu import corpus_bleu as corpus_bleu
 from mini_tf.errors import UserError
 
 import numpy as np

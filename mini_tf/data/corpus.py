@@ -14,27 +14,35 @@ def read_corpus(path):
     break is the same word whichever system wrote the file. Raises UserError for a missing file, a folder, a
     file that cannot be read, one that is not UTF-8, and one with nothing but white space.
     """
+    return read_text(path, "a corpus", "words")
+
+
+def read_text(path, kind, needs):
+    """What `read_corpus` gives, for a text file of another kind. `kind` and `needs` are for the messages: "a corpus"
+    "needs words".
+    """
     path = Path(path)
     if path.is_dir():
-        raise UserError(f"{path} is a folder; a corpus is one text file in UTF-8, so name a file in it")
+        raise UserError(f"{path} is a folder; {kind} is one text file in UTF-8, so name a file in it")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise UserError(
-            f"there is no file {path}; a corpus is a text file in UTF-8, so check the name and the folder"
+            f"there is no file {path}; {kind} is a text file in UTF-8, so check the name and the folder"
         ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start} does not fit; "
-            f"save the file as UTF-8, e.g. with `iconv -f {_likely_encoding(data)} -t UTF-8`"
+            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, in line {line}, does not "
+            f"fit; save the file as UTF-8, e.g. with `iconv -f {_likely_encoding(data)} -t UTF-8`"
         ) from None
     if not text.strip():
         what = "has nothing but white space" if text else "is empty"
-        raise UserError(f"{path} {what}; a corpus needs words, so name a file that has some")
+        raise UserError(f"{path} {what}; {kind} needs {needs}, so name a file that has some")
     return text.replace("\r\n", "\n")
 
 

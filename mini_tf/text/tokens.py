@@ -51,23 +51,27 @@ class Vocabulary:
     def __contains__(self, word):
         return word in self.index
 
+    def unknown(self, tokens):
+        """The words that are not in the vocabulary, each once, in order of first appearance."""
+        return list(dict.fromkeys(token for token in tokens if token not in self.index))
+
     def encode(self, tokens, unknown="error"):
         """The ids of the words, int64. Raises UserError naming unknown words; unknown="skip" leaves them out."""
         if unknown not in ("error", "skip"):
             raise UserError(f"unknown={unknown!r} is not an option, expected 'error' or 'skip'")
-        missing = list(dict.fromkeys(token for token in tokens if token not in self.index))
+        missing = self.unknown(tokens)
         if missing and unknown == "error":
             raise UserError(self._explain(missing))
         return np.array([self.index[token] for token in tokens if token in self.index], dtype=np.int64)
 
     def decode(self, ids):
         """The text that the ids stand for, with spaces where a reader expects them."""
-        words = []
-        for i in np.asarray(ids).tolist():
-            if not 0 <= i < len(self.words):
-                raise UserError(f"id {i} is not in the vocabulary, expected 0 to {len(self.words) - 1}")
-            words.append(self.words[i])
-        return join(words)
+        return join(self._word(i) for i in np.asarray(ids).tolist())
+
+    def _word(self, i):
+        if not 0 <= i < len(self.words):
+            raise UserError(f"id {i} is not in the vocabulary, expected 0 to {len(self.words) - 1}")
+        return self.words[i]
 
     def _explain(self, missing):
         named = []

@@ -9,10 +9,11 @@ from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_wo
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 from mini_tf.training.loop import History, Watcher, fit, mean_loss
 from mini_tf.training.optimizers import SGD, Adam, AdamW, clip_gradients
+from mini_tf.training.pair_batches import PairBatches, SentenceBatch, sentence_batch
 from mini_tf.training.state import Schedule, Training, load_training, save_training
 
 __all__ = [
-    "SGD", "Adam", "AdamW", "ConsecutiveWindows", "History", "RandomWindows", "Schedule", "Training", "Watcher",
-    "clip_gradients", "fit", "load_checkpoint", "load_training", "mean_loss", "save_checkpoint", "save_training",
-    "split_words", "windows_ending_at",
+    "SGD", "Adam", "AdamW", "ConsecutiveWindows", "History", "PairBatches", "RandomWindows", "Schedule",
+    "SentenceBatch", "Training", "Watcher", "clip_gradients", "fit", "load_checkpoint", "load_training", "mean_loss",
+    "save_checkpoint", "save_training", "sentence_batch", "split_words", "windows_ending_at",
 ]  # fmt: skip

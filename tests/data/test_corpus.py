@@ -40,12 +40,14 @@ def test_a_file_without_words_is_refused(tmp_path, data):
 
 
 def test_the_offset_of_a_byte_that_is_not_utf8(tmp_path):
-    with pytest.raises(UserError, match=r"byte 0xe9 at offset 6 does not fit.*iconv -f LATIN1 -t UTF-8"):
+    with pytest.raises(UserError, match=r"byte 0xe9 at offset 6, in line 1, does not fit.*iconv -f LATIN1 -t UTF-8"):
         read_corpus(written(tmp_path, b"\xef\xbb\xbfcaf\xe9 noir"))
+    with pytest.raises(UserError, match=r"byte 0xe9 at offset 9, in line 3, does not fit"):
+        read_corpus(written(tmp_path, b"one\r\n\ncaf\xe9\nnoir"))
 
 
 def test_utf16_is_recognised(tmp_path):
-    with pytest.raises(UserError, match="byte 0xff at offset 0 .*iconv -f UTF-16 -t UTF-8"):
+    with pytest.raises(UserError, match="byte 0xff at offset 0, .*iconv -f UTF-16 -t UTF-8"):
         read_corpus(written(tmp_path, b"\xff\xfe" + "one".encode("utf-16-le")))
 
 

@@ -1,0 +1,91 @@
+"""Sentences with their translations, from a file of your own."""
+
+import math
+
+from mini_tf.data.corpus import read_text
+from mini_tf.errors import UserError
+
+__all__ = ["read_pairs", "split_pairs"]
+
+
+def read_pairs(path):
+    """[(french, english), …]: the sentence pairs of the file `path`, a line `English<TAB>French` for each.
+
+    This is the form of the Tatoeba project's Anki exports; further columns, such as their attributions, are ignored.
+    A byte order mark at the start, Windows line endings, empty lines and white space around a sentence are dropped.
+    Raises UserError as `read_corpus` does, and for a line without a tab or with one side empty, by its number.
+    """
+    pairs = []
+    for number, line in enumerate(read_text(path, "a file of sentence pairs", "lines").split("\n"), 1):
+        if not line.strip() and "\t" not in line:
+            continue
+        english, *others = (column.strip() for column in line.split("\t"))
+        if not others:
+            raise UserError(
+                f"{path}, line {number}: {_shown(line)} has no tab, expected English<TAB>French; "
+                "put a tab between the two sentences, or take the line out"
+            )
+        french = others[0]
+        if not english or not french:
+            side = "English (before the tab)" if not english else "French (after the tab)"
+            raise UserError(
+                f"{path}, line {number}: {_shown(line)} has no {side}, expected English<TAB>French; "
+                "write both sentences, or take the line out"
+            )
+        pairs.append((french, english))
+    return pairs
+
+
+def split_pairs(pairs, share=0.1, seed=0):
+    """(train, held_out): about `share` of the pairs, drawn at random, are held out, none with a sentence of the others.
+
+    A file has many sentences in several pairs: "Run!" is "Cours !" and "Courez !", which are "You run!" as well. All
+    pairs that hang together in this way, over any number of steps, stay on one side. So no French and no English
+    sentence is on both sides, whatever its capitals, spaces and the form of its apostrophes. Such groups are held out
+    in random order while they fit; one that is larger than the share is trained on.
+
+    pairs  a list of pairs of strings;  the same seed gives the same lists, each in random order
+    Raises UserError for a share that is not between 0 and 1, and when one side would be empty.
+    """
+    # Imported here, so that reading data needs neither of them.
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if not 0 < share < 1:
+        raise UserError(f"share is {share}, expected more than 0 and less than 1: 0.1 holds out a tenth of the pairs")
+    if len(pairs) < 2:
+        raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
+
+    # A graph: sentences are its nodes, pairs its edges. What hangs together is a connected component.
+    number = {}
+    first, second = (
+        np.array([number.setdefault((side, _bare(pair[side])), len(number)) for pair in pairs]) for side in (0, 1)
+    )
+    graph = coo_array((np.ones(len(pairs)), (first, second)), shape=(len(number), len(number)))
+    groups, group_of_sentence = connected_components(graph, directed=False)
+    group = group_of_sentence[first]                     # of each pair
+    sizes = np.bincount(group, minlength=groups)
+
+    rng = np.random.default_rng(seed)
+    wanted = min(math.ceil(share * len(pairs)), len(pairs) - 1)
+    held_out = np.zeros(groups, bool)
+    for g in rng.permutation(groups):
+        held_out[g] = sizes[g] <= wanted
+        wanted -= sizes[g] if held_out[g] else 0
+    if held_out.all() or not held_out.any():
+        raise UserError(
+            f"the {len(pairs):,} pairs fall into {groups:,} group(s) without a sentence in common, the largest of "
+            f"{sizes.max():,} pairs: {share:g} of the pairs cannot be held out; give more pairs, or another share"
+        )
+    order = rng.permutation(len(pairs))
+    return [pairs[i] for i in order if not held_out[group[i]]], [pairs[i] for i in order if held_out[group[i]]]
+
+
+def _bare(sentence):
+    """What two spellings of one sentence have in common: "J’y vais !" and "j'y vais!" are the same."""
+    return "".join(sentence.lower().replace("’", "'").split())
+
+
+def _shown(line):
+    return repr(line if len(line) <= 60 else line[:57] + "…")

@@ -1,0 +1,136 @@
+"""French and English sentences to words and back, and the vocabulary of a translator."""
+
+import re
+import unicodedata
+from collections import Counter
+
+from mini_tf.errors import UserError
+from mini_tf.text.tokens import Vocabulary
+
+import numpy as np
+
+SOS, EOS, UNK = 0, 1, 2                                  # start of sentence, end of sentence, unknown word
+SPECIAL = ["[SOS]", "[EOS]", "[UNK]"]
+
+# Other characters for the same mark, and characters that cannot be seen: soft hyphen, zero-width space, byte order mark
+ALIKE = str.maketrans("’ʼ‘‐‑«»“”„", "'''--\"\"\"\"\"", "\u00ad\u200b\u2060\ufeff")
+LETTERS = r"[\w\u0300-\u036f]+"                          # or digits; with the accents that have no letter of their own
+NUMBER = r"\d+(?:[.,:]\d+)+"                             # 2.30, 3,000, 10:15; plain ones are LETTERS
+WORD = {
+    # l' of l'homme; aujourd'hui is one word
+    "french": rf"aujourd'hui(?!\w)|{LETTERS}'?",
+    # don't, o'clock, boys'
+    "english": rf"{LETTERS}(?:'{LETTERS})*(?:(?<=s)')?",
+}
+TOKEN = {language: re.compile(rf"-?(?:{NUMBER}|{word})|\S") for language, word in WORD.items()}
+
+NO_SPACE_BEFORE = set(".,!?;:…%)")
+NO_SPACE_AFTER = set("($")
+END = set(".!?")
+ELISION = re.compile(r"-?(?:s|\w*[^\Ws])'")             # l', qu', -t'; but not boys': only the elision s' ends in s'
+I_WORD = re.compile(r"i(?:'(?:m|ve|ll|d))?")
+
+
+def split_sentence(sentence, language):
+    """The words of a sentence, in small letters; a punctuation mark or another symbol is a word, too.
+
+    language="french":   "Qu'avez-vous dit à l'homme ?" → ["qu'", "avez", "-vous", "dit", "à", "l'", "homme", "?"]
+    language="english":  "Don't pay twenty-one dollars." → ["don't", "pay", "twenty", "-one", "dollars", "."]
+
+    What French leaves out before an apostrophe is a word of its own (aujourd'hui stays one); English contractions are
+    one word. What follows a hyphen is a word that begins with it. Numbers such as 2.30, 3,000 and 10:15 are one word.
+    Unicode is composed (NFC); all apostrophes are ', all double quotation marks ", all spaces alike, and characters
+    that cannot be seen are dropped.
+    Words joined by spaces are split into the same words again: split(" ".join(split(s))) == split(s).
+    Raises UserError for another language, and for what is not a string.
+    """
+    if language not in TOKEN:
+        raise UserError(f"language is {language!r}, expected {' or '.join(map(repr, TOKEN))}")
+    if not isinstance(sentence, str):
+        raise UserError(f"the sentence is {sentence!r}, expected a string")
+    text = unicodedata.normalize("NFC", sentence.translate(ALIKE))
+    return TOKEN[language].findall(unicodedata.normalize("NFC", text.lower()))
+
+
+def join_sentence(words):
+    """The words of a sentence as a reader expects them:  ["i", "don't", "know", "."] → "I don't know."
+
+    No space before . , ! ? ; : … % ) and a hyphenated part, none after ( $ and an elision (l'); a pair of quotation
+    marks encloses what is between them. A capital for the first word, the first after . ! ?, and English I, I'm, I've,
+    I'll, I'd. Names stay small: split_sentence does not keep their capitals.
+    """
+    pieces = []
+    first, quoted, glued = True, False, True             # the next word begins a sentence, is quoted, takes no space
+    for word in words:
+        closes = word == '"' and quoted
+        if not (glued or closes or word in NO_SPACE_BEFORE or re.match(r"-\w", word)):
+            pieces.append(" ")
+        is_word = re.match(r"-?\w", word)
+        capital = (first and is_word) or I_WORD.fullmatch(word)
+        pieces.append(word[0].upper() + word[1:] if capital else word)
+        first = not is_word and (first or word in END)
+        quoted ^= word == '"'
+        glued = word in NO_SPACE_AFTER or ELISION.fullmatch(word) or (word == '"' and quoted)
+    return "".join(pieces)
+
+
+class SentenceVocabulary(Vocabulary):
+    """The words of one language: [SOS] = 0, [EOS] = 1, [UNK] = 2, then the words, the most frequent first.
+
+    sentences  lists of words
+    least      how often a word has to occur to be in; the others are read as [UNK]
+
+    Words that occur equally often stand in order of first appearance.
+    vocabulary = SentenceVocabulary([["je", "suis", "là"], ["je", "vois"]])
+    vocabulary.encode(["je", "dors"])                    # [3, 2]
+    Raises UserError for sentences that are not lists of words, and for least < 1.
+    """
+
+    def __init__(self, sentences, least=1):
+        if least < 1:
+            raise UserError(f"least is {least}, expected at least 1: how often a word occurs that gets an id")
+        count = Counter()
+        for sentence in sentences:
+            count.update(_checked(sentence))
+        super().__init__([*SPECIAL, *(word for word, times in count.most_common() if times >= least)])
+
+    @classmethod
+    def of(cls, words):
+        """The vocabulary whose list `.words` is this one. Raises UserError for a list that cannot be one's."""
+        words = list(words)
+        if words[: len(SPECIAL)] != SPECIAL:
+            raise UserError(f"the list of words begins {words[:3]}, expected {SPECIAL}: the .words of a vocabulary")
+        vocabulary = cls([])
+        Vocabulary.__init__(vocabulary, words)
+        if len(vocabulary) < len(words):
+            twice = next(word for word, times in Counter(words).items() if times > 1)
+            raise UserError(f"{twice!r} is twice in the list of words, expected each once: the .words of a vocabulary")
+        return vocabulary
+
+    def unknown(self, words):
+        """The words that have no id of their own, each once, in order of first appearance."""
+        return super().unknown(_checked(words))
+
+    def encode(self, words):
+        """The ids of the words, int64, one for each: words that it does not know are [UNK] = 2."""
+        return np.array([self.index.get(word, UNK) for word in _checked(words)], dtype=np.int64)
+
+    def decode(self, ids):
+        """The list of words that the ids stand for, up to the first [EOS] or padding (−1), without [SOS].
+
+        Raises UserError for an id that is not in the vocabulary.
+        """
+        words = []
+        for i in np.asarray(ids).tolist():
+            if i in (EOS, -1):                           # −1 is ABSENT, which fills up the shorter sentences of a batch
+                break
+            if i != SOS:
+                words.append(self._word(i))
+        return words
+
+
+def _checked(words):
+    """The words, unless they are a text: its characters would be taken for words."""
+    if isinstance(words, str):
+        raise UserError(f"the words are the text {words[:60]!r}, expected a list of words: use split_sentence first")
+    return words
