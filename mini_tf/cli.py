@@ -137,7 +137,7 @@ def translate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset translate made")],
     sentence: Annotated[str | None, typer.Argument(help="a French sentence [default: lines of standard input]")] = None,
     file: Annotated[Path | None, typer.Option(help="translate this file's lines")] = None,
-    beam: Annotated[int, typer.Option(help="hypotheses that are followed at once; 1: always the most probable word")] = 5,
+    beam: Annotated[int, typer.Option(help="hypotheses followed at once; 1: always the most probable word")] = 5,
     length_penalty: Annotated[float, typer.Option(help="α ≥ 0: above 0 longer translations are preferred")] = 0.0,
     attention: Annotated[Path | None, typer.Option(help="draw where each word looks, into this picture")] = None,
     device: DeviceOption = "auto",
@@ -314,12 +314,17 @@ def draw_translation(path, model, vocabularies, words, hypothesis):
 
 def train_to_translate(preset, path, run, steps, seed, device):
     """Train a translator on the pairs of a file, or on those of the grammar, and show what it can do."""
-    from mini_tf.data import french_pairs, read_pairs
+    from mini_tf.data import read_pairs
     from mini_tf.training.run import Run
     from mini_tf.training.translation import train_translator
 
     folder = Run.new(run, preset.name)
-    pairs = french_pairs(preset.pairs, seed) if path is None else read_pairs(path)
+    if path is None:
+        from mini_tf.data import french_pairs
+
+        pairs = french_pairs(preset.pairs, seed)
+    else:
+        pairs = read_pairs(path)
     _, _, results = train_translator(
         pairs, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan
-from mini_tf.text.sentences import EOS, SOS, UNK
+from mini_tf.text.sentences import EOS, SOS, UNK, padded
 
 import numpy as np
 
@@ -33,14 +33,15 @@ def beam_search(writer, beam, longest, length_penalty=0.0, never=(SOS, UNK)):
     One that ends with [EOS] becomes a final candidate, and the beam of its sentence shrinks by one. The best of all
     final and live hypotheses wins. With beam = 1 this is greedy decoding: always the most probable word.
 
-    writer           of a model: `sentences`, how many; read(words (B, k)) → logits (B, k, c), the scores of what follows
-                     one more word of each hypothesis; choose(sentences (B′,), hypotheses (B′, k′)), which to go on with
+    writer           of a model: `sentences`, how many there are; read(words (B, k)) → logits (B, k, c), the scores of
+                     what follows one more word of each hypothesis; choose(sentences (B′,), hypotheses (B′, k′)), which
+                     to go on with
     longest          the most words of a hypothesis, [EOS] included
     length_penalty   α ≥ 0: score = ln p / ((5 + length)/6)^α; with α = 0, the sum of logarithms favours short sentences
     never            words that are not written; their probability counts as 0
 
-    A sentence's search stops as soon as no live hypothesis can overtake the best final one: ln p only falls, so the best
-    score that it can reach is the one it would have at `longest` without losing any more probability.
+    A sentence's search stops as soon as no live hypothesis can overtake the best final one: ln p only falls, so the
+    best score that it can reach is the one it would have at `longest` without losing any more probability.
     Raises UserError unless 1 ≤ beam ≤ c, longest ≥ 1 and length_penalty ≥ 0.
     Source: CMU 10-417 HW3a (the shrinking beam); Wu et al. 2016, arXiv:1609.08144, equation (14) (length penalty)
     """

@@ -16,7 +16,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel, Translator
 from mini_tf.ops.op import Op
 from mini_tf.ops.shapes import sum_to
-from mini_tf.training.batches import SentenceBatch
+from mini_tf.training.pair_batches import SentenceBatch
 
 import numpy as np
 

@@ -21,7 +21,7 @@ from mini_tf.layers.transformer import DecoderLayer, TransformerLayer
 from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
-    "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer", "LayerNorm", "Linear", "MemoryFreed",
-    "MultiHeadAttention", "Parameter", "PositionalEncoding", "Recurrent", "TiedReadout", "TransformerLayer", "Trunk",
-    "distance_bias", "walk_back",
+    "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer",
+    "LayerNorm", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding", "Recurrent",
+    "TiedReadout", "TransformerLayer", "Trunk", "distance_bias", "walk_back",
 ]  # fmt: skip

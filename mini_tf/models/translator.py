@@ -52,8 +52,8 @@ class Translator(SavedModel, Layer):
     """
 
     def __init__(
-        self, source_words, target_words, *, n=256, T=32, L=3, H=4, m=64, f=1024, norm="before", tied="readout", bias=False,
-        dropout=0.1, smoothing=0.1, seed=0, dtype="float32",
+        self, source_words, target_words, *, n=256, T=32, L=3, H=4, m=64, f=1024, norm="before", tied="readout",
+        bias=False, dropout=0.1, smoothing=0.1, seed=0, dtype="float32",
     ):  # fmt: skip
         self.config = options_of(locals())
         check_sizes(source_words=source_words, target_words=target_words, n=n, T=T, L=L, H=H, m=m, f=f)
@@ -65,7 +65,8 @@ class Translator(SavedModel, Layer):
         if n % 2:
             raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
         if tied == "all" and source_words != target_words:
-            raise UserError(f"tied='all' needs one vocabulary for both sides, got {source_words} and {target_words} words")
+            raise UserError(f"tied='all' needs one vocabulary of both languages, got sizes {source_words} and "
+                            f"{target_words}")  # fmt: skip
         rng = np.random.default_rng(seed)
         self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
 
@@ -117,7 +118,7 @@ class Translator(SavedModel, Layer):
         """Raises ValueError unless all are (B, words) with at most T words."""
         for ids in sentences:
             if ids.ndim != 2 or ids.shape[1] > self.T:
-                raise ValueError(f"Translator: sentences have shape {ids.shape}, expected (B, at most T = {self.T} words)")
+                raise ValueError(f"Translator: sentences have shape {ids.shape}, expected (B, at most T = {self.T})")
 
 
 class Writer:

@@ -11,7 +11,7 @@ from mini_tf.ops.shapes import check_ids
 def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
     """loss = mean over rows of −Σ_i q_i·log softmax(logits)_i in nats,   q = (1 − ε)·onehot(target) + ε/c
 
-    logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with 0, loss = mean of −log softmax(logits)[target]
+    logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with ε = 0, −log softmax(logits)[target]
     dlogits = dloss·(softmax(logits) − q) / rows;   None for the targets
 
     Rows whose target is `ignore` do not count: not in the mean, not in the gradient.
@@ -19,8 +19,8 @@ def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
     Softmax and logarithm are one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i stays accurate where
     softmax(z)[i] underflows to 0 and its logarithm would be −∞.
     Raises ValueError for targets outside 0 … c − 1, when no row counts, and unless 0 ≤ smoothing < 1.
-    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective to be minimised without its minus sign. Szegedy et al.
-    2015, arXiv:1512.00567, section 7 (label smoothing)
+    Source: ESE-2000 Lab 6, Task 6.7. The lab prints the objective to be minimised without its minus sign.
+    Szegedy et al. 2015, arXiv:1512.00567, section 7 (label smoothing)
     """
     xp = array_module(logits)
     shape = logits.shape

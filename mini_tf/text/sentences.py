@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 
 from mini_tf.errors import UserError
+from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.tokens import Vocabulary
 
 import numpy as np
@@ -122,11 +123,19 @@ class SentenceVocabulary(Vocabulary):
         """
         words = []
         for i in np.asarray(ids).tolist():
-            if i in (EOS, -1):                           # −1 is ABSENT, which fills up the shorter sentences of a batch
+            if i in (EOS, ABSENT):
                 break
             if i != SOS:
                 words.append(self._word(i))
         return words
+
+
+def padded(sentences):
+    """Lists of ids as one array (B, longest), int64: the ids of each sentence, then padding, ABSENT = −1."""
+    ids = np.full((len(sentences), max(map(len, sentences))), ABSENT, dtype=np.int64)
+    for row, sentence in zip(ids, sentences):
+        row[: len(sentence)] = sentence
+    return ids
 
 
 def _checked(words):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.text.sentences import EOS, SOS
+from mini_tf.text.sentences import EOS, SOS, padded
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def sentence_batch(sources, targets):
     Raises UserError for no pairs, for lists of unequal length, and for a source without words.
     """
     _check_pairs(sources, targets)
-    return SentenceBatch(_padded(sources), _padded([[SOS, *ids, EOS] for ids in targets]))
+    return SentenceBatch(padded(sources), padded([[SOS, *ids, EOS] for ids in targets]))
 
 
 class PairBatches:
@@ -111,14 +111,6 @@ class PairBatches:
         self._new_round()
         self.position, self.rounds_before = state["position"], state["rounds"]
         self.rng.bit_generator.state = state["rng"]
-
-
-def _padded(sentences):
-    """(B, longest) int64: the ids of each sentence, then ABSENT."""
-    padded = np.full((len(sentences), max(map(len, sentences))), ABSENT, dtype=np.int64)
-    for row, ids in zip(padded, sentences):
-        row[: len(ids)] = ids
-    return padded
 
 
 def _check_pairs(sources, targets):

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import mini_tf
 from mini_tf.backend import resolve_device
-from mini_tf.data import french_pairs, split_pairs
+from mini_tf.data import split_pairs
 from mini_tf.decoding import translations
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
@@ -13,9 +13,9 @@ from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
 from mini_tf.progress import prepare_kernels, progress_bar, training_progress
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, split_sentence
-from mini_tf.training.batches import PairBatches, sentence_batch
 from mini_tf.training.loop import Watcher, fit
 from mini_tf.training.optimizers import Adam
+from mini_tf.training.pair_batches import PairBatches, sentence_batch
 from mini_tf.training.state import Schedule, Training
 
 import numpy as np
@@ -68,7 +68,7 @@ TRANSLATION = {
             tested=None,
         ),
     )
-}
+}  # fmt: skip
 
 
 @dataclass
@@ -108,7 +108,8 @@ def prepare_pairs(pairs, preset, seed=0, say=lambda line: None):
         french = english = SentenceVocabulary([side for pair in train for side in pair], preset.least)
     else:
         french, english = (SentenceVocabulary([pair[k] for pair in train], preset.least) for k in (0, 1))
-    say(f"{len(train):,} pairs to train on, {len(test):,} to test; {len(french):,} French words, {len(english):,} English")
+    say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
+        f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
     return Bitext(french, english, train, validation, test)
 
 
@@ -127,7 +128,8 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     bitext = prepare_pairs(pairs, preset, seed, say)
     model = Translator(len(bitext.french), len(bitext.english), seed=seed, **preset.model).to(device)
     learned = model.numbers_to_learn()
-    say(f"Translator {' '.join(f'{k}={v}' for k, v in preset.model.items())}: {learned:,} numbers to learn, on the {device}")
+    options = " ".join(f"{name}={value}" for name, value in preset.model.items())
+    say(f"Translator {options}: {learned:,} numbers to learn, on the {device}")
     numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
     versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
     settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
@@ -174,8 +176,9 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
 
 def translator_training(preset, model, bitext, steps, seed):
     """The preset's Training. Batches and dropout have a generator each, both derived from the seed."""
+    batches = PairBatches(*bitext.ids(bitext.train), preset.words, [seed, 2])
     return Training(
-        model, PairBatches(*bitext.ids(bitext.train), preset.words, [seed, 2]), Adam(preset.learning_rate, preset.betas),
+        model, batches, Adam(preset.learning_rate, preset.betas),
         Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
     )  # fmt: skip
 
