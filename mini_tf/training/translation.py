@@ -63,8 +63,9 @@ TRANSLATION = {
             model={"n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024, "dropout": 0.3, "smoothing": 0.1},
             learning_rate=1e-3,
             words=3000,
-            steps=6000,
-            every=300,
+            steps=8000,
+            every=400,
+            patience=8,
             tested=None,
         ),
     )
