@@ -2,7 +2,9 @@
 
 from mini_tf.backend import gpu_count
 from mini_tf.errors import UserError
+from mini_tf.models import Translator
 from mini_tf.text import Vocabulary, shakespeare, tokenize
+from mini_tf.training import Adam, PairBatches, Schedule, Training
 
 import numpy as np
 import pytest
@@ -30,6 +32,19 @@ def lab_corpus(lab_text):
     tokens = tokenize(lab_text)
     vocabulary = Vocabulary(tokens)
     return tokens, vocabulary, vocabulary.encode(tokens)
+
+
+@pytest.fixture(scope="session")
+def reverser():
+    """A Translator that has begun to learn to write sentences backwards: its outputs have all lengths. Read only."""
+    rng = np.random.default_rng(0)
+    sources = [rng.integers(3, 9, rng.integers(1, 8)) for _ in range(300)]
+    model = Translator(9, 9, n=16, T=9, L=1, H=2, m=8, f=32, tied="none", dropout=0.0, seed=1, dtype="float64")
+    batches = PairBatches(sources, [ids[::-1] for ids in sources], 300)
+    training = Training(model, batches, Adam(1e-2), Schedule(20, 300), rng=rng)
+    for _ in range(150):
+        training.one_step()
+    return model
 
 
 def pytest_collection_modifyitems(items):

@@ -83,7 +83,7 @@ IN_TRANSFORMER = {
         ops.residual_relu, sum_to, layers.Dropout, layers.Embedding, layers.LayerNorm, layers.Linear,
         layers.MultiHeadAttention, layers.MultiHeadAttention.across, layers.Parameter.accumulate,
         layers.PositionalEncoding, layers.TiedReadout, layers.TransformerLayer.after, layers.TransformerLayer.branch,
-        layers.Trunk, walk_back, LanguageTransformer.loss, LanguageTransformer.head,
+        layers.Trunk, layers.Trunk.enter, walk_back, LanguageTransformer.loss, LanguageTransformer.head,
     )
 }  # fmt: skip
 
@@ -583,8 +583,8 @@ LAYERS = [
         "DecoderLayer, norm before, training", "missing term",
         "The gradient comes back through attention to the other sequence alone."),
     Bug(
-        "Decoder: only the last layer's gradient reaches the encoder", layers.Decoder,
-        "dz = dz + dz_layer", "dz = dz",
+        "Decoder: only one layer's gradient reaches the encoder", layers.Decoder,
+        "dz = dz + dz_layer", "dz = dz_layer",
         "Translator, biases, norm after", "missing term",
         "Every layer of the decoder read the encoder's output; their gradients have to be added."),
     Bug(
@@ -643,7 +643,7 @@ LAYERS = [
         "LanguageTransformer, shared, tied, training", "other",
         "The layers' backwards run in the order of the forward."),
     Bug(
-        "Trunk: embeddings forgotten", layers.Trunk,
+        "Trunk: embeddings forgotten", layers.Trunk.enter,
         "backwards = [embedding_backward]", "backwards = [lambda dx: None]",
         "LanguageTransformer, vec, every option", "no gradient", "The way back ends before the word vectors."),
     Bug(
