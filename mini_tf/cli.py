@@ -118,6 +118,8 @@ def generate(
     if words < 1:
         raise UserError(f"--words is {words}, expected at least 1")
     model, vocabulary = Run.open(run).load()
+    if isinstance(vocabulary, tuple):
+        raise UserError(f"{run} holds a translator; to translate with it: mini-tf translate {run} 'je suis content .'")
     tokens = tokenize(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
