@@ -33,20 +33,23 @@ def draw_curves(rows, lines):
     return figure
 
 
-def draw_attention(weights, read, written):
+def draw_attention(weights, source, target):
     """Heat maps of a translator's attention: a row for each kind, a column for each layer, the mean of its heads.
 
     weights         of `attention_weights`
-    read, written   the words of the source, and of the translation, from its [SOS] on
+    source, target  the words that were read: those of the sentence, and [SOS] and those of its translation
+
+    The rows of the decoder's attention to the encoder are named after the words about to be written, not after those
+    just read: they show where the decoder looks for the next word.
     """
-    layers = len(weights["encoder"])
-    titles = {
-        "encoder": ("encoder", read, read), "decoder": ("decoder", written, written),
-        "across": ("decoder to encoder", written, read),
+    layers, next_words = len(weights["encoder"]), [*target[1:], "[EOS]"]
+    kinds = {
+        "encoder": ("encoder", source, source), "decoder": ("decoder", target, target),
+        "across": ("decoder to encoder", next_words, source),
     }  # fmt: skip
-    side = max(2.2, 0.32 * max(len(read), len(written)) + 0.8)
+    side = max(2.2, 0.32 * max(len(source), len(target)) + 0.8)
     figure = Figure(figsize=(side * layers + 0.8, side * 3 + 0.6), layout="constrained")
-    for row, (kind, (title, queries, keys)) in enumerate(titles.items()):
+    for row, (kind, (title, queries, keys)) in enumerate(kinds.items()):
         for layer in range(layers):
             axes = figure.add_subplot(3, layers, row * layers + layer + 1)
             image = axes.imshow(weights[kind][layer].mean(0), cmap="Blues", vmin=0, vmax=1, aspect="auto")
@@ -54,5 +57,8 @@ def draw_attention(weights, read, written):
             axes.set_xticks(range(len(keys)), keys, rotation=90, fontsize=8)
             axes.set_yticks(range(len(queries)), queries, fontsize=8)
             axes.tick_params(length=0)
+            if layer == 0:
+                axes.set_ylabel("writes" if kind == "across" else "at this word", fontsize=8)
+            axes.set_xlabel("looks at", fontsize=8)
     figure.colorbar(image, ax=figure.axes, shrink=0.4, label="share of a row's attention (mean of the heads)")
     return figure
