@@ -1,0 +1,77 @@
+"""What is each ingredient of a translator's recipe worth? The same training, without one of them at a time.
+
+    python tests/bench/translation_recipe.py --pairs FILE --steps 1000
+
+All variants learn from the same pairs for the same number of steps, with a schedule that ends there. Decoding is varied
+with the whole recipe's model: it needs no other training. Every BLEU is that of all test sentences.
+"""
+
+import argparse
+from dataclasses import replace
+
+from mini_tf.data import read_pairs
+from mini_tf.decoding import translations
+from mini_tf.kernels import recycled_memory
+from mini_tf.metrics import corpus_bleu
+from mini_tf.models import Translator
+from mini_tf.training.translation import (
+    TRANSLATION,
+    batches_in_order,
+    bleu_of_each_pair,
+    mean_loss,
+    prepare_pairs,
+    same_source,
+    translator_training,
+)
+
+RECIPE = "the whole recipe"
+VARIANTS = {                                             # options of the Translator
+    RECIPE: {},
+    "dropout 0.1": {"dropout": 0.1},
+    "no label smoothing": {"smoothing": 0.0},
+    "readout not tied": {"tied": "none"},
+    "norm after the sum": {"norm": "after"},
+}
+DECODING = {"greedy": (1, 0.0), "beam 5": (5, 0.0), "beam 5, length penalty 1": (5, 1.0), "beam 10": (10, 0.0)}
+
+
+def trained(preset, bitext, steps):
+    """A model trained for so many steps."""
+    model = Translator(len(bitext.french), len(bitext.english), seed=0, **preset.model)
+    training = translator_training(preset, model, bitext, steps, seed=0)
+    with recycled_memory():
+        while training.step < steps:
+            training.one_step()
+    return model
+
+
+def bleus(model, bitext, beam, length_penalty):
+    """(with all references of a sentence, with each alone)"""
+    examples = same_source(bitext.test)
+    found = translations(model, [bitext.french.encode(french) for french, _ in examples], beam, length_penalty)
+    written = [bitext.english.decode(hypothesis.words) for hypothesis in found]
+    score = 100 * corpus_bleu(written, [references for _, references in examples]).score
+    return score, bleu_of_each_pair(examples, written)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", required=True, help="a file of lines English<TAB>French")
+    parser.add_argument("--preset", choices=TRANSLATION, default="translate-hour", help="the recipe")
+    parser.add_argument("--steps", type=int, default=1000, help="of each training (default: 1000)")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="which trainings")
+    options = parser.parse_args()
+    recipe = TRANSLATION[options.preset]
+    bitext = prepare_pairs(read_pairs(options.pairs), recipe)
+    print(f"{options.preset}, {options.steps:,} steps\n{'':<44}{'test loss':>10}{'BLEU':>7}{'one reference':>15}")
+    for name in options.variants:
+        model = trained(replace(recipe, model=recipe.model | VARIANTS[name]), bitext, options.steps)
+        loss = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), recipe.words))
+        for how, settings in (DECODING if name == RECIPE else {"beam 5": DECODING["beam 5"]}).items():
+            score, alone = bleus(model, bitext, *settings)
+            label = f"{name}, {how}" if name == RECIPE else name
+            print(f"{label:<44}{loss:>10.3f}{score:>7.1f}{alone:>15.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
