@@ -146,43 +146,34 @@ def translate(
 ):
     """Translate French sentences into English, a line for each."""
     from mini_tf.backend import resolve_device
-    from mini_tf.decoding import translations
-    from mini_tf.text.sentences import join_sentence, split_sentence
+    from mini_tf.data.corpus import read_text
+    from mini_tf.decoding.lines import save_attention, translate_lines
     from mini_tf.training.run import Run
 
     device = resolve_device(device)
     if sentence is not None and file is not None:
         raise UserError("a sentence and --file were given, expected one of them")
+    if attention is not None and sentence is None:
+        raise UserError("--attention draws one sentence: give it on the command line, in quotation marks")
     model, vocabularies = Run.open(run).load()
     if not isinstance(vocabularies, tuple):
         raise UserError(f"{run} holds a language model; to let it write: mini-tf generate {run}")
-    french, english = vocabularies
-    if sentence is not None:
-        lines = [sentence]
-    else:
-        from mini_tf.data.corpus import read_text
-
-        text = sys.stdin.read() if file is None else read_text(file, "a file of sentences", "sentences")
-        lines = text.splitlines()
-    if attention is not None and len(lines) != 1:
-        raise UserError(f"--attention draws one sentence, {len(lines)} were given")
-    sentences = [split_sentence(line, "french") for line in lines]
-    unknown = list(dict.fromkeys(word for words in sentences for word in french.unknown(words)))
-    if unknown:
-        note(f"{len(unknown)} unknown word(s), read as [UNK]: {', '.join(unknown[:10])}{' …' if unknown[10:] else ''}")
-    for number, words in enumerate(sentences, 1):
-        if not words:
-            note("there is nothing to translate" if len(lines) == 1 else f"line {number} is empty")
-        elif len(words) > model.T:
-            which = "the sentence" if len(lines) == 1 else f"line {number}"
-            raise UserError(f"{which} has {len(words)} words, expected at most T = {model.T}, the most that this model "
-                            "can read; split it into shorter sentences")  # fmt: skip
     model.to(device)
-    found = translations(model, [french.encode(words) for words in sentences], beam, length_penalty)
-    for hypothesis in found:
-        print(join_sentence(english.decode(hypothesis.words)))
+    if sentence is not None:
+        batches = [[sentence]]
+    elif file is not None:
+        batches = [read_text(file, "a file of sentences", "sentences").splitlines()]
+    elif sys.stdin.isatty():
+        batches = ([line] for line in sys.stdin)         # each is translated as soon as it is typed
+    else:
+        batches = [sys.stdin.read().splitlines()]
+    first = 1
+    for lines in batches:
+        translated = translate_lines(model, vocabularies, lines, beam, length_penalty, note, first)
+        print(*translated, sep="\n")
+        first += len(lines)
     if attention is not None:
-        draw_translation(attention, model, vocabularies, sentences[0], found[0])
+        save_attention(attention, model, vocabularies, sentence, translated[0])
         note(f"attention drawn in {attention}")
 
 
@@ -295,23 +286,6 @@ def doctor():
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
-
-
-def draw_translation(path, model, vocabularies, words, hypothesis):
-    """A picture of what each word attends to, while the model reads the words and writes the hypothesis."""
-    from mini_tf.files import replacing
-    from mini_tf.models.translator import attention_weights
-    from mini_tf.text.sentences import SOS
-    from mini_tf.training.figures import draw_attention
-
-    import numpy as np
-
-    french, english = vocabularies
-    target = np.array([SOS, *hypothesis.words])
-    weights = attention_weights(model, french.encode(words), target)
-    figure = draw_attention(weights, words, [english.words[i] for i in target])
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=120)
 
 
 def train_to_translate(preset, path, run, steps, seed, device):

@@ -108,13 +108,30 @@ def test_translate_a_sentence_a_file_and_standard_input(mini_tf, trained, tmp_pa
     assert mini_tf("translate", trained, "--file", "lines.txt")[1] == expected
 
 
+def test_what_is_typed_is_translated_line_by_line(mini_tf, trained, monkeypatch, capsys):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+        def __next__(self):
+            answers.append(capsys.readouterr().out)
+            return super().__next__()
+
+    answers = []
+    monkeypatch.setattr(io, "StringIO", Terminal)
+    _, out, _ = mini_tf("translate", trained, stdin="Je vois le chat.\n\nTu veux tout.\n")
+    assert [*answers, out] == ["", "I see the cat.\n", "\n", "You want all.\n", ""]
+
+
 def test_attention_is_drawn(mini_tf, trained, tmp_path):
     code, _, err = mini_tf("translate", trained, "Je vois le chat.", "--attention", "attention.png")
     assert code == 0
     assert "attention.png" in err
     assert (tmp_path / "attention.png").read_bytes()[:4] == b"\x89PNG"
     code, _, err = mini_tf("translate", trained, "--attention", "a.png", stdin="Je vois tout.\nTu vois tout.\n")
-    assert (code, "--attention draws one sentence, 2 were given" in err) == (2, True)
+    assert (code, "--attention draws one sentence" in err) == (2, True)
+    code, _, err = mini_tf("translate", trained, "", "--attention", "a.png")
+    assert (code, "without words" in err) == (2, True)
 
 
 def test_unknown_words_are_named(mini_tf, trained):
@@ -137,7 +154,7 @@ def test_an_empty_sentence(mini_tf, trained, sentence):
     [
         (("Je vois le chat.", "--beam", "0"), "beam = 0"), (("Je vois le chat.", "--beam", "999"), "size of the vocabulary"),
         (("Je vois le chat.", "--length-penalty", "-1"), "length_penalty = -1"),
-        (("je " * 11,), "the sentence has 11 words, expected at most T = 10"),
+        (("je " * 11,), "line 1 has 11 words, expected at most T = 10"),
         (("Je vois.", "--file", "some.txt"), "expected one of them"), (("--file", "none.txt"), "there is no file none.txt"),
     ],
 )  # fmt: skip
