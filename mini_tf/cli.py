@@ -290,17 +290,12 @@ def doctor():
 
 def train_to_translate(preset, path, run, steps, seed, device):
     """Train a translator on the pairs of a file, or on those of the grammar, and show what it can do."""
-    from mini_tf.data import read_pairs
+    from mini_tf.data import french_pairs, read_pairs
     from mini_tf.training.run import Run
     from mini_tf.training.translation import train_translator
 
     folder = Run.new(run, preset.name)
-    if path is None:
-        from mini_tf.data import french_pairs
-
-        pairs = french_pairs(preset.pairs, seed)
-    else:
-        pairs = read_pairs(path)
+    pairs = french_pairs(preset.pairs, seed) if path is None else read_pairs(path)
     _, _, results = train_translator(
         pairs, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
     )

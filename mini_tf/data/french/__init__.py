@@ -1,0 +1,41 @@
+"""French sentences with their English, from a small grammar of our own: data for a translation model.
+
+The English of a sentence follows from the French alone, by rules that hold in the whole grammar:
+
+    un, une         a (before a noun), one (a number: un degré)
+    des, de         some; any after ne … pas and when asked; nothing after never, no longer, often
+    tu, vous        you
+    ce, cette, ces  this, these
+    the present     is eating; but eats after often and never, and sees, wants, knows always
+    passé composé   ate; has never eaten, has already eaten
+    venir de        has just eaten
+    il, elle        he, she; things are it
+
+lexicon.py has the words, spelling.py what happens where words meet, phrases.py the parts of sentences with their
+agreement, patterns/ one function for each sentence pattern, and choices.py numbers the sentences.
+"""
+
+from mini_tf.errors import UserError
+
+__all__ = ["french_pairs"]
+
+
+def french_pairs(count, seed=0):
+    """A list of `count` different pairs (french, english), in random order.
+
+    ("Je ne vois pas les chats noirs.", "I do not see the black cats.")
+
+    The same count and seed give the same pairs everywhere. The patterns of the grammar have equal shares, as far as
+    the smallest of them go. Raises UserError for a count below 1 or above the number of sentences in the grammar.
+    """
+    from mini_tf.data.french.choices import draw, size
+    from mini_tf.data.french.patterns import GRAMMAR
+
+    import numpy as np
+
+    sentences = size(GRAMMAR)
+    if not 1 <= count <= sentences:
+        raise UserError(f"count={count}, but the French grammar has between 1 and {sentences:,} sentence pairs to give")
+    rng = np.random.default_rng(seed)
+    pairs = draw(GRAMMAR, count, rng)
+    return [pairs[i] for i in rng.permutation(count).tolist()]

@@ -1,0 +1,83 @@
+"""How French and English spell words that meet: elision, contraction, a or an. And numbers in words."""
+
+import re
+
+__all__ = ["LIAISON", "before_vowel", "english", "english_number", "french", "french_number", "possessive"]
+
+# A vowel, the pronoun y, or an h, but not the h aspiré of the words listed: le hibou, la hache; nor onze: le onze.
+VOWEL = re.compile(r"(?!onze)(?:[aàâeéèêiîoôuœ]|y\b|h(?!ibou|érisson|amster|ache|amac|arpe|aricot|ongrie|uit))", re.I)
+ELISION = re.compile(rf"\b(?:(j|d|l|n|m|t|s|qu)e|(l)a) (?={VOWEL.pattern})", re.I)
+CONTRACTION = re.compile(r"\b(à|de) (les?) ")
+CONTRACTED = {("à", "le"): "au ", ("à", "les"): "aux ", ("de", "le"): "du ", ("de", "les"): "des "}
+AN = re.compile(r"\ba (?=[aeio]|hour|u(?!ni|se))")
+
+# Before a vowel, in the singular: cet ami, mon amie, un vieil ami.
+LIAISON = {"ce": "cet", "ma": "mon", "ta": "ton", "beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
+
+
+def before_vowel(word):
+    """Whether an article before `word` loses its vowel: l'homme, l'âne, but le hibou, le onze."""
+    return VOWEL.match(word) is not None
+
+
+def french(words, mark="."):
+    """A French sentence, from words with single spaces: "je aime le ami de le roi" → "J'aime l'ami du roi."
+
+    The elision comes first, so that "de le ami" becomes "de l'ami" and is left alone by the contraction.
+    """
+    words = ELISION.sub(_elided, words)
+    words = CONTRACTION.sub(lambda match: CONTRACTED[match.groups()], words)
+    return words[0].upper() + words[1:] + (mark if mark == "." else " " + mark)
+
+
+def english(words, mark="."):
+    """An English sentence: "I see a owl" → "I see an owl." """
+    words = AN.sub("an ", words)
+    return words[0].upper() + words[1:] + mark
+
+
+def _elided(match):
+    return (match[1] or match[2]) + "'"
+
+
+def possessive(owner, plural):
+    """my brother → my brother's, my brothers → my brothers', the children → the children's"""
+    return owner + ("'" if plural and owner.endswith("s") else "'s")
+
+
+FRENCH_UNITS = (
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit "
+    "dix-neuf"
+).split()
+FRENCH_TENS = {2: "vingt", 3: "trente", 4: "quarante", 5: "cinquante", 6: "soixante", 8: "quatre-vingt"}
+ENGLISH_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+ENGLISH_TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def french_number(n, gender="m"):
+    """0 … 99 in words: 21 vingt et un (vingt et une with a feminine noun), 71 soixante et onze, 80 quatre-vingts.
+
+    The tens 70 and 90 do not exist: one counts on from 60 and from 80, up to 79 and 99.
+    """
+    ten, unit = divmod(n, 10)
+    if ten in (7, 9):
+        ten, unit = ten - 1, unit + 10
+    word = "une" if unit == 1 and gender == "f" else FRENCH_UNITS[unit]
+    if ten < 2:
+        return word if n < 10 else FRENCH_UNITS[n]
+    if unit == 0:
+        return FRENCH_TENS[ten] + ("s" if ten == 8 else "")
+    if unit in (1, 11) and ten != 8:
+        return f"{FRENCH_TENS[ten]} et {word}"
+    return f"{FRENCH_TENS[ten]}-{word}"
+
+
+def english_number(n):
+    """0 … 99 in words: 21 twenty-one"""
+    if n < 20:
+        return ENGLISH_UNITS[n]
+    ten, unit = divmod(n, 10)
+    return ENGLISH_TENS[ten] + (f"-{ENGLISH_UNITS[unit]}" if unit else "")
