@@ -80,11 +80,11 @@ class Run:
         writer.writerows(rows)
         write_text(self / "metrics.csv", text.getvalue())
 
-    def save_curves(self, rows, lines):
+    def save_curves(self, rows, lines, **options):
         from mini_tf.training.figures import draw_curves
 
         with replacing(self / "curves.png") as temporary:
-            draw_curves(rows, lines).savefig(temporary, dpi=120)
+            draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
 
     def write_json(self, name, value):
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")

@@ -63,8 +63,8 @@ TRANSLATION = {
             model={"n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024, "dropout": 0.3, "smoothing": 0.1},
             learning_rate=1e-3,
             words=3000,
-            steps=8000,
-            every=400,
+            steps=4500,
+            every=300,
             patience=8,
             tested=None,
         ),
@@ -167,7 +167,7 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
         "words_per_second": history.rows[-1]["words_per_second"],
     }  # fmt: skip
     run.write_json("results.json", results)
-    run.save_curves(history.rows, {"test": results["test"]})
+    run.save_curves(history.rows, {"test": results["test"]}, training="training, with dropout and smoothed labels")
     lines = ["French\ttranslation\treference"]
     for (french, references), english in zip(examples, written):
         lines.append("\t".join(map(join_sentence, (french, english, references[0]))))
