@@ -116,7 +116,7 @@ class Translator(nn.Module):
         """The loss of a SentenceBatch. forward: this model, compiled"""
         source, target = torch.from_numpy(batch.source), torch.from_numpy(batch.target)
         padding = source == ABSENT
-        return (forward or self)(source, target, padding if padding.any() else None)
+        return (self if forward is None else forward)(source, target, padding if padding.any() else None)
 
 
 def training_step(ours, preset, compiled):
