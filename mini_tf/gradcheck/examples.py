@@ -88,8 +88,10 @@ def translator(**options):
         model = Translator(c, c, n=n, T=T + 2, L=2, H=H, m=m, f=n + 1, dtype="float64", **options)
         source = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])
         target = np.array([[0, 3, 1, ABSENT, ABSENT], [0, 4, 5, 4, 1], [ABSENT] * 5])
-        batch = SentenceBatch(source, target)
-        return (lambda: model.loss(batch, np.random.default_rng(1))), [], generic(model, rng)
+        batch, parameters = SentenceBatch(source, target), generic(model, rng)
+        for parameter in parameters.values():
+            parameter.data = parameter.data / 2          # so that no softmax saturates: its gradients would vanish
+        return (lambda: model.loss(batch, np.random.default_rng(1))), [], parameters
 
     return make
 

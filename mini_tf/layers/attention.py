@@ -19,7 +19,7 @@ class MultiHeadAttention(Layer):
     (H·m, n). So one product serves all heads, and the output's product sums over them.
     mask: bool, True where a query may see a key, broadcast against (B, H, Tq, Tk).
     With distances=True, scores fall with the distance between words: see distance_bias. With bias=True, each of the
-    four products has a bias added.
+    four products has a bias added. (The key's changes nothing: it shifts all scores of a query alike.)
     memory: KeysAndValues of the words before Z. The queries of X see them too, and the keys and values of Z are added.
     It is for writing a text word by word; the backward does not reach the words in it.
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2

@@ -32,7 +32,8 @@ class Trunk(Layer):
     def __call__(self, ids, rng=None, memory=None):
         """Φ(X), and its backward, which runs once. With a memory (see `new_memory`), ids are the new words only."""
         past = memory[0].words if memory else 0
-        x, backwards = self.enter(ids, rng, past)                # (B, T, n)
+        x, enter_backward = self.enter(ids, rng, past)           # (B, T, n)
+        backwards = [enter_backward]
         mask = self.mask(ids, past)
         mask = None if mask is None else beside(mask, x)
         for number, layer in enumerate(self.layers):
@@ -44,7 +45,7 @@ class Trunk(Layer):
         return x, walk_back(backwards)
 
     def enter(self, ids, rng=None, past=0):
-        """X_0, for words after `past` others, and a list of the backwards of its steps, in forward order."""
+        """X_0, for words that come after `past` others"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         backwards = [embedding_backward]
         if self.scale != 1:
@@ -55,7 +56,7 @@ class Trunk(Layer):
             backwards.append(positions_backward)
         x, dropout_backward = self.dropout(x, rng)
         backwards.append(dropout_backward)
-        return x, backwards
+        return x, walk_back(backwards)
 
     def mask(self, ids, past=0):
         """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None if all see all.
@@ -101,14 +102,13 @@ class Decoder(Trunk):
     """
 
     def __call__(self, ids, z, z_mask=None, rng=None):
-        x, enter_backwards = self.enter(ids, rng)                # (B, T, n)
+        x, enter_backward = self.enter(ids, rng)                 # (B, T, n)
         mask, layer_backwards = beside(self.mask(ids), x), []
         z_mask = None if z_mask is None else beside(z_mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, z, mask, z_mask, rng)
             layer_backwards.append(layer_backward)
         x, norm_backward = (x, None) if self.norm is None else self.norm(x)
-        enter_backward = walk_back(enter_backwards)
 
         def backward(dx):
             if norm_backward is not None:

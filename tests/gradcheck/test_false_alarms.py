@@ -11,7 +11,7 @@ from mini_tf.layers.embedding import ABSENT
 import numpy as np
 import pytest
 
-MODELS = [name for name in EXAMPLES if name.split(",")[0].endswith(("Model", "Transformer", "GPT"))]
+MODELS = [name for name in EXAMPLES if name.split(",")[0].endswith(("Model", "Transformer", "GPT", "Translator"))]
 PARTS = [name for name in EXAMPLES if name not in MODELS]
 
 

@@ -82,7 +82,10 @@ def test_steps_after_the_wrong_one_are_called_what_they_are(rng):
     assert report.steps[first].status == "WRONG"
     assert {step.status for step in report.steps[first + 1 :]} == {"contains the wrong one", "fed by a wrong gradient"}
     around = {step.name for step in report.steps if step.status == "contains the wrong one"}
-    assert around == {"LayerNorm", "TransformerLayer.branch", "TransformerLayer", "Trunk", "LanguageTransformer.loss"}
+    assert around == {
+        "LayerNorm", "TransformerLayer.after", "TransformerLayer.branch", "TransformerLayer", "Trunk",
+        "LanguageTransformer.loss",
+    }  # fmt: skip
     words = report.explain()
     assert "First wrong step, number" in words
     assert "gradient for gamma = 1: gamma is forgotten" in words
