@@ -29,7 +29,7 @@ def translate_lines(model, vocabularies, lines, beam=5, length_penalty=0.0, note
             raise UserError(f"line {number} has {len(words)} words, expected at most T = {model.T}, the most that this "
                             "model can read; split it into shorter sentences")  # fmt: skip
     found = translations(model, [french.encode(words) for words in sentences], beam, length_penalty)
-    return [join_sentence(english.decode(hypothesis.words)) for hypothesis in found]
+    return [join_sentence(english.decode(hypothesis.words), english.names) for hypothesis in found]
 
 
 def save_attention(path, model, vocabularies, french_line, english_line):

@@ -49,25 +49,44 @@ def split_sentence(sentence, language):
         raise UserError(f"language is {language!r}, expected {' or '.join(map(repr, TOKEN))}")
     if not isinstance(sentence, str):
         raise UserError(f"the sentence is {sentence!r}, expected a string")
-    text = unicodedata.normalize("NFC", sentence.translate(ALIKE))
-    return TOKEN[language].findall(unicodedata.normalize("NFC", text.lower()))
+    return TOKEN[language].findall(unicodedata.normalize("NFC", _plain(sentence).lower()))
 
 
-def join_sentence(words):
+def _plain(sentence):
+    return unicodedata.normalize("NFC", sentence.translate(ALIKE))
+
+
+def names_in(sentences, language):
+    """The words, in small letters, that mostly have a capital where no sentence begins: {"tom", "boston", "monday"}
+
+    sentences  strings. `join_sentence` gives these words their capital again.
+    """
+    capital, small = Counter(), Counter()
+    for sentence in sentences:
+        words = TOKEN[language].findall(_plain(sentence))
+        for before, word in zip(words, words[1:]):
+            if before not in END and before != '"':
+                (capital if word[0].isupper() else small)[word.lower()] += 1
+    return {word for word, times in capital.items() if times > small[word]}
+
+
+def join_sentence(words, names=frozenset(), language="english"):
     """The words of a sentence as a reader expects them:  ["i", "don't", "know", "."] → "I don't know."
 
     No space before . , ! ? ; : … % ) and a hyphenated part, none after ( $ and an elision (l'); a pair of quotation
     marks encloses what is between them. A capital for the first word, the first after . ! ?, and English I, I'm, I've,
-    I'll, I'd. Names stay small: split_sentence does not keep their capitals.
+    I'll, I'd, and for names, words in small letters: see `names_in`. In French, a space before ? ! ; :
     """
+    english = language == "english"
+    no_space_before = NO_SPACE_BEFORE if english else NO_SPACE_BEFORE - set("?!;:")
     pieces = []
     first, quoted, glued = True, False, True             # the next word begins a sentence, is quoted, takes no space
     for word in words:
         closes = word == '"' and quoted
-        if not (glued or closes or word in NO_SPACE_BEFORE or re.match(r"-\w", word)):
+        if not (glued or closes or word in no_space_before or re.match(r"-\w", word)):
             pieces.append(" ")
         is_word = re.match(r"-?\w", word)
-        capital = (first and is_word) or I_WORD.fullmatch(word)
+        capital = (first and is_word) or word in names or (english and I_WORD.fullmatch(word))
         pieces.append(word[0].upper() + word[1:] if capital else word)
         first = not is_word and (first or word in END)
         quoted ^= word == '"'
@@ -86,6 +105,8 @@ class SentenceVocabulary(Vocabulary):
     vocabulary.encode(["je", "dors"])                    # [3, 2]
     Raises UserError for sentences that are not lists of words, and for least < 1.
     """
+
+    names = frozenset()                                  # printed with a capital: see `names_in`
 
     def __init__(self, sentences, least=1):
         if least < 1:

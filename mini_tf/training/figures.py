@@ -3,16 +3,17 @@
 from matplotlib.figure import Figure
 
 
-def draw_curves(rows, lines):
+def draw_curves(rows, lines, training="training"):
     """Training and validation loss against the step, with labelled horizontal lines for comparison.
 
-    rows    the rows of a History
-    lines   {label: loss}, the baselines and the result on the test words
+    rows      the rows of a History
+    lines     {label: loss}, the baselines and the result on the test words
+    training  the label of the training loss
     """
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
     steps = [row["step"] for row in rows]
-    axes.plot(steps, [row["train_loss"] for row in rows], "o-", label="training", color="tab:blue")
+    axes.plot(steps, [row["train_loss"] for row in rows], "o-", label=training, color="tab:blue")
     axes.plot(steps, [row["validation_loss"] for row in rows], "o-", label="validation", color="tab:orange")
     colors = dict(zip(lines, ("0.5", "0.2", "tab:green", "tab:red", "tab:purple")))
     for name, loss in lines.items():

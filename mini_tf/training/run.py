@@ -12,12 +12,14 @@ from mini_tf.text import Vocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 
+SIDES = "source", "target"           # of a translator
+
 
 class Run:
     """The files of one training run, each written whole or not at all.
 
     config.json         preset, options of the model and the training, facts about the text, versions
-    vocabulary.json     the words, in the order of their ids; a translator's {"source": words, "target": words}
+    vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each
     model.safetensors   the best parameters so far
     metrics.csv         a row for each measurement of the validation loss
     curves.png          the losses during training, with the baselines
@@ -64,7 +66,7 @@ class Run:
     def save_config(self, config, vocabulary):
         """vocabulary: a Vocabulary, or a translator's two SentenceVocabularies, (source, target)"""
         if isinstance(vocabulary, tuple):
-            words = {side: v.words for side, v in zip(("source", "target"), vocabulary)}
+            words = {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
         else:
             words = vocabulary.words
         self.write_json("config.json", config)
@@ -80,11 +82,11 @@ class Run:
         writer.writerows(rows)
         write_text(self / "metrics.csv", text.getvalue())
 
-    def save_curves(self, rows, lines):
+    def save_curves(self, rows, lines, **options):
         from mini_tf.training.figures import draw_curves
 
         with replacing(self / "curves.png") as temporary:
-            draw_curves(rows, lines).savefig(temporary, dpi=120)
+            draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
 
     def write_json(self, name, value):
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
@@ -97,7 +99,7 @@ class Run:
         model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
         if isinstance(words, dict):
-            vocabularies = tuple(SentenceVocabulary.of(words.get(side, [])) for side in ("source", "target"))
+            vocabularies = tuple(self._vocabulary(words.get(side)) for side in SIDES)
         else:
             vocabularies = (Vocabulary(words),)
         sizes = tuple(map(len, vocabularies))
@@ -109,6 +111,14 @@ class Run:
                 "one run: train again"
             )
         return model, vocabularies if isinstance(words, dict) else vocabularies[0]
+
+    def _vocabulary(self, side):
+        """A translator's vocabulary of one language, from its part of vocabulary.json."""
+        if not isinstance(side, dict) or not {"words", "names"} <= side.keys():
+            raise UserError(f"{self / 'vocabulary.json'} lacks a language; the run is damaged: train again")
+        vocabulary = SentenceVocabulary.of(side["words"])
+        vocabulary.names = frozenset(side["names"])
+        return vocabulary
 
     def read_json(self, name):
         """The content of a .json file of the run. Raises UserError when it cannot be read."""

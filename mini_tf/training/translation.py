@@ -12,7 +12,7 @@ from mini_tf.files import write_text
 from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
 from mini_tf.progress import prepare_kernels, progress_bar, training_progress
-from mini_tf.text.sentences import SentenceVocabulary, join_sentence, split_sentence
+from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
 from mini_tf.training.loop import Watcher, fit
 from mini_tf.training.optimizers import Adam
 from mini_tf.training.pair_batches import PairBatches, sentence_batch
@@ -63,8 +63,8 @@ TRANSLATION = {
             model={"n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024, "dropout": 0.3, "smoothing": 0.1},
             learning_rate=1e-3,
             words=3000,
-            steps=8000,
-            every=400,
+            steps=4500,
+            every=300,
             patience=8,
             tested=None,
         ),
@@ -109,6 +109,8 @@ def prepare_pairs(pairs, preset, seed=0, say=lambda line: None):
         french = english = SentenceVocabulary([side for pair in train for side in pair], preset.least)
     else:
         french, english = (SentenceVocabulary([pair[k] for pair in train], preset.least) for k in (0, 1))
+    french.names |= names_in((pair[0] for pair in rest), "french")
+    english.names |= names_in((pair[1] for pair in rest), "english")
     say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
         f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
     return Bitext(french, english, train, validation, test)
@@ -167,10 +169,13 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
         "words_per_second": history.rows[-1]["words_per_second"],
     }  # fmt: skip
     run.write_json("results.json", results)
-    run.save_curves(history.rows, {"test": results["test"]})
+    run.save_curves(history.rows, {"test": results["test"]}, training="training, with dropout and smoothed labels")
     lines = ["French\ttranslation\treference"]
     for (french, references), english in zip(examples, written):
-        lines.append("\t".join(map(join_sentence, (french, english, references[0]))))
+        lines.append("\t".join((
+            join_sentence(french, bitext.french.names, "french"), *(join_sentence(words, bitext.english.names)
+            for words in (english, references[0])),
+        )))  # fmt: skip
     write_text(run / "translations.tsv", "\n".join(lines) + "\n")
     return model, bitext, results
 

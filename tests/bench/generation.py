@@ -21,7 +21,7 @@ from mini_tf.decoding import generate, greedy
 
 import numpy as np
 from measuring import in_fresh_process, note_settings, print_table, take_turns, thread_settings
-from models import MODELS, import_peer, new_model, random_words, torch_installed
+from models import MODELS, import_torch, new_model, random_words, torch_installed
 
 WARM_UP = 5              # words
 AGREED = 1e-3            # difference of scores, which are of size 1
@@ -35,7 +35,7 @@ def measure(method, preset, words, threads):
         scores = model.logits(prompt[None])
         writing = generate(model, prompt, WARM_UP + words, greedy)
     else:
-        peer = import_peer(threads)
+        peer = import_torch("torch_models", threads)
         model = peer.Transformer(model)
         scores = peer.scores(model, prompt)
         writing = peer.generate(model, prompt, WARM_UP + words)

@@ -3,6 +3,7 @@
 The word vectors and the words are random: neither changes how long a step takes. The sizes are those of the lab's text.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
 
 from mini_tf.layers import TiedReadout
@@ -70,10 +71,9 @@ def torch_installed():
     return False
 
 
-def import_peer(threads):
-    """The module torch_models, with PyTorch set to that number of threads."""
+def import_torch(module, threads):
+    """The module torch_models or torch_translator, with PyTorch set to that number of threads."""
     import torch
-    import torch_models
 
     torch.set_num_threads(threads)
-    return torch_models
+    return import_module(module)

@@ -27,7 +27,7 @@ from mini_tf.training.optimizers import Adam
 
 import numpy as np
 from measuring import in_fresh_process, note_settings, peak_memory, print_table, seconds_of, take_turns, thread_settings
-from models import MODELS, import_peer, matrix_operations, new_model, random_words, torch_installed
+from models import MODELS, import_torch, matrix_operations, new_model, random_words, torch_installed
 
 WARM_UP = 3              # steps; their losses are compared
 AGREED = 1e-3            # relative difference of losses: Adam's first steps magnify the rounding errors of small gradients
@@ -42,13 +42,13 @@ VARIANTS = {             # (compiled, additional environment variables)
 }
 
 
-def training_step(model, preset):
-    """A function that trains our model on a batch of windows, and gives the loss."""
+def training_step(model, preset, **options):
+    """A function that trains our model on a batch, and gives the loss. options: of model.loss"""
     optimizer, parameters = Adam(preset.learning_rate, preset.betas), model.parameters()
 
-    def step(windows):
+    def step(batch):
         model.clear_gradients()
-        loss, backward = model.loss(windows)
+        loss, backward = model.loss(batch, **options)
         backward()
         optimizer.step(parameters)
         return float(loss)
@@ -62,7 +62,7 @@ def measure(method, preset, batch, steps, threads):
     if method == "mini_tf":
         step = training_step(model, preset)
     else:
-        step = import_peer(threads).training_step(model, preset, compiled=VARIANTS[method][0])
+        step = import_torch("torch_models", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
     batches = random_words(WARM_UP + steps, batch, preset.model["T"] + 1)
     with recycled_memory():                              # as in `fit`

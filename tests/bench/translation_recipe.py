@@ -27,7 +27,7 @@ from mini_tf.training.translation import (
 RECIPE = "the whole recipe"
 VARIANTS = {                                             # options of the Translator
     RECIPE: {},
-    "dropout 0.1": {"dropout": 0.1},
+    "no dropout": {"dropout": 0.0},
     "no label smoothing": {"smoothing": 0.0},
     "readout not tied": {"tied": "none"},
     "norm after the sum": {"norm": "after"},

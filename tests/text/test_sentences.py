@@ -4,6 +4,7 @@ import json
 
 from mini_tf.errors import UserError
 from mini_tf.text import EOS, SOS, UNK, SentenceVocabulary, Vocabulary, join_sentence, split_sentence
+from mini_tf.text.sentences import names_in
 
 import numpy as np
 import pytest
@@ -159,3 +160,16 @@ def test_a_vocabulary_survives_json():
 def test_bad_words_are_named(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+def test_names_are_what_has_a_capital_inside_sentences():
+    sentences = ["Tom saw Mary.", "The cat saw Tom. Run!", "I saw the Cat", "It is mary", "Is Mary in Paris?", '"Stop", she said.']
+    assert names_in(sentences, "english") == {"tom", "mary", "paris"}
+    assert join_sentence(["did", "tom", "see", "paris", "?"], {"tom", "paris"}) == "Did Tom see Paris?"
+    assert names_in(["Je vais à Lyon avec l'Américain.", "Où est Tom ?"], "french") == {"lyon", "américain", "tom"}
+
+
+def test_french_has_a_space_before_some_marks():
+    words = split_sentence("Qu'avez-vous dit à Tom ? Rien !", "french")
+    assert join_sentence(words, {"tom"}, "french") == "Qu'avez-vous dit à Tom ? Rien !"
+    assert join_sentence(words, {"tom"}) == "Qu'avez-vous dit à Tom? Rien!"
