@@ -51,7 +51,10 @@ TRANSLATION = {
         TranslationPreset(
             name="translate",
             description="French to English, small: some minutes on a laptop",
-            model={"n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1, "smoothing": 0.1},
+            model={
+                "n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512,
+                "norm": "after", "dropout": 0.1, "smoothing": 0.0,
+            },
             learning_rate=2e-3,
             words=2000,
             steps=1500,
@@ -60,7 +63,10 @@ TRANSLATION = {
         TranslationPreset(
             name="translate-hour",
             description="French to English, for real sentences: an hour on two cores",
-            model={"n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024, "dropout": 0.3, "smoothing": 0.1},
+            model={
+                "n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024,
+                "norm": "after", "dropout": 0.3, "smoothing": 0.0,
+            },
             learning_rate=1e-3,
             words=3000,
             steps=4500,

@@ -1,4 +1,4 @@
-"""What is each ingredient of a translator's recipe worth? The same training, without one of them at a time.
+"""What is each ingredient of a translator's recipe worth? The same training, with other choices.
 
     python tests/bench/translation_recipe.py --pairs FILE --steps 1000
 
@@ -25,12 +25,15 @@ from mini_tf.training.translation import (
 )
 
 RECIPE = "the whole recipe"
+SMOOTHED, BEFORE = {"smoothing": 0.1}, {"norm": "before"}
 VARIANTS = {                                             # options of the Translator
     RECIPE: {},
-    "no dropout": {"dropout": 0.0},
-    "no label smoothing": {"smoothing": 0.0},
-    "readout not tied": {"tied": "none"},
-    "norm after the sum": {"norm": "after"},
+    "labels smoothed": SMOOTHED,
+    "norm before": BEFORE,
+    "labels smoothed, norm before": SMOOTHED | BEFORE,
+    "labels smoothed, norm before, no dropout": SMOOTHED | BEFORE | {"dropout": 0.0},
+    "labels smoothed, norm before, not tied": SMOOTHED | BEFORE | {"tied": "none"},
+    "labels smoothed, dropout 0.2": SMOOTHED | {"dropout": 0.2},
 }
 DECODING = {"greedy": (1, 0.0), "beam 5": (5, 0.0), "beam 5, length penalty 1": (5, 1.0), "beam 10": (10, 0.0)}
 
