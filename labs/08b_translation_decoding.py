@@ -95,7 +95,7 @@ with training_progress(steps, preset.words) as on_step:
 floor = -(0.9 + 0.1 / c) * math.log(0.9 + 0.1 / c) - (c - 1) * 0.1 / c * math.log(0.1 / c)
 print(f"uniform guess ln c = {math.log(c):.2f}; floor of the smoothed loss {floor:.2f}")
 print(f"{'step':>6}{'smoothed, as trained':>22}{'training':>10}{'validation':>12}{'test':>8}")
-for row, of in list(zip(history.rows, losses))[:: 1 if QUICK else 2]:
+for row, of in list(zip(history.rows, losses))[:: -1 if QUICK else -2][::-1]:      # with the last
     print(f"{row['step']:>6}{row['train_loss']:>22.2f}{of['training']:>10.3f}{of['validation']:>12.3f}{of['test']:>8.3f}")
 print(f"{history.rows[-1]['seconds']:.0f} seconds of training")
 show(lab_08.training(history.rows, losses, math.log(c), floor), "08b_training")
