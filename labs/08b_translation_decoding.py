@@ -58,7 +58,7 @@ QUICK = quick_mode("Lab 08b: HW3a: training a translator, beam search, attention
 # and predicts the next one; a mask hides those that follow. So all words of a sentence are learned in one pass, and the
 # loss is a mean over words that had a perfect beginning.
 #
-# **Expect** both losses to fall. The training loss of a preset includes label smoothing: the model is asked to keep
+# **Expect** both losses to fall. The training loss here includes label smoothing: the model is asked to keep
 # ε = 0.1 of its probability for all words alike, so that loss has a floor far above 0, which is printed. To compare
 # like with like we measure 500 training pairs in the same way as the test pairs, without smoothing. Then **expect** the
 # two to lie close together: the grammar makes far more sentences than a model of this size could learn by heart.
