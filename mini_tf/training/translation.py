@@ -65,7 +65,7 @@ TRANSLATION = {
             description="French to English, for real sentences: an hour on two cores",
             model={
                 "n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024,
-                "norm": "after", "dropout": 0.3, "smoothing": 0.0,
+                "norm": "before", "dropout": 0.3, "smoothing": 0.1,
             },
             learning_rate=1e-3,
             words=3000,
