@@ -1,6 +1,6 @@
 """What is each ingredient of a translator's recipe worth? The same training, with other choices.
 
-    python tests/bench/translation_recipe.py --pairs FILE --steps 1000
+    python tests/bench/translation_recipe.py --pairs FILE
 
 All variants learn from the same pairs for the same number of steps, with a schedule that ends there. Decoding is varied
 with the whole recipe's model: it needs no other training. Every BLEU is that of all test sentences.
@@ -60,8 +60,8 @@ def bleus(model, bitext, beam, length_penalty):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", required=True, help="a file of lines English<TAB>French")
-    parser.add_argument("--preset", choices=TRANSLATION, default="translate-hour", help="the recipe")
-    parser.add_argument("--steps", type=int, default=1000, help="of each training (default: 1000)")
+    parser.add_argument("--preset", choices=TRANSLATION, default="translate", help="the recipe (default: translate)")
+    parser.add_argument("--steps", type=int, default=2500, help="of each training (default: 2500)")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="which trainings")
     options = parser.parse_args()
     recipe = TRANSLATION[options.preset]
