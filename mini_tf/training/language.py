@@ -1,22 +1,19 @@
 """From a text to a trained language model: the tasks of ESE-2000 Lab 6 in sequence."""
 
 import hashlib
-import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
-import mini_tf
 from mini_tf.backend import resolve_device
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.progress import prepare_kernels, progress_bar, training_progress
+from mini_tf.progress import prepare_kernels, progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import split_words
-from mini_tf.training.loop import Watcher, fit, mean_loss
-from mini_tf.training.optimizers import Adam
-from mini_tf.training.state import Schedule, Training
+from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
+from mini_tf.training.loop import mean_loss
 
 import numpy as np
 
@@ -75,9 +72,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
     device = resolve_device(device)
-    steps = preset.steps if steps is None else steps
-    if steps < 1:
-        raise UserError(f"--steps is {steps}, expected at least 1")
+    steps = chosen_steps(preset, steps)
     T = preset.model["T"]
     if device == "cpu":
         prepare_kernels(say)
@@ -91,26 +86,11 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
         "uniform": uniform_cross_entropy(c),
         "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
     }
-    settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
     numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned, "sha256": text_hash(text)}
-    versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
-    run.save_config({"settings": settings, "text": numbers, "versions": versions}, corpus.vocabulary)
+    run.save_config(about(preset, steps, seed, device, text=numbers), corpus.vocabulary)
     training = preset_training(preset, model, corpus, steps, seed)
-
-    def on_row(row, is_best):
-        run.save_metrics(training.rows)
-        if is_best:
-            run.save_model(model)
-        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-            f"{'' if is_best else '  (not better)'}")  # fmt: skip
-
-    with training_progress(steps, preset.batch * T) as on_step:
-        history = fit(
-            training, steps, partial(mean_loss, model, corpus.validation, preset.validation_words), preset.every,
-            preset.patience, Watcher(on_step, on_row),
-        )  # fmt: skip
-    say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
-        history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
+    validate = partial(mean_loss, model, corpus.validation, preset.validation_words)
+    history = train_into(run, training, model, preset, steps, validate, preset.batch * T, say)
 
     results = baselines | {
         "validation": history.best_validation_loss,
@@ -118,10 +98,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     }
     with progress_bar("testing", len(corpus.test) - T) as update:
         results["test"] = mean_loss(model, corpus.test, on_batch=lambda done, _: update(done))
-    results |= {
-        "steps": history.rows[-1]["step"], "best_step": history.best_step, "stopped": history.stopped,
-        "training_seconds": history.rows[-1]["seconds"], "words_per_second": history.rows[-1]["words_per_second"],
-    }  # fmt: skip
+    results |= how_it_went(history)
     run.write_json("results.json", results)
     run.save_curves(history.rows, {name: results[name] for name in ("uniform", "unigram", "test")})
     prompt = corpus.test[T : T + GIVEN_WORDS]            # the first words that the model has never seen
@@ -135,11 +112,9 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
 
 
 def preset_training(preset, model, corpus, steps, seed):
-    """The preset's Training. Batches and dropout have a generator each, both derived from the seed."""
-    return Training(
-        preset.in_training(model), preset.training_batches(corpus, [seed, 2]), Adam(preset.learning_rate, preset.betas),
-        Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
-    )  # fmt: skip
+    """The preset's Training on the corpus. Batches and dropout have a generator each, both derived from the seed."""
+    batches = preset.training_batches(corpus, [seed, 2])
+    return new_training(preset, preset.in_training(model), batches, steps, seed)
 
 
 def text_hash(text):

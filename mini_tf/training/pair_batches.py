@@ -63,7 +63,7 @@ class PairBatches:
         if words < 1:
             raise UserError(f"words is {words}, expected at least 1: the most words in a batch, e.g. 2000")
         self.sources, self.targets, self.words = sources, targets, words
-        self.lengths = np.array([[len(source), len(target) + 2] for source, target in zip(sources, targets)])
+        self.lengths = _lengths(sources, targets)
         self.rng = np.random.default_rng(seed)
         self.rounds_before = 0
         self._new_round()
@@ -90,13 +90,7 @@ class PairBatches:
         self.before_round, self.position = self.rng.bit_generator.state, 0
         source, target = self.lengths.T
         order = np.lexsort((self.rng.permutation(len(source)), source, target))      # by target, then source
-        cuts, longest = [0], 0
-        for i, length in enumerate(self.lengths[order].max(1).tolist()):
-            longest = max(longest, length)
-            if i > cuts[-1] and longest * (i + 1 - cuts[-1]) > self.words:
-                cuts.append(i)
-                longest = length
-        batches = np.split(order, cuts[1:])
+        batches = _cut(order, self.lengths, self.words)
         self.batches = [batches[i] for i in self.rng.permutation(len(batches))]
 
     def state(self):
@@ -111,6 +105,29 @@ class PairBatches:
         self._new_round()
         self.position, self.rounds_before = state["position"], state["rounds"]
         self.rng.bit_generator.state = state["rng"]
+
+
+def batches_in_order(sources, targets, words):
+    """All pairs once, in SentenceBatches of at most `words` words, padding included, short sentences first."""
+    lengths = _lengths(sources, targets)
+    parts = _cut(np.lexsort(lengths.T), lengths, words)
+    return [sentence_batch([sources[i] for i in part], [targets[i] for i in part]) for part in parts]
+
+
+def _lengths(sources, targets):
+    """(pairs, 2): what a batch has of each, the words of the source, and of the target with [SOS] and [EOS]"""
+    return np.array([[len(source), len(target) + 2] for source, target in zip(sources, targets)])
+
+
+def _cut(order, lengths, words):
+    """The pairs in that order, as arrays of their numbers: each as many as fit into a batch of `words`."""
+    cuts, longest = [0], 0
+    for i, length in enumerate(lengths[order].max(1).tolist()):
+        longest = max(longest, length)
+        if i > cuts[-1] and longest * (i + 1 - cuts[-1]) > words:
+            cuts.append(i)
+            longest = length
+    return np.split(order, cuts[1:])
 
 
 def _check_pairs(sources, targets):

@@ -1,9 +1,8 @@
 """From pairs of sentences to a trained translator."""
 
-import platform
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 
-import mini_tf
 from mini_tf.backend import resolve_device
 from mini_tf.data import split_pairs
 from mini_tf.decoding import translations
@@ -11,14 +10,10 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
-from mini_tf.progress import prepare_kernels, progress_bar, training_progress
+from mini_tf.progress import prepare_kernels, progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
-from mini_tf.training.loop import Watcher, fit
-from mini_tf.training.optimizers import Adam
-from mini_tf.training.pair_batches import PairBatches, sentence_batch
-from mini_tf.training.state import Schedule, Training
-
-import numpy as np
+from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
+from mini_tf.training.pair_batches import PairBatches, batches_in_order
 
 
 @dataclass(frozen=True)
@@ -129,9 +124,7 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
     device = resolve_device(device)
-    steps = preset.steps if steps is None else steps
-    if steps < 1:
-        raise UserError(f"--steps is {steps}, expected at least 1")
+    steps = chosen_steps(preset, steps)
     if device == "cpu":
         prepare_kernels(say)
     bitext = prepare_pairs(pairs, preset, seed, say)
@@ -140,40 +133,20 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     options = " ".join(f"{name}={value}" for name, value in preset.model.items())
     say(f"Translator {options}: {learned:,} numbers to learn, on the {device}")
     numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
-    versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
-    settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
-    run.save_config({"settings": settings, "pairs": numbers, "versions": versions}, (bitext.french, bitext.english))
+    run.save_config(about(preset, steps, seed, device, pairs=numbers), (bitext.french, bitext.english))
     training = translator_training(preset, model, bitext, steps, seed)
-    validation = batches_in_order(*bitext.ids(bitext.validation), preset.words)
-
-    def on_row(row, is_best):
-        run.save_metrics(training.rows)
-        if is_best:
-            run.save_model(model)
-        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-            f"{'' if is_best else '  (not better)'}")  # fmt: skip
-
-    with training_progress(steps, preset.words) as on_step:
-        history = fit(training, steps, lambda: mean_loss(model, validation), preset.every, preset.patience,
-                      Watcher(on_step, on_row))  # fmt: skip
-    say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
-        history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
+    validate = partial(mean_loss, model, batches_in_order(*bitext.ids(bitext.validation), preset.words))
+    history = train_into(run, training, model, preset, steps, validate, preset.words, say)
 
     results = {"validation": history.best_validation_loss}
     results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
     examples = same_source(bitext.test)[: preset.tested]
     for name, beam in (("bleu_greedy", 1), ("bleu", preset.beam)):
         with progress_bar(f"translating, beam {beam}", len(examples)) as update:
-            found = translations(model, [bitext.french.encode(french) for french, _ in examples], beam,
-                                 on_batch=lambda done, _: update(done))  # fmt: skip
-        written = [bitext.english.decode(hypothesis.words) for hypothesis in found]
-        results[name] = 100 * corpus_bleu(written, [references for _, references in examples]).score
+            written = translated(model, bitext, examples, beam, on_batch=lambda done, _: update(done))
+        results[name] = bleu_of(examples, written)
     results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
-    results |= {
-        "tested": len(examples), "steps": history.rows[-1]["step"], "best_step": history.best_step,
-        "stopped": history.stopped, "training_seconds": history.rows[-1]["seconds"],
-        "words_per_second": history.rows[-1]["words_per_second"],
-    }  # fmt: skip
+    results |= {"tested": len(examples)} | how_it_went(history)
     run.write_json("results.json", results)
     run.save_curves(history.rows, {"test": results["test"]}, training="training, with dropout and smoothed labels")
     lines = ["French\ttranslation\treference"]
@@ -187,12 +160,9 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
 
 
 def translator_training(preset, model, bitext, steps, seed):
-    """The preset's Training. Batches and dropout have a generator each, both derived from the seed."""
+    """The preset's Training on the pairs. Batches and dropout have a generator each, both derived from the seed."""
     batches = PairBatches(*bitext.ids(bitext.train), preset.words, [seed, 2])
-    return Training(
-        model, batches, Adam(preset.learning_rate, preset.betas),
-        Schedule(min(preset.warm_up, steps // 4), steps), preset.clip, rng=np.random.default_rng([seed, 3]),
-    )  # fmt: skip
+    return new_training(preset, model, batches, steps, seed)
 
 
 def mean_loss(model, batches):
@@ -204,21 +174,24 @@ def mean_loss(model, batches):
     return total / words
 
 
-def batches_in_order(sources, targets, words):
-    """All pairs once, in SentenceBatches of about `words` words each, short sentences first."""
-    order = sorted(range(len(sources)), key=lambda k: (len(targets[k]), len(sources[k])))
-    longest = max(max(map(len, sources)), max(map(len, targets)) + 2)
-    at_once = max(words // longest, 1)
-    some = [order[first : first + at_once] for first in range(0, len(order), at_once)]
-    return [sentence_batch([sources[k] for k in part], [targets[k] for k in part]) for part in some]
-
-
 def same_source(pairs):
     """[(French words, [English words, …]), …]: each French sentence once, with all its translations, in first order"""
     references = {}
     for french, english in pairs:
         references.setdefault(tuple(french), []).append(english)
     return list(references.items())
+
+
+def translated(model, bitext, examples, beam, length_penalty=0.0, on_batch=None):
+    """The translations, as words, of the French sentences of examples: see `same_source` and `translations`."""
+    sources = [bitext.french.encode(french) for french, _ in examples]
+    found = translations(model, sources, beam, length_penalty, on_batch=on_batch)
+    return [bitext.english.decode(hypothesis.words) for hypothesis in found]
+
+
+def bleu_of(examples, written):
+    """BLEU, 0 to 100, of the translations of examples, each beside all its references"""
+    return 100 * corpus_bleu(written, [references for _, references in examples]).score
 
 
 def bleu_of_each_pair(examples, written):

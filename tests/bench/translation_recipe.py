@@ -10,17 +10,17 @@ import argparse
 from dataclasses import replace
 
 from mini_tf.data import read_pairs
-from mini_tf.decoding import translations
 from mini_tf.kernels import recycled_memory
-from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
 from mini_tf.training.translation import (
     TRANSLATION,
     batches_in_order,
+    bleu_of,
     bleu_of_each_pair,
     mean_loss,
     prepare_pairs,
     same_source,
+    translated,
     translator_training,
 )
 
@@ -48,15 +48,6 @@ def trained(preset, bitext, steps):
     return model
 
 
-def bleus(model, bitext, beam, length_penalty):
-    """(with all references of a sentence, with each alone)"""
-    examples = same_source(bitext.test)
-    found = translations(model, [bitext.french.encode(french) for french, _ in examples], beam, length_penalty)
-    written = [bitext.english.decode(hypothesis.words) for hypothesis in found]
-    score = 100 * corpus_bleu(written, [references for _, references in examples]).score
-    return score, bleu_of_each_pair(examples, written)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", required=True, help="a file of lines English<TAB>French")
@@ -66,12 +57,14 @@ def main():
     options = parser.parse_args()
     recipe = TRANSLATION[options.preset]
     bitext = prepare_pairs(read_pairs(options.pairs), recipe)
+    examples = same_source(bitext.test)
     print(f"{options.preset}, {options.steps:,} steps\n{'':<44}{'test loss':>10}{'BLEU':>7}{'one reference':>15}")
     for name in options.variants:
         model = trained(replace(recipe, model=recipe.model | VARIANTS[name]), bitext, options.steps)
         loss = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), recipe.words))
         for how, settings in (DECODING if name == RECIPE else {"beam 5": DECODING["beam 5"]}).items():
-            score, alone = bleus(model, bitext, *settings)
+            written = translated(model, bitext, examples, *settings)
+            score, alone = bleu_of(examples, written), bleu_of_each_pair(examples, written)
             label = f"{name}, {how}" if name == RECIPE else name
             print(f"{label:<44}{loss:>10.3f}{score:>7.1f}{alone:>15.1f}", flush=True)
 

@@ -14,18 +14,17 @@ import json
 import time
 
 from mini_tf.data import read_pairs
-from mini_tf.decoding import translations
 from mini_tf.kernels import recycled_memory
-from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
-from mini_tf.training import PairBatches, Schedule
 from mini_tf.training.translation import (
     TRANSLATION,
     batches_in_order,
+    bleu_of,
     bleu_of_each_pair,
     mean_loss,
     prepare_pairs,
     same_source,
+    translated,
     translator_training,
 )
 
@@ -63,8 +62,8 @@ def theirs(model, preset, bitext, steps, compiled):
                 if hasattr(module, name):
                     getattr(module, name).p = rate
     optimizer = torch.optim.Adam(network.parameters(), preset.learning_rate, preset.betas, fused=True)
-    schedule = Schedule(min(preset.warm_up, steps // 4), steps)
-    batches = PairBatches(*bitext.ids(bitext.train), preset.words, [0, 2])
+    as_ours = translator_training(preset, model, bitext, steps, seed=0)
+    schedule, batches = as_ours.schedule, as_ours.batches
     forward, done = torch.compile(network, dynamic=True) if compiled else network, 0
 
     def step():
@@ -112,13 +111,10 @@ def measure(method, preset, pairs, minutes, threads):
         seconds = time.perf_counter() - start
     take_weights()
     examples = same_source(bitext.test)
-    found = translations(model, [bitext.french.encode(french) for french, _ in examples], beam=5)
-    written = [bitext.english.decode(hypothesis.words) for hypothesis in found]
-    return {
-        "steps": steps, "seconds": seconds, "test": mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words)),
-        "bleu": 100 * corpus_bleu(written, [references for _, references in examples]).score,
-        "one": bleu_of_each_pair(examples, written),
-    }  # fmt: skip
+    written = translated(model, bitext, examples, beam=5)
+    loss = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
+    return {"steps": steps, "seconds": seconds, "test": loss, "bleu": bleu_of(examples, written),
+            "one": bleu_of_each_pair(examples, written)}  # fmt: skip
 
 
 def main():

@@ -1,0 +1,65 @@
+"""Training by a preset, into a run folder: what language models and translators share."""
+
+import platform
+from dataclasses import asdict
+
+import mini_tf
+from mini_tf.errors import UserError
+from mini_tf.progress import training_progress
+from mini_tf.training.loop import Watcher, fit
+from mini_tf.training.optimizers import Adam
+from mini_tf.training.state import Schedule, Training
+
+import numpy as np
+
+
+def chosen_steps(preset, steps):
+    """`steps`, or the preset's if it is None. Raises UserError for less than one."""
+    steps = preset.steps if steps is None else steps
+    if steps < 1:
+        raise UserError(f"--steps is {steps}, expected at least 1")
+    return steps
+
+
+def new_training(preset, model, batches, steps, seed):
+    """The preset's Training of a model. Dropout has a generator of its own, derived from the seed."""
+    return Training(
+        model, batches, Adam(preset.learning_rate, preset.betas), Schedule(min(preset.warm_up, steps // 4), steps),
+        preset.clip, rng=np.random.default_rng([seed, 3]),
+    )  # fmt: skip
+
+
+def train_into(run, training, model, preset, steps, validate, words_per_step, say):
+    """`fit`, as the preset has it, with a progress bar, and a line for each measurement. Returns the History.
+
+    The run folder gets the metrics, and the best model so far.
+    """
+
+    def on_row(row, is_best):
+        run.save_metrics(training.rows)
+        if is_best:
+            run.save_model(model)
+        say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
+            f"{'' if is_best else '  (not better)'}")  # fmt: skip
+
+    with training_progress(steps, words_per_step) as on_step:
+        history = fit(training, steps, validate, preset.every, preset.patience, Watcher(on_step, on_row))
+    say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
+        history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
+    return history
+
+
+def about(preset, steps, seed, device, **numbers):
+    """What config.json says of a run: all settings, some facts about the data, the versions."""
+    settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
+    versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
+    return {"settings": settings, **numbers, "versions": versions}
+
+
+def how_it_went(history):
+    """What results.json says of the training itself."""
+    last = history.rows[-1]
+    return {
+        "steps": last["step"], "best_step": history.best_step, "stopped": history.stopped,
+        "training_seconds": last["seconds"], "words_per_second": last["words_per_second"],
+    }  # fmt: skip
