@@ -1,5 +1,9 @@
 """What all tests share: a seeded generator, Lab 6's corpus, and skipping GPU tests where there is no GPU."""
 
+import io
+import sys
+
+from mini_tf import cli
 from mini_tf.backend import gpu_count
 from mini_tf.errors import UserError
 from mini_tf.models import Translator
@@ -13,6 +17,21 @@ import pytest
 @pytest.fixture
 def rng():
     return np.random.default_rng(20)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """command("train", "--steps", "3", stdin="") → (exit code, stdout, stderr) of mini-tf"""
+
+    def run(*arguments, stdin=""):
+        monkeypatch.setattr(sys, "argv", ["mini-tf", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        captured = capsys.readouterr()
+        return end.value.code or 0, captured.out, captured.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

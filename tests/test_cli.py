@@ -19,7 +19,7 @@ import pytest
 
 
 @pytest.fixture
-def mini_tf(monkeypatch, tmp_path, capsys):
+def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("train", "--steps", "3") → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
     quick = presets.PRESETS["quick"]
     tiny = replace(
@@ -27,15 +27,7 @@ def mini_tf(monkeypatch, tmp_path, capsys):
     )
     monkeypatch.setitem(presets.PRESETS, "quick", tiny)
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["mini-tf", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return run
+    return command
 
 
 @pytest.fixture

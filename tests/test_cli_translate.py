@@ -31,23 +31,14 @@ def pairs(tmp_path_factory):
 
 
 @pytest.fixture
-def mini_tf(monkeypatch, tmp_path, capsys):
+def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("translate", …) → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
     sizes = {"n": 16, "T": 10, "L": 1, "H": 2, "m": 8, "f": 32, "dropout": 0.0, "smoothing": 0.0}
     tiny = replace(translation.TRANSLATION["translate"], model=sizes, learning_rate=1e-2, words=300, steps=150, every=50,
                    warm_up=20, least=1, longest=9)  # fmt: skip
     monkeypatch.setitem(translation.TRANSLATION, "translate", tiny)
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["mini-tf", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return run
+    return command
 
 
 @pytest.fixture(scope="module")

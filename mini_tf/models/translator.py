@@ -140,8 +140,7 @@ class Writer:
         rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
         for written, read in self.memory:
             written.choose(rows)
-            if len(sentences) < len(read.key):
-                read.choose(sentences)
+            read.choose(sentences)
         if self.mask is not None:
             self.mask = self.mask[sentences]
 

@@ -18,16 +18,20 @@ MODELS = {name: PRESETS[name] for name in ("lab", "quick", "gpt")}
 
 
 def new_model(preset):
-    """The preset's model, untrained, over random word vectors as large as the preset's; the same every time.
-
-    Weights that would start at 0 are random too, with variance 1/in. So even the first loss depends on every part of
-    the model, and two implementations with the same loss do the same arithmetic.
-    """
+    """The preset's model, untrained, over random word vectors as large as the preset's; the same every time."""
     embeddings = np.random.default_rng(1).standard_normal((WORDS, preset.n), dtype=np.float32)
     if preset.vectors == "eigenvectors":
         embeddings *= WORDS**-0.5                                        # n columns of length 1
     embeddings *= np.float32(preset.embedding_scale)
-    model = TextModel.classes[preset.model_class](embeddings, **preset.model | {"dropout": 0.0})
+    return without_zeros(TextModel.classes[preset.model_class](embeddings, **preset.model | {"dropout": 0.0}))
+
+
+def without_zeros(model):
+    """The model, its weights that would start at 0 made random, too, with variance 1/in; the same every time.
+
+    So even the first loss depends on every part of the model, and two implementations with the same loss do the same
+    arithmetic.
+    """
     rng = np.random.default_rng(3)
     for parameter in model.parameters().values():
         if parameter.data.ndim == 2 and not parameter.data.any():

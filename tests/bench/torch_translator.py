@@ -6,14 +6,13 @@
 import warnings
 
 from mini_tf.layers import TiedReadout
+from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import EOS, SOS, UNK, padded
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
-
-ABSENT = -1
 
 
 def in_our_names(module, of=lambda parameter: parameter.data):

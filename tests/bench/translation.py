@@ -38,7 +38,7 @@ from mini_tf.training.translation import TRANSLATION
 
 import numpy as np
 from measuring import in_fresh_process, note_settings, peak_memory, print_table, seconds_of, take_turns, thread_settings
-from models import import_torch, torch_installed
+from models import import_torch, torch_installed, without_zeros
 from training_step import VARIANTS, WARM_UP, check_losses, peers, training_step
 
 WORDS = 8_144, 5_271     # the French and English words of the sentence pairs
@@ -52,13 +52,8 @@ FIRST_STEPS = 12         # before timing: after the steps whose losses are compa
 
 
 def new_model(preset):
-    """The preset's model without dropout, the same every time; weights that would start at 0 are random, too."""
-    model, rng = Translator(*WORDS, **preset.model | {"dropout": 0.0}), np.random.default_rng(3)
-    for parameter in model.parameters().values():
-        if parameter.data.ndim == 2 and not parameter.data.any():
-            rng.standard_normal(out=parameter.data, dtype=np.float32)
-            parameter.data *= len(parameter.data) ** -0.5
-    return model
+    """The preset's model without dropout, the same every time, with random weights only."""
+    return without_zeros(Translator(*WORDS, **preset.model | {"dropout": 0.0}))
 
 
 def random_sentences(rng, many, words):

@@ -68,6 +68,18 @@ def gradient(parameter):
     return parameter.grad
 
 
+def assert_same_results(ours, theirs, result, y_torch, rng, **inputs):
+    """Outputs and gradients are the same: result is our (y, backward), inputs are PyTorch's, {"x": tensor, …}."""
+    y, backward = result
+    dy, dy_torch = random(rng, *y.shape)
+    assert_close("y", y, y_torch)
+    gradients = backward(dy)
+    y_torch.backward(dy_torch)
+    for (name, tensor), found in zip(inputs.items(), gradients if len(inputs) > 1 else [gradients], strict=True):
+        assert_close(f"d{name}", found, tensor.grad)
+    assert_same_gradients(ours, in_our_names(theirs, gradient))
+
+
 def masks_for(padding, causal, words):
     """Masks as both want them: (ours, True where a word is seen; PyTorch's, True where it is not)"""
     seen, hidden = np.ones((B, 1, 1, words), dtype=bool), {}
@@ -88,16 +100,10 @@ def test_self_attention(rng, bias, padding, causal):
     theirs = torch.nn.MultiheadAttention(n, H, bias=bias, batch_first=True, dtype=torch.float64)
     copied(ours, theirs, rng)
     x, x_torch = random(rng, B, T, n)
-    dy, dy_torch = random(rng, B, T, n)
     mask, masks = masks_for(padding, causal, T)
 
-    y, backward = ours(x, mask)
     y_torch, _ = theirs(x_torch, x_torch, x_torch, need_weights=False, **masks)
-    assert_close("y", y, y_torch)
-    dx = backward(dy)
-    y_torch.backward(dy_torch)
-    assert_close("dx", dx, x_torch.grad)
-    assert_same_gradients(ours, in_our_names(theirs, gradient))
+    assert_same_results(ours, theirs, ours(x, mask), y_torch, rng, x=x_torch)
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -108,17 +114,10 @@ def test_attention_across_sequences_of_other_lengths(rng, bias, padding):
     copied(ours, theirs, rng)
     x, x_torch = random(rng, B, T, n)
     z, z_torch = random(rng, B, S, n)
-    dy, dy_torch = random(rng, B, T, n)
     mask, masks = masks_for(padding, False, S)
 
-    y, backward = ours.across(x, z, mask)
     y_torch, _ = theirs(x_torch, z_torch, z_torch, need_weights=False, **masks)
-    assert_close("y", y, y_torch)
-    dx, dz = backward(dy)
-    y_torch.backward(dy_torch)
-    assert_close("dx", dx, x_torch.grad)
-    assert_close("dz", dz, z_torch.grad)
-    assert_same_gradients(ours, in_our_names(theirs, gradient))
+    assert_same_results(ours, theirs, ours.across(x, z, mask), y_torch, rng, x=x_torch, z=z_torch)
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -131,16 +130,10 @@ def test_encoder_layer(rng, norm, activation, padding):
                                               dtype=torch.float64)  # fmt: skip
     copied(ours, theirs, rng)
     x, x_torch = random(rng, B, T, n)
-    dy, dy_torch = random(rng, B, T, n)
     mask, masks = masks_for(padding, False, T)
 
-    y, backward = ours(x, mask)
     y_torch = theirs(x_torch, src_key_padding_mask=masks.get("key_padding_mask"))
-    assert_close("y", y, y_torch)
-    dx = backward(dy)
-    y_torch.backward(dy_torch)
-    assert_close("dx", dx, x_torch.grad)
-    assert_same_gradients(ours, in_our_names(theirs, gradient))
+    assert_same_results(ours, theirs, ours(x, mask), y_torch, rng, x=x_torch)
 
 
 @pytest.mark.parametrize("padding", [False, True])
@@ -153,19 +146,12 @@ def test_decoder_layer(rng, norm, activation, padding):
     copied(ours, theirs, rng)
     x, x_torch = random(rng, B, T, n)
     z, z_torch = random(rng, B, S, n)
-    dy, dy_torch = random(rng, B, T, n)
     mask, masks = masks_for(padding, True, T)
     z_mask, z_masks = masks_for(padding, False, S)
 
-    y, backward = ours(x, z, mask, z_mask)
     y_torch = theirs(x_torch, z_torch, tgt_mask=masks["attn_mask"], tgt_key_padding_mask=masks.get("key_padding_mask"),
                      memory_key_padding_mask=z_masks.get("key_padding_mask"))  # fmt: skip
-    assert_close("y", y, y_torch)
-    dx, dz = backward(dy)
-    y_torch.backward(dy_torch)
-    assert_close("dx", dx, x_torch.grad)
-    assert_close("dz", dz, z_torch.grad)
-    assert_same_gradients(ours, in_our_names(theirs, gradient))
+    assert_same_results(ours, theirs, ours(x, z, mask, z_mask), y_torch, rng, x=x_torch, z=z_torch)
 
 
 @pytest.mark.parametrize("bias", [True, False])
