@@ -1,4 +1,4 @@
-"""The command mini-tf: train | generate | translate | compare | gradcheck | doctor."""
+"""The command mini-tf: train | generate | translate | classify | fill | compare | gradcheck | doctor."""
 
 import sys
 from enum import StrEnum
@@ -30,12 +30,19 @@ class Flavour(StrEnum):
 
 PresetOption = Annotated[
     str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, pointer (the best), lab (hours on a CPU); "
-                      "translate (French to English, minutes) or translate-hour")
+                      "translate (French to English, minutes) or translate-hour; classify, classify-bag (texts with "
+                      "labels, a minute); fill (words hidden in a text, minutes)")
 ]  # fmt: skip
 PairsOption = Annotated[
     Path | None,
     typer.Option(help="for translate: lines English<TAB>French, as Tatoeba's [default: a grammar's sentences]"),
 ]
+TableOption = Annotated[
+    Path | None,
+    typer.Option(help="for classify: a CSV file with texts and labels [default: sentences of film reviews]"),
+]
+TextOption = Annotated[str, typer.Option("--text", help="the table's column of texts")]
+LabelOption = Annotated[str, typer.Option("--label", help="the table's column of labels")]
 CorpusOption = Annotated[Path | None, typer.Option(help="any UTF-8 text [default: Lab 6's Shakespeare]")]
 FlavourOption = Annotated[
     Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
@@ -58,25 +65,39 @@ def train(
     corpus: CorpusOption = None,
     shakespeare: FlavourOption = Flavour.lab,
     pairs: PairsOption = None,
+    table: TableOption = None,
+    text: TextOption = "text",
+    label: LabelOption = "label",
     run: RunOption = None,
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights, the batches and the sample", min=0)] = 0,
     device: DeviceOption = "auto",
 ):
-    """Train a language model on a text and let it write; or a translator, on pairs of sentences.
+    """Train a language model on a text and let it write; a translator on pairs of sentences; a classifier on texts with
+    labels; or a model that fills gaps.
 
     Ctrl-C ends the training and keeps the best model so far. The run folder gets the model, metrics.csv, curves.png,
-    results.json, and sample.txt or translations.tsv.
+    results.json, and sample.txt, translations.tsv or predictions.tsv.
     """
+    from mini_tf.training.classification import CLASSIFICATION
+    from mini_tf.training.masking import MASKING
     from mini_tf.training.translation import TRANSLATION
 
+    learns_from = {"--corpus": corpus, "--pairs": pairs, "--table": table}
+    takes = "--pairs" if preset in TRANSLATION else "--table" if preset in CLASSIFICATION else "--corpus"
+    given = next((option for option, path in learns_from.items() if path is not None and option != takes), None)
+    if given is not None:
+        for_it = {"--pairs": "translate", "--table": "classify", "--corpus": "quick"}[given]
+        raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
     if preset in TRANSLATION:
-        if corpus is not None:
-            raise UserError(f"--preset {preset} learns from pairs of sentences, not from a text: use --pairs FILE")
         train_to_translate(TRANSLATION[preset], pairs, run, steps, seed, device)
         return
-    if pairs is not None:
-        raise UserError(f"--pairs is for translators, the preset {preset} is none: add --preset translate")
+    if preset in CLASSIFICATION:
+        train_to_classify(CLASSIFICATION[preset], table, text, label, run, steps, seed, device)
+        return
+    if preset in MASKING:
+        train_to_fill_gaps(MASKING[preset], chosen_text(corpus, shakespeare), run, steps, seed, device)
+        return
     from mini_tf.experiment import POINTER  # noqa: F401, which adds its preset to the others
     from mini_tf.text import join, tokenize
     from mini_tf.training.language import GIVEN_WORDS, train_language_model
@@ -84,9 +105,8 @@ def train(
     from mini_tf.training.run import Run
 
     chosen, folder = preset_named(preset), Run.new(run, preset)
-    text = chosen_text(corpus, shakespeare)
     _, prepared, results = train_language_model(
-        text, chosen, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+        chosen_text(corpus, shakespeare), chosen, folder, steps, seed, device, say=lambda line: out.print(Text(line))
     )
     out.print(loss_table(results, len(prepared.vocabulary)))
     written = tokenize((folder / "sample.txt").read_text(encoding="utf-8"))
@@ -112,14 +132,11 @@ def generate(
     from mini_tf.backend import resolve_device
     from mini_tf.decoding import greedy, sample
     from mini_tf.text import tokenize
-    from mini_tf.training.run import Run
 
     device = resolve_device(device)
     if words < 1:
         raise UserError(f"--words is {words}, expected at least 1")
-    model, vocabulary = Run.open(run).load()
-    if isinstance(vocabulary, tuple):
-        raise UserError(f"{run} holds a translator; to translate with it: mini-tf translate {run} 'je suis content .'")
+    model, vocabulary = opened(run, "generate")
     tokens = tokenize(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)
     if len(ids) < len(tokens):
@@ -148,16 +165,13 @@ def translate(
     from mini_tf.backend import resolve_device
     from mini_tf.data.corpus import read_text
     from mini_tf.decoding.lines import save_attention, translate_lines
-    from mini_tf.training.run import Run
 
     device = resolve_device(device)
     if sentence is not None and file is not None:
         raise UserError("a sentence and --file were given, expected one of them")
     if attention is not None and sentence is None:
         raise UserError("--attention draws one sentence: give it on the command line, in quotation marks")
-    model, vocabularies = Run.open(run).load()
-    if not isinstance(vocabularies, tuple):
-        raise UserError(f"{run} holds a language model; to let it write: mini-tf generate {run}")
+    model, vocabularies = opened(run, "translate")
     model.to(device)
     if sentence is not None:
         batches = [[sentence]]
@@ -175,6 +189,70 @@ def translate(
     if attention is not None:
         save_attention(attention, model, vocabularies, sentence, translated[0])
         note(f"attention drawn in {attention}")
+
+
+@app.command()
+def classify(
+    run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset classify made")],
+    text: Annotated[str | None, typer.Argument(help="a text, in quotation marks")] = None,
+    words: Annotated[bool, typer.Option("--words", help="colour each word by what the gradient says of it")] = False,
+    picture: Annotated[Path | None, typer.Option(help="draw attention and gradient of each word into it")] = None,
+    table: Annotated[Path | None, typer.Option(help="instead of a text: classify a table's texts and count")] = None,
+    text_column: TextOption = "text",
+    label: LabelOption = "label",
+    device: DeviceOption = "auto",
+):
+    """Say how probable each class of a text is, and which words speak for it; or test a classifier on a table."""
+    from mini_tf.backend import resolve_device
+    from mini_tf.decoding import texts
+
+    device = resolve_device(device)
+    if (text is None) == (table is None):
+        raise UserError("expected a text in quotation marks, or --table FILE, and not both")
+    if text is None and (words or picture):
+        raise UserError("--words and --picture show one text: give it on the command line, in quotation marks")
+    model, vocabulary = opened(run, "classify")
+    model.to(device)
+    if table is not None:
+        from mini_tf.data import read_labelled
+
+        found = texts.classify_table(model, vocabulary, read_labelled(table, text_column, label), note)
+        out.print(confusion_table(found, vocabulary.classes))
+        out.print(Text(f"right: {found.trace():,} of {found.sum():,}, {found.trace() / found.sum():.1%}"))
+        return
+    read, found = texts.classify_text(model, vocabulary, text, note)
+    for k in found.log_p.argsort()[::-1]:
+        p = float(found.p[k])
+        out.print(Text.assemble((f"{vocabulary.classes[k]:<20}", "bold" if k == found.chosen else ""), f"{p:6.3f}  ",
+                                ("█" * round(40 * p), "green" if k == found.chosen else "dim")))  # fmt: skip
+    if words:
+        out.print(coloured_words(read, found))
+        out.print(Text(f"green: speaks for {vocabulary.classes[found.chosen]}, red: against; the stronger the colour, "
+                       "the larger the gradient", "dim"))  # fmt: skip
+    if picture is not None:
+        texts.save_words(picture, model, vocabulary, read, found)
+        note(f"attention and gradient drawn in {picture}")
+
+
+@app.command()
+def fill(
+    run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train --preset fill made")],
+    text: Annotated[str, typer.Argument(help="a line with ____ for each word to be filled in")],
+    guesses: Annotated[int, typer.Option(help="how many to show for each gap", min=1)] = 5,
+    device: DeviceOption = "auto",
+):
+    """Fill the gaps of a text with the most probable words."""
+    from mini_tf.backend import resolve_device
+    from mini_tf.decoding.texts import fill_gaps
+
+    device = resolve_device(device)
+    model, vocabulary = opened(run, "fill")
+    filled, gaps = fill_gaps(model.to(device), vocabulary, text, guesses)
+    out.print(Text(filled))
+    for number, gap in enumerate(gaps, 1):
+        out.print(Text(f"gap {number}:", "bold") if len(gaps) > 1 else "", end="\n" if len(gaps) > 1 else "")
+        for word, p in gap:
+            out.print(Text.assemble(f"  {word!r:<20}{p:6.3f}  ", ("█" * round(40 * p), "dim")))
 
 
 @app.command()
@@ -315,6 +393,67 @@ def train_to_translate(preset, path, run, steps, seed, device):
     out.print(Text(f'  mini-tf translate {folder.folder} "{example}" --attention attention.png'))
 
 
+def train_to_classify(preset, path, text, label, run, steps, seed, device):
+    """Train a classifier on the texts of a table, or on film reviews, and show how good it is."""
+    from mini_tf.data import movie_reviews, read_labelled
+    from mini_tf.training.classification import train_classifier
+    from mini_tf.training.run import Run
+
+    folder = Run.new(run, preset.name)
+    examples = movie_reviews() if path is None else read_labelled(path, text, label)
+    _, prepared, results = train_classifier(
+        examples, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+    )
+    table = Table("", "accuracy", box=None, header_style="bold")
+    table.columns[1].justify = "right"
+    names = {
+        "largest": "always the largest class", "bayes": "naive Bayes on word counts",
+        "logistic": "logistic regression on word counts",
+        "accuracy": f"{preset.name}, on {len(prepared.test_texts):,} new texts",
+    }  # fmt: skip
+    for key, name in names.items():
+        table.add_row(name, f"{results[key]:.1%}", style="bold" if key == "accuracy" else None)
+    out.print(table)
+    example = min(prepared.test_texts, key=lambda text: abs(len(text) - 60)).replace('"', "'")
+    out.print(Text(f"Kept in {folder.folder}: curves.png, confusion.png, predictions.tsv, the model. Now try"))
+    out.print(Text(f'  mini-tf classify {folder.folder} "{example}" --words'))
+
+
+def train_to_fill_gaps(preset, text, run, steps, seed, device):
+    """Train a model on a text whose words are hidden in turns, and show what it puts into gaps."""
+    from mini_tf.training.masking import train_to_fill
+    from mini_tf.training.run import Run
+
+    folder = Run.new(run, preset.name)
+    _, _, results = train_to_fill(text, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line)))
+    table = Table("", "nats per hidden word", box=None, header_style="bold")
+    table.columns[1].justify = "right"
+    for key, name in (("unigram", "by how often a word occurs"), ("test", "model, test lines")):
+        table.add_row(name, f"{results[key]:.3f}", style="bold" if key == "test" else None)
+    out.print(table)
+    out.print(Text("\n".join((folder / "sample.txt").read_text(encoding="utf-8").splitlines()[:12])))
+    out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt, metrics.csv, the model. Now try"))
+    out.print(Text(f"  mini-tf fill {folder.folder} 'To be or not to ____'"))
+
+
+def opened(run, command):
+    """(model, vocabulary) of a run. Raises UserError if it is not for this command, and says what it is for."""
+    from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
+    from mini_tf.training.run import Run
+
+    kinds = {
+        "generate": (TextModel, "a language model; to let it write", ""),
+        "translate": (Translator, "a translator; to translate with it", " 'je suis content .'"),
+        "classify": (Classifier, "a classifier; to classify with it", " 'a text'"),
+        "fill": (MaskedWordModel, "a model that fills gaps; to fill one", " 'To be or not to ____'"),
+    }  # fmt: skip
+    model, vocabulary = Run.open(run).load()
+    if not isinstance(model, kinds[command][0]):
+        right, (_, what, example) = next(item for item in kinds.items() if isinstance(model, item[1][0]))
+        raise UserError(f"{run} holds {what}: mini-tf {right} {run}{example}")
+    return model, vocabulary
+
+
 def chosen_text(corpus, flavour):
     """The text of a file, or Shakespeare's."""
     from mini_tf.text import read_corpus, shakespeare
@@ -351,6 +490,26 @@ def loss_table(results, c):
         loss = results[key]
         table.add_row(name, f"{loss:.3f}", f"{perplexity(loss):,.0f}", style="bold" if key == "test" else None)
     return table
+
+
+def confusion_table(confusion, classes):
+    """How often a classifier took each class for each."""
+    table = Table("it is", *(f"says {name}" for name in classes), box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, row in zip(classes, confusion):
+        table.add_row(name, *(f"{count:,}" for count in row))
+    return table
+
+
+def coloured_words(words, found):
+    """A text's words on green for those that speak for the class, red for those against it; see `Saliency`."""
+    line = Text()
+    for word, norm, contribution in zip(words, found.norm / found.norm.max(), found.contribution):
+        faded = round(255 * (1 - 0.75 * float(norm)))
+        background = f"rgb({faded},255,{faded})" if contribution > 0 else f"rgb(255,{faded},{faded})"
+        line.append(f"{word}", style=f"black on {background}").append(" ")
+    return line
 
 
 def write_on(model, vocabulary, prompt, words, choose):

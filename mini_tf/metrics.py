@@ -1,4 +1,7 @@
-"""How good is a language model?  Losses are cross-entropies in nats per word.  And how good is a translation?  BLEU."""
+"""How good is a language model?  Losses are cross-entropies in nats per word.  How good is a translation?  BLEU.
+
+And a classifier?  Its accuracy, and which classes it mistakes for which.
+"""
 
 import math
 
@@ -75,3 +78,38 @@ def no_nan(logits):
         raise UserError("the logits are not numbers (NaN): the model's weights are damaged, or its training diverged; "
                         "train again, with a smaller learning rate")  # fmt: skip
     return logits
+
+
+def accuracy(predicted, labels):
+    """The share of the predictions that are right:  predicted (N,), labels (N,) → 0 … 1
+
+    Raises UserError for different shapes, and when there is no label.
+    """
+    predicted, labels = to_host(predicted), to_host(labels)
+    if predicted.shape != labels.shape or labels.size == 0:
+        raise UserError(f"accuracy: predicted has shape {predicted.shape} and labels {labels.shape}, expected the same "
+                        "shape, and at least one label")  # fmt: skip
+    return float((predicted == labels).mean())
+
+
+def confusion(predicted, labels, classes):
+    """How often each class was predicted for each:  predicted (N,), labels (N,) → (classes, classes) int
+
+    Rows are true classes, columns predicted ones: the right predictions are on the diagonal.
+    Raises UserError for classes outside 0 … classes − 1, and for different lengths.
+    """
+    predicted, labels = checked_labels("predicted", predicted, classes), checked_labels("labels", labels, classes)
+    if len(predicted) != len(labels):
+        raise UserError(f"confusion: there are {len(predicted)} predictions and {len(labels)} labels, expected as many")
+    return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
+
+
+def checked_labels(name, labels, classes):
+    """Labels (N,) as int64, on the host. Raises UserError unless they are whole numbers from 0 to classes − 1."""
+    labels = to_host(labels)
+    if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):
+        raise UserError(f"{name}: shape {labels.shape} and dtype {labels.dtype}, expected integers in one row")
+    outside = np.flatnonzero((labels < 0) | (labels >= classes))
+    if outside.size:
+        raise UserError(f"{name}: entry {outside[0]} is {labels[outside[0]]}, expected classes from 0 to {classes - 1}")
+    return labels.astype(np.int64)

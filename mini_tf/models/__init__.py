@@ -5,19 +5,24 @@
     logits = model.logits(ids)           # (B, c), scores of the word that follows each history
     log_p = model.log_probabilities(ids, start)      # of each word from `start` on, given those before it
 
+A Classifier predicts a text's class and a MaskedWordModel the words that are hidden in it; theirs are other batches.
+
 A transformer is a trunk (from words to vectors, `mini_tf/layers/trunk.py`), a head (from vectors to predictions) and
 an objective (the loss of the predictions, `objectives.py`). What every model offers is in `text_model.py`.
 """
 
+from mini_tf.models.classifier import Classifier
 from mini_tf.models.fixed_window import FixedWindowModel
 from mini_tf.models.gpt import GPT
 from mini_tf.models.language_transformer import LanguageTransformer
+from mini_tf.models.masked import MaskedWordModel
 from mini_tf.models.ngram import NGramModel, markov_chain
+from mini_tf.models.one_attention import OneAttention
 from mini_tf.models.recurrent import CarriedState, RecurrentModel
 from mini_tf.models.text_model import TextModel
 from mini_tf.models.translator import Translator
 
 __all__ = [
-    "GPT", "CarriedState", "FixedWindowModel", "LanguageTransformer", "NGramModel", "RecurrentModel", "TextModel",
-    "Translator", "markov_chain",
+    "GPT", "CarriedState", "Classifier", "FixedWindowModel", "LanguageTransformer", "MaskedWordModel", "NGramModel",
+    "OneAttention", "RecurrentModel", "TextModel", "Translator", "markov_chain",
 ]  # fmt: skip

@@ -1,5 +1,7 @@
 """What a checkpoint needs of a model: to find its class by name, and to build it again."""
 
+import numpy as np
+
 
 class SavedModel:
     """Base of models that can be saved. A model's `config` has the options that it was built with."""
@@ -17,3 +19,15 @@ class SavedModel:
         Raises KeyError or TypeError if the options or the parameters are not this class's.
         """
         return cls(**config)
+
+
+class MadeOfWordVectors(SavedModel):
+    """A model whose first argument is the table of initial word vectors (c, n), which is then among its parameters."""
+
+    @classmethod
+    def rebuilt(cls, config, arrays):
+        """See SavedModel."""
+        table = arrays.get("embedding.table", arrays.get("trunk.embedding.table"))
+        if table is None:
+            raise KeyError("embedding.table")
+        return cls(np.zeros_like(table), **config)

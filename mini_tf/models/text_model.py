@@ -5,12 +5,12 @@ import operator
 from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax
 from mini_tf.models.reading import WindowReader
-from mini_tf.models.saved import SavedModel
+from mini_tf.models.saved import MadeOfWordVectors
 
 import numpy as np
 
 
-class TextModel(SavedModel):
+class TextModel(MadeOfWordVectors):
     """A model that says how probable the next word is. It defines
 
     T                                    the most words of a history that it sees, or that a batch's windows have
@@ -21,14 +21,6 @@ class TextModel(SavedModel):
 
     and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
     """
-
-    @classmethod
-    def rebuilt(cls, config, arrays):
-        """See SavedModel: the table of word vectors, which a model is built from, is among the parameters."""
-        table = arrays.get("embedding.table", arrays.get("trunk.embedding.table"))
-        if table is None:
-            raise KeyError("embedding.table")
-        return cls(np.zeros_like(table), **config)
 
     def next_word_log_probabilities(self, ids):
         """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""

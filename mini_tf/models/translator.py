@@ -1,9 +1,6 @@
 """The encoder-decoder transformer: from a sentence to its translation."""
 
-from mini_tf import ops
-from mini_tf.backend import to_host
 from mini_tf.errors import UserError
-from mini_tf.kernels import reference_only
 from mini_tf.layers import (
     Decoder,
     DecoderLayer,
@@ -18,10 +15,10 @@ from mini_tf.layers import (
     walk_back,
 )
 from mini_tf.layers.linear import normal
+from mini_tf.models.looking import attention_seen
 from mini_tf.models.objectives import words_of_sentences
 from mini_tf.models.options import check_choice, check_dropout, check_sizes, options_of
 from mini_tf.models.saved import SavedModel
-from mini_tf.ops.op import watching
 
 import numpy as np
 
@@ -150,16 +147,7 @@ def attention_weights(model, source, target):
 
     {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}: layers, heads, queries, keys
     """
-    found = []
-
-    def keep(op, run, *inputs, **options):
-        y, backward = run(*inputs, **options)
-        if op in (ops.softmax, ops.masked_softmax):
-            found.append(to_host(y)[0])
-        return y, backward
-
-    with reference_only(), watching(keep):               # attention's twin would not call softmax
-        model.logits(source[None], target[None])
+    found = [A[0] for A in attention_seen(lambda: model.logits(source[None], target[None]))]
     L = len(model.encoder.layers)
     kinds = {"encoder": found[:L], "decoder": found[L::2], "across": found[L + 1 :: 2]}
     return {kind: np.stack(weights) for kind, weights in kinds.items()}

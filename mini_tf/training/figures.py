@@ -1,14 +1,16 @@
-"""The pictures of a training run, and of a translation."""
+"""The pictures of a training run, of a translation, and of a classified text."""
 
+import numpy as np
 from matplotlib.figure import Figure
 
 
-def draw_curves(rows, lines, training="training"):
+def draw_curves(rows, lines, training="training", unit="nats per word"):
     """Training and validation loss against the step, with labelled horizontal lines for comparison.
 
     rows      the rows of a History
     lines     {label: loss}, the baselines and the result on the test words
     training  the label of the training loss
+    unit      of the losses
     """
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
@@ -28,7 +30,7 @@ def draw_curves(rows, lines, training="training"):
             textcoords="offset points", va="center", fontsize=9, color=colors[name],
         )  # fmt: skip
     axes.set_xlabel("step")
-    axes.set_ylabel("cross-entropy in nats per word")
+    axes.set_ylabel(f"cross-entropy in {unit}")
     axes.legend()
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -63,3 +65,59 @@ def draw_attention(weights, source, target):
             axes.set_xlabel("looks at", fontsize=8)
     figure.colorbar(image, ax=figure.axes, shrink=0.4, label="share of a row's attention (mean of the heads)")
     return figure
+
+
+def draw_confusion(confusion, classes):
+    """How often each class was taken for each: counts, and their shares of a row as colours.
+
+    confusion  (classes, classes) int, see `metrics.confusion`
+    """
+    confusion = np.asarray(confusion)
+    shares = confusion / np.maximum(confusion.sum(1, keepdims=True), 1)
+    side = 1.1 * len(classes) + 1.6
+    figure = Figure(figsize=(side + 0.6, side), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for i, j in np.ndindex(confusion.shape):
+        axes.text(j, i, f"{confusion[i, j]:,}", ha="center", va="center", color="w" if shares[i, j] > 0.5 else "k")
+    axes.set_xticks(range(len(classes)), classes)
+    axes.set_yticks(range(len(classes)), classes, rotation=90, va="center")
+    axes.tick_params(length=0)
+    axes.set_xlabel("the classifier says")
+    axes.set_ylabel("it is")
+    figure.colorbar(image, ax=axes, shrink=0.7, label="share of the row")
+    return figure
+
+
+def draw_words(words, found, classes, attention=None):
+    """A text's words with what the gradient says of each: above the line it speaks for the class, below against it.
+
+    words      T strings
+    found      their Saliency
+    classes    names of the classes
+    attention  (T,) how much attention each word gets, for a second picture on top; None: only the gradient
+    """
+    T, many = len(words), 1 if attention is None else 2
+    figure = Figure(figsize=(max(6, 0.42 * T + 1.5), 2.6 * many), layout="constrained")
+    if attention is not None:
+        axes = figure.add_subplot(many, 1, 1)
+        axes.bar(range(T), attention, color="0.6")
+        axes.set_ylabel("attention it gets\n(mean of all words)")
+        axes.set_title("what attention looks at", fontsize=10)
+        _label_words(axes, words)
+    axes = figure.add_subplot(many, 1, many)
+    axes.bar(range(T), found.norm, color="0.85", label="norm of dx")
+    colors = ["tab:green" if value > 0 else "tab:red" for value in found.contribution]
+    axes.bar(range(T), found.contribution, 0.5, color=colors, label="dx·x: green for, red against")
+    axes.axhline(0, color="k", linewidth=0.6)
+    axes.set_ylabel("change of ln p")
+    axes.set_title(f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}", fontsize=10)
+    axes.legend(fontsize=7)
+    _label_words(axes, words)
+    return figure
+
+
+def _label_words(axes, words):
+    axes.set_xticks(range(len(words)), words, rotation=60, ha="right", fontsize=8)
+    axes.margins(x=0.01)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 from mini_tf.files import replacing, write_text
-from mini_tf.models import Translator
+from mini_tf.models import Classifier, Translator
 from mini_tf.text import Vocabulary
+from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 
@@ -19,13 +20,16 @@ class Run:
     """The files of one training run, each written whole or not at all.
 
     config.json         preset, options of the model and the training, facts about the text, versions
-    vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each
+    vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each;
+                        a classifier's words and classes
     model.safetensors   the best parameters so far
     metrics.csv         a row for each measurement of the validation loss
     curves.png          the losses during training, with the baselines
     results.json        the losses at the end
-    sample.txt          a text that the model wrote
+    sample.txt          a text that the model wrote, or gaps that it filled
     translations.tsv    the test sentences, as a translator translated them, and their references
+    predictions.tsv     the test texts, with their classes and those that a classifier found
+    confusion.png       how often it took one class for another
     """
 
     def __init__(self, folder):
@@ -64,9 +68,11 @@ class Run:
         return self.folder / name
 
     def save_config(self, config, vocabulary):
-        """vocabulary: a Vocabulary, or a translator's two SentenceVocabularies, (source, target)"""
+        """vocabulary: a Vocabulary, a ClassVocabulary, or a translator's two SentenceVocabularies, (source, target)"""
         if isinstance(vocabulary, tuple):
             words = {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
+        elif isinstance(vocabulary, ClassVocabulary):
+            words = {"words": vocabulary.words, "classes": list(vocabulary.classes)}
         else:
             words = vocabulary.words
         self.write_json("config.json", config)
@@ -88,6 +94,12 @@ class Run:
         with replacing(self / "curves.png") as temporary:
             draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
 
+    def save_confusion(self, confusion, classes):
+        from mini_tf.training.figures import draw_confusion
+
+        with replacing(self / "confusion.png") as temporary:
+            draw_confusion(confusion, classes).savefig(temporary, dpi=120)
+
     def write_json(self, name, value):
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
@@ -98,26 +110,34 @@ class Run:
         """
         model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
-        if isinstance(words, dict):
-            vocabularies = tuple(self._vocabulary(words.get(side)) for side in SIDES)
+        if isinstance(model, Translator):
+            vocabularies = tuple(self._sentence_vocabulary(self._part(words, side), "names") for side in SIDES)
+            expected = model.sizes
+        elif isinstance(model, Classifier):
+            vocabularies = (self._sentence_vocabulary(words, "classes"),)
+            expected = (model.c,)
         else:
-            vocabularies = (Vocabulary(words),)
+            vocabularies, expected = (Vocabulary(words),), (model.c,)
         sizes = tuple(map(len, vocabularies))
-        expected = model.sizes if isinstance(model, Translator) else (model.c,)
         if sizes != expected:
             found, wanted = (" and ".join(f"{size:,}" for size in some) for some in (sizes, expected))
             raise UserError(
                 f"{self.folder}: the vocabulary has {found} words, the model expects {wanted}; the files are not of "
                 "one run: train again"
             )
-        return model, vocabularies if isinstance(words, dict) else vocabularies[0]
+        return model, vocabularies if isinstance(model, Translator) else vocabularies[0]
 
-    def _vocabulary(self, side):
-        """A translator's vocabulary of one language, from its part of vocabulary.json."""
-        if not isinstance(side, dict) or not {"words", "names"} <= side.keys():
-            raise UserError(f"{self / 'vocabulary.json'} lacks a language; the run is damaged: train again")
-        vocabulary = SentenceVocabulary.of(side["words"])
-        vocabulary.names = frozenset(side["names"])
+    def _part(self, words, name):
+        """An entry of vocabulary.json. Raises UserError if it is missing."""
+        if not isinstance(words, dict) or name not in words:
+            raise UserError(f"{self / 'vocabulary.json'} lacks {name!r}; the run is damaged: train again")
+        return words[name]
+
+    def _sentence_vocabulary(self, words, extra):
+        """A SentenceVocabulary with the names of its language, or a ClassVocabulary with its classes."""
+        kind = ClassVocabulary if extra == "classes" else SentenceVocabulary
+        vocabulary = kind.of(self._part(words, "words"))
+        setattr(vocabulary, extra, {"names": frozenset, "classes": list}[extra](self._part(words, extra)))
         return vocabulary
 
     def read_json(self, name):

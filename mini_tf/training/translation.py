@@ -148,7 +148,8 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
     results |= {"tested": len(examples)} | how_it_went(history)
     run.write_json("results.json", results)
-    run.save_curves(history.rows, {"test": results["test"]}, training="training, with dropout and smoothed labels")
+    as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
+    run.save_curves(history.rows, {"test": results["test"]}, training=as_trained)
     lines = ["French\ttranslation\treference"]
     for (french, references), english in zip(examples, written):
         lines.append("\t".join((

@@ -1,0 +1,105 @@
+"""What a trained classifier says of a text, and what a trained MaskedWordModel puts into its gaps."""
+
+import re
+
+from mini_tf.errors import UserError
+from mini_tf.files import replacing
+from mini_tf.metrics import confusion
+from mini_tf.models.looking import attention_seen, saliency
+from mini_tf.text.sentences import padded, split_sentence
+from mini_tf.text.tokens import join, tokenize
+
+import numpy as np
+
+GAP = re.compile(r"_{2,}|\[MASK\]")                      # how a gap is written: ____
+
+
+def classify_text(model, vocabulary, text, note=lambda line: None):
+    """(words, found): the words that the classifier reads, and their Saliency, which has the classes' probabilities.
+
+    note: called with a sentence about words that the model does not know, and about a text that is too long
+    Raises UserError for a text without words.
+    """
+    words = split_sentence(text, "english")
+    if not words:
+        raise UserError(f"the text {text!r} has no words, expected at least one")
+    unknown = vocabulary.unknown(words)
+    if unknown:
+        note(f"{len(unknown)} unknown word(s), read as [UNK]: {', '.join(unknown[:10])}{' …' if unknown[10:] else ''}")
+    if len(words) > model.T:
+        note(f"the text has {len(words)} words; the model reads the first T = {model.T} of them")
+    words = words[: model.T]
+    return words, saliency(model, vocabulary.encode(words))
+
+
+def classify_table(model, vocabulary, examples, note=lambda line: None, batch=64):
+    """How often a classifier takes each class for each, (classes, classes) int, for (text, label) strings.
+
+    Raises UserError for a text without words, and for a label that does not occur in training.
+    """
+    labels = vocabulary.class_ids([label for _, label in examples])
+    texts = [vocabulary.read(text) for text, _ in examples]
+    empty = next((text for (text, _), ids in zip(examples, texts) if not len(ids)), None)
+    if empty is not None:
+        raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
+    long = sum(len(ids) > model.T for ids in texts)
+    if long:
+        note(f"{long:,} texts have more than T = {model.T} words; the model reads the first {model.T} of each")
+    found = []
+    for first in range(0, len(texts), batch):
+        ids = padded([ids[: model.T] for ids in texts[first : first + batch]])
+        found.extend(np.asarray(model.logits(ids)).argmax(-1).tolist())
+    return confusion(np.array(found), labels, model.classes)
+
+
+def save_words(path, model, vocabulary, words, found):
+    """A picture of what attention looks at in a text, and of what the gradient says of each word."""
+    from mini_tf.training.figures import draw_words
+
+    attention = attention_received(model, vocabulary.encode(words))
+    with replacing(path) as temporary:
+        draw_words(words, found, vocabulary.classes, attention).savefig(temporary, dpi=120)
+
+
+def attention_received(model, ids):
+    """(T,) how much of the attention of all words each word of a text gets, in the mean over layers, heads and words;
+    None for a bag of words, which has no attention. With [CLS] it is the attention of [CLS] that counts.
+    """
+    seen = attention_seen(lambda: model.logits(ids[None]))               # L times (1, H, T, T)
+    if not seen:
+        return None
+    weights = np.mean([A[0] for A in seen], axis=(0, 1))                 # (T, T)
+    return weights.mean(0) if model.cls is None else weights[0, 1:]
+
+
+def best_words(model, vocabulary, ids, place, most=5):
+    """[(word, p), …]: the most probable words at a place of a text ids (T,), given all others"""
+    log_p = model.log_probabilities(ids, place)
+    best = np.argsort(-log_p, kind="stable")[:most]
+    return [(vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
+
+
+def fill_gaps(model, vocabulary, text, most=5):
+    """(filled, gaps): the text with the most probable word in each gap, ____ or [MASK]; and `best_words` of each.
+
+    All gaps are guessed from the words that are there, none from a guess for another. A line break is added at the end,
+    because the model learned from whole lines.
+    Raises UserError for a text without a gap, with words that the model does not know, and of more than T words.
+    """
+    before, *pieces = (tokenize(piece) for piece in GAP.split(text.replace("\\n", "\n")))
+    if not pieces:
+        raise UserError(f"there is no gap in {text[:60]!r}: write ____ where a word is to be filled in")
+    words, places = list(before), []
+    for piece in pieces:
+        places.append(len(words))
+        words += ["[MASK]", *piece]
+    if words[-1] != "\n":
+        words.append("\n")
+    if len(words) > model.T:
+        raise UserError(f"the text has {len(words)} words, expected at most T = {model.T}, the most that this "
+                        "model can read; give it the lines around the gap only")  # fmt: skip
+    ids = vocabulary.encode(words)
+    gaps = [best_words(model, vocabulary, ids, place, most) for place in places]
+    for place, guesses in zip(places, gaps):
+        words[place] = guesses[0][0]
+    return join(words).strip("\n"), gaps

@@ -1,0 +1,179 @@
+"""From a text to its class: a bag of word vectors, or an attention encoder."""
+
+from mini_tf import ops
+from mini_tf.backend import array_module, beside, to_host
+from mini_tf.errors import UserError
+from mini_tf.layers import (
+    ClassWord,
+    Dropout,
+    Embedding,
+    Encoder,
+    FeedForward,
+    Layer,
+    LayerNorm,
+    LearnedPositions,
+    Linear,
+    PositionalEncoding,
+    TransformerLayer,
+    Trunk,
+    walk_back,
+)
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.saved import MadeOfWordVectors
+
+import numpy as np
+
+POSITIONS = (None, "sinusoidal", "learned")
+POOLS = {
+    "mean": "e = mean of Φ(X) over the words that are there",
+    "first": "e = Φ(X) of the word [CLS], which is put before every text",
+}
+
+
+class Classifier(MadeOfWordVectors, Layer):
+    """logits = norm(e)·A + b,   e the vector of a text: pooled from Φ(X), then in blocks e ← e + feed-forward(norm(e))
+
+    embeddings (c, n)    initial word vectors E
+    classes              how many there are
+    T                    the most words of a text
+    L, H, m, f           layers of attention, heads, dimension of a head, hidden units of feed-forward. With L = 0 no
+                         word sees another: the text is a bag of words, unless there are positions
+    positions            None, "sinusoidal" or "learned"
+    pool                 "mean" or "first": see POOLS
+    causal               a word sees itself and the words before it, as in a language model
+    blocks, k            of the residual MLP, and hidden units of each
+    train_embeddings     learn the word vectors too
+    dropout              share of the entries of word vectors, of each branch's output and of e dropped in training
+
+    A batch has ids (B, T′), −1 for padding, which no word sees and no mean counts, and labels (B,). The readout A
+    starts at 0, so the loss of an untrained model is ln(classes), that of a uniform guess.
+    Raises UserError for sizes and options that do not fit together.
+    Source: multi-head attention encoders, a course notebook; Devlin et al. 2019, arXiv:1810.04805 ([CLS])
+    """
+
+    def __init__(
+        self, embeddings, *, classes, T=64, L=1, H=4, m=16, f=128, positions="sinusoidal", pool="mean", causal=False,
+        blocks=1, k=64, train_embeddings=True, dropout=0.0, seed=0,
+    ):  # fmt: skip
+        self.config = options_of(locals())
+        _check_options(embeddings, **self.config)
+        rng = np.random.default_rng(seed)
+        (self.c, n), dtype, size = embeddings.shape, embeddings.dtype, embeddings.shape[1] ** -0.5
+        self.T, self.classes, self.pool = T, classes, pool
+        self.cls = ClassWord(n, rng, size, dtype) if pool == "first" else None
+        places = T + 1 if pool == "first" else T
+        layers = [
+            TransformerLayer(
+                n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout,
+                dtype=dtype,
+            )
+            for _ in range(L)
+        ]  # fmt: skip
+        position = {
+            None: lambda: None,
+            "sinusoidal": lambda: PositionalEncoding(places, n, scale=size),
+            "learned": lambda: LearnedPositions(places, n, rng, size, dtype),
+        }[positions]()
+        options = {"T": places, "positions": position, "norm": LayerNorm(n, dtype) if L else None, "dropout": dropout}
+        embedding = Embedding(embeddings, trainable=train_embeddings)
+        self.trunk = Trunk(embedding, layers, **options) if causal else Encoder(embedding, layers, **options)
+        self.dropout = Dropout(dropout)
+        self.norms = [LayerNorm(n, dtype) for _ in range(blocks)]
+        self.blocks = [FeedForward(n, k, rng, dtype) for _ in range(blocks)]
+        self.norm = LayerNorm(n, dtype)
+        self.A = Linear(n, classes, dtype=dtype)
+
+    def loss(self, batch, rng=None):
+        """The mean cross-entropy of the labels, in nats, and its backward, which runs once. An rng turns dropout on."""
+        logits, logits_backward = self(batch.ids, rng)
+        loss, loss_backward = ops.cross_entropy(logits, beside(batch.labels, logits))
+        backward = walk_back([logits_backward, lambda dloss: loss_backward(dloss)[0]])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def logits(self, ids):
+        """Scores (B, classes) of the classes of texts (B, T′)."""
+        return self(ids)[0]
+
+    def __call__(self, ids, rng=None):
+        """ids (B, T′) → logits (B, classes), and the backward"""
+        if ids.ndim != 2 or ids.shape[1] > self.T:
+            raise ValueError(f"Classifier: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
+        x, embedding_backward = self.trunk.embedding(ids)        # (B, T′, n)
+        logits, vectors_backward = self.from_vectors(x, to_host(ids) != ABSENT, rng)
+        return logits, walk_back([embedding_backward, vectors_backward])
+
+    def from_vectors(self, x, present, rng=None):
+        """logits (B, classes) for the words' vectors x (B, T′, n), and the backward, which gives dx.
+
+        present: bool (B, T′), False for padding
+        """
+        backwards = []
+        if self.cls is not None:
+            x, cls_backward = self.cls(x)                        # (B, T′ + 1, n)
+            present = np.pad(present, ((0, 0), (1, 0)), constant_values=True)
+            backwards.append(cls_backward)
+        Phi, trunk_backward = self.trunk.from_vectors(x, self.trunk.mask_of(present), rng)
+        e, pool_backward = _mean(Phi, present) if self.cls is None else _first(Phi)      # (B, n)
+        e, dropout_backward = self.dropout(e, rng)
+        backwards += [trunk_backward, pool_backward, dropout_backward]
+        for norm, block in zip(self.norms, self.blocks):
+            e, block_backward = _residual(e, norm, block)
+            backwards.append(block_backward)
+        e, norm_backward = self.norm(e)
+        logits, A_backward = self.A(e)                           # (B, classes)
+        return logits, walk_back([*backwards, norm_backward, A_backward])
+
+    def start_from(self, model):
+        """Take over the trunk of a trained model of the same sizes, such as a GPT. Raises UserError if it differs."""
+        given = model.trunk.parameters()
+        for name, parameter in self.trunk.parameters().items():
+            found = given[name].data.shape if name in given else "none"
+            if found != parameter.data.shape:
+                raise UserError(
+                    f"start_from: {name} has shape {parameter.data.shape} here and {found} in the "
+                    f"{type(model).__name__}; give both the same n, T, L, H, m, f and positions"
+                )
+        for name, parameter in self.trunk.parameters().items():
+            parameter.data = given[name].data.copy()
+        return self
+
+
+def _mean(Phi, present):
+    """e = mean of Φ_t over the words that are there: padding that counted would pull short texts to its own vector"""
+    e, pool_backward = ops.mean_pool(Phi, beside(present, Phi))
+    return e, lambda de: pool_backward(de)[0]
+
+
+def _first(Phi):
+    """e = Φ_1, the vector of the first word;  dΦ = [de, 0, …, 0]"""
+    shape = Phi.shape
+
+    def backward(de):
+        dPhi = array_module(de).zeros(shape, dtype=de.dtype)
+        dPhi[:, 0] = de
+        return dPhi
+
+    return Phi[:, 0], backward
+
+
+def _residual(e, norm, block):
+    """e + block(norm(e))"""
+    normal, norm_backward = norm(e)
+    y, block_backward = block(normal)
+    return e + y, lambda dy: dy + norm_backward(block_backward(dy))      # skip connection + branch
+
+
+def _check_options(embeddings, *, classes, T, L, H, m, f, positions, pool, causal, blocks, k, dropout, **_):
+    check_embeddings(embeddings)
+    check_sizes(classes=classes, T=T, H=H, m=m, f=f, k=k)
+    check_sizes(least=0, L=L, blocks=blocks)
+    check_choice("positions", positions, POSITIONS)
+    check_choice("pool", pool, POOLS)
+    check_dropout(dropout)
+    if causal and pool == "first":
+        raise UserError("pool='first' with causal=True: the first word would see no other; use pool='mean'")
+    if pool == "first" and L == 0:
+        raise UserError("pool='first' with L=0: [CLS] would see no word; use pool='mean', or at least one layer")
+    if positions == "sinusoidal" and embeddings.shape[1] % 2:
+        raise UserError(f"n is {embeddings.shape[1]}, expected an even n: positions come in pairs of cosine and sine")

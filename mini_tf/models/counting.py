@@ -1,0 +1,208 @@
+"""Classifiers that a neural classifier of texts has to beat: naive Bayes and logistic regression on word counts.
+
+    counts = word_counts(texts, c)                       # (N, c), sparse
+    model = NaiveBayes(counts, labels, classes)          # or LogisticRegression(counts, labels, classes)
+    accuracy(model.predict(word_counts(test_texts, c)), test_labels)
+
+Neither sees the order of the words. Both are linear: logits = features·W + b. Naive Bayes counts W and b, logistic
+regression finds the best ones, and takes any features: on the vectors of a trained model it is a linear probe, which
+shows what can be read off them.
+"""
+
+from mini_tf import ops
+from mini_tf.backend import to_host
+from mini_tf.errors import UserError
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.metrics import checked_labels, log_softmax
+from mini_tf.models.options import check_sizes
+
+import numpy as np
+from scipy import sparse
+
+MOST_STEPS = 10_000              # of L-BFGS
+AIM = 1e-8                       # L-BFGS stops when no entry of the gradient is larger
+ENOUGH = 1e-6                    # × the largest feature: where rounding may stop it, as the loss falls no further
+
+
+def word_counts(texts, c):
+    """How often each word occurs in each text:  a csr_array (N, c), float64
+
+    texts   N integer arrays of word ids, 0 … c − 1, of any lengths. −1 is padding, and is not counted
+    Raises UserError for ids outside the vocabulary, and for a text that is no row of integers.
+    """
+    check_sizes(c=c)
+    rows = [np.zeros(0, dtype=np.int64)] + [_checked_text(text, place, c) for place, text in enumerate(texts)]
+    starts = np.cumsum([len(row) for row in rows])
+    ids = np.concatenate(rows)
+    counts = sparse.csr_array((np.ones(len(ids)), ids, starts), shape=(len(rows) - 1, c))
+    counts.sum_duplicates()
+    return counts
+
+
+class LinearClassifier:
+    """p(class | features) = softmax(features·W + b), with W (d, classes) and b (classes,) in double precision."""
+
+    def log_probabilities(self, features):
+        """ln p of each class:  features (N, d), dense or sparse → (N, classes)
+
+        Raises UserError when the model was made from features of another width.
+        """
+        return log_softmax(_checked_features(features, len(self.W)) @ self.W + self.b)
+
+    def predict(self, features):
+        """The most probable class of each row, the first one of equals:  features (N, d) → (N,) int"""
+        return self.log_probabilities(features).argmax(-1)
+
+
+class NaiveBayes(LinearClassifier):
+    """p(class | text) ∝ p(class)·Π_w p(w | class)^count(w),   as if each word were drawn from its class on its own
+
+    p(class)     = texts of the class / N
+    p(w | class) = (count(w in the class) + k) / (words in the class + k·c)
+
+    counts    (N, c), from word_counts, or dense
+    labels    (N,) integers, 0 … classes − 1
+    k         is added to every count, k > 0, so that no word is impossible
+    W = ln p(w | class), (c, classes), and b = ln p(class): a text with no words gets p(class).
+    Raises UserError for counts below 0, for labels that do not fit, and for a class without a text.
+    Source: Manning, Raghavan, Schütze 2008, Introduction to Information Retrieval, chapter 13 (multinomial, there k = 1)
+    """
+
+    def __init__(self, counts, labels, classes, k=1.0):
+        counts, labels = _checked_training(counts, labels, classes)
+        _check_positive("k", k, "at 0, a word that a class never used would be impossible")
+        if counts.shape[1] and counts.min() < 0:
+            raise UserError(f"a count is {counts.min():g}, expected none below 0; for other features than counts, try "
+                            "LogisticRegression")  # fmt: skip
+        N = len(labels)
+        in_class = sparse.csr_array((np.ones(N), labels, np.arange(N + 1)), shape=(N, classes))      # 1 at the label
+        of_words = counts.T @ in_class                   # (c, classes)
+        of_words = (of_words.toarray() if sparse.issparse(of_words) else of_words) + k
+        self.W = np.log(of_words) - np.log(of_words.sum(0))
+        self.b = np.log(np.bincount(labels, minlength=classes) / N)
+
+
+def regression_loss(features, labels, W, b, penalty):
+    """loss = mean over rows of −ln softmax(features·W + b)[label] + penalty/(2N)·‖W‖²
+
+    features (N, d) dense or sparse, labels (N,) int, W (d, classes), b (classes,)  →  loss, a scalar
+    dW = featuresᵀ·dlogits + dloss·penalty/N·W,   db = Σ dlogits;   the backward gives these two, and none for the
+    features. Times N it is the usual form: the sum of the losses + penalty/2·‖W‖².
+    Source: Manning, Raghavan, Schütze 2008, chapter 15; Hoerl, Kennard 1970 (the penalty)
+    """
+    N = len(labels)
+    loss, loss_backward = ops.cross_entropy(features @ W + b, labels)
+
+    def backward(dloss=1.0):                             # keeps features and W
+        dlogits, _ = loss_backward(dloss)                # (N, classes)
+        return features.T @ dlogits + dloss * penalty / N * W, dlogits.sum(0)
+
+    return loss + penalty / (2 * N) * (W * W).sum(), backward
+
+
+class LogisticRegression(LinearClassifier):
+    """p(class | features) = softmax(features·W + b), with the W and b that minimize `regression_loss`
+
+    features      (N, d), word counts or any others, dense or sparse
+    labels        (N,) integers, 0 … classes − 1
+    penalty       of ‖W‖², above 0: without one, classes that can be separated would have no best W
+    standardize   shift and scale each dense feature to mean 0 and variance 1 over the training rows, before the penalty
+                  is applied; a feature that is constant there gets weight 0. W and b are for features as they are given
+
+    The minimum is unique, but for a number added to all of b; here b sums to 0, unless features are standardized.
+    L-BFGS goes on until no entry of the gradient is above 1e-8, or the loss falls no further, in double precision.
+    Raises UserError for labels that do not fit, for a class without a text, and if 10,000 steps are not enough.
+    Source: see regression_loss; Byrd et al. 1995 (L-BFGS-B); Alain, Bengio 2016, arXiv:1610.01644 (linear probes)
+    """
+
+    def __init__(self, features, labels, classes, penalty=1.0, standardize=False):
+        features, labels = _checked_training(features, labels, classes)
+        _check_positive("penalty", penalty, "at 0, classes that can be separated would have no best W")
+        if not standardize:
+            self.W, self.b = _minimum(features, labels, classes, penalty)
+            return
+        if sparse.issparse(features):
+            raise UserError("standardize: the features are sparse, and would not be after it; try features.toarray()")
+        mean, factor = features.mean(0), _one_over_deviation(features)
+        W, b = _minimum((features - mean) * factor, labels, classes, penalty)
+        self.W = factor[:, None] * W
+        self.b = b - mean @ self.W
+
+
+def _minimum(features, labels, classes, penalty):
+    """W and b at the minimum of regression_loss, from W = 0 and b = 0."""
+    from scipy.optimize import minimize  # takes almost half a second, which a mere import of mini_tf should not
+
+    d = features.shape[1]
+
+    def loss_and_gradient(flat):
+        loss, backward = regression_loss(features, labels, *_unpacked(flat, d, classes), penalty)
+        return loss, np.concatenate([gradient.ravel() for gradient in backward()])
+
+    options = {"maxiter": MOST_STEPS, "maxfun": 2 * MOST_STEPS, "gtol": AIM, "ftol": 0}
+    found = minimize(loss_and_gradient, np.zeros((d + 1) * classes), method="L-BFGS-B", jac=True, options=options)
+    slope, largest = abs(found.jac).max(), abs(features).max() if d else 0
+    if slope > AIM and (found.nit >= MOST_STEPS or slope > ENOUGH * max(1, largest)):
+        raise UserError(
+            f"LogisticRegression: after {found.nit:,} steps an entry of the gradient is still {slope:.1e}, expected at "
+            f"most {AIM}; try a larger penalty, or, as the largest feature is {largest:.3g}, features around 1 in size"
+        )
+    return _unpacked(found.x, d, classes)
+
+
+def _unpacked(flat, d, classes):
+    return flat[: d * classes].reshape(d, classes), flat[d * classes :]
+
+
+def _one_over_deviation(features):
+    """1/√variance of each feature, and 0 for a constant one, whose variance may be above 0 by rounding: (N, d) → (d,)"""
+    changes = features.max(0) > features.min(0)
+    return np.divide(1, features.std(0), out=np.zeros(features.shape[1]), where=changes)
+
+
+def _checked_text(text, place, c):
+    """The ids of a text without its padding. Raises UserError: see word_counts."""
+    text = to_host(text)
+    if text.ndim != 1 or (text.size and text.dtype.kind not in "iu"):
+        raise UserError(f"word_counts: text {place} has shape {text.shape} and dtype {text.dtype}, expected integers "
+                        "in one row")  # fmt: skip
+    words = text[text != ABSENT].astype(np.int64)
+    outside = words[(words < 0) | (words >= c)]
+    if outside.size:
+        raise UserError(f"word_counts: text {place} has the id {outside[0]}, expected ids from 0 to {c - 1}, and "
+                        f"{ABSENT} for padding")  # fmt: skip
+    return words
+
+
+def _checked_features(features, width=None):
+    """Features (N, width) in double precision, a csr_array if they are sparse. Raises UserError if they do not fit."""
+    if sparse.issparse(features):
+        features = sparse.csr_array(features, dtype=np.float64)
+        numbers = features.data
+    else:
+        numbers = features = to_host(features).astype(np.float64)
+    if features.ndim != 2 or width not in (None, features.shape[1]):
+        wanted = "(N, d)" if width is None else f"(N, {width}), as in training"
+        raise UserError(f"the features have shape {features.shape}, expected {wanted}")
+    if not np.isfinite(numbers).all():
+        raise UserError("the features have infinite entries or some that are not numbers (NaN), expected finite ones")
+    return features
+
+
+def _checked_training(features, labels, classes):
+    """Features and labels to learn from. Raises UserError if they do not fit, or if a class has no text."""
+    check_sizes(classes=classes)
+    features, labels = _checked_features(features), checked_labels("labels", labels, classes)
+    if features.shape[0] != len(labels):
+        raise UserError(f"there are {features.shape[0]} rows of features and {len(labels)} labels, expected one label "
+                        "for each row")  # fmt: skip
+    unseen = np.flatnonzero(np.bincount(labels, minlength=classes) == 0)
+    if unseen.size:
+        raise UserError(f"no label is {unseen[0]}, expected at least one text of each of the {classes} classes; try "
+                        "more texts, or numbering the classes that there are from 0")  # fmt: skip
+    return features, labels
+
+
+def _check_positive(name, value, why):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+        raise UserError(f"{name} is {value!r}, expected a number above 0: {why}")

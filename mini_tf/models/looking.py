@@ -1,0 +1,66 @@
+"""What a model looks at: the weights of its attention, and the gradient of its answer with respect to each word."""
+
+from dataclasses import dataclass
+
+from mini_tf import ops
+from mini_tf.backend import beside, to_host
+from mini_tf.kernels import reference_only
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.ops.op import watching
+
+import numpy as np
+
+
+def attention_seen(call):
+    """Every A = softmax(…) of attention, (B, H, Tq, Tk) each, that is computed while call() runs, in order."""
+    found = []
+
+    def keep(op, run, *inputs, **options):
+        y, backward = run(*inputs, **options)
+        if op in (ops.softmax, ops.masked_softmax):
+            found.append(to_host(y))
+        return y, backward
+
+    with reference_only(), watching(keep):               # attention's twin would not call softmax
+        call()
+    return found
+
+
+@dataclass(frozen=True)
+class Saliency:
+    """How a classifier's answer depends on each of T words.
+
+    log_p         (classes,) ln p of each class
+    chosen        the class asked about, k
+    norm          (T,)  ‖dx_t‖, where dx_t = ∂ ln p_k/∂x_t: how much a small change of the word's vector could change
+                  the answer
+    contribution  (T,)  dx_t·x_t: what ln p_k would lose, to first order, if the vector shrank to nothing. Above 0 the
+                  word speaks for the class, below 0 against it
+    """
+
+    log_p: np.ndarray
+    chosen: int
+    norm: np.ndarray
+    contribution: np.ndarray
+
+    @property
+    def p(self):
+        """(classes,) the probability of each class"""
+        return np.exp(self.log_p)
+
+
+def saliency(model, ids, chosen=None):
+    """The Saliency of a Classifier's answer for a text, ids (T,). chosen: a class; the most probable one by default.
+
+    With L the loss −ln p_k, it is the model's own backward, down to the words' vectors: dx of `from_vectors`.
+    Source: Simonyan, Vedaldi, Zisserman 2013, arXiv:1312.6034 (the gradient); Shrikumar et al. 2016, arXiv:1605.01713
+    (times the input)
+    """
+    x, _ = model.trunk.embedding(ids[None])                      # (1, T, n)
+    logits, backward = model.from_vectors(x, ids[None] != ABSENT)
+    log_p = to_host(logits)[0] - np.logaddexp.reduce(to_host(logits)[0])
+    chosen = int(log_p.argmax()) if chosen is None else chosen
+    _, loss_backward = ops.cross_entropy(logits, beside(np.array([chosen]), logits))
+    dx = -backward(loss_backward()[0])                           # of +ln p_k
+    model.clear_gradients()                                      # its parameters' gradients were not wanted
+    return Saliency(log_p, chosen, to_host((dx * dx).sum(-1)[0]) ** 0.5, to_host((dx * x).sum(-1)[0]))

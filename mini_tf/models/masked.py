@@ -1,0 +1,138 @@
+"""Masked words: a model that sees the words on both sides of a gap, and says what was there."""
+
+from dataclasses import dataclass
+
+from mini_tf import ops
+from mini_tf.backend import beside, to_host
+from mini_tf.errors import UserError
+from mini_tf.layers import (
+    Embedding,
+    Encoder,
+    Layer,
+    LayerNorm,
+    Parameter,
+    PositionalEncoding,
+    TiedReadout,
+    TransformerLayer,
+    walk_back,
+)
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.metrics import log_shares, log_softmax
+from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.saved import MadeOfWordVectors
+
+import numpy as np
+
+MASK = 0                             # the id of the word "[MASK]", which stands where a word is hidden
+
+
+class MaskedWordModel(MadeOfWordVectors, Layer):
+    """logits_t = Φ(X)_t·Eᵀ + b at the hidden words,   Φ an encoder: every word sees the words on both sides of it
+
+    embeddings (c, n)    initial word vectors E, shared with the readout; the word 0 is [MASK]
+    frequencies (c,)     how often each word occurs in training: b starts at the ln of its share; equal if not given
+    T, L, H, m, f        most words of a text, layers, heads, dimension of a head, hidden units of feed-forward
+    dropout              share of the entries of word vectors and of each branch's output dropped in training
+
+    A batch is a MaskedBatch. Only the hidden words have a loss: the others can be seen, and copying them teaches
+    nothing. So only their vectors go through the readout, which saves six sevenths of its products.
+    Raises UserError for sizes that do not fit.
+    Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
+    """
+
+    def __init__(self, embeddings, frequencies=None, *, T=32, L=2, H=4, m=32, f=512, dropout=0.0, seed=0):
+        self.config = options_of(locals())
+        check_embeddings(embeddings)
+        check_sizes(T=T, L=L, H=H, m=m, f=f)
+        check_dropout(dropout)
+        rng = np.random.default_rng(seed)
+        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        self.T = T
+        layers = [
+            TransformerLayer(
+                n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout,
+                dtype=dtype,
+            )
+            for _ in range(L)
+        ]  # fmt: skip
+        self.trunk = Encoder(
+            Embedding(embeddings), layers, T=T,
+            positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
+        )  # fmt: skip
+        self.A = TiedReadout(self.trunk.embedding, Parameter(log_shares(frequencies, self.c).astype(dtype)))
+
+    def loss(self, batch, rng=None):
+        """The mean cross-entropy of the hidden words, in nats, and its backward, which runs once.
+
+        An rng turns dropout on.
+        """
+        Phi, trunk_backward = self.trunk(self.check(batch.ids), rng)             # (B, T′, n)
+        hidden = batch.targets != ABSENT
+        some, pick_backward = _at(Phi, hidden)                                   # (hidden words, n)
+        logits, A_backward = self.A(some)                                        # (hidden words, c)
+        loss, loss_backward = ops.cross_entropy(logits, beside(batch.targets[hidden], logits))
+        backward = walk_back([trunk_backward, pick_backward, A_backward, lambda dloss: loss_backward(dloss)[0]])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def log_probabilities(self, ids, place):
+        """ln p (c,) of each word at a place of a text (T′,), given all the others; [MASK] itself has none."""
+        Phi, _ = self.trunk(self.check(ids[None]))
+        logits = self.A(Phi[:, place])[0]                                        # (1, c)
+        log_p = log_softmax(logits[:, MASK + 1 :])[0]
+        return np.concatenate([[-np.inf], log_p])
+
+    def check(self, ids):
+        """The ids (B, T′) themselves. Raises ValueError for more than T words."""
+        if ids.ndim != 2 or ids.shape[1] > self.T:
+            raise ValueError(f"MaskedWordModel: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
+        return ids
+
+
+def _at(Phi, which):
+    """The vectors of some words: Φ (B, T, n), which bool (B, T) → (words, n);  dΦ has 0 for all other words"""
+    B, T, n = Phi.shape
+    places = beside(np.flatnonzero(to_host(which)), Phi)
+    some, embedding_backward = ops.embedding(Phi.reshape(B * T, n), places)      # rows of a table, as word vectors are
+    return some, lambda dsome: embedding_backward(dsome)[0].reshape(B, T, n)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedBatch:
+    """B texts in which words are hidden.
+
+    ids      (B, T) int64: what the model reads; ABSENT = −1 is padding
+    targets  (B, T) int64: the true word where one is to be predicted, ABSENT elsewhere
+
+    len(batch) is B. batch.size, which is np.size(batch), is the number of words read.
+    """
+
+    ids: np.ndarray
+    targets: np.ndarray
+
+    def __len__(self):
+        return len(self.ids)
+
+    @property
+    def size(self):
+        return int((self.ids != ABSENT).sum())
+
+
+def hide_words(ids, c, rng, share=0.15):
+    """A MaskedBatch of texts ids (B, T): each word is chosen with probability `share`, and predicted.
+
+    A chosen word is read as [MASK] 8 times of 10, as a random word once, and as itself once. The last two are there
+    because texts without [MASK] will be read later: the model has to have an opinion of every word, hidden or not.
+    At least one word is chosen. Raises UserError unless 0 < share ≤ 1 and there is a word.
+    Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
+    """
+    present = ids != ABSENT
+    if not 0 < share <= 1 or not present.any():
+        raise UserError(f"hide_words: share is {share} and there are {present.sum()} words, expected 0 < share ≤ 1 and "
+                        "at least one word")  # fmt: skip
+    chosen = (rng.random(ids.shape) < share) & present
+    if not chosen.any():
+        chosen.flat[rng.choice(np.flatnonzero(present))] = True
+    draw, random_words = rng.random(ids.shape), rng.integers(MASK + 1, c, ids.shape)
+    read = np.where(chosen & (draw < 0.8), MASK, ids)
+    read = np.where(chosen & (draw >= 0.8) & (draw < 0.9), random_words, read)
+    return MaskedBatch(read, np.where(chosen, ids, ABSENT))

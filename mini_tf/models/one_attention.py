@@ -1,0 +1,58 @@
+"""The smallest language model with attention: one layer, and nothing around it."""
+
+from mini_tf.backend import beside, to_host
+from mini_tf.layers import Embedding, LearnedPositions, Linear, MultiHeadAttention, walk_back
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.objectives import next_words
+from mini_tf.models.options import check_embeddings, check_sizes, options_of
+from mini_tf.models.windows import WindowModel
+
+import numpy as np
+
+
+class OneAttention(WindowModel):
+    """logits = attention(E[ids] + P)·A + b,   causal: a word sees itself and the words before it
+
+    embeddings (c, n)    initial word vectors E
+    T, H                 history length in words; heads, of dimension n/H
+
+    No skip connection, no feed-forward, no layer norm: what a word is can reach its own prediction only through the
+    attention that it pays to itself. A batch is an integer array (B, T + 1); the loss is at every position.
+    Raises UserError for sizes that do not fit.
+    Source: multi-head attention encoders, a course notebook, `MyLanguageModel`, with H = 1
+    """
+
+    def __init__(self, embeddings, *, T=32, H=1, seed=0):
+        self.config = options_of(locals())
+        check_embeddings(embeddings)
+        (self.c, n), dtype = embeddings.shape, embeddings.dtype
+        check_sizes(T=T, H=H, **{"n/H": n // H if H and n % H == 0 else n / max(H, 1)})
+        rng = np.random.default_rng(seed)
+        self.T, m = T, n // H
+        self.embedding = Embedding(embeddings)
+        self.positions = LearnedPositions(T, n, rng, float(np.std(embeddings)) or 1.0, dtype)
+        self.attention = MultiHeadAttention(n, H, m, rng, scale=m**-0.5, dtype=dtype, bias=True)
+        self.A = Linear(n, self.c, rng, dtype=dtype)
+
+    def loss(self, windows, rng=None):
+        """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward. No dropout."""
+        self.check_windows(windows)
+        logits, logits_backward = self(windows[:, :-1])          # (B, T, c)
+        loss, loss_backward = next_words(logits, windows[:, 1:])
+        backward = walk_back([logits_backward, loss_backward])
+        return loss, lambda dloss=1.0: backward(dloss)
+
+    def __call__(self, ids):
+        """Scores (B, T′, c) of the word after each word of histories (B, T′), and the backward"""
+        x, embedding_backward = self.embedding(ids)              # (B, T′, n)
+        x, positions_backward = self.positions(x)
+        T = ids.shape[1]
+        mask = np.tri(T, dtype=bool) & (to_host(ids) != ABSENT)[:, None, None, :]
+        y, attention_backward = self.attention(x, beside(mask, x))
+        logits, A_backward = self.A(y)
+        return logits, walk_back([embedding_backward, positions_backward, attention_backward, A_backward])
+
+    def logits(self, ids):
+        """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
+        ids = self.check_histories(ids)
+        return self(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))[0][:, -1]

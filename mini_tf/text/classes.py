@@ -1,0 +1,29 @@
+"""The words and the classes of a text classifier."""
+
+from mini_tf.errors import UserError
+from mini_tf.text.sentences import SentenceVocabulary, split_sentence
+
+import numpy as np
+
+
+class ClassVocabulary(SentenceVocabulary):
+    """A SentenceVocabulary that also has the names of classes, `.classes`, numbered from 0 in alphabetical order.
+
+    vocabulary.read("A fine film.")                      # the ids of its words: in small letters, [UNK] if unknown
+    vocabulary.class_ids(["negative", "positive"])       # [0, 1]
+    """
+
+    classes = ()
+
+    def read(self, text):
+        """The ids of a text's words, int64"""
+        return self.encode(split_sentence(text, "english"))
+
+    def class_ids(self, labels):
+        """The numbers of classes, int64. Raises UserError, which lists the classes, for one that it does not know."""
+        number = {name: k for k, name in enumerate(self.classes)}
+        unknown = next((label for label in labels if label not in number), None)
+        if unknown is not None:
+            known = ", ".join(map(repr, self.classes))
+            raise UserError(f"the label {unknown!r} does not occur in training, expected one of {known}")
+        return np.array([number[label] for label in labels], dtype=np.int64)

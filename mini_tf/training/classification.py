@@ -1,0 +1,182 @@
+"""From texts with labels to a trained classifier."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from mini_tf.backend import resolve_device
+from mini_tf.data import split_labelled
+from mini_tf.files import write_text
+from mini_tf.metrics import accuracy, confusion, log_softmax
+from mini_tf.models import Classifier
+from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
+from mini_tf.progress import prepare_kernels
+from mini_tf.text.classes import ClassVocabulary
+from mini_tf.text.sentences import split_sentence
+from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
+from mini_tf.training.text_batches import TextBatches, texts_in_order
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ClassificationPreset:
+    """Everything that decides the training of a classifier, except the texts and the seed."""
+
+    name: str
+    description: str
+    n: int                       # embedding dimension
+    model: dict                  # options of the Classifier
+    learning_rate: float
+    words: int                   # in a batch, padding included
+    steps: int
+    every: int                   # steps between measurements of the validation loss
+    least: int = 2               # how often a word occurs in training to get an id; others are [UNK]
+    held_out: float = 0.1        # share of the texts that are for the test
+    validation: float = 0.1      # share of the rest for the validation loss
+    betas: tuple = (0.9, 0.98)   # of Adam
+    clip: float | None = 1.0     # largest norm of all gradients together
+    patience: int = 5            # stop after so many measurements without a new best one
+    warm_up: int = 50            # steps in which the learning rate rises
+
+
+CLASSIFICATION = {
+    preset.name: preset
+    for preset in (
+        ClassificationPreset(
+            name="classify",
+            description="an attention encoder for texts with labels: a minute on a laptop",
+            n=64,
+            model={"T": 64, "L": 1, "H": 4, "m": 16, "f": 128, "blocks": 1, "k": 64, "dropout": 0.5},
+            learning_rate=2e-3,
+            words=2000,
+            steps=800,
+            every=40,
+        ),
+        ClassificationPreset(
+            name="classify-bag",
+            description="the same without attention and positions: a bag of word vectors",
+            n=64,
+            model={"T": 64, "L": 0, "positions": None, "blocks": 1, "k": 64, "dropout": 0.5},
+            learning_rate=2e-3,
+            words=2000,
+            steps=800,
+            every=40,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass
+class LabelledTexts:
+    """Texts as ids, and their classes, in three parts of (texts, labels), and the vocabulary of the training part."""
+
+    vocabulary: ClassVocabulary
+    train: tuple
+    validation: tuple
+    test: tuple
+    test_texts: list             # the test part's texts as they are
+
+
+def prepare_texts(train, validation, test, preset, say=lambda line: None):
+    """LabelledTexts of three lists of (text, label, …). A text of more than T words is cut, and said so.
+
+    Raises UserError for a text without words, and for a label that does not occur in training.
+    """
+    T, words = preset.model["T"], [split_sentence(text, "english") for text, *_ in train]
+    vocabulary = ClassVocabulary(words, preset.least)
+    vocabulary.classes = sorted({label for _, label, *_ in train})
+    parts, cut = [], 0
+    for part in (train, validation, test):
+        ids = [vocabulary.read(text) for text, *_ in part]
+        cut += sum(len(text) > T for text in ids)
+        parts.append(([text[:T] for text in ids], vocabulary.class_ids([label for _, label, *_ in part])))
+    say(f"{len(train):,} texts to train on, {len(validation):,} to choose by, {len(test):,} to test; "
+        f"{len(vocabulary):,} words; classes: {', '.join(vocabulary.classes)}")  # fmt: skip
+    if cut:
+        say(f"{cut:,} texts are longer than T = {T} words: they are cut there")
+    return LabelledTexts(vocabulary, *parts, [text for text, *_ in test])
+
+
+def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+    """Train the preset's Classifier on (text, label) strings, into the run folder: (model, texts, results).
+
+    results: the test part's "accuracy", that of the "bayes" and "logistic" counting models and of the "largest" class,
+    its "test" loss in nats, "stopped", …
+    Ctrl-C ends the training; the best model so far is kept and tested.
+    """
+    device = resolve_device(device)
+    steps = chosen_steps(preset, steps)
+    if device == "cpu":
+        prepare_kernels(say)
+    rest, test = split_labelled(examples, preset.held_out, seed)
+    texts = prepare_texts(*split_labelled(rest, preset.validation, seed), test, preset, say)
+    model = new_classifier(preset, texts, seed).to(device)
+    learned = model.numbers_to_learn()
+    options = " ".join(f"{name}={value}" for name, value in preset.model.items())
+    say(f"Classifier n={preset.n} {options}: {learned:,} numbers to learn, on the {device}")
+    numbers = {"train": len(texts.train[0]), "test": len(test), "parameters": learned}
+    run.save_config(about(preset, steps, seed, device, texts=numbers), texts.vocabulary)
+    training = classifier_training(preset, model, texts, steps, seed)
+    history = train_into(run, training, model, preset, steps, partial(mean_loss, model, texts.validation),
+                         preset.words, say)  # fmt: skip
+
+    log_p = log_probabilities(model, texts.test[0])
+    labels, predicted = texts.test[1], log_p.argmax(1)
+    results = {
+        "validation": history.best_validation_loss, "test": float(-log_p[np.arange(len(labels)), labels].mean()),
+        "accuracy": accuracy(predicted, labels), **counting_accuracies(texts), **how_it_went(history),
+    }  # fmt: skip
+    run.write_json("results.json", results)
+    guess = {"uniform": float(np.log(model.classes)), "test": results["test"]}
+    run.save_curves(history.rows, guess, training="training, with dropout", unit="nats per text")
+    run.save_confusion(confusion(predicted, labels, model.classes), texts.vocabulary.classes)
+    names = texts.vocabulary.classes
+    lines = ["probability\tpredicted\tlabel\ttext"]
+    for p, k, label, text in zip(np.exp(log_p.max(1)), predicted, labels, texts.test_texts):
+        lines.append(f"{p:.3f}\t{names[k]}\t{names[label]}\t{' '.join(text.split())}")
+    write_text(run / "predictions.tsv", "\n".join(lines) + "\n")
+    return model, texts, results
+
+
+def new_classifier(preset, texts, seed):
+    """The preset's untrained model, with random word vectors."""
+    c = len(texts.vocabulary)
+    vectors = np.random.default_rng([seed, 1]).standard_normal((c, preset.n), dtype=np.float32)
+    return Classifier(vectors * np.float32(preset.n**-0.5), classes=len(texts.vocabulary.classes), seed=seed,
+                      **preset.model)  # fmt: skip
+
+
+def classifier_training(preset, model, texts, steps, seed):
+    """The preset's Training on the texts. Batches and dropout have a generator each, both derived from the seed."""
+    return new_training(preset, model, TextBatches(*texts.train, preset.words, [seed, 2]), steps, seed)
+
+
+def log_probabilities(model, texts, words=4000):
+    """ln p (texts, classes) of the classes of texts, a list of arrays of ids, in their order."""
+    log_p = np.empty((len(texts), model.classes))
+    for batch, numbers in texts_in_order(texts, np.zeros(len(texts), np.int64), words):
+        log_p[numbers] = log_softmax(model.logits(batch.ids))
+    return log_p
+
+
+def mean_loss(model, part):
+    """The mean cross-entropy of the labels of (texts, labels), in nats, without dropout."""
+    texts, labels = part
+    return float(-log_probabilities(model, texts)[np.arange(len(labels)), labels].mean())
+
+
+def counting_accuracies(texts, penalty=1.0):
+    """The test accuracy of what does not look at the order of words: {"largest", "bayes", "logistic"}
+
+    The largest class of training, naive Bayes and logistic regression on word counts; the latter two learn from the
+    training and the validation part, because they choose nothing by it.
+    """
+    c, classes = len(texts.vocabulary), len(texts.vocabulary.classes)
+    learned = texts.train[0] + texts.validation[0]
+    labels = np.concatenate([texts.train[1], texts.validation[1]])
+    counts, (test, test_labels) = word_counts(learned, c), texts.test
+    test_counts, largest = word_counts(test, c), np.bincount(labels).argmax()
+    found = {"largest": accuracy(np.full(len(test_labels), largest), test_labels)}
+    for name, made in (("bayes", NaiveBayes), ("logistic", partial(LogisticRegression, penalty=penalty))):
+        found[name] = accuracy(made(counts, labels, classes).predict(test_counts), test_labels)
+    return found

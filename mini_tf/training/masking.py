@@ -1,0 +1,184 @@
+"""From a text to a model that fills its gaps."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from mini_tf.backend import resolve_device
+from mini_tf.decoding.texts import best_words
+from mini_tf.errors import UserError
+from mini_tf.files import write_text
+from mini_tf.metrics import unigram_cross_entropy
+from mini_tf.models.masked import MASK, MaskedWordModel, hide_words
+from mini_tf.progress import prepare_kernels
+from mini_tf.text import Vocabulary, join, tokenize
+from mini_tf.text.sentences import padded
+from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
+from mini_tf.training.length_batches import LengthBatches, cut_by_length
+
+import numpy as np
+
+LINES = 4                            # the most lines of a passage
+
+
+@dataclass(frozen=True)
+class MaskingPreset:
+    """Everything that decides the training of a MaskedWordModel, except the text and the seed."""
+
+    name: str
+    description: str
+    n: int                       # embedding dimension
+    model: dict                  # options of the MaskedWordModel
+    learning_rate: float
+    words: int                   # in a batch, padding included
+    steps: int
+    every: int                   # steps between measurements of the validation loss
+    share: float = 0.15          # of the words, hidden
+    test: float = 0.1            # share of the lines, the last ones, for the test
+    validation: float = 0.05     # share of the others, their last ones, for the validation loss
+    betas: tuple = (0.9, 0.98)   # of Adam
+    clip: float | None = 1.0     # largest norm of all gradients together
+    patience: int = 5            # stop after so many measurements without a new best one
+    warm_up: int = 100           # steps in which the learning rate rises
+
+
+MASKING = {
+    preset.name: preset
+    for preset in (
+        MaskingPreset(
+            name="fill",
+            description="masked words, a small BERT over lines of the text: some minutes on a laptop",
+            n=128,
+            model={"T": 48, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1},
+            learning_rate=2e-3,
+            words=4000,
+            steps=1500,
+            every=100,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass
+class Passages:
+    """A text as passages of one to four lines, arrays of ids, in three parts, and its vocabulary, with [MASK] first."""
+
+    vocabulary: Vocabulary
+    train: list
+    validation: list
+    test: list
+
+    @property
+    def counts(self):
+        """How often each word occurs in the training passages: (c,)"""
+        return np.bincount(np.concatenate(self.train), minlength=len(self.vocabulary))
+
+
+def prepare_passages(text, preset, seed=0, say=lambda line: None):
+    """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at most
+    T words.
+
+    As in Lab 6 the vocabulary is that of the whole text. Raises UserError for a text too short for three parts.
+    """
+    lines = [tokenize(line) + ["\n"] for line in text.split("\n")]
+    lines = [line for line in lines if len(line) > 1]
+    vocabulary = Vocabulary(["[MASK]", *(word for line in lines for word in line)])
+    ids, T, rng = [vocabulary.encode(line) for line in lines], preset.model["T"], np.random.default_rng([seed, 4])
+    first_test = int(len(ids) * (1 - preset.test))
+    first_validation = int(first_test * (1 - preset.validation))
+    parts = ids[:first_validation], ids[first_validation:first_test], ids[first_test:]
+    if not all(parts):
+        raise UserError(f"the text has {len(lines)} lines with words, too few for three parts; give a longer text")
+    passages = Passages(vocabulary, *(_passages(part, T, rng) for part in parts))
+    say(f"{len(lines):,} lines, {len(vocabulary):,} different words: {len(passages.train):,} passages to train on, "
+        f"{len(passages.test):,} to test")  # fmt: skip
+    return passages
+
+
+def _passages(lines, T, rng):
+    many = rng.integers(1, LINES + 1, len(lines))
+    return [np.concatenate(lines[i : i + k])[:T] for i, k in enumerate(many)]
+
+
+class MaskedPassages(LengthBatches):
+    """Endless MaskedBatches of passages, see LengthBatches; each time other words are hidden."""
+
+    def __init__(self, passages, c, words, share=0.15, seed=0):
+        self.passages, self.c, self.share = passages, c, share
+        super().__init__(np.array([[len(ids)] for ids in passages]), words, seed)
+
+    def batch_of(self, numbers):
+        """The MaskedBatch of the passages with these numbers"""
+        return hide_words(padded([self.passages[i] for i in numbers]), self.c, self.rng, self.share)
+
+
+def passages_in_order(passages, c, words, share=0.15, seed=0):
+    """All passages once, in MaskedBatches, the same words hidden every time."""
+    rng, lengths = np.random.default_rng(seed), np.array([[len(ids)] for ids in passages])
+    parts = cut_by_length(np.argsort(lengths[:, 0], kind="stable"), lengths, words)
+    return [hide_words(padded([passages[i] for i in part]), c, rng, share) for part in parts]
+
+
+def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+    """Train the preset's MaskedWordModel on the text, into the run folder: (model, passages, results).
+
+    results: "validation" and "test" losses in nats per hidden word, "unigram", that of guessing by frequency,
+    "stopped", …  Ctrl-C ends the training; the best model so far is kept and tested.
+    """
+    device = resolve_device(device)
+    steps = chosen_steps(preset, steps)
+    if device == "cpu":
+        prepare_kernels(say)
+    passages = prepare_passages(text, preset, seed, say)
+    c = len(passages.vocabulary)
+    model = new_masked_model(preset, passages, seed).to(device)
+    learned = model.numbers_to_learn()
+    options = " ".join(f"{name}={value}" for name, value in preset.model.items())
+    say(f"MaskedWordModel n={preset.n} {options}: {learned:,} numbers to learn, on the {device}")
+    numbers = {"passages": len(passages.train), "vocabulary": c, "parameters": learned}
+    run.save_config(about(preset, steps, seed, device, text=numbers), passages.vocabulary)
+    batches = MaskedPassages(passages.train, c, preset.words, preset.share, [seed, 2])
+    training = new_training(preset, model, batches, steps, seed)
+    validate = partial(mean_loss, model, passages_in_order(passages.validation, c, preset.words, preset.share))
+    history = train_into(run, training, model, preset, steps, validate, preset.words, say)
+
+    test = passages_in_order(passages.test, c, preset.words, preset.share)
+    hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
+    results = {
+        "unigram": unigram_cross_entropy(np.concatenate(passages.train), hidden, c),
+        "validation": history.best_validation_loss, "test": mean_loss(model, test), **how_it_went(history),
+    }  # fmt: skip
+    run.write_json("results.json", results)
+    run.save_curves(history.rows, {name: results[name] for name in ("unigram", "test")},
+                    training="training, with dropout", unit="nats per hidden word")  # fmt: skip
+    rng = np.random.default_rng(seed)
+    shown = [passages.test[i] for i in rng.permutation(len(passages.test))[:20] if len(passages.test[i]) > 4]
+    write_text(run / "sample.txt", "\n".join(examples_of(model, passages.vocabulary, shown, rng)) + "\n")
+    return model, passages, results
+
+
+def new_masked_model(preset, passages, seed):
+    """The preset's untrained model, with random word vectors."""
+    shape = len(passages.vocabulary), preset.n
+    vectors = np.random.default_rng([seed, 1]).standard_normal(shape, dtype=np.float32) * np.float32(preset.n**-0.5)
+    return MaskedWordModel(vectors, passages.counts, seed=seed, **preset.model)
+
+
+def mean_loss(model, batches):
+    """The mean cross-entropy of the hidden words of MaskedBatches, in nats, without dropout."""
+    total = hidden = 0
+    for batch in batches:
+        count = int((batch.targets >= 0).sum())
+        total, hidden = total + float(model.loss(batch)[0]) * count, hidden + count
+    return total / hidden
+
+
+def examples_of(model, vocabulary, passages, rng):
+    """Lines for sample.txt: passages with one hidden word each, and the model's five best guesses."""
+    lines = []
+    for ids in passages:
+        t = rng.choice(np.flatnonzero([word[0].isalpha() for word in (vocabulary.words[i] for i in ids)]))
+        guesses = best_words(model, vocabulary, np.where(np.arange(len(ids)) == t, MASK, ids), t)
+        shown = ["____" if u == t else vocabulary.words[i] for u, i in enumerate(ids)]
+        guesses = ", ".join(f"{word!r} {p:.2f}" for word, p in guesses)
+        lines += [join(shown).strip("\n"), f"    true: {vocabulary.words[ids[t]]!r}; guesses: {guesses}", ""]
+    return lines

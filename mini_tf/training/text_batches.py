@@ -1,0 +1,70 @@
+"""Batches of texts, with the class of each."""
+
+from dataclasses import dataclass
+
+from mini_tf.errors import UserError
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.text.sentences import padded
+from mini_tf.training.length_batches import LengthBatches, cut_by_length
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class TextBatch:
+    """B texts as ids, and their classes.
+
+    ids     (B, T) int64: the words, then ABSENT (−1) up to the longest text
+    labels  (B,) int64
+
+    len(batch) is B. batch.size, which is np.size(batch), is the number of words.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+
+    def __len__(self):
+        return len(self.ids)
+
+    @property
+    def size(self):
+        return int((self.ids != ABSENT).sum())
+
+
+class TextBatches(LengthBatches):
+    """Endless TextBatches, see LengthBatches: T·B ≤ words.
+
+    texts, labels  a list of arrays of ids, none empty, and the class of each
+    Raises UserError for lists of unequal length, for no texts, for an empty one, and for words < 1.
+    """
+
+    def __init__(self, texts, labels, words, seed=0):
+        _check(texts, labels)
+        self.texts, self.labels = texts, np.asarray(labels)
+        super().__init__(_lengths(texts), words, seed)
+
+    def batch_of(self, numbers):
+        """The TextBatch of the texts with these numbers"""
+        return TextBatch(padded([self.texts[i] for i in numbers]), self.labels[numbers])
+
+
+def texts_in_order(texts, labels, words):
+    """[(TextBatch, numbers), …]: all texts once, short ones first, and the numbers of those in each batch."""
+    _check(texts, labels)
+    lengths, labels = _lengths(texts), np.asarray(labels)
+    parts = cut_by_length(np.argsort(lengths[:, 0], kind="stable"), lengths, words)
+    return [(TextBatch(padded([texts[i] for i in part]), labels[part]), part) for part in parts]
+
+
+def _lengths(texts):
+    return np.array([[len(ids)] for ids in texts])
+
+
+def _check(texts, labels):
+    if len(texts) != len(labels):
+        raise UserError(f"there are {len(texts):,} texts and {len(labels):,} labels, expected one label for each text")
+    if not len(texts):
+        raise UserError("there are no texts, expected at least one")
+    empty = next((i for i, ids in enumerate(texts) if not len(ids)), None)
+    if empty is not None:
+        raise UserError(f"text {empty} has no words, expected at least one: leave it out")
