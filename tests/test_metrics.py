@@ -1,9 +1,11 @@
-"""The baselines that a model is compared with."""
+"""The baselines that a model is compared with, and the figures of a classifier."""
 
 import math
 
 from mini_tf.errors import UserError
 from mini_tf.metrics import (
+    accuracy,
+    confusion,
     log_shares,
     log_softmax_at,
     perplexity,
@@ -52,3 +54,37 @@ def test_log_shares():
     np.testing.assert_allclose(np.exp(log_shares(None, 4)), 0.25)
     with pytest.raises(UserError, match=r"shape \(2,\), expected \(3,\)"):
         log_shares(np.zeros(2), 3)
+
+
+def test_accuracy_is_the_share_of_right_predictions():
+    assert accuracy([0, 1, 2, 1], [0, 1, 1, 1]) == 0.75
+    assert accuracy(np.zeros(3), np.ones(3)) == 0
+    for predicted, labels in (([0, 1], [0]), ([[0, 1]], [0, 1]), ([], [])):
+        with pytest.raises(UserError, match=r"accuracy: predicted has shape .* expected the same shape, and at least"):
+            accuracy(predicted, labels)
+
+
+def test_confusion_has_a_row_for_each_true_class(rng):
+    assert confusion([1, 1, 0, 2], [0, 1, 0, 1], 4).tolist() == [[1, 1, 0, 0], [0, 1, 1, 0], [0] * 4, [0] * 4]
+    assert confusion([], [], 2).tolist() == [[0, 0], [0, 0]]
+    predicted, labels = rng.integers(0, 5, (2, 200))
+    counted = confusion(predicted, labels, 5)
+    assert counted.dtype == np.int64
+    np.testing.assert_array_equal(counted.sum(1), np.bincount(labels))
+    np.testing.assert_array_equal(counted.sum(0), np.bincount(predicted))
+    assert counted.trace() / 200 == accuracy(predicted, labels)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "labels", "message"),
+    [
+        ([0, 3], [0, 1], r"predicted: entry 1 is 3, expected classes from 0 to 2"),
+        ([0, 1], [-1, 1], r"labels: entry 0 is -1, expected classes from 0 to 2"),
+        ([0, 1], [0.0, 1.0], r"labels: shape \(2,\) and dtype float64, expected integers in one row"),
+        ([[0, 1]], [0, 1], r"predicted: shape \(1, 2\)"),
+        ([0, 1], [0], r"there are 2 predictions and 1 labels"),
+    ],
+)
+def test_confusion_of_what_does_not_fit(predicted, labels, message):
+    with pytest.raises(UserError, match=message):
+        confusion(predicted, labels, 3)

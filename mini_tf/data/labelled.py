@@ -183,11 +183,11 @@ def split_labelled(examples, share=0.1, seed=0):
         raise UserError(f"share is {share}, expected more than 0 and less than 1: 0.1 holds out a tenth of them")
     if not examples:
         raise UserError("there are no examples to split; give a list of (text, label)")
-    groups = {}                                          # {text: numbers of the examples with that text}
+    group_of_text = {}                                   # {text: numbers of the examples with that text}
     for i, example in enumerate(examples):
-        groups.setdefault(_bare(example[0]), []).append(i)
+        group_of_text.setdefault(_bare(example[0]), []).append(i)
     groups_of_label = {example[1]: [] for example in examples}
-    for group in groups.values():
+    for group in group_of_text.values():
         groups_of_label[examples[group[0]][1]].append(group)
 
     rng = np.random.default_rng(seed)

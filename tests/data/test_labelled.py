@@ -86,9 +86,10 @@ def written(tmp_path, text, name="films.csv"):
         "text,label\ngood,a\nbad,b\nfine,a\npoor,b\n",
         "label,stars,text\na,5,good\nb,1,bad\na,4,fine\nb,,poor",
         "\ufefftext,label\r\ngood,a\r\nbad,b\r\nfine,a\r\npoor,b\r\n",
+        "text,label\rgood,a\rbad,b\rfine,a\rpoor,b\r",
         '\n text , label \n\ngood , a\n"bad"," b"\n  \nfine\xa0,a\n\t poor,b\n\n',
     ],
-    ids=["plain", "further columns", "from Windows", "empty lines and spaces"],
+    ids=["plain", "further columns", "from Windows", "from an old Mac", "empty lines and spaces"],
 )
 def test_a_table_is_read(tmp_path, text):
     assert read_labelled(written(tmp_path, text)) == TWO_OF_EACH
