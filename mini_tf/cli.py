@@ -79,41 +79,30 @@ def train(
     Ctrl-C ends the training and keeps the best model so far. The run folder gets the model, metrics.csv, curves.png,
     results.json, and sample.txt, translations.tsv or predictions.tsv.
     """
+    from mini_tf.experiment import POINTER  # noqa: F401, which adds its preset to the others
     from mini_tf.training.classification import CLASSIFICATION
     from mini_tf.training.masking import MASKING
+    from mini_tf.training.presets import PRESETS
     from mini_tf.training.translation import TRANSLATION
 
+    presets = PRESETS | TRANSLATION | CLASSIFICATION | MASKING
+    if preset not in presets:
+        raise UserError(f"preset {preset!r} is unknown, expected one of {', '.join(presets)}")
     learns_from = {"--corpus": corpus, "--pairs": pairs, "--table": table}
     takes = "--pairs" if preset in TRANSLATION else "--table" if preset in CLASSIFICATION else "--corpus"
     given = next((option for option, path in learns_from.items() if path is not None and option != takes), None)
     if given is not None:
         for_it = {"--pairs": "translate", "--table": "classify", "--corpus": "quick"}[given]
         raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
+    settings = run, steps, seed, device
     if preset in TRANSLATION:
-        train_to_translate(TRANSLATION[preset], pairs, run, steps, seed, device)
-        return
-    if preset in CLASSIFICATION:
-        train_to_classify(CLASSIFICATION[preset], table, text, label, run, steps, seed, device)
-        return
-    if preset in MASKING:
-        train_to_fill_gaps(MASKING[preset], chosen_text(corpus, shakespeare), run, steps, seed, device)
-        return
-    from mini_tf.experiment import POINTER  # noqa: F401, which adds its preset to the others
-    from mini_tf.text import join, tokenize
-    from mini_tf.training.language import GIVEN_WORDS, train_language_model
-    from mini_tf.training.presets import preset_named
-    from mini_tf.training.run import Run
-
-    chosen, folder = preset_named(preset), Run.new(run, preset)
-    _, prepared, results = train_language_model(
-        chosen_text(corpus, shakespeare), chosen, folder, steps, seed, device, say=lambda line: out.print(Text(line))
-    )
-    out.print(loss_table(results, len(prepared.vocabulary)))
-    written = tokenize((folder / "sample.txt").read_text(encoding="utf-8"))
-    out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
-    out.print(Text(join(written[: GIVEN_WORDS + 100])))
-    out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
-    out.print(Text(f"  mini-tf generate {folder.folder} --prompt 'Good morrow, my lord'"))
+        train_to_translate(presets[preset], pairs, *settings)
+    elif preset in CLASSIFICATION:
+        train_to_classify(presets[preset], table, text, label, *settings)
+    elif preset in MASKING:
+        train_to_fill_gaps(presets[preset], corpus, shakespeare, *settings)
+    else:
+        train_to_write(presets[preset], corpus, shakespeare, *settings)
 
 
 @app.command()
@@ -366,6 +355,24 @@ def doctor():
     out.print(table)
 
 
+def train_to_write(preset, corpus, flavour, run, steps, seed, device):
+    """Train a language model on a text, and show its losses and what it writes."""
+    from mini_tf.text import join, tokenize
+    from mini_tf.training.language import GIVEN_WORDS, train_language_model
+    from mini_tf.training.run import Run
+
+    folder = Run.new(run, preset.name)
+    _, prepared, results = train_language_model(
+        chosen_text(corpus, flavour), preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+    )
+    out.print(loss_table(results, len(prepared.vocabulary)))
+    written = tokenize((folder / "sample.txt").read_text(encoding="utf-8"))
+    out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
+    out.print(Text(join(written[: GIVEN_WORDS + 100])))
+    out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
+    out.print(Text(f"  mini-tf generate {folder.folder} --prompt 'Good morrow, my lord'"))
+
+
 def train_to_translate(preset, path, run, steps, seed, device):
     """Train a translator on the pairs of a file, or on those of the grammar, and show what it can do."""
     from mini_tf.data import french_pairs, read_pairs
@@ -419,12 +426,13 @@ def train_to_classify(preset, path, text, label, run, steps, seed, device):
     out.print(Text(f'  mini-tf classify {folder.folder} "{example}" --words'))
 
 
-def train_to_fill_gaps(preset, text, run, steps, seed, device):
+def train_to_fill_gaps(preset, corpus, flavour, run, steps, seed, device):
     """Train a model on a text whose words are hidden in turns, and show what it puts into gaps."""
     from mini_tf.training.masking import train_to_fill
     from mini_tf.training.run import Run
 
     folder = Run.new(run, preset.name)
+    text = chosen_text(corpus, flavour)
     _, _, results = train_to_fill(text, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line)))
     table = Table("", "nats per hidden word", box=None, header_style="bold")
     table.columns[1].justify = "right"

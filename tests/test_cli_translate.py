@@ -178,8 +178,8 @@ def test_files_of_pairs_that_cannot_be_used(mini_tf, tmp_path, content, message)
 
 
 def test_options_of_the_other_kind_of_model(mini_tf, trained, pairs):
-    assert "use --pairs FILE" in mini_tf("train", "--preset", "translate", "--corpus", pairs)[2]
-    assert "add --preset translate" in mini_tf("train", "--pairs", pairs)[2]
+    assert "learns from --pairs FILE" in mini_tf("train", "--preset", "translate", "--corpus", pairs)[2]
+    assert "for --pairs: --preset translate" in mini_tf("train", "--pairs", pairs)[2]
     assert "to translate with it: mini-tf translate" in mini_tf("generate", trained)[2]
 
 

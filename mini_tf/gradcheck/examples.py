@@ -13,14 +13,26 @@ from mini_tf import layers, ops
 from mini_tf.backend import beside
 from mini_tf.experiment import PointerTransformer
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel, Translator
+from mini_tf.models import (
+    GPT,
+    Classifier,
+    FixedWindowModel,
+    LanguageTransformer,
+    MaskedWordModel,
+    OneAttention,
+    RecurrentModel,
+    Translator,
+)
+from mini_tf.models.masked import MASK, MaskedBatch
 from mini_tf.ops.op import Op
 from mini_tf.ops.shapes import sum_to
 from mini_tf.training.pair_batches import SentenceBatch
+from mini_tf.training.text_batches import TextBatch
 
 import numpy as np
 
 B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
+TEXTS = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])   # one with padding, one of nothing else
 
 
 def op(function, *shapes, **options):
@@ -86,14 +98,43 @@ def translator(**options):
 
     def make(rng):
         model = Translator(c, c, n=n, T=T + 2, L=2, H=H, m=m, f=n + 1, dtype="float64", **options)
-        source = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])
         target = np.array([[0, 3, 1, ABSENT, ABSENT], [0, 4, 5, 4, 1], [ABSENT] * 5])
-        batch, parameters = SentenceBatch(source, target), generic(model, rng)
-        for name, parameter in parameters.items():       # with saturated softmaxes, or γ near 0, gradients would vanish
-            parameter.data = parameter.data / 2 + name.endswith("gamma")
-        return (lambda: model.loss(batch, np.random.default_rng(1))), [], parameters
+        return trained_on(SentenceBatch(TEXTS, target), model, rng)
 
     return make
+
+
+def classifier(**options):
+    """An example for the Classifier's loss in training, on TEXTS."""
+
+    def make(rng):
+        sizes = {"T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1, "k": m, "dropout": 0.0}
+        model = Classifier(rng.standard_normal((c, n)), classes=3, **sizes | options)
+        return trained_on(TextBatch(TEXTS, np.array([0, 2, 1])), model, rng)
+
+    return make
+
+
+def masked_words(**options):
+    """An example for the MaskedWordModel's loss in training, on TEXTS: hidden, replaced and left words have a loss."""
+
+    def make(rng):
+        model = MaskedWordModel(rng.standard_normal((c, n)), T=T + 2, L=1, H=H, m=m, f=n + 1, **options)
+        read, targets = TEXTS.copy(), np.full(TEXTS.shape, ABSENT)
+        targets[0, :3], targets[1, 1] = TEXTS[0, :3], TEXTS[1, 1]
+        read[0, 0] = read[1, 1] = MASK
+        read[0, 1] = 1
+        return trained_on(MaskedBatch(read, targets), model, rng)
+
+    return make
+
+
+def trained_on(batch, model, rng):
+    """The loss of a deep model on a batch, in training; dropout always draws the same masks."""
+    parameters = generic(model, rng)
+    for name, parameter in parameters.items():           # with saturated softmaxes, or γ near 0, gradients would vanish
+        parameter.data = parameter.data / 2 + name.endswith("gamma")
+    return (lambda: model.loss(batch, np.random.default_rng(1))), [], parameters
 
 
 def generic(made, rng):
@@ -271,6 +312,8 @@ EXAMPLES = {
     "Dropout, not training": layer(lambda rng: layers.Dropout(0.5), (B, n)),
     "Dropout, training": trained_dropout,
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
+    "LearnedPositions": layer(lambda rng: layers.LearnedPositions(T + 1, n, rng, 1.0), (B, T, n)),
+    "ClassWord": layer(lambda rng: layers.ClassWord(n, rng, 1.0), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
     "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
     "MultiHeadAttention, across": across(T, T + 2),
@@ -304,6 +347,13 @@ EXAMPLES = {
     "Translator": translator(tied="readout", dropout=0.0),
     "Translator, biases, norm after": translator(tied="none", norm="after", bias=True, dropout=0.0, smoothing=0.0),
     "Translator, tied, training": translator(tied="all", dropout=0.3),
+    "Classifier": classifier(),
+    "Classifier, bag of words": classifier(L=0, positions=None),
+    "Classifier, learned positions, [CLS]": classifier(positions="learned", pool="first"),
+    "Classifier, causal, training": classifier(causal=True, positions="learned", dropout=0.3),
+    "MaskedWordModel": masked_words(),
+    "MaskedWordModel, training": masked_words(dropout=0.3),
+    "OneAttention": language_model(partial(OneAttention, H=H)),
     "PointerTransformer, no layers": pointer_transformer(L=0, dropout=0.0),
     "PointerTransformer, training": pointer_transformer(L=1, dropout=0.1),
     "LanguageTransformer, average": transformer(readout="average"),

@@ -37,30 +37,32 @@ class Classifier(MadeOfWordVectors, Layer):
     embeddings (c, n)    initial word vectors E
     classes              how many there are
     T                    the most words of a text
-    L, H, m, f           layers of attention, heads, dimension of a head, hidden units of feed-forward. With L = 0 no
-                         word sees another: the text is a bag of words, unless there are positions
+    L, H, m, f           layers of attention, heads, dimension of a head, hidden units of feed-forward (0: without).
+                         With L = 0 no word sees another: the text is a bag of words
     positions            None, "sinusoidal" or "learned"
     pool                 "mean" or "first": see POOLS
     causal               a word sees itself and the words before it, as in a language model
     blocks, k            of the residual MLP, and hidden units of each
     train_embeddings     learn the word vectors too
     dropout              share of the entries of word vectors, of each branch's output and of e dropped in training
+    word_dropout         share of the words that are taken out of a text in training, as if they were padding
 
     A batch has ids (B, T′), −1 for padding, which no word sees and no mean counts, and labels (B,). The readout A
     starts at 0, so the loss of an untrained model is ln(classes), that of a uniform guess.
     Raises UserError for sizes and options that do not fit together.
-    Source: multi-head attention encoders, a course notebook; Devlin et al. 2019, arXiv:1810.04805 ([CLS])
+    Source: multi-head attention encoders, a course notebook; Devlin et al. 2019, arXiv:1810.04805 ([CLS]);
+    Iyyer et al. 2015, "Deep unordered composition rivals syntactic methods" (word dropout)
     """
 
     def __init__(
-        self, embeddings, *, classes, T=64, L=1, H=4, m=16, f=128, positions="sinusoidal", pool="mean", causal=False,
-        blocks=1, k=64, train_embeddings=True, dropout=0.0, seed=0,
+        self, embeddings, *, classes, T=64, L=1, H=4, m=16, f=128, positions="sinusoidal", pool="mean",
+        causal=False, blocks=1, k=64, train_embeddings=True, dropout=0.0, word_dropout=0.0, seed=0,
     ):  # fmt: skip
         self.config = options_of(locals())
         _check_options(embeddings, **self.config)
         rng = np.random.default_rng(seed)
         (self.c, n), dtype, size = embeddings.shape, embeddings.dtype, embeddings.shape[1] ** -0.5
-        self.T, self.classes, self.pool = T, classes, pool
+        self.T, self.classes, self.word_dropout = T, classes, word_dropout
         self.cls = ClassWord(n, rng, size, dtype) if pool == "first" else None
         places = T + 1 if pool == "first" else T
         layers = [
@@ -99,6 +101,8 @@ class Classifier(MadeOfWordVectors, Layer):
         """ids (B, T′) → logits (B, classes), and the backward"""
         if ids.ndim != 2 or ids.shape[1] > self.T:
             raise ValueError(f"Classifier: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
+        if rng is not None and self.word_dropout:
+            ids = np.where(rng.random(ids.shape) < self.word_dropout, ABSENT, to_host(ids))
         x, embedding_backward = self.trunk.embedding(ids)        # (B, T′, n)
         logits, vectors_backward = self.from_vectors(x, to_host(ids) != ABSENT, rng)
         return logits, walk_back([embedding_backward, vectors_backward])
@@ -164,13 +168,16 @@ def _residual(e, norm, block):
     return e + y, lambda dy: dy + norm_backward(block_backward(dy))      # skip connection + branch
 
 
-def _check_options(embeddings, *, classes, T, L, H, m, f, positions, pool, causal, blocks, k, dropout, **_):
+def _check_options(
+    embeddings, *, classes, T, L, H, m, f, positions, pool, causal, blocks, k, dropout, word_dropout, **_
+):  # fmt: skip
     check_embeddings(embeddings)
-    check_sizes(classes=classes, T=T, H=H, m=m, f=f, k=k)
-    check_sizes(least=0, L=L, blocks=blocks)
+    check_sizes(classes=classes, T=T, H=H, m=m, k=k)
+    check_sizes(least=0, L=L, f=f, blocks=blocks)
     check_choice("positions", positions, POSITIONS)
     check_choice("pool", pool, POOLS)
     check_dropout(dropout)
+    check_dropout(word_dropout)
     if causal and pool == "first":
         raise UserError("pool='first' with causal=True: the first word would see no other; use pool='mean'")
     if pool == "first" and L == 0:

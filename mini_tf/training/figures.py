@@ -90,34 +90,29 @@ def draw_confusion(confusion, classes):
 
 
 def draw_words(words, found, classes, attention=None):
-    """A text's words with what the gradient says of each: above the line it speaks for the class, below against it.
+    """A text's words with how much attention each gets and what the gradient says of it.
 
     words      T strings
     found      their Saliency
     classes    names of the classes
-    attention  (T,) how much attention each word gets, for a second picture on top; None: only the gradient
+    attention  (T,) the share of all words' attention that each gets; None: only the gradient
     """
-    T, many = len(words), 1 if attention is None else 2
-    figure = Figure(figsize=(max(6, 0.42 * T + 1.5), 2.6 * many), layout="constrained")
-    if attention is not None:
-        axes = figure.add_subplot(many, 1, 1)
-        axes.bar(range(T), attention, color="0.6")
-        axes.set_ylabel("attention it gets\n(mean of all words)")
-        axes.set_title("what attention looks at", fontsize=10)
-        _label_words(axes, words)
-    axes = figure.add_subplot(many, 1, many)
-    axes.bar(range(T), found.norm, color="0.85", label="norm of dx")
-    colors = ["tab:green" if value > 0 else "tab:red" for value in found.contribution]
-    axes.bar(range(T), found.contribution, 0.5, color=colors, label="dx·x: green for, red against")
-    axes.axhline(0, color="k", linewidth=0.6)
-    axes.set_ylabel("change of ln p")
-    axes.set_title(f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}", fontsize=10)
-    axes.legend(fontsize=7)
-    _label_words(axes, words)
+    panels = [] if attention is None else [("what attention looks at", "share of attention", attention, None)]
+    says = f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}"
+    signs = ["tab:green" if value > 0 else "tab:red" for value in found.contribution]
+    panels += [
+        (says, "norm of dx", found.norm, None),
+        ("for it (green), against it (red)", "dx·x", found.contribution, signs),
+    ]
+    figure = Figure(figsize=(max(6, 0.42 * len(words) + 1.5), 1.6 * len(panels) + 0.9), layout="constrained")
+    all_axes = figure.subplots(len(panels), 1, sharex=True)
+    for axes, (title, unit, values, colors) in zip(all_axes, panels):
+        axes.bar(range(len(words)), values, color=colors or "0.6")
+        axes.axhline(0, color="k", linewidth=0.6)
+        axes.set_title(title, fontsize=10)
+        axes.set_ylabel(unit, fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.margins(x=0.01)
+        axes.spines[["top", "right"]].set_visible(False)
+    all_axes[-1].set_xticks(range(len(words)), words, rotation=60, ha="right", fontsize=8)
     return figure
-
-
-def _label_words(axes, words):
-    axes.set_xticks(range(len(words)), words, rotation=60, ha="right", fontsize=8)
-    axes.margins(x=0.01)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -13,7 +13,7 @@ from types import FunctionType
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.editing import edited_line, function_of
 from mini_tf.layers import walk_back
-from mini_tf.models import LanguageTransformer
+from mini_tf.models import Classifier, LanguageTransformer, OneAttention, classifier, masked
 from mini_tf.ops.shapes import sum_to
 
 KINDS = {
@@ -83,7 +83,8 @@ IN_TRANSFORMER = {
         ops.residual_relu, sum_to, layers.Dropout, layers.Embedding, layers.LayerNorm, layers.Linear,
         layers.MultiHeadAttention, layers.MultiHeadAttention.across, layers.Parameter.accumulate,
         layers.PositionalEncoding, layers.TiedReadout, layers.TransformerLayer.after, layers.TransformerLayer.branch,
-        layers.Trunk, layers.Trunk.enter, walk_back, LanguageTransformer.loss, LanguageTransformer.head,
+        layers.Trunk, layers.Trunk.from_vectors, layers.Trunk.place, walk_back, LanguageTransformer.loss,
+        LanguageTransformer.head,
     )
 }  # fmt: skip
 
@@ -638,13 +639,13 @@ LAYERS = [
         "A_backward(dlogits).reshape(B, T, n)", "A_backward(dlogits).reshape(B, n, T).swapaxes(1, 2)",
         "LanguageTransformer, vec", "wrong axis", "vec(Φ) is undone column by column; it was done word by word."),
     Bug(
-        "Trunk: layers in forward order", layers.Trunk,
+        "Trunk: layers in forward order", layers.Trunk.from_vectors,
         "backwards.append(layer_backward)", "backwards.insert(1, layer_backward)",
         "LanguageTransformer, shared, tied, training", "other",
         "The layers' backwards run in the order of the forward."),
     Bug(
-        "Trunk: embeddings forgotten", layers.Trunk.enter,
-        "backwards = [embedding_backward]", "backwards = [lambda dx: None]",
+        "Trunk: embeddings forgotten", layers.Trunk,
+        "walk_back([embedding_backward, ", "walk_back([lambda dx: None, ",
         "LanguageTransformer, vec, every option", "no gradient", "The way back ends before the word vectors."),
     Bug(
         "LanguageTransformer: dloss ignored", LanguageTransformer.loss,
@@ -652,4 +653,73 @@ LAYERS = [
         MODEL, "upstream ignored", "Every gradient is as if the loss were not scaled."),
 ]  # fmt: skip
 
-BUGS = [*LINEAR, *ACTIVATIONS, *SOFTMAX, *LAYER_NORM, *ATTENTION, *LOSSES, *THE_REST, *LAYERS]
+TEXTS = [
+    Bug(
+        "LearnedPositions: forgotten", layers.LearnedPositions, "self.P.accumulate(dP)", "pass",
+        "LearnedPositions", "no gradient", "dP is computed, and dropped."),
+    Bug(
+        "LearnedPositions: of the first text", layers.LearnedPositions, "sum_to(dy, p.shape)", "dy[0]",
+        "LearnedPositions", "some positions only", "All texts have the positions in common; the first alone counts."),
+    Bug(
+        "LearnedPositions: a mean", layers.LearnedPositions, "sum_to(dy, p.shape)", "dy.mean(0)",
+        "LearnedPositions", "constant factor", "The texts' gradients are averaged, not summed."),
+    Bug(
+        "ClassWord: forgotten", layers.ClassWord, "self.v.accumulate(sum_to(dy[:, 0], v.shape))", "pass",
+        "ClassWord", "no gradient", "[CLS] is learned, too; its vector gets no gradient."),
+    Bug(
+        "ClassWord: of the first text", layers.ClassWord, "sum_to(dy[:, 0], v.shape)", "dy[0, 0]",
+        "ClassWord", "some positions only", "All texts begin with the same [CLS]; the first alone counts."),
+    Bug(
+        "ClassWord: last word for the first", layers.ClassWord, "return dy[:, 1:]", "return dy[:, :-1]",
+        "ClassWord", "off by one step", "The words moved one place to the right; their gradients do not move back."),
+    Bug(
+        "Classifier: padding counts in the mean", classifier._mean,
+        "pool_backward(de)[0]", "pool_backward(de)[0] * 0 + de[:, None] / Phi.shape[1]",
+        "Classifier", "mask not applied", "The backward is that of the mean over all words, padding included."),
+    Bug(
+        "Classifier: last word for [CLS]", classifier._first, "dPhi[:, 0] = de", "dPhi[:, -1] = de",
+        "Classifier, learned positions, [CLS]", "other", "The gradient goes to the last word, not to [CLS]."),
+    Bug(
+        "Classifier: every word for [CLS]", classifier._first, "dPhi[:, 0] = de", "dPhi[:] = de[:, None]",
+        "Classifier, learned positions, [CLS]", "constant rows", "All words get the gradient of [CLS]."),
+    Bug(
+        "Classifier: [CLS] forgotten", Classifier.from_vectors,
+        "backwards.append(cls_backward)", "backwards.append(lambda dx: dx[:, 1:])",
+        "Classifier, learned positions, [CLS]", "no gradient", "The words' gradients go on, that of [CLS] is dropped."),
+    Bug(
+        "Classifier: residual path forgotten", classifier._residual,
+        "lambda dy: dy + norm_backward(", "lambda dy: norm_backward(",
+        "Classifier, bag of words", "missing term", "The gradient comes back by the MLP alone."),
+    Bug(
+        "Classifier: dropout skipped", Classifier.from_vectors,
+        "[trunk_backward, pool_backward, dropout_backward]", "[trunk_backward, pool_backward, lambda de: de]",
+        "Classifier, causal, training", "mask not applied", "Gradient reaches the entries of e that were dropped."),
+    Bug(
+        "MaskedWordModel: words that are not hidden", masked._at,
+        "embedding_backward(dsome)[0].reshape", "(embedding_backward(dsome)[0] + dsome.mean(0)).reshape",
+        "MaskedWordModel", "mask not applied", "Words without a loss get a gradient, too: the mean of the others'."),
+    Bug(
+        "MaskedWordModel: axes exchanged", masked._at,
+        "[0].reshape(B, T, n)", "[0].reshape(T, B, n).swapaxes(0, 1)",
+        "MaskedWordModel", "wrong axis", "The words were numbered text by text; the gradients are laid out by place."),
+    Bug(
+        "MaskedWordModel: first hidden word only", masked._at,
+        "embedding_backward(dsome)", "embedding_backward(dsome * (places == places[0])[:, None])",
+        "MaskedWordModel", "some positions only", "Of all hidden words, the first alone gives the trunk a gradient."),
+    Bug(
+        "Trunk: positions forgotten", layers.Trunk.place,
+        "backwards.append(positions_backward)", "pass",
+        "Classifier, causal, training", "no gradient", "P has no gradient where it is fixed; here it is learned."),
+    Bug(
+        "Trunk: scale forgotten", layers.Trunk.place, "lambda dx: dx * scale", "lambda dx: dx",
+        "Translator, biases, norm after", "constant factor", "Word vectors are multiplied, their gradient is not."),
+    Bug(
+        "Trunk: last norm forgotten", layers.Trunk.from_vectors, "backwards.append(norm_backward)", "pass",
+        "MaskedWordModel", "dy passed on", "The gradient passes the last layer norm unchanged."),
+    Bug(
+        "OneAttention: positions and attention exchanged", OneAttention,
+        "positions_backward, attention_backward", "attention_backward, positions_backward",
+        "OneAttention", "other", "The positions get the gradient of attention's output; the shapes are the same."),
+]  # fmt: skip
+
+BUGS = [*LINEAR, *ACTIVATIONS, *SOFTMAX, *LAYER_NORM, *ATTENTION, *LOSSES, *THE_REST, *LAYERS, *TEXTS]
