@@ -513,7 +513,7 @@ def confusion_table(confusion, classes):
 def coloured_words(words, found):
     """A text's words on green for those that speak for the class, red for those against it; see `Saliency`."""
     line = Text()
-    for word, norm, contribution in zip(words, found.norm / found.norm.max(), found.contribution):
+    for word, norm, contribution in zip(words, found.norm / (found.norm.max() or 1), found.contribution):
         faded = round(255 * (1 - 0.75 * float(norm)))
         background = f"rgb({faded},255,{faded})" if contribution > 0 else f"rgb(255,{faded},{faded})"
         line.append(f"{word}", style=f"black on {background}").append(" ")

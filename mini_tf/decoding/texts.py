@@ -2,6 +2,7 @@
 
 import re
 
+from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
 from mini_tf.metrics import confusion
@@ -48,7 +49,7 @@ def classify_table(model, vocabulary, examples, note=lambda line: None, batch=64
     found = []
     for first in range(0, len(texts), batch):
         ids = padded([ids[: model.T] for ids in texts[first : first + batch]])
-        found.extend(np.asarray(model.logits(ids)).argmax(-1).tolist())
+        found.extend(to_host(model.logits(ids)).argmax(-1).tolist())
     return confusion(np.array(found), labels, model.classes)
 
 
@@ -75,7 +76,7 @@ def attention_received(model, ids):
 def best_words(model, vocabulary, ids, place, most=5):
     """[(word, p), …]: the most probable words at a place of a text ids (T,), given all others"""
     log_p = model.log_probabilities(ids, place)
-    best = np.argsort(-log_p, kind="stable")[:most]
+    best = np.argsort(-log_p, kind="stable")[: min(most, len(log_p) - 1)]        # [MASK] is no guess
     return [(vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
 
 
@@ -98,6 +99,10 @@ def fill_gaps(model, vocabulary, text, most=5):
     if len(words) > model.T:
         raise UserError(f"the text has {len(words)} words, expected at most T = {model.T}, the most that this "
                         "model can read; give it the lines around the gap only")  # fmt: skip
+    unknown = vocabulary.unknown(words)
+    if unknown:
+        raise UserError(f"{len(unknown)} word(s) do not occur in the text that the model learned from: "
+                        f"{', '.join(map(repr, unknown[:5]))}; choose others, or make gaps of them")  # fmt: skip
     ids = vocabulary.encode(words)
     gaps = [best_words(model, vocabulary, ids, place, most) for place in places]
     for place, guesses in zip(places, gaps):

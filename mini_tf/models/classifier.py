@@ -130,6 +130,12 @@ class Classifier(MadeOfWordVectors, Layer):
 
     def start_from(self, model):
         """Take over the trunk of a trained model of the same sizes, such as a GPT. Raises UserError if it differs."""
+        other = [name for name in ("L", "H", "m", "f") if self.config[name] != model.config.get(name)]
+        if other:
+            raise UserError(
+                f"start_from: {other[0]} is {self.config[other[0]]} here and {model.config.get(other[0])} in the "
+                f"{type(model).__name__}; give both the same n, T, L, H, m, f and positions"
+            )
         given = model.trunk.parameters()
         for name, parameter in self.trunk.parameters().items():
             found = given[name].data.shape if name in given else "none"

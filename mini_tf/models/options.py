@@ -30,7 +30,7 @@ def check_sizes(least=1, **sizes):
 def check_choice(name, value, choices):
     """Raises UserError, which lists the choices, for any other value."""
     if value not in choices:
-        raise UserError(f"{name} {value!r} is unknown, expected one of {', '.join(choices)}")
+        raise UserError(f"{name} {value!r} is unknown, expected one of {', '.join(map(str, choices))}")
 
 
 def check_dropout(rate, below=1):

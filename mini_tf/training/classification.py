@@ -1,10 +1,12 @@
 """From texts with labels to a trained classifier."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
 from mini_tf.backend import resolve_device
 from mini_tf.data import split_labelled
+from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import accuracy, confusion, log_softmax
 from mini_tf.models import Classifier
@@ -92,6 +94,9 @@ def prepare_texts(train, validation, test, preset, say=lambda line: None):
     parts, cut = [], 0
     for part in (train, validation, test):
         ids = [vocabulary.read(text) for text, *_ in part]
+        empty = next((text for (text, *_), words in zip(part, ids) if not len(words)), None)
+        if empty is not None:
+            raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
         cut += sum(len(text) > T for text in ids)
         parts.append(([text[:T] for text in ids], vocabulary.class_ids([label for _, label, *_ in part])))
     say(f"{len(train):,} texts to train on, {len(validation):,} to choose by, {len(test):,} to test; "
@@ -107,11 +112,16 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
     results: the test part's "accuracy", that of the "bayes" and "logistic" counting models and of the "largest" class,
     its "test" loss in nats, "stopped", …
     Ctrl-C ends the training; the best model so far is kept and tested.
+    Raises UserError for a label with fewer than three examples, and as `split_labelled` and `prepare_texts` do.
     """
     device = resolve_device(device)
     steps = chosen_steps(preset, steps)
     if device == "cpu":
         prepare_kernels(say)
+    few = next((item for item in Counter(label for _, label in examples).items() if item[1] < 3), None)
+    if few is not None:
+        raise UserError(f"the label {few[0]!r} has {few[1]} example(s), expected at least 3: to learn from, to choose "
+                        "by, and to test with; add examples, or take the label out")  # fmt: skip
     rest, test = split_labelled(examples, preset.held_out, seed)
     texts = prepare_texts(*split_labelled(rest, preset.validation, seed), test, preset, say)
     model = new_classifier(preset, texts, seed).to(device)

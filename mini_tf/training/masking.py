@@ -176,7 +176,10 @@ def examples_of(model, vocabulary, passages, rng):
     """Lines for sample.txt: passages with one hidden word each, and the model's five best guesses."""
     lines = []
     for ids in passages:
-        t = rng.choice(np.flatnonzero([word[0].isalpha() for word in (vocabulary.words[i] for i in ids)]))
+        places = np.flatnonzero([vocabulary.words[i][0].isalpha() for i in ids])
+        if not len(places):
+            continue
+        t = rng.choice(places)
         guesses = best_words(model, vocabulary, np.where(np.arange(len(ids)) == t, MASK, ids), t)
         shown = ["____" if u == t else vocabulary.words[i] for u, i in enumerate(ids)]
         guesses = ", ".join(f"{word!r} {p:.2f}" for word, p in guesses)

@@ -115,7 +115,12 @@ class Run:
             expected = model.sizes
         elif isinstance(model, Classifier):
             vocabularies = (self._sentence_vocabulary(words, "classes"),)
-            expected = (model.c,)
+            expected, classes = (model.c,), vocabularies[0].classes
+            if len(classes) != model.classes:
+                raise UserError(
+                    f"{self.folder}: the vocabulary has {len(classes)} classes, the model {model.classes}; the files "
+                    "are not of one run: train again"
+                )
         else:
             vocabularies, expected = (Vocabulary(words),), (model.c,)
         sizes = tuple(map(len, vocabularies))
@@ -131,6 +136,9 @@ class Run:
         """An entry of vocabulary.json. Raises UserError if it is missing."""
         if not isinstance(words, dict) or name not in words:
             raise UserError(f"{self / 'vocabulary.json'} lacks {name!r}; the run is damaged: train again")
+        if not isinstance(words[name], (list, dict)):
+            raise UserError(f"{self / 'vocabulary.json'}: {name!r} is {words[name]!r}, expected a list; the run is "
+                            "damaged: train again")  # fmt: skip
         return words[name]
 
     def _sentence_vocabulary(self, words, extra):

@@ -11,7 +11,8 @@ from mini_tf.layers.embedding import ABSENT
 import numpy as np
 import pytest
 
-MODELS = [name for name in EXAMPLES if name.split(",")[0].endswith(("Model", "Transformer", "GPT", "Translator"))]
+KINDS = "Model", "Transformer", "GPT", "Translator", "Classifier", "OneAttention"
+MODELS = [name for name in EXAMPLES if name.split(",")[0].endswith(KINDS)]
 PARTS = [name for name in EXAMPLES if name not in MODELS]
 
 

@@ -83,7 +83,7 @@ def test_steps_after_the_wrong_one_are_called_what_they_are(rng):
     assert {step.status for step in report.steps[first + 1 :]} == {"contains the wrong one", "fed by a wrong gradient"}
     around = {step.name for step in report.steps if step.status == "contains the wrong one"}
     assert around == {
-        "LayerNorm", "TransformerLayer.after", "TransformerLayer.branch", "TransformerLayer", "Trunk",
+        "LayerNorm", "TransformerLayer.after", "TransformerLayer.branch", "TransformerLayer", "Trunk.from_vectors", "Trunk",
         "LanguageTransformer.loss",
     }  # fmt: skip
     words = report.explain()
