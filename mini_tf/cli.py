@@ -213,10 +213,10 @@ def classify(
     for k in found.log_p.argsort()[::-1]:
         p = float(found.p[k])
         out.print(Text.assemble((f"{vocabulary.classes[k]:<20}", "bold" if k == found.chosen else ""), f"{p:6.3f}  ",
-                                ("█" * round(40 * p), "green" if k == found.chosen else "dim")))  # fmt: skip
+                                ("█" * round(40 * p), "blue" if k == found.chosen else "dim")))  # fmt: skip
     if words:
         out.print(coloured_words(read, found))
-        out.print(Text(f"green: speaks for {vocabulary.classes[found.chosen]}, red: against; the stronger the colour, "
+        out.print(Text(f"blue: speaks for {vocabulary.classes[found.chosen]}, orange: against; the stronger the colour, "
                        "the larger the gradient", "dim"))  # fmt: skip
     if picture is not None:
         texts.save_words(picture, model, vocabulary, read, found)
@@ -511,12 +511,12 @@ def confusion_table(confusion, classes):
 
 
 def coloured_words(words, found):
-    """A text's words on green for those that speak for the class, red for those against it; see `Saliency`."""
+    """A text's words on blue for those that speak for the class, orange for those against it; see `Saliency`."""
     line = Text()
     for word, norm, contribution in zip(words, found.norm / (found.norm.max() or 1), found.contribution):
-        faded = round(255 * (1 - 0.75 * float(norm)))
-        background = f"rgb({faded},255,{faded})" if contribution > 0 else f"rgb(255,{faded},{faded})"
-        line.append(f"{word}", style=f"black on {background}").append(" ")
+        full = (90, 160, 255) if contribution > 0 else (255, 150, 50)
+        faded = ",".join(str(round(255 - (255 - value) * float(norm))) for value in full)
+        line.append(f"{word}", style=f"black on rgb({faded})").append(" ")
     return line
 
 

@@ -35,7 +35,8 @@ class Saliency:
     norm          (T,)  ‖dx_t‖, where dx_t = ∂ ln p_k/∂x_t: how much a small change of the word's vector could change
                   the answer
     contribution  (T,)  dx_t·x_t: what ln p_k would lose, to first order, if the vector shrank to nothing. Above 0 the
-                  word speaks for the class, below 0 against it
+                  word speaks for the class, below 0 against it. A layer that begins with a norm hardly minds a shorter
+                  vector, so these numbers are small; lab 09 compares them with dx_t·(x_t − mean of all words)
     """
 
     log_p: np.ndarray

@@ -99,10 +99,10 @@ def draw_words(words, found, classes, attention=None):
     """
     panels = [] if attention is None else [("what attention looks at", "share of attention", attention, None)]
     says = f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}"
-    signs = ["tab:green" if value > 0 else "tab:red" for value in found.contribution]
+    signs = ["tab:blue" if value > 0 else "tab:orange" for value in found.contribution]
     panels += [
         (says, "norm of dx", found.norm, None),
-        ("for it (green), against it (red)", "dx·x", found.contribution, signs),
+        ("blue speaks for it, orange against it", "dx·x", found.contribution, signs),
     ]
     figure = Figure(figsize=(max(6, 0.42 * len(words) + 1.5), 1.6 * len(panels) + 0.9), layout="constrained")
     all_axes = figure.subplots(len(panels), 1, sharex=True)
