@@ -216,8 +216,8 @@ def classify(
                                 ("█" * round(40 * p), "blue" if k == found.chosen else "dim")))  # fmt: skip
     if words:
         out.print(coloured_words(read, found))
-        out.print(Text(f"blue: speaks for {vocabulary.classes[found.chosen]}, orange: against; the stronger the colour, "
-                       "the larger the gradient", "dim"))  # fmt: skip
+        out.print(Text("the stronger the colour, the larger the gradient dx; most dx·x:", "dim"))
+        out.print(Text(strongest_words(read, found, vocabulary.classes[found.chosen])))
     if picture is not None:
         texts.save_words(picture, model, vocabulary, read, found)
         note(f"attention and gradient drawn in {picture}")
@@ -518,6 +518,19 @@ def coloured_words(words, found):
         faded = ",".join(str(round(255 - (255 - value) * float(norm))) for value in full)
         line.append(f"{word}", style=f"black on rgb({faded})").append(" ")
     return line
+
+
+def strongest_words(words, found, name, most=4):
+    """Two lines: the words that speak most for the class, and most against it, with their contributions."""
+    order = found.contribution.argsort()
+    sides = {
+        f"blue, for {name}": [t for t in order[::-1][:most] if found.contribution[t] > 0],
+        f"orange, against {name}": [t for t in order[:most] if found.contribution[t] < 0],
+    }
+    return "\n".join(
+        f"{side}: {', '.join(f'{words[t]} {found.contribution[t]:+.3f}' for t in some) or 'none'}"
+        for side, some in sides.items()
+    )
 
 
 def write_on(model, vocabulary, prompt, words, choose):

@@ -269,6 +269,27 @@ def embedding(table, ids):
     return x, backward
 
 
+def mean_pool(x, mask=None):
+    T, n = x.shape[-2:]
+    if T == 0:
+        return NotImplemented
+    texts, shape_y = math.prod(x.shape[:-2]), (*x.shape[:-2], n)
+    if mask is None:
+        weight = np.full((texts, T), 1 / T, np.float32)
+    else:
+        weight = mask.reshape(texts, T) / np.maximum(mask.reshape(texts, T).sum(-1, keepdims=True), 1)
+        weight = weight.astype(np.float32)
+    y, shape_x = empty(shape_y), x.shape
+    in_pieces(loops.mean_pool, _taken(x).reshape(texts, T, n), weight, y.reshape(texts, n))
+
+    def backward(dy):                                    # keeps weight
+        dx, dy = empty((texts, T, n)), row(as_gradient(dy, shape_y)).reshape(texts, n)
+        in_pieces(loops.mean_pool_backward, dx, weight, dy)
+        return dx.reshape(shape_x), None
+
+    return y, backward
+
+
 def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
     if not all(x.flags.carray for x in (p, m, v)):       # they cannot be updated in place as flat arrays
         return NotImplemented

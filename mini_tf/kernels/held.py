@@ -39,6 +39,9 @@ HELD = {
         "layer_norm": "688127f1d3bdbb15",
         "sum_to": "950c223f293f782e",
     },
+    "ops.pooling.mean_pool": {
+        "mean_pool": "bc3d02267a6ef9e2",
+    },
     "ops.softmax.masked_softmax": {
         "masked_softmax": "d1ddbe83021e8e93",
     },

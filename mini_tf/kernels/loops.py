@@ -258,6 +258,30 @@ def embedding_backward(first, stop, dx, ids, dtable):
             row[j] += d_row[j]
 
 
+@compiled("void(i8, i8, f4[:, :, ::1], f4[:, ::1], f4[:, ::1])")
+def mean_pool(first, stop, x, weight, y):
+    """y = Σ_t weight_t·x_t for each text"""
+    for i in range(first, stop):
+        y_row = y[i]
+        for j in range(y_row.size):
+            y_row[j] = ZERO
+        for t in range(x.shape[1]):
+            row, share = x[i, t], weight[i, t]
+            for j in range(row.size):
+                y_row[j] += share * row[j]
+
+
+@compiled("void(i8, i8, f4[:, :, ::1], f4[:, ::1], f4[:, ::1])")
+def mean_pool_backward(first, stop, dx, weight, dy):
+    """dx_t = weight_t·dy"""
+    for i in range(first, stop):
+        dy_row = dy[i]
+        for t in range(dx.shape[1]):
+            row, share = dx[i, t], weight[i, t]
+            for j in range(row.size):
+                row[j] = share * dy_row[j]
+
+
 @compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, f4, f4, f4, f4)")
 def adam(first, stop, p, g, m, v, beta1, beta2, new1, new2, rate, eps, decay):
     """m ← β₁·m + new₁·g,   v ← β₂·v + new₂·g²,   p ← decay·p − rate·m/(√v + ε);   new = 1 − β"""

@@ -1,0 +1,665 @@
+# %% [markdown]
+# # Lab 09b: masked words, and what each layer knows
+#
+# Source: multi-head attention encoders, a course notebook, from `MyLanguageModel` to its end: the model, the exercise
+# in five steps, and its further reading, Skean et al. 2025, arXiv:2502.02013. What it leaves open, this lab chooses and
+# says so.
+#
+# `09_attention_classifier.py` builds attention and a classifier from it. This lab turns attention into language models,
+# does the source's exercise, and asks what the models have learned besides predicting words:
+#
+# 1. the source's language model, one layer of attention with nothing around it, and what that costs,
+# 2. masked words: a model that sees both sides of a gap; what is hidden from it, and why some of it is not,
+# 3. probing: what a linear classifier can read off each layer of a GPT,
+# 4. word vectors used again, for another task.
+#
+# It takes FULL on two CPU cores, QUICK with `--quick`, which has smaller models and less text. On a machine that has
+# other work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
+#
+# Letters: B batch, T words of a text, n size of a word vector, L layers, H heads, m size of a head, c vocabulary size.
+
+# %%
+from dataclasses import replace
+from functools import partial
+
+from _common import quick_mode, show, shown
+from _drawing import lab_09b
+from mini_tf import ops
+from mini_tf.data import genre_passages, split_plays
+from mini_tf.decoding.texts import best_words, fill_gaps
+from mini_tf.gradcheck import gradcheck
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.metrics import accuracy, log_softmax, log_softmax_at, uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.models import GPT, Classifier, NGramModel, OneAttention
+from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
+from mini_tf.models.looking import attention_seen
+from mini_tf.models.masked import MASK, MaskedBatch, hide_words
+from mini_tf.progress import training_progress
+from mini_tf.text import cooccurrence, eigenvector_embeddings, join, shakespeare
+from mini_tf.text.sentences import padded
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
+from mini_tf.training.by_preset import new_training
+from mini_tf.training.classification import (
+    CLASSIFICATION,
+    classifier_training,
+    counting_accuracies,
+    log_probabilities,
+    prepare_texts,
+)
+from mini_tf.training.classification import mean_loss as classification_loss
+from mini_tf.training.language import prepare
+from mini_tf.training.masking import MASKING, MaskedPassages, new_masked_model, passages_in_order, prepare_passages
+from mini_tf.training.masking import mean_loss as masked_loss
+from mini_tf.training.text_batches import texts_in_order
+
+import numpy as np
+
+QUICK = quick_mode("Lab 09b: a language model of one attention, masked words, probing, word vectors used again")
+rng = np.random.default_rng(9)
+
+# %% [markdown]
+# ## 1. The source's language model
+#
+# `MyLanguageModel` is mini_tf's `OneAttention`: word vectors, learned positions, one layer of attention with a mask,
+# and a readout. With the sizes of its cell, c = 3, T = 4, n = 5, **expect** scores of shape (2, 4, 3): for each of the
+# four words of two texts, a score for each of three words that may come next.
+#
+# The numbers to learn can be counted from the code: E has c·n = 15 and P has T·n = 20. `nn.MultiheadAttention` has four
+# products of n·n + n = 30 each, with biases, and `nn.Linear` n·c + c = 18. **Expect** 15 + 20 + 120 + 18 = 173. The
+# biases of the keys are five of them, and they do nothing: each adds the same to all scores of a query.
+
+# %%
+vectors = rng.standard_normal((3, 5)).astype(np.float32)         # as nn.Embedding draws them
+tiny = OneAttention(vectors, T=4)
+ids = rng.integers(0, 3, (2, 4))                                 # two texts of four words
+logits, _ = tiny(ids)
+print("1. MyLanguageModel with the sizes of its cell; expected: (2, 4, 3), and 173 numbers")
+print(f"ids {ids.shape} → logits {logits.shape}")
+for name, parameter in tiny.parameters().items():
+    print(f"  {name:<28}{str(parameter.data.shape):<10}{parameter.data.size:>4}")
+print(f"numbers to learn: {tiny.numbers_to_learn()}")
+
+# %% [markdown]
+# ### The mask
+#
+# The output at a word is to predict the *next* one, so it must not see it. **An error of the source:** its formula for
+# the mask has 0 where i ≤ j and −∞ where i > j, which hides the past and shows the future. The matrix printed below
+# the formula, and `_make_causal_mask`, are right: the word itself and those before it. (Its code marks what is ignored,
+# ours what is seen.)
+#
+# We change word 2 of 0 … 3 and **expect** outputs 0 and 1 to stay exactly as they are.
+#
+# **Another one:** `forward` always adds the vectors of all T positions, so it takes texts of exactly T words. But
+# whoever writes a text has to begin with none. `OneAttention` takes 0 to T words.
+
+# %%
+print("\n1. The mask; expected: exactly 0 before the changed word")
+ignored = np.tril(np.ones((4, 4))) != 1                  # the source's _make_causal_mask(4)
+opposite = np.array_equal(~ignored, np.tri(4, dtype=bool))
+print(f"the source's mask is True where mini_tf's is False: {opposite}")
+changed = ids.copy()
+changed[:, 2] = (changed[:, 2] + 1) % 3
+difference = np.abs(tiny(changed)[0] - logits).max((0, 2))
+print("word 2 changed: outputs 0–3 change by " + "  ".join(f"{d:.1e}" for d in difference))
+print(f"texts of 0 to 4 words: {[tiny.logits(ids[:, :t]).shape for t in range(5)]}")
+
+# %% [markdown]
+# ### What is not around it
+#
+# The model has no skip connection, no feed-forward, no layer norm. Its output is a weighted mean of the words' values,
+# with weights that sum to 1:
+#
+#     y_i = Σ_j A_ij·v_j,   j ≤ i
+#
+# So the last word, the one that says most about the next, gets into y_i only as far as attention looks at it, and
+# whatever attention gives to the words before it is taken away from it. With a skip connection,
+# y_i = x_i + Σ_j A_ij·v_j, the word itself is always there. That is one plus sign in the forward, and one in the
+# backward. Such a model takes a few lines; check it before you use it. **Expect** PASS for both.
+
+# %%
+class WithSkip(OneAttention):
+    """logits = (x + attention(x))·A + b,   x = E[ids] + P"""
+
+    def __call__(self, ids):
+        x, embedding_backward = self.embedding(ids)              # (B, T′, n)
+        x, positions_backward = self.positions(x)
+        y, attention_backward = self.attention(x, np.tri(ids.shape[1], dtype=bool))
+        logits, A_backward = self.A(x + y)
+
+        def backward(dlogits):
+            dy = A_backward(dlogits)
+            embedding_backward(positions_backward(dy + attention_backward(dy)))
+
+        return logits, backward
+
+
+print("\n1. The gradients; expected: PASS")
+windows = rng.integers(0, 3, (2, 5))
+for made in (OneAttention, WithSkip):
+    model = made(vectors.astype(np.float64), T=4)
+    report = gradcheck(partial(model.loss, windows), params=model.parameters(), name=made.__name__)
+    print(report.explain().splitlines()[0] + f": {report.judged:,} entries of {len(report.tensors)} parameters judged, "
+          f"{sum(t.wrong for t in report.tensors)} wrong")  # fmt: skip
+
+# %% [markdown]
+# ### Trained on Shakespeare
+#
+# Lab 6's text, in Lab 6's three parts, read once. We compare three models of the same n: the source's; the same with a
+# skip connection; and a GPT of one layer with one head, which has the skip connection, feed-forward and layer norms.
+# Beside them two bars that need no network: unigram, how often each word occurs, and bigram, which counts pairs of
+# words (Kneser-Ney, Lab 01b). All are measured at the same test words.
+#
+# **Expect** the source's model to reach about what counting pairs reaches, because for the next word the last one
+# matters most, and to pay most of its attention to the word itself. With the skip connection **expect** attention to
+# turn to the words before, and a lower loss.
+#
+# The word vectors start random: entries of standard deviation 0.3 for the first two, and 1/√n for the GPT, whose
+# readout is its table of word vectors.
+
+# %%
+T, n, batch, steps = (32, 32, 16, 100) if QUICK else (32, 64, 16, 480)
+TESTED = 1000 if QUICK else 4000
+text = shakespeare()[:150_000] if QUICK else shakespeare()
+print("\n1. Shakespeare")
+corpus = prepare(text, n, T, vectors="random", say=print)
+c = len(corpus.vocabulary)
+ends = np.linspace(T, len(corpus.test) - 1, TESTED).astype(int)  # the test words that are measured
+histories = windows_ending_at(corpus.test, ends, T)[:, :-1]
+following = corpus.test[ends]
+
+
+def train(model, ids, T, steps, learning_rate, validate, every):
+    """A History: `steps` steps of Adam on windows of `ids` that lie side by side: a round has each word once."""
+    batches = RandomWindows(ids, T, batch, seed=0, apart=T)
+    training = Training(model, batches, Adam(learning_rate), Schedule(steps // 10, steps), clip=1.0)
+    with training_progress(steps, batch * T) as on_step:
+        return fit(training, steps, validate, every, watcher=Watcher(on_step))
+
+
+def in_parts(number, size=128):
+    return np.array_split(np.arange(number), max(number // size, 1))
+
+
+models = {
+    "one attention": OneAttention(0.3 * corpus.embeddings, T=T),
+    "with a skip connection": WithSkip(0.3 * corpus.embeddings, T=T),
+    "GPT of one layer": GPT(corpus.embeddings * np.float32(n**-0.5), T=T, L=1, H=1, m=n, f=4 * n),
+}
+bars = {
+    "uniform": uniform_cross_entropy(c),
+    "unigram": unigram_cross_entropy(corpus.train, following, c),
+    "bigram": -NGramModel(2, c).fit(corpus.train).log_probabilities(corpus.test)[ends].mean(),
+}
+print("\n1. Three models, the same words; expected: one attention near the bigrams, a skip connection better")
+print(f"{'':<26}{'numbers':>10}{'test loss':>11}{'attention to the word itself':>32}{'to the one before':>19}")
+for name, loss in bars.items():
+    print(f"{name:<36}{loss:>11.2f}")
+curves, attention = {}, {}
+for name, model in models.items():
+    rate = 4e-3 if name.startswith("GPT") else 1e-2
+    validate = partial(mean_loss, model, corpus.validation, 500)
+    curves[name] = train(model, corpus.train, T, steps, rate, validate, steps // 10).rows
+    log_p = [log_softmax_at(model.logits(histories[some]), following[some]) for some in in_parts(TESTED)]
+    (A,) = attention_seen(partial(model.logits, histories[:500]))        # (500, 1, T, T)
+    attention[name] = A[:, 0, -1, ::-1].mean(0)                          # of the last word, by distance
+    print(f"{name:<26}{model.numbers_to_learn():>10,}{-np.concatenate(log_p).mean():>11.2f}"
+          f"{attention[name][0]:>32.0%}{attention[name][1]:>19.0%}")  # fmt: skip
+show(lab_09b.one_attention(curves, bars, attention), "09b_one_attention")
+
+# %% [markdown]
+# RESULT1
+
+# %% [markdown]
+# ## 2. Masked words
+#
+# A language model sees what stands before a word. If the aim is not to write but to *understand* a text that is there,
+# why not look at both sides? Then "predict the next word" is no task any more: every word can be seen. So some words
+# are hidden, and those are predicted (Devlin et al. 2019, "BERT"). This is the source's fourth step, "predict and
+# reinsert some tokens".
+#
+# ### What is hidden
+#
+# Words are chosen at random. Of the chosen ones, 80 % are read as [MASK], 10 % as some random word, 10 % as themselves;
+# *all* of them are predicted. **Expect** these shares. BERT chooses 15 % of the words; our training is so much shorter
+# that we choose 30 %, for twice as many answers from the same batches.
+#
+# The source's second step asks for a `Dataset` and a `Dataloader`. Here these are an object that gives the next batch,
+# for ever, in random order, and that can tell its position so that a training can go on where it stopped:
+# `RandomWindows` above, `MaskedPassages` now, `TextBatches` in part 4. Its passages have one to four lines; those of
+# similar length are in a batch, and every time other words are hidden.
+#
+# All passages begin and end with a line, and the model would find out: whatever has no word after it is a line break.
+# Below we ask it about gaps with words on one side only. So that this is no new situation, half of the passages are cut
+# at a random word, and only what is before the cut, or what is after it, is read.
+
+# %%
+class CutPassages(MaskedPassages):
+    """MaskedPassages of which half are cut"""
+
+    def cut(self, ids):
+        at, draw = self.rng.integers(1, len(ids)), self.rng.random()
+        return ids if draw < 0.5 else ids[at:] if draw < 0.75 else ids[:at]
+
+    def batch_of(self, numbers):
+        return hide_words(padded([self.cut(self.passages[i]) for i in numbers]), self.c, self.rng, self.share)
+
+
+preset = MASKING["fill"]
+size = {"n": 32, "words": 1000, "steps": 240} if QUICK else {"n": 64, "words": 2000, "steps": 1200}
+model_size = {"m": size["n"] // preset.model["H"], "f": 4 * size["n"], "dropout": 0.0}
+preset = replace(preset, **size, learning_rate=6e-3 if QUICK else 3e-3, share=0.3, model=preset.model | model_size)
+print("\n2. Masked words")
+passages = prepare_passages(text, preset, say=print)
+vocabulary, c = passages.vocabulary, len(passages.vocabulary)
+batches = CutPassages(passages.train, c, preset.words, preset.share)
+example = next(batches)
+print(f"a batch: ids {example.ids.shape}, {example.size} words, of which {(example.targets != ABSENT).sum()} are "
+      f"predicted; {len(batches)} batches in a round")  # fmt: skip
+
+ids = padded(passages.train[:2000])
+batch_of_all = hide_words(ids, c, rng, preset.share)
+chosen = batch_of_all.targets != ABSENT
+read, true = batch_of_all.ids[chosen], batch_of_all.targets[chosen]
+shares = {"[MASK]": read == MASK, "itself": read == true, "a random word": (read != MASK) & (read != true)}
+print(f"\n2. What is hidden; expected: {preset.share:.0%} chosen, of these 80 %, 10 %, 10 %")
+print(f"chosen: {chosen.sum() / (ids != ABSENT).sum():.1%} of the words; of these read as "
+      + ", ".join(f"{name} {share.mean():.1%}" for name, share in shares.items()))  # fmt: skip
+k = next(k for k in range(2000) if 12 < len(passages.train[k]) < 20 and chosen[k].sum() > 2)
+print(f"{'true':<6}" + " ".join(shown(vocabulary.words[i]) for i in passages.train[k]))
+print(f"{'read':<6}" + " ".join(shown(vocabulary.words[i]) for i in batch_of_all.ids[k] if i != ABSENT))
+places = np.flatnonzero(chosen[k])
+print(f"{'asked':<6}" + ", ".join(f"word {t}: {shown(vocabulary.words[batch_of_all.targets[k, t]])}" for t in places))
+
+# %% [markdown]
+# ### Why not always [MASK], and why not a loss on every word?
+#
+# Three models, the same but for their batches:
+#
+# - **80/10/10**: BERT's, above.
+# - **always [MASK]**: all chosen words are read as [MASK]. Then the outputs at words that can be seen never have a
+#   loss, and nothing says what they should be.
+# - **all words**: 80/10/10, but every word is predicted, those that can be seen as well.
+#
+# We choose one word in each of many test passages, and let the models read there [MASK], the word itself, or another
+# word, drawn by frequency. **Expect** 80/10/10 to believe a word that it sees, but not fully: in training, half of the
+# visible words that it was asked about were wrong ones. **Expect** *always [MASK]* to be about as good at [MASK], and
+# to have no idea of a word that it sees. **Expect** *all words* to have a splendid loss after a few steps, because 73 %
+# of its words need only be copied; at hidden words it should be no better than 80/10/10 after as many steps, each of
+# which takes longer, because all words go through the readout. These two are compared early.
+
+# %%
+class AlwaysMasked(CutPassages):
+    def batch_of(self, numbers):
+        batch = super().batch_of(numbers)
+        return MaskedBatch(np.where(batch.targets != ABSENT, MASK, batch.ids), batch.targets)
+
+
+class AllWords(CutPassages):
+    def batch_of(self, numbers):
+        batch = super().batch_of(numbers)
+        return MaskedBatch(batch.ids, np.where(batch.targets != ABSENT, batch.targets, batch.ids))
+
+
+long = [ids for ids in passages.test if len(ids) > 16][: 500 if QUICK else 2000]
+places = np.array([rng.integers(6, len(ids) - 6) for ids in long])       # at least six words on either side
+true = np.array([ids[t] for ids, t in zip(long, places)])
+others = rng.choice(np.concatenate(passages.train), len(long))
+
+
+def log_p_at_places(model, read, before=1000, after=1000):
+    """ln p (passages, c) of each word at the places, where the word `read` is read, in parts
+
+    before, after: the most words that can be seen before and after it; the text begins and ends there
+    """
+    first = np.maximum(places - before, 0)
+    ids = padded([ids[a : t + after + 1] for ids, a, t in zip(long, first, places)])
+    ids[np.arange(len(long)), places - first] = read
+    for some in in_parts(len(long)):
+        Phi, _ = model.trunk(ids[some])
+        yield some, log_softmax(model.A(Phi[np.arange(len(some)), (places - first)[some]])[0])
+
+
+def losses_at_places(model, read, asked, **visible):
+    """−ln p of the words `asked` at the places"""
+    parts = log_p_at_places(model, read, **visible)
+    return np.concatenate([-log_p[np.arange(len(some)), asked[some]] for some, log_p in parts])
+
+
+def opinions(model):
+    """{what is read: the mean of −ln p of the true word}, and the probability of another word that is read"""
+    readings = {"[MASK]": MASK, "itself": true, "another word": others}
+    found = {name: losses_at_places(model, read, true).mean() for name, read in readings.items()}
+    return found | {"p(other)": np.exp(-losses_at_places(model, others, others)).mean()}
+
+
+def train_masked(made, stop=None):
+    """(model, rows, early): `early` has the opinions after EARLY steps"""
+    model, early = new_masked_model(preset, passages, seed=0), []
+    training = new_training(preset, model, made(passages.train, c, preset.words, preset.share, [0, 2]), preset.steps, 0)
+
+    def validate():
+        if not early:
+            early.append(opinions(model))
+        return masked_loss(model, validation)
+
+    with training_progress(stop or preset.steps, preset.words) as on_step:
+        history = fit(training, stop or preset.steps, validate, EARLY, watcher=Watcher(on_step))
+    return model, history.rows, early[0]
+
+
+EARLY = 40 if QUICK else 100
+validation = passages_in_order(passages.validation, c, preset.words, preset.share)
+hidden_unigram = unigram_cross_entropy(np.concatenate(passages.train), true, c)
+filler, rows, early = train_masked(CutPassages)
+always, always_rows, _ = train_masked(AlwaysMasked)
+_, all_rows, early_all = train_masked(AllWords, stop=EARLY)
+table = {
+    f"80/10/10, {preset.steps} steps": (rows[-1]["train_loss"], opinions(filler)),
+    f"always [MASK], {preset.steps} steps": (always_rows[-1]["train_loss"], opinions(always)),
+    f"80/10/10, {EARLY} steps": (rows[0]["train_loss"], early),
+    f"all words, {EARLY} steps": (all_rows[0]["train_loss"], early_all),
+}
+print(f"\n2. −ln p of the true word where the model reads …; unigram {hidden_unigram:.2f}")
+print(f"{'':<28}{'training loss':>14}{'[MASK]':>10}{'itself':>10}{'another word':>14}{'p(that other word)':>20}")
+for name, (loss, found) in table.items():
+    print(f"{name:<28}{loss:>14.2f}" + "".join(f"{found[key]:>{w}.2f}" for key, w in zip(found, (10, 10, 14, 20))))
+pace = [1000 * of[-1]["seconds"] / of[-1]["step"] for of in (rows, all_rows)]
+print(f"a step takes {pace[0]:.0f} ms with a loss on the hidden words, {pace[1]:.0f} ms with a loss on all")
+show(lab_09b.opinions({name: found for name, (_, found) in table.items()}, hidden_unigram), "09b_opinions")
+
+# %% [markdown]
+# RESULT2
+
+# %% [markdown]
+# ### Do both sides help?
+#
+# The same places, [MASK] in each of them. Now the model sees only k words before the gap, or only k after it, or k on
+# either side; the text begins or ends there. **Expect** both sides to be better than one, near words to be worth more
+# than far ones, and with no word at all about the unigram loss. (A model that is trained for one side only would do
+# better with one side.)
+
+# %%
+visible = 0, 1, 2, 4, 8, preset.model["T"]
+ways = {"before": (1, 0), "after": (0, 1), "both sides": (1, 1)}
+by_way = {
+    name: [losses_at_places(filler, MASK, true, before=k * before, after=k * after) for k in visible]
+    for name, (before, after) in ways.items()
+}
+print(f"\n2. Loss at the gap, with k words visible; expected: both sides are best. unigram {hidden_unigram:.2f}")
+print(f"{'k':<12}" + "".join(f"{k if k < preset.model['T'] else 'all':>8}" for k in visible))
+for name, found in by_way.items():
+    print(f"{name:<12}" + "".join(f"{losses.mean():>8.2f}" for losses in found))
+for name in ("before", "after"):
+    gain = by_way[name][-1] - by_way["both sides"][-1]
+    print(f"both sides instead of only {name}: {gain.mean():.2f} ± {gain.std() / len(gain) ** 0.5:.2f} nats less")
+show(lab_09b.sides(visible, {name: [losses.mean() for losses in found] for name, found in by_way.items()},
+                   hidden_unigram), "09b_sides")  # fmt: skip
+
+# %% [markdown]
+# ### Predict, and put back
+#
+# How often is the first guess right, and one of the first five? And how often is the most frequent word right, always
+# guessed? Below are gaps that were drawn at random, not chosen, and one that everybody can fill, at the end of a line
+# and with the rest of it. Hamlet is not among the nine plays of the text: the model has never read this line.
+
+# %%
+in_order = [np.argsort(-log_p)[:, :5] for _, log_p in log_p_at_places(filler, MASK)]
+five = np.concatenate(in_order)                          # (passages, 5): the best guesses
+most_frequent = np.bincount(np.concatenate(passages.train)).argmax()
+print("\n2. Guesses for the hidden words of the test part")
+print(f"first guess right {np.mean(five[:, 0] == true):.1%}, in the first five "
+      f"{np.mean((five == true[:, None]).any(1)):.1%}; always {repr(vocabulary.words[most_frequent])}: "
+      f"{np.mean(true == most_frequent):.1%}")  # fmt: skip
+
+gaps = []
+for k in rng.permutation([k for k, i in enumerate(true) if vocabulary.words[i][0].isalpha() and len(long[k]) < 30])[:4]:
+    words = [vocabulary.words[i] for i in long[k]]
+    words[places[k]] = "____"
+    ids = np.where(np.arange(len(long[k])) == places[k], MASK, long[k])
+    gaps.append((join(words).strip("\n"), vocabulary.words[true[k]], best_words(filler, vocabulary, ids, places[k])))
+for line in ("To be or not to ____", "To be, or not to ____, that is the question"):
+    filled, (guesses,) = fill_gaps(filler, vocabulary, line)
+    gaps.append((line, "be", guesses))
+for line, word, guesses in gaps:
+    print("\n" + line)
+    print(f"  true: {word};  guesses: " + ", ".join(f"{shown(guess)} {p:.2f}" for guess, p in guesses))
+print(f"\nput back: {filled!r}")
+show(lab_09b.guesses(gaps), "09b_guesses")
+
+# %% [markdown]
+# RESULT3
+
+# %% [markdown]
+# ## 3. What does each layer know?
+#
+# The source's further reading: one usually takes the *last* layer of a language model for another task, and this is not
+# always best. In the paper, layers in the middle are often better. We try it "on the model you have trained": a GPT of
+# four layers, and as the task, to tell comedies, histories and tragedies from a passage of some 55 words.
+#
+# ### No test play is read
+#
+# The GPT learns from plays, so it must not read a play that the probe is tested on; otherwise its word vectors might
+# know the play's names. Four plays of each genre are held out once, for all that follows. The vocabulary comes from the
+# training plays only; other words are [UNK].
+
+# %%
+bag = replace(CLASSIFICATION["classify-bag"], n=32 if QUICK else 64, least=8 if QUICK else 3)
+n, L, T = bag.n, 2 if QUICK else 4, bag.model["T"]
+all_passages = genre_passages(T - 12)[:: 4 if QUICK else 1]
+learned, held_out = split_plays(all_passages, 4, seed=0)
+chosen_by, tested = split_plays(held_out, 3, seed=0)             # a play of each genre to choose by, three to test with
+print("\n3. Plays that no model reads: " + ", ".join(sorted({p.play for p in held_out})))
+texts = prepare_texts(learned, chosen_by, tested, bag, say=print)
+vocabulary, c, classes = texts.vocabulary, len(texts.vocabulary), texts.vocabulary.classes
+story = np.concatenate(texts.train[0])                           # the passages in order: the plays themselves
+other_story = np.concatenate(texts.validation[0])
+
+
+def new_gpt():
+    vectors = np.random.default_rng(1).standard_normal((c, n), dtype=np.float32) * np.float32(n**-0.5)
+    return GPT(vectors, T=T, L=L, H=4, m=n // 4, f=4 * n)
+
+
+gpt, steps = new_gpt(), 150 if QUICK else 1000
+history = train(gpt, story, T, steps, 4e-3, partial(mean_loss, gpt, other_story, 500), steps // 10)
+unigram = unigram_cross_entropy(story, other_story, c)
+print(f"GPT of {L} layers, n = {n}: {gpt.numbers_to_learn():,} numbers, {len(story):,} words read "
+      f"{steps * batch * T / len(story):.1f} times")  # fmt: skip
+print(f"loss on plays it has not read {history.best_validation_loss:.2f}, unigram {unigram:.2f}")
+
+# %% [markdown]
+# ### A probe for each layer
+#
+# X_0 is what the first layer reads, word vectors and positions; X_ℓ is what layer ℓ makes of it. The vector of a
+# passage is the mean of X_ℓ over its words, each of its n numbers shifted and scaled to mean 0 and variance 1, and the
+# probe is logistic regression, which has one minimum and finds it: nothing depends on a seed.
+#
+# **A random model beside it.** What a probe reads off a layer need not be learned by the language model: a mean of
+# *random* vectors still tells which words occur. So we probe an untrained GPT, too. mini_tf's layers begin with zeros
+# in the last matrix of each branch, so that an untrained layer passes its input on unchanged; for this comparison those
+# matrices get random numbers, of a size that makes a branch about as large as the word vectors that it is added to.
+#
+# **The spread.** There are five splits: each leaves one training play of each genre out, and tests with two of the four
+# held-out plays of each genre, drawn at random. The GPT is the same in all of them. The splits share plays, so their
+# spread is rather too small than too large. What is compared within a split, two layers, shares all of it; so we give
+# the mean difference and its own spread as well.
+#
+# **Expect** counting words to be hard to beat; more than that from n = 64 numbers; the trained model above the random
+# one; and, if the paper's finding holds here, a layer in the middle above the last.
+
+# %%
+def with_random_layers(model):
+    for parameter in model.parameters().values():
+        if parameter.data.ndim == 2 and not parameter.data.any():
+            scale = np.float32((len(parameter.data) * n) ** -0.5)
+            parameter.data = rng.standard_normal(parameter.data.shape, dtype=np.float32) * scale
+    return model
+
+
+def layer_means(model, texts):
+    """The mean of X_ℓ over the words of each text, (L + 1, texts, n)"""
+    means = np.empty((L + 1, len(texts), n))
+    for batch, numbers in texts_in_order(texts, np.zeros(len(texts), int), 4000):
+        for layer, X in enumerate(model.trunk.after_each_layer(batch.ids)):
+            means[layer, numbers] = ops.mean_pool(X, batch.ids != ABSENT)[0]
+    return means
+
+
+labels = texts.train[1], np.concatenate([texts.validation[1], texts.test[1]])
+both = texts.train[0], texts.validation[0] + texts.test[0]
+plays = np.array([p.play for p in learned]), np.array([p.play for p in chosen_by + tested])
+counts = [word_counts(some, c) for some in both]
+probed = {"trained GPT": gpt, "random GPT": with_random_layers(new_gpt())}
+states = {name: [layer_means(model, some) for some in both] for name, model in probed.items()}
+
+
+def of_plays(passages, side):
+    return np.isin(plays[side], [p.play for p in passages])
+
+
+found = {name: np.zeros((L + 1, 5)) for name in states}                  # accuracy: layer, split
+counting = {"largest genre": [], "naive Bayes": [], "logistic regression": []}
+for split in range(5):
+    learn = of_plays(split_plays(learned, 1, seed=split)[0], 0)
+    test = of_plays(split_plays(held_out, 2, seed=split)[1], 1)
+    answers = labels[0][learn], labels[1][test]
+    for name, (mine, theirs) in states.items():
+        for layer in range(L + 1):
+            probe = LogisticRegression(mine[layer][learn], answers[0], len(classes), standardize=True)
+            found[name][layer, split] = accuracy(probe.predict(theirs[layer][test]), answers[1])
+    counting["largest genre"].append(np.mean(answers[1] == np.bincount(answers[0]).argmax()))
+    for name, made in (("naive Bayes", NaiveBayes), ("logistic regression", LogisticRegression)):
+        model = made(counts[0][learn], answers[0], len(classes))
+        counting[name].append(accuracy(model.predict(counts[1][test]), answers[1]))
+
+
+def spread(numbers):
+    return f"{np.mean(numbers):.3f} ± {np.std(numbers, ddof=1):.3f}"
+
+
+print("\n3. Accuracy on new plays, mean ± standard deviation over five splits; expected: counting is hard to beat")
+for name, accuracies in counting.items():
+    print(f"{name:<24}{spread(accuracies)}")
+print(f"{'':<24}" + "".join(f"{f'X_{layer}':<18}" for layer in range(L + 1)))
+for name, accuracies in found.items():
+    print(f"{name:<24}" + "".join(f"{spread(row):<18}" for row in accuracies))
+last = found["trained GPT"][-1]
+print("trained, minus its last " + "".join(f"{spread(row - last):<18}" for row in found["trained GPT"][:-1]))
+best = found["trained GPT"].mean(1).argmax()
+print(f"the best layer of the trained GPT is X_{best}; in the splits it is "
+      + ", ".join(f"X_{layer}" for layer in found["trained GPT"].argmax(0)))  # fmt: skip
+gain = found["trained GPT"] - found["random GPT"]
+print(f"trained minus random, the layer that is best: {spread(gain[best])}")
+show(lab_09b.layers(found, {name: np.mean(of) for name, of in counting.items()}), "09b_layers")
+
+# %% [markdown]
+# RESULT4
+
+# %% [markdown]
+# ## 4. Word vectors used again
+#
+# The source's last step: "use the embeddings in a downstream task". The task is the genre again, with one division: the
+# four held-out plays of each genre are one to choose by (when to stop) and three for the test. Where do the word
+# vectors come from?
+#
+# - **random**: entries of standard deviation 1/√n,
+# - **co-occurrences**: the eigenvectors of Task 6.3, of the training plays,
+# - **GPT's**: the table that the language model of part 3 has learned,
+# - **the whole GPT**: not the table, but its layers, which make of a word's vector another one in each context.
+#
+# And what is done with them?
+#
+# - **probe**: the mean over the words, and logistic regression,
+# - **fixed**: the classifier of Lab 09, a bag of word vectors with a residual block, which may not change them,
+# - **trained on**: the same classifier, which may. For the whole GPT it is a causal `Classifier` that starts from the
+#   GPT's layers; beside it the same classifier from random numbers.
+#
+# All 8,000 training passages have labels, which is many. **Expect** the origin of the vectors to matter most while they
+# are fixed, and to matter little once they are trained on. **Expect** the whole GPT to gain most from its start: four
+# layers have much to learn from so few labels. The spread is over seeds, of the first weights and of the batches'
+# order. (That over plays, as part 3 shows, is larger. It is the same plays for all, though.)
+
+# %%
+SEEDS = 2 if QUICK else 3
+C = cooccurrence(story, c)
+_, V = eigenvector_embeddings(C, n)
+origins = {
+    "random": new_gpt().trunk.embedding.table.data,
+    "co-occurrences": (V * n**-0.5 / V.std()).astype(np.float32),
+    "GPT's": gpt.trunk.embedding.table.data,
+}
+
+
+def trained_accuracy(made, preset, seed):
+    """The test accuracy of a Classifier, trained by the preset, at the step that is best on the plays to choose by"""
+    model = made(seed)
+    training = classifier_training(preset, model, texts, preset.steps, seed)
+    with training_progress(preset.steps, preset.words) as on_step:
+        validate = partial(classification_loss, model, texts.validation)
+        fit(training, preset.steps, validate, preset.every, preset.patience, Watcher(on_step))
+    return accuracy(log_probabilities(model, texts.test[0]).argmax(1), texts.test[1])
+
+
+def probed_accuracy(mine, theirs):
+    probe = LogisticRegression(mine, texts.train[1], len(classes), standardize=True)
+    return accuracy(probe.predict(theirs), texts.test[1])
+
+
+def bag_of(vectors, learn, seed):
+    return Classifier(vectors, classes=len(classes), train_embeddings=learn, seed=seed, **bag.model)
+
+
+def whole(start, seed):
+    options = {name: bag.model[name] for name in ("T", "blocks", "k", "dropout")}
+    vectors = gpt.trunk.embedding.table.data
+    model = Classifier(vectors, classes=len(classes), causal=True, L=L, H=4, m=n // 4, f=4 * n, seed=seed, **options)
+    return model.start_from(start(seed))
+
+
+if QUICK:
+    bag = replace(bag, steps=160)
+deep = replace(bag, steps=60 if QUICK else 320, every=20, learning_rate=1e-3)
+table = {}
+for name, vectors in origins.items():
+    means = [np.array([vectors[ids].mean(0) for ids in some]) for some in (texts.train[0], texts.test[0])]
+    table[name] = {
+        "probe": [probed_accuracy(*means)],
+        "fixed": [trained_accuracy(partial(bag_of, vectors, False), bag, seed) for seed in range(SEEDS)],
+        "trained on": [trained_accuracy(partial(bag_of, vectors, True), bag, seed) for seed in range(SEEDS)],
+    }
+test = len(texts.validation[0])                          # the passages of `tested` begin here
+for name, start in (("the whole GPT", lambda seed: gpt), ("four random layers", lambda seed: new_gpt())):
+    state = states["trained GPT" if start(0) is gpt else "random GPT"]
+    table[name] = {
+        "probe": [probed_accuracy(state[0][L], state[1][L][test:])],
+        "fixed": [],
+        "trained on": [trained_accuracy(partial(whole, start), deep, seed) for seed in range(SEEDS)],
+    }
+counted = counting_accuracies(texts)
+print(f"\n4. Accuracy on three plays of each genre, mean ± standard deviation over {SEEDS} seeds")
+print(f"{'word vectors':<24}{'probe':<12}{'fixed':<18}trained on")
+for name, row in table.items():
+    probe, fixed, tuned = row["probe"][0], row["fixed"], row["trained on"]
+    print(f"{name:<24}{f'{probe:.3f}':<12}{spread(fixed) if fixed else '':<18}{spread(tuned)}")
+print(", ".join(f"{name} {value:.3f}" for name, value in counted.items()) + "  (word counts)")
+show(lab_09b.origins(table, counted), "09b_vectors")
+
+# %% [markdown]
+# RESULT5
+
+# %% [markdown]
+# ## The source's exercise, step by step
+#
+# | step | here |
+# | --- | --- |
+# | find some text | Lab 6's Shakespeare in parts 1 and 2, 29 plays in 3 and 4; `read_corpus(path)` for your own |
+# | `Dataset` and `Dataloader` | `RandomWindows`, `MaskedPassages`, `TextBatches`: objects that give the next batch |
+# | train | `fit`, with the same `Training` for all models |
+# | predict, reinsert words | `best_words`, `fill_gaps`; in a shell `mini-tf train --preset fill`, then `mini-tf fill` |
+# | use the embeddings | parts 3 and 4 |
+#
+# ## What to keep
+#
+# The numbers are those of the full run.
+#
+# RESULT6
