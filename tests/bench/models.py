@@ -46,6 +46,17 @@ def random_words(*shape):
     return np.random.default_rng(2).choice(WORDS, shape, p=shares / shares.sum())
 
 
+def random_sentences(rng, many, words, lengths, first=0):
+    """Lists of the ids first … words − 1, whose frequencies fall as 1/rank (Zipf)
+
+    lengths: of a sentence, the least and the most; all are equally frequent
+    """
+    shares = 1 / np.arange(1, words - first + 1)
+    sizes = rng.integers(lengths[0], lengths[1] + 1, many)
+    ids = first + rng.choice(len(shares), sizes.sum(), p=shares / shares.sum())
+    return np.split(ids, np.cumsum(sizes)[:-1])
+
+
 def matrix_operations(model, batch):
     """Multiplications and additions in the matrix products of one training step, counted from the weights' shapes.
 
@@ -76,7 +87,7 @@ def torch_installed():
 
 
 def import_torch(module, threads):
-    """The module torch_models or torch_translator, with PyTorch set to that number of threads."""
+    """The module torch_models, torch_classifier or torch_translator, with PyTorch set to that number of threads."""
     import torch
 
     torch.set_num_threads(threads)

@@ -32,18 +32,22 @@ def layer_norm(ours):
 
 
 class Attention(nn.Module):
-    """mini_tf.layers.MultiHeadAttention, causal; query, key and value as one product, which is as fast as three."""
+    """mini_tf.layers.MultiHeadAttention; query, key and value as one product, which is as fast as three.
 
-    def __init__(self, ours):
+    mask: added to the scores, if it is not causal
+    """
+
+    def __init__(self, ours, causal=True):
         super().__init__()
+        self.causal = causal
         self.H, self.m, self.scale = ours.H, ours.m, ours.scale
         self.query_key_value = linear(np.concatenate([ours.query.W.data, ours.key.W.data, ours.value.W.data], axis=1))
         self.output = linear(ours.output.W.data)
 
-    def forward(self, x):
+    def forward(self, x, mask=None):
         B, T, _ = x.shape
         query, key, value = self.query_key_value(x).view(B, T, 3, self.H, self.m).permute(2, 0, 3, 1, 4)
-        heads = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=self.scale)
+        heads = F.scaled_dot_product_attention(query, key, value, mask, is_causal=self.causal, scale=self.scale)
         return self.output(heads.transpose(1, 2).reshape(B, T, self.H * self.m))
 
 
@@ -62,16 +66,16 @@ class LabLayer(nn.Module):
 class GPTLayer(nn.Module):
     """mini_tf.layers.TransformerLayer with feed-forward, and the norm before each branch"""
 
-    def __init__(self, ours):
+    def __init__(self, ours, causal=True):
         super().__init__()
         self.attention_norm = layer_norm(ours.attention_norm)
-        self.attention = Attention(ours.attention)
+        self.attention = Attention(ours.attention, causal)
         self.feed_forward_norm = layer_norm(ours.feed_forward_norm)
         self.inner = linear(ours.feed_forward.inner.W.data, ours.feed_forward.inner.b)
         self.outer = linear(ours.feed_forward.outer.W.data, ours.feed_forward.outer.b)
 
-    def forward(self, x):
-        x = x + self.attention(self.attention_norm(x))
+    def forward(self, x, mask=None):
+        x = x + self.attention(self.attention_norm(x), mask)
         return x + self.outer(ACTIVATION(self.inner(self.feed_forward_norm(x))))
 
 
@@ -108,13 +112,18 @@ class Transformer(nn.Module):
 def training_step(ours, preset, compiled):
     """A function that trains our model's PyTorch version on a batch of windows, and gives the loss."""
     model = Transformer(ours)
+    loss_of = torch.compile(model) if compiled else model
+    return step_of(model, preset, lambda windows: loss_of(torch.from_numpy(windows)))
+
+
+def step_of(model, preset, loss_of):
+    """A function that trains the model on a batch, whose loss is loss_of(batch), and gives that loss."""
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learned, preset.learning_rate, preset.betas, fused=True)
-    loss_of = torch.compile(model) if compiled else model
 
-    def step(windows):
+    def step(batch):
         optimizer.zero_grad(set_to_none=True)
-        loss = loss_of(torch.from_numpy(windows))
+        loss = loss_of(batch)
         loss.backward()
         optimizer.step()
         return loss.item()

@@ -56,6 +56,14 @@ def training_step(model, preset, **options):
     return step
 
 
+def timed(step, batches, warm_up=WARM_UP):
+    """The median seconds of a step after the first `warm_up` ones, the losses of the first WARM_UP, the peak memory."""
+    with recycled_memory():                              # as in `fit`
+        losses = [step(batch) for batch in batches[:warm_up]]
+        seconds = median(seconds_of(partial(step, batch)) for batch in batches[warm_up:])
+    return {"seconds": seconds, "losses": losses[:WARM_UP], "peak": peak_memory()}
+
+
 def measure(method, preset, batch, steps, threads):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
@@ -64,11 +72,7 @@ def measure(method, preset, batch, steps, threads):
     else:
         step = import_torch("torch_models", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
-    batches = random_words(WARM_UP + steps, batch, preset.model["T"] + 1)
-    with recycled_memory():                              # as in `fit`
-        losses = [step(windows) for windows in batches[:WARM_UP]]
-        seconds = median(seconds_of(partial(step, windows)) for windows in batches[WARM_UP:])
-    return {"seconds": seconds, "losses": losses, "peak": peak_memory()}
+    return timed(step, random_words(WARM_UP + steps, batch, preset.model["T"] + 1))
 
 
 def measure_machine(threads, size=4096, numbers=1 << 26, repeat=4):

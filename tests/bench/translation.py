@@ -25,7 +25,6 @@ import tempfile
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from statistics import median
 
 from mini_tf.decoding import translations
 from mini_tf.kernels import recycled_memory
@@ -36,10 +35,11 @@ from mini_tf.training.pair_batches import PairBatches
 from mini_tf.training.run import Run
 from mini_tf.training.translation import TRANSLATION
 
+import models
 import numpy as np
-from measuring import in_fresh_process, note_settings, peak_memory, print_table, seconds_of, take_turns, thread_settings
+from measuring import in_fresh_process, note_settings, print_table, seconds_of, take_turns, thread_settings
 from models import import_torch, torch_installed, without_zeros
-from training_step import VARIANTS, WARM_UP, check_losses, peers, training_step
+from training_step import VARIANTS, check_losses, peers, timed, training_step
 
 WORDS = 8_144, 5_271     # the French and English words of the sentence pairs
 LENGTHS = 3, 11          # words of a sentence, the least and the most
@@ -51,17 +51,12 @@ EAGER = "PyTorch eager"
 FIRST_STEPS = 12         # before timing: after the steps whose losses are compared, compiling may still go on
 
 
+random_sentences = partial(models.random_sentences, lengths=LENGTHS, first=len(SPECIAL))
+
+
 def new_model(preset):
     """The preset's model without dropout, the same every time, with random weights only."""
     return without_zeros(Translator(*WORDS, **preset.model | {"dropout": 0.0}))
-
-
-def random_sentences(rng, many, words):
-    """Lists of ids whose frequencies fall as 1/rank (Zipf), LENGTHS of them in each"""
-    shares = 1 / np.arange(1, words - len(SPECIAL) + 1)
-    lengths = rng.integers(LENGTHS[0], LENGTHS[1] + 1, many)
-    ids = len(SPECIAL) + rng.choice(len(shares), lengths.sum(), p=shares / shares.sum())
-    return np.split(ids, np.cumsum(lengths)[:-1])
 
 
 def measure_training(method, preset, steps, threads):
@@ -73,11 +68,7 @@ def measure_training(method, preset, steps, threads):
         step = import_torch("torch_translator", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
     pairs = [random_sentences(rng, 10_000, words) for words in WORDS]
-    batches = list(islice(PairBatches(*pairs, preset.words, seed=1), FIRST_STEPS + steps))
-    with recycled_memory():                              # as in `fit`
-        losses = [step(batch) for batch in batches[:FIRST_STEPS]]
-        seconds = median(seconds_of(partial(step, batch)) for batch in batches[FIRST_STEPS:])
-    return {"seconds": seconds, "losses": losses[:WARM_UP], "peak": peak_memory()}
+    return timed(step, list(islice(PairBatches(*pairs, preset.words, seed=1), FIRST_STEPS + steps)), FIRST_STEPS)
 
 
 def measure_decoding(method, model, sources, beam, threads):

@@ -24,8 +24,8 @@ OPS = [op for op in op_module.all_ops() if binding.bound(op)]
 def test_every_twin_is_bound_to_its_formula_as_it_stands():
     """If this fails, a formula was edited: mini-tf gradcheck --bind-twins compares its twin and binds it again."""
     assert {op.name for op in OPS} == {
-        "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax", "relu",
-        "residual_relu", "softmax", "sum_of_squares",
+        "adam", "attention", "cross_entropy", "dropout", "embedding", "gelu", "layer_norm", "linear", "masked_softmax",
+        "mean_pool", "relu", "residual_relu", "softmax", "sum_of_squares",
     }  # fmt: skip
     assert {op.name: binding.edited(op) for op in OPS} == {op.name: None for op in OPS}
     assert len(binding.HELD) == len(OPS)
@@ -117,7 +117,7 @@ def trained(folder, file=None, find="", replace=""):
 def test_a_learners_edit_shows_in_training(copied):
     losses, said, twins = trained(copied)
     assert said == []
-    assert len(twins) == 11
+    assert len(twins) == 12
     norm = "ops/normalization.py"
     wrong, said, fewer = trained(copied, norm, "g = dy * gamma", "g = dy * 0 * gamma")
     assert wrong[0] == losses[0]                         # the same forward

@@ -29,12 +29,13 @@ def of_rows(name, rng, shape):
         "cross_entropy": [3 * x, rng.integers(0, shape[-1], shape[:-1])],
         "linear": [x, normal(rng, shape[-1], 6), normal(rng, 6)],
         "embedding": [normal(rng, 9, 4), rng.integers(0, 9, shape)],
+        "mean_pool": [normal(rng, *shape, 6), rng.random(shape) < 0.5],
     }[name]  # fmt: skip
 
 
 OF_ROWS = [
     "relu", "gelu", "softmax", "residual_relu", "layer_norm", "masked_softmax", "dropout", "cross_entropy", "linear",
-    "embedding",
+    "embedding", "mean_pool",
 ]  # fmt: skip
 
 
@@ -208,6 +209,12 @@ def test_gelu_by_tanh(rng):
     agree("gelu", rng, 4 * normal(rng, 40, 41), approximate=True)
 
 
+def test_mean_pool_of_all_words_of_some_and_of_none(rng):
+    agree("mean_pool", rng, normal(rng, 5, 4))
+    agree("mean_pool", rng, normal(rng, 2, 3, 67, 211))
+    agree("mean_pool", rng, normal(rng, 2, 3, 4), np.array([[False] * 3, [True, False, True]]))
+
+
 def test_cross_entropy_ignores(rng):
     agree("cross_entropy", rng, normal(rng, 4, 3, 9), np.array([[0, 8, 3], [3, 3, 3], [1, 2, 3], [3, 0, 0]]), ignore=3)
     agree("cross_entropy", rng, normal(rng, 3, 9), np.array([2, -1, 4], np.int8), ignore=-1)
@@ -227,6 +234,7 @@ def large(name, rng):
         "attention": [*heads, np.tri(128, dtype=bool)],
         "softmax": [x], "relu": [x], "gelu": [x], "residual_relu": [x, x + 1], "dropout": [x, x > 0, 0.4],
         "masked_softmax": [x, x > -1], "embedding": [x[0].copy(), rng.integers(0, 67, (9, 5))],
+        "mean_pool": [x, rng.random((4, 67)) < 0.5],
     }[name]  # fmt: skip
 
 
