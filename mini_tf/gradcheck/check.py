@@ -14,12 +14,13 @@ from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
 from mini_tf.gradcheck.verdicts import FAIL
 
 
-def gradcheck(f, *inputs, params=(), name=None, seed=0, budget=BUDGET):
+def gradcheck(f, *inputs, params=None, name=None, seed=0, budget=BUDGET):
     """Check y, backward = f(*inputs) against finite differences, and the op's contract. Returns a Report.
 
     f         an op, a layer, model.loss, or any function that keeps the contract of `mini_tf.ops`
     inputs    its arguments; floating arrays are checked (in float64 copies), integers, booleans, others are passed on
-    params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list
+    params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list. By default they are
+              found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
     seed      of dy, of the generic point and of the sampled entries
     budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
 

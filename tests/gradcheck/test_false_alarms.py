@@ -89,3 +89,32 @@ def test_large_and_small_numbers(size):
             report = judge(f, [x, *others], {}, seed=seed)
             assert not report.findings, report
             assert not any(c.wrong for t in report.tensors for c in t.comparisons), report
+
+
+def elu(x):
+    e = np.exp(np.minimum(x, 0))
+    return np.where(x > 0, x, e - 1), lambda dy: dy * np.where(x > 0, 1, e)
+
+
+def squared_relu(x):
+    r = np.maximum(x, 0)
+    return r * r, lambda dy: dy * 2 * r
+
+
+def huber(x):
+    a = np.abs(x)
+    q = np.minimum(a, 1)
+    return 0.5 * q * q + (a - q), lambda dy: dy * np.clip(x, -1, 1)
+
+
+SECOND_DERIVATIVE_JUMPS = {elu: [-1.0, 0.0, 1.0], squared_relu: [-1.0, 0.0, 0.0, 1.0], huber: [-1.0, 1.0, 0.3, 2.0]}
+
+
+@pytest.mark.parametrize("f", SECOND_DERIVATIVE_JUMPS, ids=lambda f: f.__name__)
+def test_no_alarm_where_the_second_derivative_jumps_and_wrong_gradients_are_still_found(f):
+    x = np.array(SECOND_DERIVATIVE_JUMPS[f])
+    for seed in range(10):
+        passes(f, [x], {}, seed)
+        for wrong in (lambda dx: 1.0001 * dx, lambda dx: dx + 1e-3, lambda dx: -dx):
+            report = judge(lambda x, wrong=wrong: (f(x)[0], lambda dy: wrong(f(x)[1](dy))), [x], {}, seed=seed)
+            assert not report

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, gradcheck
@@ -100,6 +101,62 @@ def test_parameters_that_do_not_accumulate_are_found(rng):
     layer.W = Forgetful(layer.W.data)
     report = gradcheck(layer, rng.standard_normal((4, 3)), params=layer.parameters())
     assert any("did not add up" in finding for finding in report.findings)
+
+
+class DoublesW(Linear):
+    """Linear with a wrong backward: twice dW, and no db."""
+
+    def __call__(self, x):
+        y, linear_backward = super().__call__(x)
+
+        def backward(dy):
+            dx = linear_backward(dy)
+            self.W.grad, self.b.grad = self.W.grad * 2, None
+            return dx
+
+        return y, backward
+
+    def method(self, x):
+        return self(x)
+
+
+def test_a_layers_parameters_are_found_and_checked(rng):
+    x, layer = rng.standard_normal((4, 3)), DoublesW(3, 2, rng)
+    for f in (layer, layer.method, partial(layer.method), lambda x: layer(x)):
+        report = gradcheck(f, x)
+        assert not report
+        assert {tensor.name: tensor.verdict for tensor in report.tensors}["W"] == "FAIL"
+        assert any("no gradient for b" in finding for finding in report.findings)
+    assert [tensor.name for tensor in gradcheck(Linear(3, 2, rng), x).tensors] == ["x", "W", "b"]
+    assert [tensor.name for tensor in gradcheck(Linear(3, 2, rng), x, params={}).tensors] == ["x"]
+
+
+def test_a_models_parameters_are_found_from_its_loss(rng):
+    model = LanguageTransformer(rng.standard_normal((7, 4)), T=3, L=1, H=2, m=3, train_embeddings=True)
+    windows = rng.integers(0, 7, (2, 4))
+    for f, inputs in ((model.loss, [windows]), (lambda: model.loss(windows), [])):
+        report = gradcheck(f, *inputs)
+        assert report, report
+        assert {tensor.name for tensor in report.tensors} == set(model.parameters())
+
+
+def test_two_layers_that_a_function_names_are_both_checked(rng):
+    first, second = Linear(3, 2, rng), DoublesW(2, 2, rng)
+
+    def both(x):
+        h, first_backward = first(x)
+        y, second_backward = second(h)
+        return y, lambda dy: first_backward(second_backward(dy))
+
+    report = gradcheck(both, rng.standard_normal((4, 3)))
+    assert {t.name: t.verdict for t in report.tensors if t.verdict == "FAIL"} == {"second.W": "FAIL"}
+    assert {"first.W", "first.b", "second.W"} <= {t.name for t in report.tensors}
+
+
+def test_arrays_given_as_parameters_are_refused_in_a_sentence(rng):
+    W = rng.standard_normal((3, 2))
+    report = gradcheck(lambda x: (x @ W, lambda dy: dy @ W.T), rng.standard_normal((4, 3)), params={"W": W})
+    assert "W is of type ndarray, expected a Parameter" in report.explain()
 
 
 def test_an_entry_at_a_kink_is_set_aside_and_one_beside_it_is_judged():

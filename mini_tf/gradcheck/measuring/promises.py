@@ -19,6 +19,11 @@ def check_inputs(subject):
             raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float)")
         if kind_of(x) == "c":
             raise Broken(f"{name} is complex, expected real numbers")
+    for name, p in subject.not_parameters.items():
+        raise Broken(
+            f"params: {name} is of type {type(p).__name__}, expected a Parameter, which has .data and .grad; to "
+            "check the gradient of an array, make it an argument of the function, and let the backward return it"
+        )
     if not subject.tensors:
         came = [f"{n} is {getattr(x, 'dtype', repr(x)[:40])}" for n, x in zip(subject.names, subject.inputs)]
         raise Broken(

@@ -4,7 +4,8 @@
 
     (4·D(h/2) − D(h))/3,   D(h) = (φ(x + h) − φ(x − h))/2h,
 
-whose error is of order h⁴. Its uncertainty is its distance from D(h/2), whose error is of order h², plus rounding.
+whose error is of order h⁴. Its uncertainty is |D(h) − D(h/2)|, which is of order h², plus rounding. That is three times
+its distance from D(h/2). Where the second derivative jumps, as that of ELU at 0, twice that distance is its error.
 """
 
 import math
@@ -163,7 +164,7 @@ def _slope(phi_at, centre, h, noise):
     # The difference of the slopes on the two sides: for a smooth function, half as large at half the step.
     bend, bend_half = abs(right - 2 * phi_0 + left) / h, abs(right_half - 2 * phi_0 + left_half) / (h / 2)
     switched = any(other != pattern for _, other in points)
-    return slope, abs(slope - fine) + rounding, switched or bend_half > 0.7 * bend + 10 * rounding
+    return slope, abs(coarse - fine) + rounding, switched or bend_half > 0.7 * bend + 10 * rounding
 
 
 def _collect(triples):

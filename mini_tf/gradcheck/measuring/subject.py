@@ -1,5 +1,6 @@
 """What is checked: a function that keeps y, backward = f(…), with its inputs and parameters, in float64."""
 
+import functools
 import inspect
 import linecache
 import re
@@ -18,7 +19,8 @@ class Subject:
     """A function with its inputs and parameters.
 
     inputs    a list; arrays are host copies, floating ones in float64; everything else is passed on as it is
-    params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too
+    params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too. They are
+              those given, or, with None, f's own (see `own_parameters`)
     names     of the inputs
     """
 
@@ -26,11 +28,13 @@ class Subject:
         self.f = f
         self.given = list(inputs)
         self.inputs = [_copied(x) for x in inputs]
+        params = own_parameters(f) if params is None else named_parameters(params)
+        self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
+        params = {name: p for name, p in params.items() if is_parameter(p)}
+        self.all_params = list({id(p): p for p in params.values()}.values())
+        self.params = {name: p for name, p in params.items() if getattr(p, "trainable", True)}
         if not any(map(is_float, inputs)) and not params:                # f(2.0): the gradient of the number is wanted
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
-        params = named_parameters(params)
-        self.all_params = list({id(p): p for p in params.values()}.values())
-        self.params = {name: p for name, p in params.items() if p.trainable}
         self.names = argument_names(f, len(inputs))
 
     @contextmanager
@@ -153,6 +157,34 @@ def is_float(x):
 
 def name_of(f):
     return getattr(f, "__name__", type(f).__name__)
+
+
+def own_parameters(f):
+    """{name: Parameter} of a layer, of the layer whose method f is, or of the layers that a function's text names."""
+    f = f.func if isinstance(f, functools.partial) else f
+    for owner in (f, getattr(f, "__self__", None)):
+        if has_parameters(owner):
+            return owner.parameters()
+    try:
+        named = inspect.getclosurevars(f)
+    except TypeError:                                    # not a plain function
+        return {}
+    found = {name: x for name, x in (named.globals | named.nonlocals).items() if has_parameters(x)}
+    if len(found) == 1:
+        return next(iter(found.values())).parameters()
+    return {f"{name}.{own}": p for name, x in found.items() for own, p in x.parameters().items()}
+
+
+def has_parameters(x):
+    """True for a layer or a model, not for its class: its parameters() gives {name: Parameter}."""
+    if inspect.isclass(x) or not callable(getattr(x, "parameters", None)):
+        return False
+    parameters = x.parameters()
+    return isinstance(parameters, dict) and all(map(is_parameter, parameters.values()))
+
+
+def is_parameter(p):
+    return hasattr(p, "data") and hasattr(p, "grad")
 
 
 def named_parameters(params):
