@@ -12,10 +12,12 @@ import os
 import threading
 import weakref
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 
 SMALL = 1 << 18                      # bytes; below that, malloc reuses memory itself
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3      # of glibc's malloc.h
 
 _lock = threading.RLock()            # re-entrant: a signal handler, or a finalizer, may interrupt its own thread
 _free = {}                           # size in bytes -> buffers that no array uses
@@ -27,9 +29,11 @@ _in_use = _most_in_use = _kept = 0   # bytes
 def recycled_memory():
     """Inside the block, a deleted array's buffer is kept for the next array; at the end free buffers are released.
 
-    This holds for arrays of at least 256 kB, and only for those that twins make. Blocks may be nested.
+    This holds for arrays of at least 256 kB, and only for those that twins make. For the others, such as that of x + y,
+    glibc's malloc is asked to keep freed memory, too. Blocks may be nested.
     """
     global _loops, _most_in_use
+    _keep_freed_memory()
     _loops += 1
     try:
         yield
@@ -39,6 +43,17 @@ def recycled_memory():
             if not _loops:
                 _let_go()
                 _most_in_use = _in_use
+
+
+@cache
+def _keep_freed_memory():
+    """Ask malloc to keep up to 256 MB of freed memory for the next arrays, once for the process; with glibc only."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):         # another C library, macOS, Windows
+        return
+    mallopt(M_MMAP_THRESHOLD, 32 << 20)
+    mallopt(M_TRIM_THRESHOLD, 256 << 20)
 
 
 def empty(shape, dtype=np.float32):

@@ -29,6 +29,18 @@ def loop():
     assert memory._kept == 0
 
 
+@pytest.mark.parametrize("error", [AttributeError, OSError, TypeError])
+def test_without_glibc_malloc_is_left_as_it_is(monkeypatch, error):
+    def no_such_library(name):
+        raise error
+
+    memory._keep_freed_memory.cache_clear()
+    monkeypatch.setattr(memory.ctypes, "CDLL", no_such_library)
+    with recycled_memory():
+        assert memory.empty(SHAPE).shape == SHAPE
+    memory._keep_freed_memory.cache_clear()
+
+
 def test_outside_the_block_nothing_is_kept():
     x = memory.empty(SHAPE)
     assert x.base is None
