@@ -9,6 +9,7 @@ often is too.
 """
 
 from mini_tf.gradcheck.judge import BUDGET, judged
+from mini_tf.gradcheck.measuring.subject import told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
 from mini_tf.gradcheck.verdicts import FAIL
@@ -37,7 +38,10 @@ def gradcheck(f, *inputs, params=None, name=None, seed=0, budget=BUDGET):
                 "or importlib.reload the module"
             )
         if report.verdict == FAIL:
-            report.steps = first_wrong_step(subject, seed)
-            if report.wrong_step is None:                # otherwise the step's own report explains it
-                add_reasons(report, evidence)
+            try:
+                report.steps = first_wrong_step(subject, seed)
+                if report.wrong_step is None:            # otherwise the step's own report explains it
+                    add_reasons(report, evidence)
+            except Exception as error:                   # whatever fails in an explanation, the verdict stands
+                report.notes.append(f"the reason could not be looked for: {told(error, f)}")
     return report

@@ -153,6 +153,17 @@ def test_two_layers_that_a_function_names_are_both_checked(rng):
     assert {"first.W", "first.b", "second.W"} <= {t.name for t in report.tensors}
 
 
+def test_an_explanation_that_fails_leaves_the_verdict(rng, monkeypatch):
+    def fails(report, evidence):
+        raise IndexError("no such row")
+
+    monkeypatch.setattr("mini_tf.gradcheck.check.add_reasons", fails)
+    report = gradcheck(lambda x: (x * x, lambda dy: x * dy), rng.standard_normal((2, 3)))
+    assert report.verdict == "FAIL"
+    assert report.tensors[0].wrong == 12
+    assert "the reason could not be looked for: IndexError: no such row" in report.explain()
+
+
 def test_arrays_given_as_parameters_are_refused_in_a_sentence(rng):
     W = rng.standard_normal((3, 2))
     report = gradcheck(lambda x: (x @ W, lambda dy: dy @ W.T), rng.standard_normal((4, 3)), params={"W": W})
