@@ -170,7 +170,8 @@ def test_classify_a_text(mini_tf, trained, tmp_path):
     code, out, err = mini_tf("classify", trained, "w1 w2 lovely", "--words", "--picture", "words.png")
     assert code == 0
     assert "w1 w2 lovely" in out
-    assert "speaks for good" in out
+    assert "blue, for good: " in out
+    assert "orange, against good: " in out
     assert "drawn in words.png" in err
     assert (tmp_path / "words.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -19,8 +19,8 @@ def test_the_calls_of_a_model(rng):
     inside = next(call for call in calls if call.name == "masked_softmax")
     assert inside.line.startswith("mini_tf/ops/attention.py:")
     assert [parent.name for parent in inside.parents] == [
-        "LanguageTransformer.loss", "Trunk", "TransformerLayer", "TransformerLayer.branch", "MultiHeadAttention",
-        "MultiHeadAttention.across", "attention",
+        "LanguageTransformer.loss", "Trunk", "Trunk.from_vectors", "TransformerLayer", "TransformerLayer.branch",
+        "MultiHeadAttention", "MultiHeadAttention.across", "attention",
     ]  # fmt: skip
     ended = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
     assert ended[0].name == "cross_entropy"

@@ -183,7 +183,8 @@ class Report:
             said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
-            lines.append(f"  the twin of {', '.join(self.twins)} in mini_tf/kernels agrees, in float32")
+            agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
+            lines.append(f"  {agree.format(', '.join(self.twins))}, in float32")
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
         if self.suspects:
             lines.append(f"  {self.about_suspects()}:")
