@@ -13,8 +13,9 @@
 # 3. probing: what a linear classifier can read off each layer of a GPT,
 # 4. word vectors used again, for another task.
 #
-# It takes FULL on two CPU cores, QUICK with `--quick`, which has smaller models and less text. On a machine that has
-# other work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one alone.
+# It takes about eight minutes on a CPU core, half a minute with `--quick`, which has smaller models and less text. On a
+# machine that has other work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can take longer than one
+# alone.
 #
 # Letters: B batch, T words of a text, n size of a word vector, L layers, H heads, m size of a head, c vocabulary size.
 
@@ -207,7 +208,11 @@ for name, model in models.items():
 show(lab_09b.one_attention(curves, bars, attention), "09b_one_attention")
 
 # %% [markdown]
-# RESULT1
+# In the full run the source's model reaches 5.44, the bigrams 5.45: in effect it *is* a model of pairs of words, which
+# pays 67 % of its attention to the last word and 11 % to the one before. One plus sign, with no number more to learn,
+# brings it to 5.33. Then attention goes where it is of use: 16 % to the word itself, 27 % to the one before it, the
+# rest further back. Feed-forward and layer norms add little here, 5.30, though with half as many numbers, because the
+# GPT reads and writes with one table. (With `--quick` all three read too little to learn where to look.)
 
 # %% [markdown]
 # ## 2. Masked words
@@ -368,7 +373,17 @@ print(f"a step takes {pace[0]:.0f} ms with a loss on the hidden words, {pace[1]:
 show(lab_09b.opinions({name: found for name, (_, found) in table.items()}, hidden_unigram), "09b_opinions")
 
 # %% [markdown]
-# RESULT2
+# In the full run:
+#
+# - **always [MASK]** is no better at [MASK] than 80/10/10, 5.54 against 5.48. A word that it sees it does not know: it
+#   gives the true word, which stands there, 6.11 nats, about what the unigram model gives it. Whoever wants the outputs
+#   at visible words for another task would get outputs that were never trained.
+# - **80/10/10** gives a word that it sees 1.23 nats. A wrong word it believes, too: p = 0.70, and the true word has
+#   8.37, more than if [MASK] stood there, 5.48. The wrong words of its training are drawn from the whole vocabulary,
+#   most of them rare, and ours by frequency, so that they fit better. It will not find your slips of the pen.
+# - **all words** has a loss of 2.26 where 80/10/10 has 5.80, after the same 100 steps. At [MASK] it has 6.38, the other
+#   6.34: all that its loss says is that it copies, 0.82 nats for a word that it sees. And a step takes
+#   more than twice as long, 115 ms in place of 49.
 
 # %% [markdown]
 # ### Do both sides help?
@@ -389,6 +404,10 @@ print(f"\n2. Loss at the gap, with k words visible; expected: both sides are bes
 print(f"{'k':<12}" + "".join(f"{k if k < preset.model['T'] else 'all':>8}" for k in visible))
 for name, found in by_way.items():
     print(f"{name:<12}" + "".join(f"{losses.mean():>8.2f}" for losses in found))
+_, log_p = next(log_p_at_places(filler, MASK, before=0, after=0))
+best = log_p[0].argmax()
+print(f"with k = 0 the best guess is {vocabulary.words[best]!r}, {np.exp(log_p[0, best]):.2f}; its share of the words "
+      f"{np.mean(true == best):.2f}")  # fmt: skip
 for name in ("before", "after"):
     gain = by_way[name][-1] - by_way["both sides"][-1]
     print(f"both sides instead of only {name}: {gain.mean():.2f} ± {gain.std() / len(gain) ** 0.5:.2f} nats less")
@@ -416,18 +435,30 @@ for k in rng.permutation([k for k, i in enumerate(true) if vocabulary.words[i][0
     words = [vocabulary.words[i] for i in long[k]]
     words[places[k]] = "____"
     ids = np.where(np.arange(len(long[k])) == places[k], MASK, long[k])
-    gaps.append((join(words).strip("\n"), vocabulary.words[true[k]], best_words(filler, vocabulary, ids, places[k])))
+    gaps.append((join(words).strip("\n"), vocabulary.words[true[k]], best_words(filler, vocabulary, ids, places[k], c)))
 for line in ("To be or not to ____", "To be, or not to ____, that is the question"):
-    filled, (guesses,) = fill_gaps(filler, vocabulary, line)
+    filled, (guesses,) = fill_gaps(filler, vocabulary, line, c)
     gaps.append((line, "be", guesses))
 for line, word, guesses in gaps:
-    print("\n" + line)
-    print(f"  true: {word};  guesses: " + ", ".join(f"{shown(guess)} {p:.2f}" for guess, p in guesses))
+    rank, p = next((rank, p) for rank, (guess, p) in enumerate(guesses, 1) if guess == word)
+    print(f"\n{line}\n  true: {word}, {p:.4f}, number {rank};  guesses: "
+          + ", ".join(f"{shown(guess)} {p:.2f}" for guess, p in guesses[:5]))  # fmt: skip
 print(f"\nput back: {filled!r}")
-show(lab_09b.guesses(gaps), "09b_guesses")
+show(lab_09b.guesses([(line, word, guesses[:5]) for line, word, guesses in gaps]), "09b_guesses")
 
 # %% [markdown]
-# RESULT3
+# In the full run both sides beat the words before by 0.51 ± 0.03 nats, and those after by 1.08 ± 0.03. One word on
+# each side, 5.75, is worth more than all the words before the gap, 6.00. Beyond eight words nothing more is gained.
+#
+# **Against the expectation**, a gap with nothing around it costs 7.23, a nat more than the unigram guess. A text of one
+# word occurs in training only where a cut leaves the first or the last word of a passage, and the last is a line break:
+# the model guesses one with probability 0.49, and is right in 12 %.
+#
+# The first guess is right for 25.7 % of the words, one of five for 38.6 %; always to guess a line break, 12.0 %.
+# "Milan" is number 13,935 of 14,295: the training part does not have it. "To be or not to ____" is beyond this model:
+# it expects a line to end with a punctuation mark, a full stop with 0.20, and "be" is number 16 with 0.0045. Where the
+# line goes on, "be" is number 8 with 0.014, behind "the", "come" and "him". BERT learned from 3.3 billion words, this
+# model from 250,000, each of which it read about seven times.
 
 # %% [markdown]
 # ## 3. What does each layer know?
@@ -553,7 +584,18 @@ print(f"trained minus random, the layer that is best: {spread(gain[best])}")
 show(lab_09b.layers(found, {name: np.mean(of) for name, of in counting.items()}), "09b_layers")
 
 # %% [markdown]
-# RESULT4
+# In the full run the trained layers are at 0.46 to 0.49, above the largest genre, 0.38, and far below naive Bayes on
+# word counts, 0.61, which has 7,507 counts where the probe has 64 numbers.
+#
+# **Does the last layer win? No, but not the middle either.** X_0, the word vectors before any attention, is best in all
+# five splits: 0.494 against 0.480 for the last, a difference of 0.013 ± 0.009. X_1 to X_3 are below the last, by 0.016,
+# 0.007 and 0.009. The paper's finding holds in its weak form, the last layer is not the best; its strong form, that
+# layers in the middle are, does not show here. That is plausible for this task. Genre is a matter of *which* words
+# occur, which is what X_0 has; the layers trade some of that for what the next word will be. Models of hundreds of
+# millions of numbers, and tasks that need more than a word list, may well differ.
+#
+# What the language model has learned is worth 0.055 ± 0.019 at X_0: random vectors reach 0.439. Random *layers* only
+# lose: from 0.439 at X_0 to about 0.40.
 
 # %% [markdown]
 # ## 4. Word vectors used again
@@ -572,7 +614,7 @@ show(lab_09b.layers(found, {name: np.mean(of) for name, of in counting.items()})
 # - **probe**: the mean over the words, and logistic regression,
 # - **fixed**: the classifier of Lab 09, a bag of word vectors with a residual block, which may not change them,
 # - **trained on**: the same classifier, which may. For the whole GPT it is a causal `Classifier` that starts from the
-#   GPT's layers; beside it the same classifier from random numbers.
+#   GPT's layers; beside it the same classifier from random numbers (its probe reads part 3's random layers).
 #
 # All 8,000 training passages have labels, which is many. **Expect** the origin of the vectors to matter most while they
 # are fixed, and to matter little once they are trained on. **Expect** the whole GPT to gain most from its start: four
@@ -610,15 +652,14 @@ def bag_of(vectors, learn, seed):
 
 
 def whole(start, seed):
-    options = {name: bag.model[name] for name in ("T", "blocks", "k", "dropout")}
-    vectors = gpt.trunk.embedding.table.data
-    model = Classifier(vectors, classes=len(classes), causal=True, L=L, H=4, m=n // 4, f=4 * n, seed=seed, **options)
-    return model.start_from(start(seed))
+    options = {name: bag.model[name] for name in ("T", "blocks", "k")} | {"L": L, "H": 4, "m": n // 4, "f": 4 * n}
+    vectors = start.trunk.embedding.table.data
+    return Classifier(vectors, classes=len(classes), causal=True, dropout=0.1, seed=seed, **options).start_from(start)
 
 
 if QUICK:
     bag = replace(bag, steps=160)
-deep = replace(bag, steps=60 if QUICK else 320, every=20, learning_rate=1e-3)
+deep = replace(bag, steps=60 if QUICK else 300, every=20, learning_rate=1e-3, patience=None)
 table = {}
 for name, vectors in origins.items():
     means = [np.array([vectors[ids].mean(0) for ids in some]) for some in (texts.train[0], texts.test[0])]
@@ -628,10 +669,11 @@ for name, vectors in origins.items():
         "trained on": [trained_accuracy(partial(bag_of, vectors, True), bag, seed) for seed in range(SEEDS)],
     }
 test = len(texts.validation[0])                          # the passages of `tested` begin here
-for name, start in (("the whole GPT", lambda seed: gpt), ("four random layers", lambda seed: new_gpt())):
-    state = states["trained GPT" if start(0) is gpt else "random GPT"]
+for name, start, (mine, theirs) in (
+    ("the whole GPT", gpt, states["trained GPT"]), ("the same, untrained", new_gpt(), states["random GPT"]),
+):  # fmt: skip
     table[name] = {
-        "probe": [probed_accuracy(state[0][L], state[1][L][test:])],
+        "probe": [probed_accuracy(mine[L], theirs[L][test:])],
         "fixed": [],
         "trained on": [trained_accuracy(partial(whole, start), deep, seed) for seed in range(SEEDS)],
     }
@@ -645,7 +687,20 @@ print(", ".join(f"{name} {value:.3f}" for name, value in counted.items()) + "  (
 show(lab_09b.origins(table, counted), "09b_vectors")
 
 # %% [markdown]
-# RESULT5
+# In the full run:
+#
+# - **Where vectors come from** matters to the probe: random 0.452, co-occurrences 0.500, the GPT's 0.513. Once the
+#   classifier may train them, random ones are as good as the GPT's, 0.578 ± 0.032 against 0.588 ± 0.015: 7,768 labelled
+#   passages are enough to learn what is wanted of them. Those of the co-occurrences are behind, 0.491 ± 0.032, probably
+#   because the rows of rare words are almost 0 there, and short vectors count little in a mean.
+# - **Against the expectation**, the classifier with fixed vectors, 0.41 to 0.43, is worse than the probe, which does
+#   less with the same vectors. It is trained with much dropout, and stopped by the loss on only three plays; the
+#   probe's problem has one minimum, which is found.
+# - **The whole GPT** gains from its start: 0.516 ± 0.025, from random numbers 0.444 ± 0.018. But its layers are no help
+#   for this task: trained word vectors without any layer are better, 0.588. A probe of its last layer, 0.503, is about
+#   as good as training all of it.
+# - **Counting wins:** naive Bayes has 0.655, logistic regression 0.607. (They learn from the plays to choose by, too,
+#   because they choose nothing.)
 
 # %% [markdown]
 # ## The source's exercise, step by step
@@ -662,4 +717,17 @@ show(lab_09b.origins(table, counted), "09b_vectors")
 #
 # The numbers are those of the full run.
 #
-# RESULT6
+# - One attention without anything around it is a model of pairs of words: 5.44 nats, bigrams 5.45, and 67 % of its
+#   attention stays at the word itself. A skip connection frees it: 16 %, and 5.33.
+# - A model that only ever saw [MASK] where it was asked has no idea of a word that it sees, 6.11 nats; with 80/10/10 it
+#   has 1.23. A loss on all words is 2.26 in place of 5.80, and worth nothing: at hidden words both have 6.3 to 6.4.
+# - Both sides of a gap are better than one, by 0.51 nats and 1.08. Ask a model only what it was trained for: a gap with
+#   nothing around it costs it 7.23, more than knowing nothing (6.20).
+# - The last of four layers is not the best to read a genre off, but neither is one in the middle: X_0 is, by 0.013 ±
+#   0.009. That is as little as the accuracies vary between splits, so compare layers within each split.
+# - Vectors learned without labels help most where little can be trained: 0.513 against 0.452 for a probe, nothing once
+#   they are trained on. And on 29 plays, counting words beats all of this.
+#
+# **Try:** your own text in part 2 (`read_corpus(path)`); more steps, until it knows what comes after "not to"; another
+# `preset.share`; fewer labelled passages in part 4 (`learned[::10]`), where a good start should matter more; film
+# reviews (`mini_tf.data.movie_reviews()`) as the task, with a GPT that has read those of the training part.

@@ -40,7 +40,7 @@ def sides(visible, losses, unigram):
     """{which words are visible: loss for each k}"""
     figure, axes = panels(size=(7, 3.9))
     curves(axes, range(len(visible)), losses, ("o-", "s-", "^-"), colors=(BLUE, GREEN, RED), ms=5)
-    level(axes, unigram, "unigram", place=0.3)
+    level(axes, unigram, "unigram", place=0.72)
     axes.set_xticks(range(len(visible)), [*visible[:-1], "all"])
     axes.set(xlabel="k, words visible before the gap, after it, or on both sides", ylabel="loss at the gap, nats")
     return figure
@@ -57,7 +57,7 @@ def guesses(gaps):
         axes.invert_yaxis()
         for at, p in enumerate(shares):
             note(axes, f"{p:.2f}", (p, at), (3, 0), va="center")
-        axes.set_xlim(0, 1.15 * max(shares))
+        axes.set(xlim=(0, 1.15 * max(shares)), xticks=[])
         axes.set_title(textwrap.fill(" / ".join(line.split("\n")), 46) + f"\ntrue: {word}", fontsize=9, loc="left")
         axes.tick_params(length=0)
     figure.supxlabel("probability of the five best guesses; green: the true word", fontsize=10)
@@ -70,11 +70,17 @@ def layers(found, heights):
     for shift, (name, accuracies), color, style in zip((-0.03, 0.03), found.items(), (BLUE, RED), ("o-", "s--")):
         at = np.arange(len(accuracies)) + shift
         axes.errorbar(at, accuracies.mean(1), accuracies.std(1, ddof=1), fmt=style, color=color, capsize=3, label=name)
+    _room_for(axes, heights)
     levels(axes, heights)
     axes.set_xticks(range(len(accuracies)), [f"X_{layer}" for layer in range(len(accuracies))])
     axes.set(xlabel="layer that the probe reads", ylabel="accuracy, mean ± deviation over 5 splits")
-    axes.legend(frameon=False, fontsize=9, loc="best")
+    axes.legend(frameon=False, fontsize=9, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return figure
+
+
+def _room_for(axes, heights):
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(min(bottom, *heights.values()) - 0.01, max(top, *heights.values()) + 0.01)
 
 
 def origins(table, heights):
@@ -89,7 +95,8 @@ def origins(table, heights):
         axes.errorbar(places, means, deviations, fmt="osD"[k], color=color, capsize=3, label=kind)
     axes.set_xticks(range(len(table)), list(table))
     names = {"largest": "largest genre", "bayes": "naive Bayes", "logistic": "logistic regression"}
+    _room_for(axes, heights)
     levels(axes, {names[name]: height for name, height in heights.items()})
     axes.set(ylabel="accuracy on plays not read")
-    axes.legend(frameon=False, fontsize=9, loc="best")
+    axes.legend(frameon=False, fontsize=9, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return figure

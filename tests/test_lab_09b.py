@@ -1,0 +1,91 @@
+"""Lab 09b runs from any folder, draws what it says it draws, and finds the numbers that must hold, quick as it is."""
+
+import re
+
+from tests.reader import lab_output
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+FIGURES = "09b_one_attention", "09b_opinions", "09b_sides", "09b_guesses", "09b_layers", "09b_vectors"
+output = lab_output("09b_masked_words_and_probing", FIGURES)
+
+
+def numbers(start, text):
+    """All numbers after the start of a line, percent signs dropped."""
+    found = re.search(rf"^{re.escape(start)}(.*)", text, re.MULTILINE)
+    assert found, f"no line starts with {start!r}"
+    return [float(each.replace(",", "").rstrip("%")) for each in re.findall(r"-?\d[\d.,]*(?:e[-+]\d+)?%?", found[1])]
+
+
+def test_my_language_model(output):
+    assert "ids (2, 4) → logits (2, 4, 3)" in output
+    assert numbers("numbers to learn:", output) == [173]
+    assert "the source's mask is True where mini_tf's is False: True" in output
+    assert numbers("word 2 changed: outputs 0–3 change by", output)[:2] == [0, 0]
+    for name in ("OneAttention", "WithSkip"):
+        assert numbers(f"PASS: gradients of {name}:", output)[-1] == 0
+
+
+def test_what_the_skip_connection_is_worth(output):
+    loss = {name: numbers(name, output)[0] for name in ("uniform  ", "unigram  ", "bigram  ")}
+    alone, with_skip, gpt = (numbers(name, output)[1] for name in ("one attention", "with a skip conn", "GPT of one layer  "))
+    assert loss["bigram  "] < with_skip < alone < loss["unigram  "] < loss["uniform  "]
+    assert gpt < alone
+
+
+def test_hidden_words(output):
+    chosen, masked, itself, other = numbers("chosen:", output)
+    assert chosen == pytest.approx(30, abs=1.5)
+    assert [masked, itself, other] == pytest.approx([80, 10, 10], abs=1.5)
+
+
+def test_why_80_10_10(output):
+    names = "80/10/10, 240 steps", "always [MASK], 240 steps", "80/10/10, 40 steps", "all words, 40 steps"
+    usual, always, early, every = (numbers(name, output) for name in names)      # training loss, [MASK], itself, …
+    assert always[2] > usual[2] + 1                      # nothing tells it what a visible word is
+    assert always[4] < usual[4] / 2                      # nor does it believe one
+    assert every[0] < early[0] - 1.5                     # a splendid loss, for copying
+    assert every[2] < early[2]
+    assert every[1] > early[1] - 0.1                     # which is not worth anything at hidden words
+
+
+def test_both_sides(output):
+    before, after, both = (numbers(name, output) for name in ("before  ", "after  ", "both sides  "))
+    assert both[-1] < min(before[-1], after[-1])
+    assert min(both) < both[0] - 0.1                     # k = 0: nothing is visible
+    for name in ("before", "after"):
+        gain, deviation = numbers(f"both sides instead of only {name}:", output)
+        assert gain > deviation
+
+
+def test_guesses(output):
+    first, five, always = numbers("first guess right", output)
+    assert five > first > always
+    assert output.count("  true: ") == 6
+    assert "put back: 'To be, or not to" in output
+
+
+def test_probes(output):
+    plays = re.search(r"Plays that no model reads: (.*)", output)[1].split(", ")
+    assert len(set(plays)) == 12
+    loss, unigram = numbers("loss on plays it has not read", output)
+    assert loss < unigram
+    largest, bayes = numbers("largest genre  ", output)[0], numbers("naive Bayes  ", output)[0]
+    layers = numbers("trained GPT  ", output)[::2]
+    assert len(layers) == 3
+    assert largest < min(layers)
+    assert max(layers) < bayes
+    assert min(numbers("random GPT  ", output)[::2]) > largest           # random layers keep some of it
+
+
+def test_word_vectors(output):
+    table = output.split("4. Accuracy on three plays of each genre")[1]
+    largest, bayes, logistic = numbers("largest", table)
+    assert largest < logistic < bayes
+    for name in ("random  ", "co-occurrences  ", "GPT's  "):
+        probe, fixed, _, tuned, _ = numbers(name, table)
+        assert largest < probe < bayes
+        assert largest < tuned
+    assert numbers("the whole GPT  ", table)[0] > numbers("the same, untrained  ", table)[0]
