@@ -18,11 +18,11 @@ from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
 from mini_tf.layers.readout import TiedReadout
 from mini_tf.layers.recurrent import Recurrent
-from mini_tf.layers.transformer import DecoderLayer, TransformerLayer
+from mini_tf.layers.transformer import DecoderLayer, TransformerLayer, gpt_layers
 from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 
 __all__ = [
     "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer",
     "LayerNorm", "LearnedPositions", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding",
-    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "distance_bias", "walk_back",
+    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "distance_bias", "gpt_layers", "walk_back",
 ]  # fmt: skip

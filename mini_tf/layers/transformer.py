@@ -81,6 +81,12 @@ class TransformerLayer(Layer):
         return z, backward
 
 
+def gpt_layers(L, n, H, m, f, rng, dropout=0.0, dtype=np.float32):
+    """L TransformerLayers as GPT has them: the norm before each branch, gelu in feed-forward, scores times 1/√m."""
+    options = {"relu": False, "norm": "before", "f": f, "activation": "gelu", "scale": m**-0.5, "dropout": dropout}
+    return [TransformerLayer(n, H, m, rng, dtype=dtype, **options) for _ in range(L)]
+
+
 class DecoderLayer(TransformerLayer):
     """x ← x + attention(x),   x ← x + attention across (x, z),   x ← x + feed-forward(x);   x (B, T, n), z (B, S, n)
 

@@ -14,8 +14,8 @@ from mini_tf.layers import (
     LearnedPositions,
     Linear,
     PositionalEncoding,
-    TransformerLayer,
     Trunk,
+    gpt_layers,
     walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
@@ -65,13 +65,7 @@ class Classifier(MadeOfWordVectors, Layer):
         self.T, self.classes, self.word_dropout = T, classes, word_dropout
         self.cls = ClassWord(n, rng, size, dtype) if pool == "first" else None
         places = T + 1 if pool == "first" else T
-        layers = [
-            TransformerLayer(
-                n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout,
-                dtype=dtype,
-            )
-            for _ in range(L)
-        ]  # fmt: skip
+        layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
         position = {
             None: lambda: None,
             "sinusoidal": lambda: PositionalEncoding(places, n, scale=size),

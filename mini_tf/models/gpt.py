@@ -1,6 +1,6 @@
 """A small GPT over words: the decoder-only transformer in common use today."""
 
-from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
+from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers, walk_back
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.reading import ReadsWithMemory
@@ -30,13 +30,7 @@ class GPT(ReadsWithMemory, WindowModel):
         rng = np.random.default_rng(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
-        layers = [
-            TransformerLayer(
-                n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout,
-                dtype=dtype,
-            )
-            for _ in range(L)
-        ]  # fmt: skip
+        layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
         self.trunk = Trunk(
             Embedding(embeddings), layers, T=T,
             positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,

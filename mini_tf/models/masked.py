@@ -13,7 +13,7 @@ from mini_tf.layers import (
     Parameter,
     PositionalEncoding,
     TiedReadout,
-    TransformerLayer,
+    gpt_layers,
     walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
@@ -48,13 +48,7 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         rng = np.random.default_rng(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
-        layers = [
-            TransformerLayer(
-                n, H, m, rng, relu=False, norm="before", f=f, activation="gelu", scale=m**-0.5, dropout=dropout,
-                dtype=dtype,
-            )
-            for _ in range(L)
-        ]  # fmt: skip
+        layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
         self.trunk = Encoder(
             Embedding(embeddings), layers, T=T,
             positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
