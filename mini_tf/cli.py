@@ -439,9 +439,11 @@ def train_to_fill_gaps(preset, corpus, flavour, run, steps, seed, device):
     for key, name in (("unigram", "by how often a word occurs"), ("test", "model, test lines")):
         table.add_row(name, f"{results[key]:.3f}", style="bold" if key == "test" else None)
     out.print(table)
-    out.print(Text("\n".join((folder / "sample.txt").read_text(encoding="utf-8").splitlines()[:12])))
+    shown = (folder / "sample.txt").read_text(encoding="utf-8").splitlines()
+    out.print(Text("\n".join(shown[:12])))
     out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt, metrics.csv, the model. Now try"))
-    out.print(Text(f"  mini-tf fill {folder.folder} 'To be or not to ____'"))
+    example = next((line for line in shown if "____" in line), "____")
+    out.print(Text(f'  mini-tf fill {folder.folder} "{example}"'))
 
 
 def opened(run, command):
