@@ -865,7 +865,7 @@ for name, extra in kinds.items():
 #   learned of order was worth nothing on new sentences. All know their training sentences far better (85 to 98 %):
 #   7,000 sentences are too few to learn what 8,000 words do to each other, and what each of them says by itself,
 #   counting knows, too.
-# - On Shakespeare's genres the same, with a larger gap: 47.5 %, 51.4 %, 56.9 % and 54.1 % on new plays (always
+# - On Shakespeare's genres the same, with a larger gap: 47.5 %, 51.5 %, 56.9 % and 54.1 % on new plays (always
 #   the largest class: 35.7 %). Between splits the accuracy varies by 3 to 7 points. Split at random instead of by play,
 #   naive Bayes seems to have 78.8 %.
 # - What attention looks at is not what the answer depends on: without the word of most attention ln p falls by 0.09,
