@@ -18,7 +18,7 @@
 # 7. padding, and mistakes that a gradient check cannot see,
 # 8. the gradient of the whole.
 #
-# It takes about five minutes on two busy CPU cores, half a minute with `--quick`.
+# It takes a minute and a half on two CPU cores, half a minute with `--quick`.
 #
 # Letters: B batch, T words of a text, n size of a word vector, H heads, m size of a head. The notebook's D is our n; we
 # write D in section 2, as it does.
