@@ -4,7 +4,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
-ALONE = 1 << 18          # up to so many numbers, one thread finishes before another would wake up
+ALONE = 1 << 19          # up to so many numbers, one thread finishes before another would wake up
 
 
 def count():

@@ -61,7 +61,8 @@ class Training:
         Raises UserError for a loss that is not finite, before any parameter changes.
         """
         batch = next(self.batches)
-        self.model.clear_gradients()
+        for parameter in self.parameters.values():
+            parameter.grad = None
         loss, backward = self.model.loss(batch, self.rng)
         if not math.isfinite(float(loss)):
             raise UserError(f"the loss became {float(loss)} at step {self.step + 1}, expected a number; "

@@ -47,7 +47,8 @@ def training_step(model, preset, **options):
     optimizer, parameters = Adam(preset.learning_rate, preset.betas), model.parameters()
 
     def step(batch):
-        model.clear_gradients()
+        for parameter in parameters.values():            # as Training does
+            parameter.grad = None
         loss, backward = model.loss(batch, **options)
         backward()
         optimizer.step(parameters)
