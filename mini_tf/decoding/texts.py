@@ -2,12 +2,11 @@
 
 import re
 
-from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
 from mini_tf.metrics import confusion
 from mini_tf.models.looking import attention_seen, saliency
-from mini_tf.text.sentences import padded, split_sentence
+from mini_tf.text.sentences import split_sentence
 from mini_tf.text.tokens import join, tokenize
 
 import numpy as np
@@ -33,24 +32,19 @@ def classify_text(model, vocabulary, text, note=lambda line: None):
     return words, saliency(model, vocabulary.encode(words))
 
 
-def classify_table(model, vocabulary, examples, note=lambda line: None, batch=64):
+def classify_table(model, vocabulary, examples, note=lambda line: None):
     """How often a classifier takes each class for each, (classes, classes) int, for (text, label) strings.
 
     Raises UserError for a text without words, and for a label that does not occur in training.
     """
-    labels = vocabulary.class_ids([label for _, label in examples])
-    texts = [vocabulary.read(text) for text, _ in examples]
-    empty = next((text for (text, _), ids in zip(examples, texts) if not len(ids)), None)
-    if empty is not None:
-        raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
+    from mini_tf.training.classification import log_probabilities
+
+    texts, labels = vocabulary.read_all(examples)
     long = sum(len(ids) > model.T for ids in texts)
     if long:
         note(f"{long:,} texts have more than T = {model.T} words; the model reads the first {model.T} of each")
-    found = []
-    for first in range(0, len(texts), batch):
-        ids = padded([ids[: model.T] for ids in texts[first : first + batch]])
-        found.extend(to_host(model.logits(ids)).argmax(-1).tolist())
-    return confusion(np.array(found), labels, model.classes)
+    log_p = log_probabilities(model, [ids[: model.T] for ids in texts])
+    return confusion(log_p.argmax(1), labels, model.classes)
 
 
 def save_words(path, model, vocabulary, words, found):

@@ -6,7 +6,7 @@ from mini_tf.experiment.new_words import BatchesWithNewWords, NewWords
 from mini_tf.training.presets import PRESETS, Preset
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PointerPreset(Preset):
     """A Preset with batches in which rare words become new ones."""
 

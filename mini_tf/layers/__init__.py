@@ -12,7 +12,7 @@ from mini_tf.layers.class_word import ClassWord
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import Embedding
 from mini_tf.layers.feed_forward import FeedForward
-from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, walk_back
+from mini_tf.layers.layer import Layer, MemoryFreed, Parameter, clear_gradients, walk_back
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.positions import LearnedPositions, PositionalEncoding, distance_bias
@@ -24,5 +24,6 @@ from mini_tf.layers.trunk import Decoder, Encoder, Trunk
 __all__ = [
     "ClassWord", "Decoder", "DecoderLayer", "Dropout", "Embedding", "Encoder", "FeedForward", "KeysAndValues", "Layer",
     "LayerNorm", "LearnedPositions", "Linear", "MemoryFreed", "MultiHeadAttention", "Parameter", "PositionalEncoding",
-    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "distance_bias", "gpt_layers", "walk_back",
+    "Recurrent", "TiedReadout", "TransformerLayer", "Trunk", "clear_gradients", "distance_bias", "gpt_layers",
+    "walk_back",
 ]  # fmt: skip

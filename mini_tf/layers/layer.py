@@ -51,8 +51,7 @@ class Layer:
 
     def clear_gradients(self):
         """Forget all gradients, before the next batch."""
-        for parameter in self.parameters().values():
-            parameter.grad = None
+        clear_gradients(self.parameters())
 
     def state(self):
         """{name: array} of what it carries from batch to batch, besides its parameters; nothing, for most."""
@@ -77,6 +76,12 @@ class Layer:
                     yield path, member
                 elif isinstance(member, Layer):
                     yield from member._walk(f"{path}.")
+
+
+def clear_gradients(parameters):
+    """Forget the gradients of {name: Parameter}."""
+    for parameter in parameters.values():
+        parameter.grad = None
 
 
 def walk_back(backwards):

@@ -19,6 +19,7 @@ from mini_tf.layers import (
     walk_back,
 )
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.objectives import right_class
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.saved import MadeOfWordVectors
 
@@ -83,8 +84,8 @@ class Classifier(MadeOfWordVectors, Layer):
     def loss(self, batch, rng=None):
         """The mean cross-entropy of the labels, in nats, and its backward, which runs once. An rng turns dropout on."""
         logits, logits_backward = self(batch.ids, rng)
-        loss, loss_backward = ops.cross_entropy(logits, beside(batch.labels, logits))
-        backward = walk_back([logits_backward, lambda dloss: loss_backward(dloss)[0]])
+        loss, loss_backward = right_class(logits, batch.labels)
+        backward = walk_back([logits_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def logits(self, ids):

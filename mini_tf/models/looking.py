@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 from mini_tf import ops
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_host
 from mini_tf.kernels import reference_only
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.metrics import log_softmax
+from mini_tf.models.objectives import right_class
 from mini_tf.ops.op import watching
 
 import numpy as np
@@ -59,9 +61,9 @@ def saliency(model, ids, chosen=None):
     """
     x, _ = model.trunk.embedding(ids[None])                      # (1, T, n)
     logits, backward = model.from_vectors(x, ids[None] != ABSENT)
-    log_p = to_host(logits)[0] - np.logaddexp.reduce(to_host(logits)[0])
+    log_p = log_softmax(logits)[0]
     chosen = int(log_p.argmax()) if chosen is None else chosen
-    _, loss_backward = ops.cross_entropy(logits, beside(np.array([chosen]), logits))
-    dx = -backward(loss_backward()[0])                           # of +ln p_k
+    _, loss_backward = right_class(logits, np.array([chosen]))
+    dx = -backward(loss_backward())                              # of +ln p_k
     model.clear_gradients()                                      # its parameters' gradients were not wanted
     return Saliency(log_p, chosen, to_host((dx * dx).sum(-1)[0]) ** 0.5, to_host((dx * x).sum(-1)[0]))

@@ -18,6 +18,7 @@ from mini_tf.layers import (
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_shares, log_softmax
+from mini_tf.models.objectives import right_class
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.saved import MadeOfWordVectors
 
@@ -64,8 +65,8 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         hidden = batch.targets != ABSENT
         some, pick_backward = _at(Phi, hidden)                                   # (hidden words, n)
         logits, A_backward = self.A(some)                                        # (hidden words, c)
-        loss, loss_backward = ops.cross_entropy(logits, beside(batch.targets[hidden], logits))
-        backward = walk_back([trunk_backward, pick_backward, A_backward, lambda dloss: loss_backward(dloss)[0]])
+        loss, loss_backward = right_class(logits, batch.targets[hidden])
+        backward = walk_back([trunk_backward, pick_backward, A_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def log_probabilities(self, ids, place):

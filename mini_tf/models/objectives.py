@@ -5,6 +5,15 @@ from mini_tf.backend import beside
 from mini_tf.layers.embedding import ABSENT
 
 
+def right_class(logits, labels, ignore=None, smoothing=0.0):
+    """The mean cross-entropy of labels (…) given logits (…, c), in nats, and its backward, from dloss to dlogits
+
+    ignore, smoothing: see ops.cross_entropy
+    """
+    loss, loss_backward = ops.cross_entropy(logits, beside(labels, logits), ignore, smoothing)
+    return loss, lambda dloss=1.0: loss_backward(dloss)[0]
+
+
 def next_words(logits, following):
     """The mean cross-entropy of words, in nats, and its backward, from dloss to dlogits
 
@@ -13,8 +22,7 @@ def next_words(logits, following):
     """
     if following.ndim == logits.ndim:
         following = following[:, -1]
-    loss, loss_backward = ops.cross_entropy(logits, beside(following, logits))
-    return loss, lambda dloss: loss_backward(dloss)[0]
+    return right_class(logits, following)
 
 
 def words_of_sentences(logits, following, smoothing=0.0):
@@ -22,8 +30,7 @@ def words_of_sentences(logits, following, smoothing=0.0):
 
     logits (B, U, c), after each word, with following (B, U), the words that came next. smoothing: of the labels
     """
-    loss, loss_backward = ops.cross_entropy(logits, beside(following, logits), ABSENT, smoothing)
-    return loss, lambda dloss: loss_backward(dloss)[0]
+    return right_class(logits, following, ABSENT, smoothing)
 
 
 def next_vector(prediction, vectors):

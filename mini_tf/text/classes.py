@@ -19,6 +19,18 @@ class ClassVocabulary(SentenceVocabulary):
         """The ids of a text's words, int64"""
         return self.encode(split_sentence(text, "english"))
 
+    def read_all(self, examples):
+        """(texts, labels) of (text, label, …) strings: a list of arrays of ids, and the numbers of the classes (N,)
+
+        Raises UserError for a text without words, and as `class_ids` does.
+        """
+        labels = self.class_ids([label for _, label, *_ in examples])
+        texts = [self.read(text) for text, *_ in examples]
+        empty = next((text for (text, *_), ids in zip(examples, texts) if not len(ids)), None)
+        if empty is not None:
+            raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
+        return texts, labels
+
     def class_ids(self, labels):
         """The numbers of classes, int64. Raises UserError, which lists the classes, for one that it does not know."""
         number = {name: k for k, name in enumerate(self.classes)}

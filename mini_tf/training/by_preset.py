@@ -1,11 +1,12 @@
-"""Training by a preset, into a run folder: what language models and translators share."""
+"""Training by a preset, into a run folder: what all kinds of models share."""
 
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import mini_tf
+from mini_tf.backend import resolve_device
 from mini_tf.errors import UserError
-from mini_tf.progress import training_progress
+from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.training.loop import Watcher, fit
 from mini_tf.training.optimizers import Adam
 from mini_tf.training.state import Schedule, Training
@@ -13,12 +14,51 @@ from mini_tf.training.state import Schedule, Training
 import numpy as np
 
 
-def chosen_steps(preset, steps):
-    """`steps`, or the preset's if it is None. Raises UserError for less than one."""
+@dataclass(frozen=True, kw_only=True)
+class TrainingPreset:
+    """The part of a preset that every kind of model has."""
+
+    name: str
+    description: str
+    model: dict                  # options of the model
+    learning_rate: float
+    steps: int
+    every: int                   # steps between measurements of the validation loss
+    betas: tuple = (0.9, 0.98)   # of Adam
+    clip: float | None = 1.0     # largest norm of all gradients together
+    patience: int = 5            # stop after so many measurements without a new best one
+    warm_up: int = 100           # steps in which the learning rate rises
+
+
+def ready_to_train(preset, steps, device, say):
+    """(device, steps): the device by its full name, and `steps`, or the preset's if it is None; kernels are compiled.
+
+    Raises UserError for less than one step, and for a device that is not there.
+    """
+    device = resolve_device(device)
     steps = preset.steps if steps is None else steps
     if steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
-    return steps
+    if device == "cpu":
+        prepare_kernels(say)
+    return device, steps
+
+
+def introduce(model, options, device, say):
+    """Say what is trained, with its options, a string; returns how many numbers there are to learn."""
+    learned = model.numbers_to_learn()
+    say(f"{type(model).__name__} {options}: {learned:,} numbers to learn, on the {device}")
+    return learned
+
+
+def listed(**options):
+    """Options in a line: n=64 L=1 pool=mean"""
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+def random_vectors(c, n, seed):
+    """Random word vectors (c, n) of variance 1, float32; the model draws its own numbers from the seed alone."""
+    return np.random.default_rng([seed, 1]).standard_normal((c, n), dtype=np.float32)
 
 
 def new_training(preset, model, batches, steps, seed):

@@ -4,40 +4,40 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
-from mini_tf.backend import resolve_device
 from mini_tf.data import split_labelled
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import accuracy, confusion, log_softmax
 from mini_tf.models import Classifier
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
-from mini_tf.progress import prepare_kernels
 from mini_tf.text.classes import ClassVocabulary
-from mini_tf.text.sentences import split_sentence
-from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
-from mini_tf.training.text_batches import TextBatches, texts_in_order
+from mini_tf.text.sentences import padded, split_sentence
+from mini_tf.training.by_preset import (
+    TrainingPreset,
+    about,
+    how_it_went,
+    introduce,
+    listed,
+    new_training,
+    random_vectors,
+    ready_to_train,
+    train_into,
+)
+from mini_tf.training.length_batches import in_order, text_lengths
+from mini_tf.training.text_batches import TextBatches
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class ClassificationPreset:
+@dataclass(frozen=True, kw_only=True)
+class ClassificationPreset(TrainingPreset):
     """Everything that decides the training of a classifier, except the texts and the seed."""
 
-    name: str
-    description: str
     n: int                       # embedding dimension
-    model: dict                  # options of the Classifier
-    learning_rate: float
     words: int                   # in a batch, padding included
-    steps: int
-    every: int                   # steps between measurements of the validation loss
     least: int = 2               # how often a word occurs in training to get an id; others are [UNK]
     held_out: float = 0.1        # share of the texts that are for the test
     validation: float = 0.1      # share of the rest for the validation loss
-    betas: tuple = (0.9, 0.98)   # of Adam
-    clip: float | None = 1.0     # largest norm of all gradients together
-    patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 50            # steps in which the learning rate rises
 
 
@@ -93,12 +93,9 @@ def prepare_texts(train, validation, test, preset, say=lambda line: None):
     vocabulary.classes = sorted({label for _, label, *_ in train})
     parts, cut = [], 0
     for part in (train, validation, test):
-        ids = [vocabulary.read(text) for text, *_ in part]
-        empty = next((text for (text, *_), words in zip(part, ids) if not len(words)), None)
-        if empty is not None:
-            raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
+        ids, labels = vocabulary.read_all(part)
         cut += sum(len(text) > T for text in ids)
-        parts.append(([text[:T] for text in ids], vocabulary.class_ids([label for _, label, *_ in part])))
+        parts.append(([text[:T] for text in ids], labels))
     say(f"{len(train):,} texts to train on, {len(validation):,} to choose by, {len(test):,} to test; "
         f"{len(vocabulary):,} words; classes: {', '.join(vocabulary.classes)}")  # fmt: skip
     if cut:
@@ -114,10 +111,7 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
     Ctrl-C ends the training; the best model so far is kept and tested.
     Raises UserError for a label with fewer than three examples, and as `split_labelled` and `prepare_texts` do.
     """
-    device = resolve_device(device)
-    steps = chosen_steps(preset, steps)
-    if device == "cpu":
-        prepare_kernels(say)
+    device, steps = ready_to_train(preset, steps, device, say)
     few = next((item for item in Counter(label for _, label in examples).items() if item[1] < 3), None)
     if few is not None:
         raise UserError(f"the label {few[0]!r} has {few[1]} example(s), expected at least 3: to learn from, to choose "
@@ -125,9 +119,7 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
     rest, test = split_labelled(examples, preset.held_out, seed)
     texts = prepare_texts(*split_labelled(rest, preset.validation, seed), test, preset, say)
     model = new_classifier(preset, texts, seed).to(device)
-    learned = model.numbers_to_learn()
-    options = " ".join(f"{name}={value}" for name, value in preset.model.items())
-    say(f"Classifier n={preset.n} {options}: {learned:,} numbers to learn, on the {device}")
+    learned = introduce(model, listed(n=preset.n, **preset.model), device, say)
     numbers = {"train": len(texts.train[0]), "test": len(test), "parameters": learned}
     run.save_config(about(preset, steps, seed, device, texts=numbers), texts.vocabulary)
     training = classifier_training(preset, model, texts, steps, seed)
@@ -154,10 +146,8 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
 
 def new_classifier(preset, texts, seed):
     """The preset's untrained model, with random word vectors."""
-    c = len(texts.vocabulary)
-    vectors = np.random.default_rng([seed, 1]).standard_normal((c, preset.n), dtype=np.float32)
-    return Classifier(vectors * np.float32(preset.n**-0.5), classes=len(texts.vocabulary.classes), seed=seed,
-                      **preset.model)  # fmt: skip
+    vectors = random_vectors(len(texts.vocabulary), preset.n, seed) * np.float32(preset.n**-0.5)
+    return Classifier(vectors, classes=len(texts.vocabulary.classes), seed=seed, **preset.model)
 
 
 def classifier_training(preset, model, texts, steps, seed):
@@ -168,8 +158,8 @@ def classifier_training(preset, model, texts, steps, seed):
 def log_probabilities(model, texts, words=4000):
     """ln p (texts, classes) of the classes of texts, a list of arrays of ids, in their order."""
     log_p = np.empty((len(texts), model.classes))
-    for batch, numbers in texts_in_order(texts, np.zeros(len(texts), np.int64), words):
-        log_p[numbers] = log_softmax(model.logits(batch.ids))
+    for numbers in in_order(text_lengths(texts), words):
+        log_p[numbers] = log_softmax(model.logits(padded([texts[i] for i in numbers])))
     return log_p
 
 

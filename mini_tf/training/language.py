@@ -4,15 +4,22 @@ import hashlib
 from dataclasses import dataclass
 from functools import partial
 
-from mini_tf.backend import resolve_device
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.progress import prepare_kernels, progress_bar
+from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import split_words
-from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
+from mini_tf.training.by_preset import (
+    about,
+    how_it_went,
+    introduce,
+    new_training,
+    random_vectors,
+    ready_to_train,
+    train_into,
+)
 from mini_tf.training.loop import mean_loss
 
 import numpy as np
@@ -53,9 +60,7 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
     train, validation, test = split_words(ids, T)
     say(f"{len(ids):,} words, {len(vocabulary):,} different: {len(train):,} to train on, {len(test) - T:,} to test")
     if vectors == "random":
-        rng = np.random.default_rng([seed, 1])           # the model draws its own from the seed alone
-        embeddings = rng.standard_normal((len(vocabulary), n), dtype=np.float32)
-        return Corpus(vocabulary, ids, train, validation, test, embeddings)
+        return Corpus(vocabulary, ids, train, validation, test, random_vectors(len(vocabulary), n, seed))
     if len(ids) < W + 1:
         raise UserError(f"the corpus has {len(ids)} words, expected more than the co-occurrence window W = {W}")
     C = cooccurrence(train if vectors == "training" else ids, len(vocabulary), W)
@@ -71,16 +76,12 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     results: {"uniform", "unigram", "validation", "train", "test"} losses in nats per word, "stopped", "seconds", …
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
-    device = resolve_device(device)
-    steps = chosen_steps(preset, steps)
+    device, steps = ready_to_train(preset, steps, device, say)
     T = preset.model["T"]
-    if device == "cpu":
-        prepare_kernels(say)
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
     model = preset.new_model(corpus, seed).to(device)
-    learned = model.numbers_to_learn()
-    say(f"{preset.model_class} {describe(preset)}: {learned:,} numbers to learn, on the {device}")
+    learned = introduce(model, describe(preset), device, say)
 
     baselines = {
         "uniform": uniform_cross_entropy(c),

@@ -68,6 +68,16 @@ class LengthBatches:
         self.rng.bit_generator.state = state["rng"]
 
 
+def text_lengths(texts):
+    """The lengths of texts, arrays of ids, as LengthBatches wants them: (texts, 1)"""
+    return np.array([[len(ids)] for ids in texts])
+
+
+def in_order(lengths, words):
+    """All examples once, as arrays of their numbers: short ones first, each as many as fit into a batch of `words`."""
+    return cut_by_length(np.lexsort(lengths.T), lengths, words)
+
+
 def cut_by_length(order, lengths, words):
     """The examples in that order, as arrays of their numbers: each as many as fit into a batch of `words`."""
     cuts, longest = [0], 0

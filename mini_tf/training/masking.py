@@ -3,42 +3,40 @@
 from dataclasses import dataclass
 from functools import partial
 
-from mini_tf.backend import resolve_device
 from mini_tf.decoding.texts import best_words
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import unigram_cross_entropy
 from mini_tf.models.masked import MASK, MaskedWordModel, hide_words
-from mini_tf.progress import prepare_kernels
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.text.sentences import padded
-from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
-from mini_tf.training.length_batches import LengthBatches, cut_by_length
+from mini_tf.training.by_preset import (
+    TrainingPreset,
+    about,
+    how_it_went,
+    introduce,
+    listed,
+    new_training,
+    random_vectors,
+    ready_to_train,
+    train_into,
+)
+from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
 
 import numpy as np
 
 LINES = 4                            # the most lines of a passage
 
 
-@dataclass(frozen=True)
-class MaskingPreset:
+@dataclass(frozen=True, kw_only=True)
+class MaskingPreset(TrainingPreset):
     """Everything that decides the training of a MaskedWordModel, except the text and the seed."""
 
-    name: str
-    description: str
     n: int                       # embedding dimension
-    model: dict                  # options of the MaskedWordModel
-    learning_rate: float
     words: int                   # in a batch, padding included
-    steps: int
-    every: int                   # steps between measurements of the validation loss
     share: float = 0.15          # of the words, hidden
     test: float = 0.1            # share of the lines, the last ones, for the test
     validation: float = 0.05     # share of the others, their last ones, for the validation loss
-    betas: tuple = (0.9, 0.98)   # of Adam
-    clip: float | None = 1.0     # largest norm of all gradients together
-    patience: int = 5            # stop after so many measurements without a new best one
-    warm_up: int = 100           # steps in which the learning rate rises
 
 
 MASKING = {
@@ -104,7 +102,7 @@ class MaskedPassages(LengthBatches):
 
     def __init__(self, passages, c, words, share=0.15, seed=0):
         self.passages, self.c, self.share = passages, c, share
-        super().__init__(np.array([[len(ids)] for ids in passages]), words, seed)
+        super().__init__(text_lengths(passages), words, seed)
 
     def batch_of(self, numbers):
         """The MaskedBatch of the passages with these numbers"""
@@ -113,8 +111,8 @@ class MaskedPassages(LengthBatches):
 
 def passages_in_order(passages, c, words, share=0.15, seed=0):
     """All passages once, in MaskedBatches, the same words hidden every time."""
-    rng, lengths = np.random.default_rng(seed), np.array([[len(ids)] for ids in passages])
-    parts = cut_by_length(np.argsort(lengths[:, 0], kind="stable"), lengths, words)
+    rng = np.random.default_rng(seed)
+    parts = in_order(text_lengths(passages), words)
     return [hide_words(padded([passages[i] for i in part]), c, rng, share) for part in parts]
 
 
@@ -124,16 +122,11 @@ def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lamb
     results: "validation" and "test" losses in nats per hidden word, "unigram", that of guessing by frequency,
     "stopped", …  Ctrl-C ends the training; the best model so far is kept and tested.
     """
-    device = resolve_device(device)
-    steps = chosen_steps(preset, steps)
-    if device == "cpu":
-        prepare_kernels(say)
+    device, steps = ready_to_train(preset, steps, device, say)
     passages = prepare_passages(text, preset, seed, say)
     c = len(passages.vocabulary)
     model = new_masked_model(preset, passages, seed).to(device)
-    learned = model.numbers_to_learn()
-    options = " ".join(f"{name}={value}" for name, value in preset.model.items())
-    say(f"MaskedWordModel n={preset.n} {options}: {learned:,} numbers to learn, on the {device}")
+    learned = introduce(model, listed(n=preset.n, **preset.model), device, say)
     numbers = {"passages": len(passages.train), "vocabulary": c, "parameters": learned}
     run.save_config(about(preset, steps, seed, device, text=numbers), passages.vocabulary)
     batches = MaskedPassages(passages.train, c, preset.words, preset.share, [seed, 2])
@@ -158,8 +151,7 @@ def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lamb
 
 def new_masked_model(preset, passages, seed):
     """The preset's untrained model, with random word vectors."""
-    shape = len(passages.vocabulary), preset.n
-    vectors = np.random.default_rng([seed, 1]).standard_normal(shape, dtype=np.float32) * np.float32(preset.n**-0.5)
+    vectors = random_vectors(len(passages.vocabulary), preset.n, seed) * np.float32(preset.n**-0.5)
     return MaskedWordModel(vectors, passages.counts, seed=seed, **preset.model)
 
 

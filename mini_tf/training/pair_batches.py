@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import EOS, SOS, padded
-from mini_tf.training.length_batches import LengthBatches, cut_by_length
+from mini_tf.training.length_batches import LengthBatches, in_order
 
 import numpy as np
 
@@ -62,8 +62,7 @@ class PairBatches(LengthBatches):
 
 def batches_in_order(sources, targets, words):
     """All pairs once, in SentenceBatches of at most `words` words, padding included, short sentences first."""
-    lengths = _lengths(sources, targets)
-    parts = cut_by_length(np.lexsort(lengths.T), lengths, words)
+    parts = in_order(_lengths(sources, targets), words)
     return [sentence_batch([sources[i] for i in part], [targets[i] for i in part]) for part in parts]
 
 

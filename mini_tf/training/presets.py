@@ -6,30 +6,24 @@ from inspect import signature
 from mini_tf.errors import UserError
 from mini_tf.models import CarriedState, TextModel
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows
+from mini_tf.training.by_preset import TrainingPreset
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Preset:
+@dataclass(frozen=True, kw_only=True)
+class Preset(TrainingPreset):
     """Everything that decides a training run, except the text and the seed."""
 
-    name: str
-    description: str
     n: int                       # embedding dimension
-    model: dict                  # options of the model
     embedding_scale: float       # factor on the word vectors
-    learning_rate: float
     batch: int                   # windows in a batch
-    steps: int
-    every: int                   # steps between measurements of the validation loss
     model_class: str = "LanguageTransformer"
     vectors: str = "eigenvectors"    # of the whole text's co-occurrences, the lab's way; "training"; "random"
     batches: str = "random"      # windows; "apart": side by side; "consecutive": each goes on where the last ended
     anew: int = 64               # of consecutive batches, every so many-th starts from h_0
     betas: tuple = (0.9, 0.999)  # of Adam
     clip: float | None = None    # largest norm of all gradients together
-    patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 20            # steps in which the learning rate rises
     W: int = 10                  # co-occurrence window
     validation_words: int = 2000     # validation words per measurement

@@ -111,10 +111,10 @@ class Run:
         model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
         if isinstance(model, Translator):
-            vocabularies = tuple(self._sentence_vocabulary(self._part(words, side), "names") for side in SIDES)
+            vocabularies = tuple(self._language(self._part(words, side)) for side in SIDES)
             expected = model.sizes
         elif isinstance(model, Classifier):
-            vocabularies = (self._sentence_vocabulary(words, "classes"),)
+            vocabularies = (self._words_and_classes(words),)
             expected, classes = (model.c,), vocabularies[0].classes
             if len(classes) != model.classes:
                 raise UserError(
@@ -141,11 +141,16 @@ class Run:
                             "damaged: train again")  # fmt: skip
         return words[name]
 
-    def _sentence_vocabulary(self, words, extra):
-        """A SentenceVocabulary with the names of its language, or a ClassVocabulary with its classes."""
-        kind = ClassVocabulary if extra == "classes" else SentenceVocabulary
-        vocabulary = kind.of(self._part(words, "words"))
-        setattr(vocabulary, extra, {"names": frozenset, "classes": list}[extra](self._part(words, extra)))
+    def _language(self, words):
+        """A translator's vocabulary of one language, from its part of vocabulary.json"""
+        vocabulary = SentenceVocabulary.of(self._part(words, "words"))
+        vocabulary.names = frozenset(self._part(words, "names"))
+        return vocabulary
+
+    def _words_and_classes(self, words):
+        """A classifier's vocabulary, from vocabulary.json"""
+        vocabulary = ClassVocabulary.of(self._part(words, "words"))
+        vocabulary.classes = list(self._part(words, "classes"))
         return vocabulary
 
     def read_json(self, name):

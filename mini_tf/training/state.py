@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mini_tf.backend import array_module, to_host
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
+from mini_tf.layers import clear_gradients
 from mini_tf.training.optimizers import clip_gradients
 
 import numpy as np
@@ -61,8 +62,7 @@ class Training:
         Raises UserError for a loss that is not finite, before any parameter changes.
         """
         batch = next(self.batches)
-        for parameter in self.parameters.values():
-            parameter.grad = None
+        clear_gradients(self.parameters)
         loss, backward = self.model.loss(batch, self.rng)
         if not math.isfinite(float(loss)):
             raise UserError(f"the loss became {float(loss)} at step {self.step + 1}, expected a number; "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import padded
-from mini_tf.training.length_batches import LengthBatches, cut_by_length
+from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class TextBatches(LengthBatches):
     def __init__(self, texts, labels, words, seed=0):
         _check(texts, labels)
         self.texts, self.labels = texts, np.asarray(labels)
-        super().__init__(_lengths(texts), words, seed)
+        super().__init__(text_lengths(texts), words, seed)
 
     def batch_of(self, numbers):
         """The TextBatch of the texts with these numbers"""
@@ -51,13 +51,8 @@ class TextBatches(LengthBatches):
 def texts_in_order(texts, labels, words):
     """[(TextBatch, numbers), …]: all texts once, short ones first, and the numbers of those in each batch."""
     _check(texts, labels)
-    lengths, labels = _lengths(texts), np.asarray(labels)
-    parts = cut_by_length(np.argsort(lengths[:, 0], kind="stable"), lengths, words)
+    labels, parts = np.asarray(labels), in_order(text_lengths(texts), words)
     return [(TextBatch(padded([texts[i] for i in part]), labels[part]), part) for part in parts]
-
-
-def _lengths(texts):
-    return np.array([[len(ids)] for ids in texts])
 
 
 def _check(texts, labels):

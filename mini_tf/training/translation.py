@@ -3,39 +3,38 @@
 from dataclasses import dataclass
 from functools import partial
 
-from mini_tf.backend import resolve_device
 from mini_tf.data import split_pairs
 from mini_tf.decoding import translations
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
-from mini_tf.progress import prepare_kernels, progress_bar
+from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
-from mini_tf.training.by_preset import about, chosen_steps, how_it_went, new_training, train_into
+from mini_tf.training.by_preset import (
+    TrainingPreset,
+    about,
+    how_it_went,
+    introduce,
+    listed,
+    new_training,
+    ready_to_train,
+    train_into,
+)
 from mini_tf.training.pair_batches import PairBatches, batches_in_order
 
 
-@dataclass(frozen=True)
-class TranslationPreset:
+@dataclass(frozen=True, kw_only=True)
+class TranslationPreset(TrainingPreset):
     """Everything that decides the training of a translator, except the pairs and the seed."""
 
-    name: str
-    description: str
-    model: dict                  # options of the Translator
-    learning_rate: float
     words: int                   # in a batch, padding included
-    steps: int
-    every: int                   # steps between measurements of the validation loss
     pairs: int = 200_000         # of the grammar, if no file is given
     longest: int = 24            # words of a sentence; pairs with a longer one are left out
     least: int = 2               # how often a word occurs in training to get an id; others are [UNK]
     held_out: float = 0.1        # share of the pairs that are for the test
     validation: int = 1000       # pairs of the rest for the validation loss
     tested: int | None = 2000    # test sentences to translate; None: all
-    betas: tuple = (0.9, 0.98)   # of Adam
-    clip: float | None = 1.0     # largest norm of all gradients together
-    patience: int = 5            # stop after so many measurements without a new best one
     warm_up: int = 400           # steps in which the learning rate rises
     beam: int = 5                # of the final test
 
@@ -123,15 +122,10 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     results: losses in nats per word, "bleu" and "bleu_greedy" of the test sentences, "stopped", …
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
-    device = resolve_device(device)
-    steps = chosen_steps(preset, steps)
-    if device == "cpu":
-        prepare_kernels(say)
+    device, steps = ready_to_train(preset, steps, device, say)
     bitext = prepare_pairs(pairs, preset, seed, say)
     model = Translator(len(bitext.french), len(bitext.english), seed=seed, **preset.model).to(device)
-    learned = model.numbers_to_learn()
-    options = " ".join(f"{name}={value}" for name, value in preset.model.items())
-    say(f"Translator {options}: {learned:,} numbers to learn, on the {device}")
+    learned = introduce(model, listed(**preset.model), device, say)
     numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
     run.save_config(about(preset, steps, seed, device, pairs=numbers), (bitext.french, bitext.english))
     training = translator_training(preset, model, bitext, steps, seed)

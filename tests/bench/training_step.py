@@ -23,6 +23,7 @@ from functools import partial
 from statistics import median
 
 from mini_tf.kernels import recycled_memory
+from mini_tf.layers import clear_gradients
 from mini_tf.training.optimizers import Adam
 
 import numpy as np
@@ -47,8 +48,7 @@ def training_step(model, preset, **options):
     optimizer, parameters = Adam(preset.learning_rate, preset.betas), model.parameters()
 
     def step(batch):
-        for parameter in parameters.values():            # as Training does
-            parameter.grad = None
+        clear_gradients(parameters)
         loss, backward = model.loss(batch, **options)
         backward()
         optimizer.step(parameters)
