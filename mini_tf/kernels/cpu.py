@@ -291,14 +291,14 @@ def mean_pool(x, mask=None):
 
 
 def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
-    if not all(x.flags.carray for x in (p, m, v)):       # they cannot be updated in place as flat arrays
-        return NotImplemented
+    if not (p.flags.carray and m.flags.carray and v.flags.carray):
+        return NotImplemented                            # they cannot be updated in place as flat arrays
     beta1, beta2 = betas
     # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction): both bias corrections become factors outside the arrays
     correction = math.sqrt(1 - beta2**t)
     rate = learning_rate * correction / (1 - beta1**t)
-    numbers = map(np.float32, (beta1, beta2, 1 - beta1, 1 - beta2, rate, eps * correction, decay))
-    in_pieces(loops.adam, row(p), row(g), row(m), row(v), *numbers)
+    numbers = beta1, beta2, 1 - beta1, 1 - beta2, rate, eps * correction, decay
+    in_pieces(loops.adam, p.reshape(-1), row(g), m.reshape(-1), v.reshape(-1), *numbers)
     return None
 
 
