@@ -12,9 +12,9 @@ classes inside the block. The formulas run, not their twins in mini_tf.kernels.
 
 import inspect
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from itertools import count
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from mini_tf.layers import Layer
 from mini_tf.ops import op as op_module
 from mini_tf.ops.op import watching
 
-# A call's line is the nearest one outside these files.
-IN_BETWEEN = {__file__, op_module.__file__}
+# A call's line is the nearest one outside these files and folders.
+IN_BETWEEN = {__file__, op_module.__file__, kernels.__file__}
+CHECKER = Path(__file__).parent / "gradcheck"
 
 
 @dataclass(eq=False)
@@ -44,44 +45,63 @@ class Call:
     gradients: object = None
     ended: int | None = None                             # its rank in the order in which backwards ended
     error: Exception | None = None                       # what its backward raised, unless a call inside it did
+    owner: object = None     # a mark of the object whose method it is, for objects that are not layers
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Tracer:
+    """Records calls as they happen: forwards as they begin, backwards as they end."""
+
+    def __init__(self):
+        self.calls, self.open_calls, self.ends = [], [], count()
+
+    def forward(self, name, f, run, *inputs, **options):
+        """(Call, result) of run(*inputs, **options)."""
+        call = Call(name, f, inputs, options, _calling_line(), len(self.open_calls), tuple(self.open_calls))
+        self.open_calls.append(call)
+        self.calls.append(call)
+        try:
+            call.output = run(*inputs, **options)
+        finally:
+            self.open_calls.pop()
+        return call, call.output
+
+    def backward(self, call, *dy):
+        """Run the call's backward."""
+        call.dy = dy[0] if dy else None
+        try:
+            call.gradients = call.backward(*dy)
+        except Exception as error:
+            if not any(other.error is error for other in self.calls):
+                call.error = error
+            raise
+        call.ended = next(self.ends)
+        return call.gradients
+
+    def watch(self, name, f, run, *inputs, **options):
+        """The result of run(*inputs, **options); it is recorded if it is y, backward."""
+        call, result = self.forward(name, f, run, *inputs, **options)
+        if not keeps_contract(result):
+            self.calls.remove(call)
+            return result
+        call.output, call.backward = result
+        return call.output, partial(self.backward, call)
+
+    def watch_op(self, op, run, *inputs, **options):
+        return self.watch(op.name, op, run, *inputs, **options)
 
 
 @contextmanager
-def trace():
-    """Yield a list that gets a Call for each call inside the block, in the order in which they began."""
-    calls, open_calls, ends = [], [], count()
+def trace(also=lambda tracer: nullcontext()):
+    """Yield a list that gets a Call for each call inside the block, in the order in which they began.
 
-    def watch(name, f, run, *inputs, **options):
-        call = Call(name, f, inputs, options, _calling_line(), len(open_calls), tuple(open_calls))
-        open_calls.append(call)
-        calls.append(call)
-        try:
-            result = run(*inputs, **options)
-        finally:
-            open_calls.pop()
-        if not _keeps_contract(result):
-            calls.remove(call)
-            return result
-        call.output, call.backward = result
-
-        def backward(*dy):
-            call.dy = dy[0] if dy else None
-            try:
-                call.gradients = call.backward(*dy)
-            except Exception as error:
-                if not any(other.error is error for other in calls):
-                    call.error = error
-                raise
-            call.ended = next(ends)
-            return call.gradients
-
-        return call.output, backward
-
-    def watch_op(op, run, *inputs, **options):
-        return watch(op.name, op, run, *inputs, **options)
-
-    with kernels.reference_only(), watching(watch_op), _layers(watch):
-        yield calls
+    also: tracer → a context in which other functions report to the Tracer
+    """
+    tracer = Tracer()
+    with kernels.reference_only(), watching(tracer.watch_op), _layers(tracer.watch), also(tracer):
+        yield tracer.calls
 
 
 @contextmanager
@@ -139,12 +159,15 @@ def place(path, number):
 
 def _calling_line():
     frame = sys._getframe(1)
-    while frame.f_code.co_filename in IN_BETWEEN:
+    while frame.f_code.co_filename in IN_BETWEEN or CHECKER in Path(frame.f_code.co_filename).parents:
+        if frame.f_back is None:
+            return ""
         frame = frame.f_back
     return place(frame.f_code.co_filename, frame.f_lineno)
 
 
-def _keeps_contract(result):
+def keeps_contract(result):
+    """True for y, backward"""
     return isinstance(result, tuple) and len(result) == 2 and callable(result[1])
 
 

@@ -35,9 +35,9 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
     evidence is from the generic point if it shows wrong gradients, else from the given one; None if nothing could run.
     """
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
-    report, evidence = Report(name or name_of(f)), None
     with watched_relus() as patterns:
         subject = Subject(f, inputs, params)
+        report, evidence = Report(name or name_of(subject.f)), None
         with subject.in_float64():
             try:
                 report.findings += check_inputs(subject)
@@ -47,11 +47,14 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
                 check_twins(evidence, report, rng)
                 if _move_to_generic_point(subject, report, rng):
                     generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)
-                    evidence = generic_evidence if generic_evidence.wrong else evidence
+                    given, evidence.other_point = evidence.everything, generic_evidence.everything
+                    if generic_evidence.wrong:
+                        evidence, generic_evidence.other_point = generic_evidence, given
                     if report.verdict != FAIL:
                         _try_empty_rows(subject, report, patterns, rng, budget)
             except Broken as broken:
                 report.findings.append(str(broken))
+                evidence = evidence or broken.evidence
             report.findings = list(dict.fromkeys(report.findings))   # both points may have the same
             report.notes = list(dict.fromkeys(report.notes))
             yield report, subject, evidence
@@ -62,10 +65,17 @@ def _check_point(point, subject, report, patterns, rng, budget):
     y, backward = check_forward(subject)
     report.place = source_line(backward)
     dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
-    gradients, findings, notes = check_backward(subject, backward, dy)
+    evidence = Evidence(subject, y, backward, dy, {}, patterns)
+    try:
+        gradients, missing, findings, notes = check_backward(subject, backward, dy)
+    except Broken as broken:
+        broken.evidence = evidence
+        raise
+    evidence.gradients = gradients
     report.findings += findings
     report.notes += notes
-    evidence = Evidence(subject, y, backward, dy, gradients, patterns)
+    for name, x in missing.items():
+        report.tensor(name, x.shape)                     # without a comparison: NOT TESTED
     phi = Phi(subject, dy, patterns)
     for name, x in subject.tensors.items():
         if x.size and name in gradients:

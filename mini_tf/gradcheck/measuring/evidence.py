@@ -5,6 +5,8 @@ from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
 import numpy as np
 
 CLOSE = 1e-6             # relative to the largest entry: measured slopes are known better than this
+DUST = 1e-9              # relative to the right gradient: yours is 0 but for rounding
+ZERO = 1e-10             # relative to Σ |dy·y|: a slope below it is 0, as far as one can tell
 AFFORDABLE = 600         # tensors with more entries are not measured again with other inputs,
 FEW = 5                  # nor are functions with more tensors than this (layers of many parts, models)
 
@@ -17,8 +19,11 @@ class Evidence:
         self.gradients, self.patterns = gradients, patterns
         self.slopes = {}                                 # {name: array}, NaN where not known
         self.wrong, self.right = [], []                  # names of the wrong and of the right gradients
+        self.zero = ZERO * float(np.abs(y * dy).sum())
         self.diagonals = {}                              # what `diagonal` has measured
         self.everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
+        self.other_point = {}                            # the arrays of the given point, if this is the generic one
+        self.others = None                               # Evidence at other points, once `elsewhere` has looked there
 
     def back_to_the_point(self, copies=False):
         """Give the subject its arrays of this point again, or copies of them that may be overwritten."""
@@ -33,7 +38,7 @@ class Evidence:
     def wrong_entries(self, name):
         """A mask of the tensor's shape: True where your gradient is known to be wrong."""
         yours, right, known = self.pair(name)
-        return known & (np.abs(yours - right) > CLOSE * max(np.abs(right).max(initial=0), 1e-300))
+        return known & (np.abs(yours - right) > CLOSE * np.abs(right).max(initial=0) + self.zero)
 
     def agrees(self, name, gradient):
         """True if `gradient` is the measured one, wherever that is known."""
@@ -41,7 +46,7 @@ class Evidence:
         if np.shape(gradient) != slopes.shape or not np.isfinite(gradient).all():
             return False
         size = np.nanmax(np.abs(slopes), initial=1e-300)
-        return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size).all())
+        return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size + self.zero).all())
 
     def measured(self, name, dy=None, others=None):
         """Measure the gradient again, with another dy, or with other arrays for some inputs, {name: array}.

@@ -3,23 +3,32 @@
 import inspect
 import re
 
-from mini_tf.gradcheck.measuring.subject import as_list, call_backward, kind_of, told
+from mini_tf.gradcheck.measuring.styles import partner_wanted
+from mini_tf.gradcheck.measuring.subject import as_list, call_backward, kind_of, name_of, own_parameters, told
 
 import numpy as np
 
 
 class Broken(Exception):
-    """The check cannot go on; str(broken) is the finding."""
+    """The check cannot go on; str(broken) is the finding. evidence: of a backward that raised, without gradients"""
+
+    evidence = None
 
 
 def check_inputs(subject):
     """Raise Broken, or give findings, for inputs whose gradient cannot be measured."""
+    if inspect.isclass(subject.f):
+        name = name_of(subject.f)
+        raise Broken(f"{name} is a class: give an object of it, as in gradcheck({name}(…), x)")
     for name, x in zip(subject.names, subject.inputs):
         if isinstance(x, (list, tuple)):
             raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float)")
         if kind_of(x) == "c":
             raise Broken(f"{name} is complex, expected real numbers")
     for name, p in subject.not_parameters.items():
+        if isinstance(p, str):
+            there = ", ".join(own_parameters(subject.f)) or "none"
+            raise Broken(f"params: {name_of(subject.f)} has no array {p!r}; there are: {there}")
         raise Broken(
             f"params: {name} is of type {type(p).__name__}, expected a Parameter, which has .data and .grad; to "
             "check the gradient of an array, make it an argument of the function, and let the backward return it"
@@ -62,7 +71,7 @@ def check_forward(subject):
 
 
 def check_backward(subject, backward, dy):
-    """({name: gradient}, findings, notes), with only those gradients that can be compared. Raises Broken."""
+    """({name: gradient} that can be compared, {name: array} that has none, findings, notes). Raises Broken."""
     given = {name: x for name, x in zip(subject.names, subject.inputs) if isinstance(x, np.ndarray)}
     before = {name: np.copy(x) for name, x in given.items()}
     dy_before = np.copy(dy)
@@ -98,9 +107,13 @@ def check_backward(subject, backward, dy):
             f"backward gave {len(first)} gradient{'s' * (len(first) != 1)}, too {many}: expected {len(wanted)}, "
             f"one for each of {', '.join(wanted)}"
         )
-    comparable, unused = {}, []
+    comparable, unused, notes = {}, [], []
+    missing, data = subject.leave_out(gradients)
+    if data:
+        notes.append(f"the backward returns no gradient of {', '.join(data)}: not checked")
+    notes += [_about_missing(subject, name) for name in missing]
     for name, x in subject.tensors.items():
-        if name in subject.params and gradients.get(name) is None and not _used(subject, name):
+        if name in subject.params and gradients.get(name) is None and not subject.depends_on(name):
             unused.append(name)
             continue
         finding = _incomparable(name, x, gradients.get(name), name in subject.params)
@@ -108,10 +121,21 @@ def check_backward(subject, backward, dy):
             comparable[name] = gradients[name]
         elif matched or name in subject.params:
             findings.append(finding)
-    notes = [f"y does not depend on {', '.join(unused)}"] if unused else []
+    notes += [f"y does not depend on {', '.join(unused)}"] if unused else []
     if any(gradient is Ellipsis for gradient in gradients.values()):
         notes += _blanks(backward)
-    return comparable, findings, notes
+    return comparable, missing, findings, notes
+
+
+def _about_missing(subject, name):
+    """Say that a tensor was not checked, and what to do about it."""
+    if name not in subject.params:
+        return f"the backward returns no gradient of {name}: not tested"
+    last = name.rpartition(".")[2]
+    return (
+        f"no gradient of {name} was found: not tested. Looked for d{last}, {last}_grad, grads[{last!r}] and their like; "
+        "if it is not learned, name what is: params=[…]"
+    )
 
 
 def _blanks(backward):
@@ -125,16 +149,6 @@ def _blanks(backward):
     if not blanks:
         return []
     return [f"still blank: {', '.join(blanks)}; a blank that others are computed from is judged with them"]
-
-
-def _used(subject, name):
-    """True if y depends on the tensor."""
-    x, y = subject.tensors[name], subject.forward()[0]
-    try:
-        subject.replace(name, 1.1 * x + 0.1)
-        return not np.array_equal(y, subject.forward()[0])
-    finally:
-        subject.replace(name, x)
 
 
 def _incomparable(name, x, gradient, parameter):
@@ -165,7 +179,11 @@ def _forward(subject):
         came = f"one {type(result).__name__}"
         if isinstance(result, tuple):
             came = f"{len(result)} things ({', '.join(type(part).__name__ for part in result)})"
-        raise Broken(f"the function returned {came}, expected two things: y, backward, where backward is a function")
+        name = name_of(subject.f)
+        raise Broken(
+            f"the function returned {came}, expected two things: y, backward, where backward is a function; or write "
+            f"{partner_wanted(name)}(dout, cache) beside it, or give an object with forward and backward"
+        )
     y = result[0]
     if y is Ellipsis:
         raise Broken("y is still `...`: a blank to fill")

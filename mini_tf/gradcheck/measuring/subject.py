@@ -1,4 +1,4 @@
-"""What is checked: a function that keeps y, backward = f(…), with its inputs and parameters, in float64."""
+"""What is checked: a function, brought to y, backward = f(…), with its inputs and parameters, in float64."""
 
 import functools
 import inspect
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.backend import to_host
+from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
 
@@ -22,20 +23,22 @@ class Subject:
     params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too. They are
               those given, or, with None, f's own (see `own_parameters`)
     names     of the inputs
+    left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
     """
 
     def __init__(self, f, inputs, params):
-        self.f = f
+        self.f = in_contract(f, inputs)
         self.given = list(inputs)
         self.inputs = [_copied(x) for x in inputs]
-        params = own_parameters(f) if params is None else named_parameters(params)
+        self.left_out = []
+        params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
         self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
         params = {name: p for name, p in params.items() if is_parameter(p)}
         self.all_params = list({id(p): p for p in params.values()}.values())
         self.params = {name: p for name, p in params.items() if getattr(p, "trainable", True)}
         if not any(map(is_float, inputs)) and not params:                # f(2.0): the gradient of the number is wanted
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
-        self.names = argument_names(f, len(inputs))
+        self.names = argument_names(self.f, len(inputs))
 
     @contextmanager
     def in_float64(self):
@@ -81,7 +84,8 @@ class Subject:
     def tensors(self):
         """{name: array} of all that has a gradient: the floating inputs, then the parameters."""
         inputs = {name: x for name, x in zip(self.names, self.inputs) if is_float(x)}
-        return inputs | {name: p.data for name, p in self.params.items()}
+        tensors = inputs | {name: p.data for name, p in self.params.items()}
+        return {name: x for name, x in tensors.items() if name not in self.left_out}
 
     def replace(self, name, array):
         """Replace a tensor, or any other input, by another array."""
@@ -106,6 +110,28 @@ class Subject:
         returned = as_list(returned)
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
+    def leave_out(self, gradients):
+        """Leave out what has no gradient here, if f is in a style in which data need none.
+
+        Returns ({name: array} that must have one to pass, names of data), of those that y depends on.
+        """
+        if not isinstance(self.f, Brought) or all(g is None for g in gradients.values()):
+            return {}, []
+        missing = {name: x for name, x in self.tensors.items() if gradients.get(name) is None}
+        used = [name for name in missing if self.depends_on(name)]
+        self.left_out += missing
+        data = [name for name in used if name not in self.params and self.f.inputs_are_data]
+        return {name: missing[name] for name in used if name not in data}, data
+
+    def depends_on(self, name):
+        """True if y depends on the tensor."""
+        x, y = self.tensors[name], self.forward()[0]
+        try:
+            self.replace(name, 1.1 * x + 0.1)
+            return not np.array_equal(y, self.forward()[0])
+        finally:
+            self.replace(name, x)
+
     def receivers(self, count):
         """The names of the inputs that `count` returned gradients belong to.
 
@@ -124,13 +150,14 @@ class Subject:
 
     @property
     def masks(self):
-        """{name: mask} of the boolean inputs"""
-        return {name: x for name, x in zip(self.names, self.inputs) if kind_of(x) == "b" and np.ndim(x)}
+        """{name: mask} of the inputs that are booleans, or integers 0 and 1"""
+        return {name: x for name, x in zip(self.names, self.inputs) if np.ndim(x) and _is_mask(x)}
 
     @property
     def ids(self):
-        """{name: ids} of the integer inputs"""
-        return {name: x for name, x in zip(self.names, self.inputs) if kind_of(x) in ("i", "u") and np.size(x)}
+        """{name: ids} of the integer inputs that are no masks"""
+        given = zip(self.names, self.inputs)
+        return {name: x for name, x in given if kind_of(x) in ("i", "u") and np.size(x) and not _is_mask(x)}
 
 
 def as_list(gradients):
@@ -151,6 +178,11 @@ def kind_of(x):
     return getattr(getattr(x, "dtype", None), "kind", "")
 
 
+def _is_mask(x):
+    """True for booleans, and for integers that are all 0 or 1, both of them."""
+    return kind_of(x) == "b" or (kind_of(x) in ("i", "u") and set(np.unique(x)) == {0, 1})
+
+
 def is_float(x):
     return kind_of(x) == "f" and hasattr(x, "shape")
 
@@ -159,8 +191,16 @@ def name_of(f):
     return getattr(f, "__name__", type(f).__name__)
 
 
-def own_parameters(f):
-    """{name: Parameter} of a layer, of the layer whose method f is, or of the layers that a function's text names."""
+def own_parameters(f, names=None):
+    """{name: Parameter} of a layer, of the layer whose method f is, or of the layers that a function's text names.
+
+    Of somebody's object, its arrays: see `styles.Machine`. names: only these.
+    """
+    if names is not None:
+        found = own_parameters(f)
+        return {name: next((p for own, p in found.items() if own == name), name) for name in names}
+    if isinstance(f, Brought):
+        return f.parameters
     f = f.func if isinstance(f, functools.partial) else f
     for owner in (f, getattr(f, "__self__", None)):
         if has_parameters(owner):
@@ -190,6 +230,10 @@ def is_parameter(p):
 def named_parameters(params):
     """{name: Parameter}, from such a dict or from a list of Parameters."""
     return params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
+
+
+def _are_names(params):
+    return isinstance(params, (list, tuple)) and len(params) > 0 and all(isinstance(p, str) for p in params)
 
 
 def argument_names(f, count):

@@ -65,7 +65,12 @@ def planted(bug):
 
 
 def function_of(target):
-    """The plain function that runs when `target` is called: a function, method, class of layers, or layer."""
+    """The plain function that runs when `target` is called: a function, method, class of layers, or layer.
+
+    Of a backward that was brought to the contract, the learner's own.
+    """
+    if isinstance(target, FunctionType):
+        target = inspect.unwrap(target)
     if isinstance(target, MethodType):
         return target.__func__
     if isinstance(target, Op):
@@ -94,6 +99,15 @@ def source_of(function):
             f"{code.co_filename}, expected one; if they are lambdas, give each a line; if the file has changed, reload"
         )
     return text, found[0]
+
+
+def statement_around(text, line):
+    """(first, last) line of the statement of a file's text, at its top level, that has this line in it."""
+    for node in _parsed(text).body:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        if first <= line <= node.end_lineno:
+            return first, node.end_lineno
+    return 1, text.count("\n") + 1
 
 
 def is_current(function):
@@ -133,10 +147,16 @@ def _same_code(a, b):
     )  # fmt: skip
 
 
-def recompiled(function, text):
-    """The code object of `function`, compiled from `text`, a changed text of its file."""
+def recompiled(function, text, lines=None):
+    """The code object of `function`, compiled from `text`, a changed text of its file.
+
+    lines: (first, last) of what need be compiled, a statement of the file that has the function in it; or all
+    """
     code = function.__code__
     place = code.co_qualname, code.co_firstlineno
+    if lines is not None:
+        first, last = lines
+        text = "\n" * (first - 1) + "\n".join(text.split("\n")[first - 1 : last])
     module = compile(text, code.co_filename, "exec", dont_inherit=True)
     return next(c for c in _codes(module) if (c.co_qualname, c.co_firstlineno) == place)
 

@@ -3,18 +3,23 @@
 A wrong gradient is often the right one of something else: of another tensor, of a function without the mask, of γ = 1.
 Or it is off by a factor or a term that can be recognized. Each pattern asks one such question of the numbers, and
 answers with a sentence or with None. The first answer is taken: the sharpest questions come first, and the last only
-say where the wrong entries are. The answer is yes only if all entries fit, to a part in a million.
+say where the wrong entries are. The answer is yes only if all entries fit, to a part in a million, and if the same pattern
+fits wherever else the gradient was found to be wrong: at the other point, and with larger arrays (`elsewhere.py`).
 
 How good the words are: `tests/gradcheck/reasons/test_diagnosis.py` plants the bugs of `planting/bugs.py` and compares
 each answer with what was planted; `tests/gradcheck/other_styles.py` has bugs of another author. The checker's README
 has the figures.
 """
 
+import re
+
+from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import FEW
 from mini_tf.gradcheck.reasons import factors, places, resemblances, terms
 
 import numpy as np
 
+WHERE = places.place_of_the_wrong, places.where_nothing_should_be, terms.part_left_out
 PATTERNS = [
     resemblances.not_finite, factors.constant_factor, resemblances.exchanged, places.repeated_ids,
     places.where_nothing_should_be, terms.part_left_out, terms.dy_passed_on, resemblances.not_linear,
@@ -35,4 +40,24 @@ def diagnose(evidence):
 
 
 def _first_answer(evidence, name):
-    return next(filter(None, (pattern(evidence, name) for pattern in PATTERNS)), None)
+    answers = ((pattern, pattern(evidence, name)) for pattern in PATTERNS)
+    return next((words for pattern, words in answers if words and _confirmed(evidence, name, pattern, words)), None)
+
+
+def _confirmed(evidence, name, pattern, words):
+    """True if the pattern says the same, but for numbers, wherever else all of a wrong gradient was measured."""
+    if pattern in (factors.constant_factor, *WHERE):     # which has looked there itself; places differ
+        return True
+    said = _without_numbers(words)
+    for other in elsewhere(evidence):
+        if name in other.wrong and name in other.gradients and not np.isnan(other.slopes[name]).any():
+            other.back_to_the_point()
+            again = pattern(other, name)
+            evidence.back_to_the_point()
+            if again is None or _without_numbers(again) != said:
+                return False
+    return True
+
+
+def _without_numbers(words):
+    return re.sub(r"[-−]?\d[\d.,e+-]*|inf|nan", "#", words)

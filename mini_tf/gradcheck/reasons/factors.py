@@ -3,7 +3,8 @@
 import inspect
 import math
 
-from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.measuring.elsewhere import elsewhere
+from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST
 from mini_tf.gradcheck.planting.editing import closure_of
 from mini_tf.gradcheck.reasons.fit import elementwise
 from mini_tf.layers import Layer
@@ -13,21 +14,42 @@ import numpy as np
 
 def constant_factor(e, name):
     """One number for all entries."""
+    factor = _the_factor(e, name)
+    if factor is None:
+        return None
+    others = [other for other in elsewhere(e) if name in other.wrong and name in other.gradients]
+    factors = [_the_factor(other, name) for other in others]
+    if any(number is None or (number < 0) != (factor < 0) for number in factors):
+        return None                                      # one number at this point, by chance
+    if abs(factor + 1) < CLOSE:
+        return "The sign is wrong: everywhere −1 times the right gradient."
+    size = abs(factor)
+    words = f"Everywhere {max(size, 1 / size):.6g} × too {'large' if size > 1 else 'small'}"
+    words += " and the sign is wrong" if factor < 0 else ""
+    each_by_itself = elementwise(e, name) is not None
+    meanings = _meanings(e, size, each_by_itself)
+    for other, number in zip(others, factors):           # those that fit there, too
+        also = _meanings(other, abs(number), each_by_itself)
+        meanings = {label: said for label, said in meanings.items() if label in also}
+    sizes = [_of_sizes(point, size > 1) for point in (e, *others)]
+    same = {}                                            # what is the same number everywhere is said once
+    for label, said in meanings.items():
+        same.setdefault(tuple(of.get(label, (label,))[0] for of in sizes), said)
+    meanings = list(same.values())
+    return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
+
+
+def _the_factor(e, name):
+    """The number by which the gradient is off everywhere, or None."""
     yours, right, known = e.pair(name)
     yours, right = yours[known], right[known]
     if not right.any() or right.size < min(2, known.size):
         return None
     factor = float(yours @ right / (right @ right))
     off = np.abs(yours - factor * right).max()
-    if factor == 0 or abs(factor - 1) < 100 * CLOSE or off > CLOSE * np.abs(right).max() * max(1.0, abs(factor)):
+    if abs(factor) < DUST or abs(factor - 1) < 100 * CLOSE:
         return None
-    if abs(factor + 1) < CLOSE:
-        return "The sign is wrong: everywhere −1 times the right gradient."
-    size = abs(factor)
-    words = f"Everywhere {max(size, 1 / size):.6g} × too {'large' if size > 1 else 'small'}"
-    words += " and the sign is wrong" if factor < 0 else ""
-    meanings = _meanings(e, size, elementwise(e, name) is not None)
-    return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
+    return None if off > CLOSE * np.abs(right).max() * max(1.0, abs(factor)) else factor
 
 
 def factor_in_every_row(e, name):
@@ -54,7 +76,7 @@ def factor_in_every_row(e, name):
 
 
 def _meanings(e, factor, each_by_itself):
-    """What it may mean that a gradient is `factor` times the right one, the likeliest first; [] if nothing fits.
+    """{label: words} of what it may mean that a gradient is `factor` times the right one, the likeliest first.
 
     The function's own numbers come before sizes, because with few sizes everything can be explained.
     each_by_itself: the function acts on every entry by itself, so that no size can have to do with it
@@ -65,19 +87,22 @@ def _meanings(e, factor, each_by_itself):
         return number > 0 and abs(max(number, 1 / number) / ratio - 1) < CLOSE
 
     if not np.ndim(e.dy) and abs(factor * e.dy - 1) < CLOSE:
-        return ["dy, the upstream gradient, is not used"]
+        return {"dy": "dy, the upstream gradient, is not used"}
     own = {}                                             # {number: its first name}
     for label, number in own_numbers(e.subject.f) + own_numbers(e.backward):
         own.setdefault(number, label)
     rates = {1 - number: f"(1 − {label})" for number, label in own.items() if 0 < number < 1 and label[0].isalpha()}
-    for numbers in (own, rates):
-        found = [_of_a_number(label, number, large) for number, label in numbers.items() if fits(number)]
+    squares = {number**2: f"{label}²" for number, label in own.items() if label[0].isalpha()}
+    for numbers in (own, rates, squares):
+        found = {label: _of_a_number(label, number, large) for number, label in numbers.items() if fits(number)}
         if found:
             return found
-    two = "the 2 of a square is counted twice, or something is added twice"
-    if not large:
-        two = "the 2 of a square is missing, or half of a sum"
-    return [words for number, words in [(2, two), *([] if each_by_itself else _of_sizes(e, large))] if fits(number)]
+    sizes = {} if each_by_itself else _of_sizes(e, large)
+    found = {label: words for label, (number, words) in sizes.items() if fits(number)}
+    if fits(2):
+        found["two"] = "the 2 of a square is counted twice, or something is added twice" if large else (
+            "the 2 of a square is missing, or half of a sum")  # fmt: skip
+    return found
 
 
 def _of_a_number(label, number, large):
@@ -87,34 +112,39 @@ def _of_a_number(label, number, large):
 
 
 def _of_sizes(e, large):
-    """[(number, words)] of the sizes of axes, their square roots, and of the rows that count"""
+    """{label: (number, words)} of the sizes of axes, their square roots, and of the rows that count
+
+    """
     mean, scale = "a mean where a sum belongs, or divided twice", "is used twice"
     if large:
         mean, scale = "a mean is missing there, or a sum taken twice", "is missing"
-    sizes, tensors = {}, dict(zip(e.subject.names, e.subject.inputs)) | e.subject.tensors | {"y": e.y}
-    for name, x in tensors.items():
+    given = e.everything | {"y": e.y}
+    sizes = {}
+    for name, x in given.items():
         shape = np.shape(x)
-        for axis, size in enumerate(shape):
-            sizes.setdefault(size, f"the size of axis {axis} of {name}")
         if len(shape) > 1:
-            sizes.setdefault(math.prod(shape[:-1]), f"the number of rows of {name}")
-            sizes.setdefault(math.prod(shape), f"the number of entries of {name}")
+            sizes[f"the number of rows of {name}"] = math.prod(shape[:-1])
+            sizes[f"the number of entries of {name}"] = math.prod(shape)
+        sizes |= {f"the size of axis {axis} of {name}": size for axis, size in enumerate(shape)}
     counted = {}                                         # rows that are not padding, nor ignored
     for name, slopes in e.slopes.items():
-        few = int(np.nan_to_num(slopes).reshape(-1, slopes.shape[-1]).any(-1).sum()) if slopes.ndim > 1 else 0
-        if few and few not in sizes:
-            counted[few] = f"the number of rows of {name} that count"
-    found = [(size, f"{size} is {what}: {mean}") for size, what in (sizes | counted).items() if size > 1]
+        if slopes.ndim > 1 and not np.isnan(slopes).any():
+            few = int(slopes.reshape(-1, slopes.shape[-1]).any(-1).sum())
+            counted[f"the number of rows of {name} that count"] = few
+    found = {label: (size, f"{size} is {label}: {mean}") for label, size in (sizes | counted).items() if size > 1}
     if e.subject.ids or e.subject.masks:
-        found += [
-            (size / few, f"{size}/{few}, and {few} is {counts}, {size} is {what}: divided by the wrong one")
-            for few, counts in counted.items() for size, what in sizes.items() if size > few
-        ]  # fmt: skip
-    last = {np.shape(x)[-1]: name for name, x in reversed(e.subject.tensors.items()) if np.ndim(x) > 1}
-    return found + [
-        (math.sqrt(m), f"√{m}, and {m} is the size of the last axis of {name}: the scale 1/√{m} {scale}")
-        for m, name in sorted(last.items())
-    ]  # fmt: skip
+        for counts, few in counted.items():
+            for what, size in sizes.items():
+                if size > few:
+                    words = f"{size}/{few}, and {few} is {counts}, {size} is {what}: divided by the wrong one"
+                    found[f"{what} over {counts}"] = size / few, words
+    for name in e.slopes:
+        x = e.everything[name]
+        if np.ndim(x) > 1:
+            m = np.shape(x)[-1]
+            words = f"√{m}, and {m} is the size of the last axis of {name}: the scale 1/√{m} {scale}"
+            found[f"√ of the last axis of {name}"] = math.sqrt(m), words
+    return found
 
 
 def own_numbers(f, depth=3):
@@ -126,6 +156,8 @@ def own_numbers(f, depth=3):
     values = dict(vars(owner)) if hasattr(owner, "__dict__") else {}
     values |= getattr(f, "keywords", {})                 # of a functools.partial
     function, literals = inspect.unwrap(getattr(f, "__func__", f)), []
+    if inspect.isfunction(f) and function is not f:      # what wraps it may hold its options
+        values |= closure_of(f)
     if inspect.isfunction(function):
         values |= closure_of(function)
         values |= {name: p.default for name, p in inspect.signature(function).parameters.items()}

@@ -8,30 +8,36 @@ import ast
 import sys
 
 from mini_tf.errors import UserError
+from mini_tf.gradcheck.measuring.styles import is_gradient_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.trace import place
 
 import numpy as np
 
+FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
-def suspects(evidence):
+
+def suspects(evidence, misfits=()):
     """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed a wrong gradient and no right one.
 
     If there is no such line: all lines that feed a wrong one, and False. No lines if there is no source.
+    misfits: names of gradients that could not be compared, such as those of a wrong shape
     """
     try:
         function = function_of(evidence.backward)
         text, node = source_of(function)
     except UserError:
         return [], False
-    if not isinstance(node, ast.FunctionDef):
-        return [], False
-    feeds, path, file_lines = _feeds(node, evidence.subject.receivers), function.__code__.co_filename, text.split("\n")
-    wrong = set().union(*(feeds[name] for name in evidence.wrong if name in feeds))
+    feeds, path, file_lines = _feeds(node, evidence.subject), function.__code__.co_filename, text.split("\n")
+    wrong = set().union(*(feeds[name] for name in (*evidence.wrong, *misfits) if name in feeds))
     sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
     ran = _ran(evidence, function.__code__)
     shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
-    longer = [(number, code) for number, code in shown if not code.strip().isidentifier()]   # `dx` alone says little
+    few = len({number for number, _ in shown}) <= FEW
+    longer = [(n, code) for n, code in shown if not code.strip().isidentifier()]     # `dx` alone says little
+    if longer and few:                                   # of a few lines, the one that returns is worth a look
+        returning = {n: file_lines[n - 1].strip() for n, code in shown if code.strip().isidentifier()}
+        longer = sorted({*longer, *returning.items()})
     if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(n, f"{file_lines[n - 1].strip()}  (number {which} of what it returns)") for n, which in places]
@@ -59,38 +65,72 @@ def _ran(evidence, code):
     return ran
 
 
-def _feeds(function, receivers):
-    """{receiver: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line.
-
-    receivers: count → the names that so many returned gradients are for
-    """
+def _feeds(function, subject):
+    """{name: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line."""
     sources = {}                                         # name -> what it comes from
     returned = {}
     statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
+    if isinstance(function, ast.Lambda):
+        statements = [ast.copy_location(ast.Return(function.body), function.body)]
     statements.sort(key=lambda node: node.lineno)
+
+    def returns(name, lines):
+        returned[name] = returned.get(name, set()) | lines
+
     for again in (False, True):                          # twice: in a loop, a later line feeds an earlier one
         for node in statements:
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 lines = _own(node) | _lines_of(node.value, sources)
                 for target in targets:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _names(target, ast.Store) or _names(target)[:1]:
                         sources[name] = lines if whole and not again else sources.get(name, set()) | lines
+                    for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+                        for name in _stored_as(part, subject):
+                            returns(name, lines)
+            elif isinstance(node, ast.For):              # what the loop runs over, and in which order
+                lines = {(node.lineno, f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}")}
+                for name in _names(node.target):
+                    sources[name] = sources.get(name, set()) | lines | _lines_of(node.iter, sources)
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 lines = _own(node) | _lines_of(node.value, sources)
                 call = node.value
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
-                    owner = ast.unparse(call.func.value).split(".")[-1]
-                    returned[owner] = returned.get(owner, set()) | lines
+                    returns(ast.unparse(call.func.value).split(".")[-1], lines)
                 elif call.args and isinstance(call.args[0], ast.Name):       # scatter_add(dtable, …) changes its first
                     sources[call.args[0].id] = sources.get(call.args[0].id, set()) | lines
             elif isinstance(node, ast.Return) and node.value is not None:
                 values = _returned(node.value)
-                for which, (name, value) in enumerate(zip(receivers(len(values)), values)):
+                for which, (name, value) in enumerate(zip(_receivers(values, subject), values)):
                     own = {(number, code + " " * which) for number, code in _own(value)}          # a, a: two places
-                    returned[name] = returned.get(name, set()) | own | _lines_of(value, sources)
+                    returns(name, own | _lines_of(value, sources))
     return returned
+
+
+def _receivers(values, subject):
+    """The names of what each returned value is the gradient of, "" where that is not known."""
+    names = subject.receivers(len(values))
+    if names:
+        return names
+    said = [value.id if isinstance(value, ast.Name) else "" for value in values]
+    return [next((name for name in subject.tensors if s and is_gradient_name(s, _last(name))), "") for s in said]
+
+
+def _stored_as(target, subject):
+    """The parameters whose gradient is stored in self.dW or self.grads["W"]."""
+    said = None
+    if isinstance(target, ast.Attribute):
+        said = target.attr
+    elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        said = target.slice.value
+    if not isinstance(said, str):
+        return []
+    return [name for name in subject.params if is_gradient_name(said, _last(name))]
+
+
+def _last(name):
+    return name.rpartition(".")[2]
 
 
 def _returned(value):

@@ -12,8 +12,9 @@ def repeated_ids(e, name):
     for ids_name, ids in e.subject.ids.items():
         if not wrong.ndim or ids.max() >= len(wrong) or ids.min() < 0:
             continue
-        repeated = np.bincount(ids.reshape(-1), minlength=len(wrong)) > 1
-        if repeated.any() and (wrong.reshape(len(wrong), -1).any(-1) == repeated).all():
+        times = np.bincount(ids.reshape(-1), minlength=len(wrong))
+        repeated = times > 1
+        if repeated.any() and (times == 1).any() and (wrong.reshape(len(wrong), -1).any(-1) == repeated).all():
             return (
                 f"Right for every row that {ids_name} names once, wrong for those it names more often: the gradients "
                 "of all places must add up. None may be dropped (`G[ids] += d` keeps only the last of them; "

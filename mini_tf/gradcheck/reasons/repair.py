@@ -1,67 +1,142 @@
-"""One change that makes a wrong backward right, searched for among all small changes of its source.
+"""One change that makes a wrong backward right, searched for among small changes of its source.
 
 This is the self-test the other way round: each change is made, run, and its gradients are compared with the measured
-slopes. A change is shown only if all gradients then agree.
+slopes. A change is shown only if all gradients then agree: at both points, and with arrays of other sizes.
 """
 
 import ast
+import inspect
+import sys
+import time
+import warnings
+from contextlib import contextmanager
+from types import FunctionType
+from typing import NamedTuple
 
-from mini_tf.gradcheck.planting.editing import closure_of, function_of, rebuilt, recompiled, source_of
-from mini_tf.gradcheck.planting.mutations import Source, mutations, own_nodes, returned_values, whole_number
+from mini_tf.errors import UserError
+from mini_tf.gradcheck.measuring.elsewhere import elsewhere
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE
+from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+from mini_tf.gradcheck.measuring.styles import Brought, Machine
+from mini_tf.gradcheck.planting.editing import (
+    closure_of,
+    function_of,
+    rebuilt,
+    recompiled,
+    source_of,
+    statement_around,
+)
+from mini_tf.gradcheck.planting.mutations import Source
+from mini_tf.gradcheck.reasons.changes import UNDONE, changes, changes_of_what_is_kept, is_atom
+from mini_tf.gradcheck.reasons.theirs import is_theirs
 from mini_tf.trace import place
 
 import numpy as np
 
-MOST = 600               # changes tried at most
-
-WORDS = {
-    "an axis changed": "it runs over the wrong axis", "another axis": "it runs over the wrong axis",
-    "sum for mean, or mean for sum": "a sum and a mean are confused", "a transpose": "a transpose is missing",
-    "a transpose left out": "there is a transpose too many", "two gradients swapped": "two gradients are exchanged",
-    "a sign flipped": "a sign is wrong", "a factor dropped": "there is a factor too many",
-    "a term dropped": "there is a term too many", "a factor": "a factor is missing",
-    "another name": "it is the wrong array",
-    "an index left out": "there is an index too many", "the other end": "an index is off by one",
-    "the next index": "an index is off by one", "the index before": "an index is off by one",
-    "an order reversed": "the order is wrong",
-    "a statement dropped": "there is a statement too many",
-}  # fmt: skip
+SECONDS = 8.0            # of processor time, for the whole search
 
 
-def find_repair(evidence):
+def find_repair(evidence, lines=(), right=()):
     """[place, what is wrong, the line as it is, the line as it would be right].
 
-    [] if no single change does it, or there is no source. Every change runs in the closure of a fresh forward, on
-    copies, because many changes write where they should not.
+    lines     numbers of suspected lines, which are tried first
+    right     code objects of functions that are known to be right
+    [] if no single change does it, or there is no source. Every change runs in a fresh forward, on copies, because many
+    changes write where they should not.
     """
-    try:
-        backward = function_of(evidence.backward)
-        text, node = source_of(backward)
-    except ValueError:                                   # UserError: written in C, or at a prompt
+    deadline = time.process_time() + SECONDS
+    if not _measured(evidence):
         return []
-    source = Source(text)
-    for change in _changes(source, node, _arrays(backward))[:MOST]:
+    texts = {}                                           # file -> its text
+    for part, change in _candidates(evidence, set(lines), set(right), texts):
+        if time.process_time() > deadline:
+            break
         try:
-            code = recompiled(backward, change.text)
+            with warnings.catch_warnings():              # of what Python thinks of the change
+                warnings.simplefilter("ignore")
+                code = _code_of(part, change, texts)
         except (SyntaxError, StopIteration):
             continue
-        if _makes_right(evidence, code):
-            where = place(backward.__code__.co_filename, change.line)
-            return [where, WORDS[change.name], change.before, change.after]
+        if not _makes_right(evidence, part, code):
+            continue
+        if all(_makes_right(other, part, code) for other in elsewhere(evidence)):
+            where = place(part.function.__code__.co_filename, change.line)
+            return [where, UNDONE.get(change.name, change.name), change.before, change.after]
     return []
 
 
-def _makes_right(evidence, code):
-    """True if all gradients agree with the measured slopes when the backward runs this code."""
+def _code_of(part, change, texts):
+    """The changed code of part.runs. Only the statement of the file that it stands in is compiled."""
+    text = texts[part.runs.__code__.co_filename]
+    first, last = statement_around(text, part.runs.__code__.co_firstlineno)
+    return recompiled(part.runs, change.text, (first, last + change.text.count("\n") - text.count("\n")))
+
+
+def _candidates(evidence, lines, right, texts):
+    """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
+    found, kept = [], []
+    for part in parts_of(evidence):
+        if part.function.__code__ in right:
+            continue
+        try:
+            text, node = source_of(part.function)
+        except ValueError:                               # UserError: written in C, or at a prompt
+            continue
+        texts[part.function.__code__.co_filename] = text
+        atoms, source = _atoms(evidence, part, node), Source(text)
+        if part.is_forward:
+            kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
+        else:
+            found += [(part, change) for change in changes(source, node, atoms)]
+    found.sort(key=lambda one: one[1].line not in lines)     # a stable sort: the likeliest stay first
+    return found + kept
+
+
+def _measured(evidence):
+    """Measure the slopes of tensors whose gradients could not be compared. False if that costs too much."""
+    missing = {name: x for name, x in evidence.subject.tensors.items() if name not in evidence.slopes}
+    if any(x.size > AFFORDABLE for x in missing.values()):
+        return False
+    if missing:
+        evidence.back_to_the_point()
+        phi = Phi(evidence.subject, evidence.dy, evidence.patterns)
+        for name, x in missing.items():
+            found = slopes_of_entries(phi, x, np.arange(x.size))
+            evidence.slopes[name] = np.where(found.kink, np.nan, found.slope).reshape(x.shape)
+    return True
+
+
+# Running a changed function -------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A function of the backward, or the forward.
+
+    runs    the function whose code is exchanged to try a change: the one around it, if it is made anew in each call
+    """
+
+    function: FunctionType
+    runs: FunctionType
+    is_forward: bool = False
+
+
+def _makes_right(evidence, part, code):
+    """True if y stays as it is, and all gradients agree with the measured slopes, when part.runs runs this code."""
     subject = evidence.subject
     evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
         p.grad = None
+    dy = np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy
     try:
         with np.errstate(all="ignore"):
-            _, backward = subject.forward()
-            repaired = rebuilt(function_of(backward), code)
-            gradients = subject.named(repaired(np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy))
+            if part.runs is function_of(evidence.backward) and not isinstance(subject.f, Brought):
+                gradients = subject.named(rebuilt(function_of(subject.forward()[1]), code)(dy))
+            else:
+                with running_as(part.runs, code):
+                    y, backward = subject.forward()
+                    if not np.array_equal(y, evidence.y):
+                        return False
+                    gradients = subject.named(backward(dy))
         return all(evidence.agrees(name, gradients.get(name)) for name in evidence.slopes)
     except Exception:                                    # most changes make no sense
         return False
@@ -69,68 +144,109 @@ def _makes_right(evidence, code):
         evidence.back_to_the_point()
 
 
-def _changes(source, node, arrays):
-    """Changes, the likeliest first: the self-test's, transposes and indices, other names, factors that have a name.
+@contextmanager
+def running_as(function, code):
+    """Inside the block, every caller of the function runs this code."""
+    before = function.__code__
+    try:
+        function.__code__ = code
+        yield
+    finally:
+        function.__code__ = before
 
-    No bare numbers: where m is 4, a 2 repairs a forgotten √m by chance.
+
+def parts_of(evidence):
+    """[Part]: the backward, what it calls of the learner's functions and methods, and the forward."""
+    found, waiting, f = {}, [evidence.backward], evidence.subject.f
+    forward = function_of(f.written_forward if isinstance(f, Brought) else f)
+    methods = {}
+    if isinstance(f, Machine):
+        methods = {n: g for cls in type(f.machine).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
+    while waiting:
+        try:
+            function = function_of(waiting.pop(0))
+        except UserError:
+            continue
+        if function.__code__ in found or function is forward or (found and not is_theirs(function)):
+            continue
+        found[function.__code__] = Part(function, _around(function, forward))
+        names = set(_names_in(function.__code__))
+        values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
+        values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
+        waiting += [value for value in values if inspect.isfunction(value)]
+    return [*found.values(), Part(forward, forward, is_forward=True)]
+
+
+def _around(function, forward):
+    """The function whose code has this function's in it: the forward, or one that can be found by its name."""
+    name, *_ = function.__qualname__.split(".<locals>")
+    outer = function.__globals__
+    for step in name.split("."):
+        outer = outer.get(step) if isinstance(outer, dict) else getattr(outer, step, None)
+    for g in (forward, outer):
+        if inspect.isfunction(g) and g is not function and function.__code__ in _codes_in(g.__code__):
+            return g
+    return function
+
+
+def _codes_in(code):
+    """The code objects of all functions defined inside a function."""
+    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return inner + [deeper for c in inner for deeper in _codes_in(c)]
+
+
+def _names_in(code):
+    yield from code.co_names
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            yield from _names_in(constant)
+
+
+# What the arrays are ------------------------------------------------------------------------------------------------
+
+
+def _atoms(evidence, part, node):
+    """{text: value} of the names, attributes and indices in a function that stand for arrays, numbers, functions.
+
+    Their values are those at the function's end.
     """
-    found = [change for change in mutations(source.text, node) if change.name in WORDS]
-    parts = list(own_nodes(node))
-    found += [source.mutation(part, *change) for part in parts for change in _changes_of_shape(source, part)]
-    stored = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    names = [*arrays, *sorted(stored)]
-    written = {part.value for part in parts if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store)}
-    for part in parts:
-        read = isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part not in written
-        if read and part.id in {*names, *_arguments(node)}:
-            found += [
-                source.mutation(part, "another name", *source.span(part), name) for name in names if name != part.id
-            ]
-    wholes = [part.value for part in parts if isinstance(part, ast.Assign)]
-    for value in returned_values(node):
-        wholes += value.elts if isinstance(value, ast.Tuple) else [value]
-    for whole in wholes:
-        span, atom = source.span(whole), source.atom(whole)
-        for operation in ("*", "/"):
-            found += [source.mutation(whole, "a factor", *span, f"{atom} {operation} {name}") for name in arrays]
-    return list({change.text: change for change in found if change.text != source.text}.values())
+    values = _locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
+    values |= _locals_at_the_end(evidence, part.function.__code__)
+    texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + list(values)
+    found = {}
+    for text in texts:
+        try:
+            found[text] = eval(text, part.function.__globals__, values)      # a name, attributes, constant indices
+        except Exception:
+            continue
+    for name, value in values.items():                   # what else could stand there: self.W for self.b, cache["x"]
+        if isinstance(value, dict):
+            found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
+        elif name == "self":
+            found |= {f"self.{own}": x for own, x in vars(value).items()}
+    kinds = np.ndarray, np.generic, float, int
+    arrays = {text: x for text, x in found.items() if isinstance(x, kinds) and not isinstance(x, bool)}
+    functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
+    return dict(sorted(arrays.items())) | dict(sorted(functions.items()))
 
 
-def _changes_of_shape(source, part):
-    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
-        for side in (part.left, part.right):
-            yield "a transpose", *source.span(side), f"{source.atom(side)}.swapaxes(-1, -2)"
-    elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
-        yield "an index left out", *source.span(part), source.atom(part.value)
-        yield from _changes_of_index(source, part.slice)
-    elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
-        for argument in [*part.args, *(k.value for k in part.keywords)]:
-            number = whole_number(argument)
-            if number is not None:
-                for other in {-1, 0, 1, -2, number + 1, number - 1} - {number}:
-                    yield "another axis", *source.span(argument), str(other)
+def _locals_at_the_end(evidence, code):
+    """{name: value} of what is local to this code when it returns, in one run, forward and back."""
+    found, before = {}, sys.gettrace()
 
+    def follow(frame, event, argument):
+        if frame.f_code is not code:
+            return None
+        if event in ("return", "exception"):
+            found.update(frame.f_locals)
+        return follow
 
-def _changes_of_index(source, index):
-    if isinstance(index, ast.Slice):
-        first, last = (None if end is None else whole_number(end) for end in (index.lower, index.upper))
-        if (first, last) == (1, None):
-            yield "the other end", *source.span(index), ":-1"
-        elif (first, last) == (None, -1):
-            yield "the other end", *source.span(index), "1:"
-    elif isinstance(index, ast.Tuple):
-        for element in index.elts:
-            yield from _changes_of_index(source, element)
-    elif isinstance(index, ast.Name):
-        yield "the next index", *source.span(index), f"{index.id} + 1"
-        yield "the index before", *source.span(index), f"{index.id} - 1"
-
-
-def _arguments(node):
-    return [argument.arg for argument in node.args.args]
-
-
-def _arrays(backward):
-    """The names of the arrays and numbers in the backward's closure."""
-    numbers = np.ndarray, np.generic, float, int
-    return [name for name, value in closure_of(backward).items() if isinstance(value, numbers)]
+    try:
+        sys.settrace(follow)
+        _, backward = evidence.subject.forward()
+        backward(np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy)
+    except Exception:
+        return found
+    finally:
+        sys.settrace(before)
+    return found

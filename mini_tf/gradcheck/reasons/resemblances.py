@@ -2,7 +2,7 @@
 
 import itertools
 
-from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST
 from mini_tf.gradcheck.reasons.fit import close
 from mini_tf.gradcheck.reasons.places import place_of_the_wrong
 
@@ -37,8 +37,8 @@ def rearranged(e, name):
         a, b = np.sort(yours, axis=None), np.sort(right, axis=None)
         if np.abs(a - b).max() < CLOSE * np.abs(b).max() < np.diff(b).max():
             return (
-                "It has the right numbers in wrong places: were axes merged or exchanged in another order than in the "
-                "forward (a reshape without its swapaxes)?"
+                "It has the right numbers in wrong places: axes are merged, split or exchanged in another order than in "
+                "the forward."
             )
     return None
 
@@ -46,7 +46,7 @@ def rearranged(e, name):
 def all_alike(e, name):
     """The same everywhere, or along an axis, where the right gradient is not."""
     yours, right, known = e.pair(name)
-    if not yours.any() and right[known].any():
+    if right[known].any() and np.abs(yours).max() <= DUST * np.abs(right[known]).max():
         return f"d{name} is zero everywhere: nothing comes back this way."
     if not known.all() or right.size < 2:
         return None
@@ -107,9 +107,18 @@ def other_inputs(e, name):
     """The right gradient if a mask or another tensor were something else."""
     yours, _, known = e.pair(name)
     for other, array, words in _instead(e, name):
-        if close(yours, e.measured(name, others={other: array}), known):
+        if close(yours, e.measured(name, others={other: array}), known) and _multiplies(e, name, other, words):
             return f"It is the right gradient for {words}."
     return None
+
+
+def _multiplies(e, name, other, words):
+    """True unless the words say that `other` is forgotten and the right gradient is not proportional to it."""
+    if not words.endswith("is forgotten"):
+        return True
+    _, right, known = e.pair(name)
+    twice = e.measured(name, others={other: 2 * e.subject.tensors[other]})
+    return twice is not None and close(twice, 2 * right, known)
 
 
 def _instead(e, name):
@@ -118,7 +127,7 @@ def _instead(e, name):
         if not x.all():
             words = f"a {mask} that is True everywhere: {mask} is not applied on the way back"
             yield mask, np.ones_like(x), words
-        yield mask, ~x, f"the opposite of {mask}: True and False are exchanged on the way back"
+        yield mask, (~x if x.dtype == bool else 1 - x), f"the opposite of {mask}: True and False are exchanged on the way back"
     for other, x in e.subject.tensors.items():
         if other != name:
             if x.ndim >= 2 and x.shape[-1] == x.shape[-2]:

@@ -1,19 +1,20 @@
 """The first wrong step of a model, and why: its ops and layers are checked one by one, in backward order."""
 
-import contextlib
 import copy
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 
 from mini_tf.gradcheck.judge import judged
+from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import argument_names, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.lines import suspects
 from mini_tf.gradcheck.reasons.repair import find_repair
+from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.gradcheck.verdicts import FAIL, WRONG
 from mini_tf.ops.op import Op
-from mini_tf.trace import source_line, trace
+from mini_tf.trace import source_line
 
 import numpy as np
 
@@ -34,18 +35,17 @@ class Step:
 
 
 def first_wrong_step(subject, seed):
-    """The steps of subject.f in the order in which their backwards ended; [] if it calls no op or layer of mini_tf.
+    """The steps of subject.f in the order in which their backwards ended; [] if it calls none.
 
-    Every call of an op, a layer, or a method that keeps the contract is a step. A layer ends after the ops inside it,
+    Every call of an op, a layer, or a method that keeps the contract is a step, and so are the learner's own functions
+    and objects (`theirs.py`). A layer ends after the ops inside it,
     so the first wrong step is the innermost. Each is checked by itself, on the inputs that it had in the model and with
     a random dy of its own, so that errors of other steps do not matter. Steps after the first wrong one are not
     checked.
     """
-    with trace() as calls, contextlib.suppress(Exception):
-        y, backward = subject.f(*subject.inputs)
-        backward(np.ones_like(y) if np.ndim(y) else 1.0)
+    calls = calls_in(subject)
     steps, wrong, fed = [], None, FED
-    inner = [call for call in calls if call.ended is not None and call.f is not subject.f]
+    inner = [call for call in calls if call.ended is not None]
     for call in sorted(inner, key=lambda call: call.ended):
         if wrong is not None:
             steps.append(_step(call, CONTAINS if call in wrong.parents else fed))
@@ -69,27 +69,34 @@ def first_wrong_step(subject, seed):
     return steps
 
 
-def add_reasons(report, evidence):
-    """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside."""
-    if evidence is None or not evidence.wrong:
-        return                                           # only the contract was broken
+def add_reasons(report, evidence, right=()):
+    """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside.
+
+    right: code objects of what is known to be right
+    """
+    if evidence is None or not (evidence.wrong or report.findings):
+        return
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
-    if current:
-        report.suspects, report.suspects_are_sharp = suspects(evidence)
+    misfits = [name for name in evidence.subject.tensors if name not in evidence.gradients]
+    if current and (evidence.wrong or evidence.gradients):
+        report.suspects, report.suspects_are_sharp = suspects(evidence, misfits)
     for name, words in diagnose(evidence).items():
         report.tensor(name).diagnosis = words
-    report.repair = find_repair(evidence) if current else []
+    if current:
+        lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
+        report.repair = find_repair(evidence, lines, right)
 
 
 def _step(call, status, words=()):
-    line = "the checker" if call.line.startswith("mini_tf/gradcheck/") else call.line
-    return Step(call.name, line, source_line(call.backward, call.f), status, list(words))
+    return Step(call.name, call.line or "the checker", source_line(call.backward, call.f), status, list(words))
 
 
 def _alone(call):
     """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
-    function, options, inputs = call.f, call.options, list(call.inputs)
+    function, options, inputs = in_contract(call.f, call.inputs), call.options, list(call.inputs)
+    if isinstance(function, Brought):
+        return function, inputs, function.parameters
     arrays = [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
 
     def f(*given):
@@ -98,6 +105,7 @@ def _alone(call):
         drawn = [copy.deepcopy(x) if isinstance(x, np.random.Generator) else x for x in inputs]
         return function(*drawn, **options)
 
+    f.__wrapped__ = function
     names = argument_names(function, len(inputs))
     f.__signature__ = Signature([Parameter(names[i], Parameter.POSITIONAL_ONLY) for i in arrays])
     if isinstance(function, Op):

@@ -1,0 +1,508 @@
+"""Other people's ways to write a backward, brought to y, backward = f(…).
+
+    out, cache = affine_forward(x, w, b)                 a pair of functions; the second is found by its name
+    dx, dw, db = affine_backward(dout, cache)
+    h, c, backward = lstm_step(x, h, c)                  several outputs, and backward(dh, dc)
+    net.forward(x); net.backward(dout)                   an object that keeps what it needs, its weights and gradients
+    loss, dW = svm_loss(W, x, y)                         a loss that comes with its gradients
+
+`in_contract` gives a Brought, which is called as any op is. The learner's object is copied for each call, so it stays as
+it is, and a backward can be called twice.
+"""
+
+import copy
+import inspect
+import re
+from collections import OrderedDict
+from types import SimpleNamespace
+
+import numpy as np
+
+CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
+FORWARD = ("forward", "fwd", "fw")
+BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
+RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
+
+
+def in_contract(f, inputs):
+    """f itself if it keeps y, backward = f(…) or is in no style known here, else a Brought of it.
+
+    f may be an object with forward and backward, its method forward, a pair (forward, backward), a class with static
+    forward(ctx, …) and backward(ctx, …), or a function whose partner is found by its name: see `partner`.
+    """
+    if isinstance(f, Brought):
+        return f
+    if isinstance(f, (tuple, list)) and len(f) == 2 and all(map(callable, f)):
+        return Pair(*f)
+    owner = getattr(f, "__self__", None)
+    if inspect.isclass(f):
+        static = [inspect.getattr_static(f, name, None) for name in ("forward", "backward")]
+        return WithContext(f) if all(isinstance(s, staticmethod) for s in static) else f
+    if is_machine(f):
+        return f if keeps_contract_itself(f, inputs) else Machine(f)
+    if is_machine(owner) and getattr(f, "__name__", "") in (*FORWARD, "__call__"):
+        return Machine(owner)
+    if not callable(f) or is_ours(f):
+        return f
+    found = partner(f)
+    says_forward = any(word in f.__name__.lower() for word in FORWARD) if found else False
+    if says_forward:
+        return Pair(f, found)
+    try:
+        result = f(*(np.array(x) if isinstance(x, np.ndarray) else x for x in copy.deepcopy(inputs)))
+    except Exception:
+        return f                                         # the check itself will say what is wrong
+    if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
+        return Several(f)
+    if not isinstance(result, tuple) or (len(result) == 2 and callable(result[1])):
+        return Pair(f, found) if found and not isinstance(result, tuple) else f
+    if found:
+        return Pair(f, found)
+    gradients = result[1] if len(result) == 2 else result[1:]
+    if np.ndim(result[0]) == 0 and is_gradient(gradients):
+        return WithGradients(f) if owner is None or inspect.ismodule(owner) else WithGradients(f, owner)
+    return f
+
+
+def is_machine(x):
+    """True for an object with forward (or a call) and backward, which is no layer of mini_tf and no class."""
+    if inspect.isclass(x) or inspect.ismodule(x) or inspect.isroutine(x) or x is None or is_ours(x):
+        return False
+    return callable(getattr(x, "backward", None)) and forward_of(x) is not None
+
+
+def keeps_contract_itself(machine, inputs):
+    """True for an object whose call gives y, backward."""
+    if not callable(machine):
+        return False
+    try:
+        result = copy.deepcopy(machine)(*copy.deepcopy(list(inputs)))
+    except Exception:
+        return False
+    return isinstance(result, tuple) and len(result) == 2 and callable(result[1])
+
+
+def forward_of(machine):
+    """The name of the method that runs the machine forward, or None."""
+    names = [*FORWARD, "__call__"]
+    return next((name for name in names if callable(getattr(type(machine), name, None))), None)
+
+
+def is_ours(x):
+    """True for what mini_tf defines: its ops and layers keep the contract."""
+    module = getattr(x, "__module__", None) or type(x).__module__
+    ours = any(cls.__module__.startswith("mini_tf.") for cls in type(x).__mro__)
+    return ours or str(module).startswith("mini_tf.")
+
+
+def is_gradient(x):
+    """True for what may be gradients: arrays, or a tuple, list or dict of them."""
+    if isinstance(x, dict):
+        x = tuple(x.values())
+    if isinstance(x, (tuple, list)):
+        return len(x) > 0 and all(map(is_gradient, x))
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim > 0
+
+
+def partner(forward):
+    """The function that goes back, found by its name beside `forward`: affine_backward for affine_forward or affine."""
+    name, beside = getattr(forward, "__name__", ""), getattr(inspect.unwrap(forward), "__globals__", {})
+    names = []
+    for word, others in BACKWARDS.items():
+        if word in name.lower():
+            names += [re.sub(word, other, name, flags=re.I) for other in others]
+            names += [re.sub(word, other.capitalize(), name, flags=re.I) for other in others]
+    names += [f"{name}_{word}" for word in ("backward", "back", "backprop", "bwd", "grad", "gradient")]
+    names += [f"{word}_{name}" for word in ("backward", "back", "grad", "d")] + [f"{name}Backward", f"d{name}"]
+    found = (beside.get(other) for other in names if other != name)
+    return next((g for g in found if inspect.isfunction(g)), None)
+
+
+def partner_wanted(name):
+    """The name by which the backward of a function of that name would be found: "affine_backward"."""
+    return name.replace("forward", "backward") if "forward" in name else f"{name}_backward"
+
+
+class Brought:
+    """A learner's function or object, called as y, backward = f(*inputs)
+
+    written_forward, written_backward   the learner's functions
+    parameters                          {name: Stored} of an object's own arrays; {} for functions
+    inputs_are_data                     in this style the backward need not return gradients of the inputs
+    """
+
+    parameters, inputs_are_data = {}, False
+
+    def __init__(self, forward, backward):
+        self.written_forward, self.written_backward = forward, backward
+        self.__name__ = self.named()
+        self.__signature__ = inspect.signature(forward)
+
+    def named(self):
+        return self.written_forward.__name__
+
+    def closed(self, backward):
+        """The backward of one call. Tools that look for its source find the learner's function."""
+        backward.__wrapped__ = inspect.unwrap(getattr(self.written_backward, "__func__", self.written_backward))
+        return backward
+
+
+class Pair(Brought):
+    """out, cache = f_forward(x, w) and dx, dw = f_backward(dout, cache)
+
+    Several outputs become one, all entries in a row. A forward that keeps nothing is one whose backward takes the
+    inputs again: dx = tanh_backward(dout, x).
+    """
+
+    def __call__(self, *inputs):
+        result = self.written_forward(*inputs)
+        outputs, cache = self.split(result)
+        y, pieces = together(outputs)
+
+        def backward(dy):
+            arguments = self.arguments(pieces(dy), cache, inputs)
+            scale = 1.0 if arguments is not None else dy
+            arguments = self.arguments([], cache, inputs) if arguments is None else arguments
+            gradients = self.written_backward(*arguments)
+            gradients = gradients if scale is not dy else scaled(gradients, dy)
+            return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
+
+        return y, self.closed(backward)
+
+    def split(self, result):
+        """(outputs, cache): the cache is the last of what the forward returned, if its backward takes one"""
+        if not isinstance(result, tuple):
+            return [result], None
+        wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
+        if len(result) == 2 or len(wanted) <= len(result):
+            return list(result[:-1]), result[-1]
+        return list(result), None
+
+    def arguments(self, dys, cache, inputs):
+        """The arguments of the backward; None if it takes no dy: that of a loss, which is 1."""
+        parameters = parameters_of(self.written_backward)
+        given = dict(zip((p.name for p in parameters_of(self.written_forward)), inputs))
+        caches = [p.name for p in parameters if p.name.lower() in CACHES or "cache" in p.name.lower()]
+        if cache is not None and not caches:             # by its place: the last, or the first of those that are needed
+            needed = [p.name for p in parameters if p.default is p.empty]
+            if isinstance(cache, tuple) and len(needed) == len(dys) + len(cache) > len(dys) + 1:
+                return [*dys, *cache]
+            others = [name for name in needed if name not in given] or needed
+            caches = others[-1:] if len(needed) > len(dys) or not dys else []
+        dys, arguments, used = list(dys), [], 0
+        for p in parameters:
+            if p.name in caches:
+                arguments.append(cache)
+            elif p.name in given and not p.name.lower().startswith("d"):
+                arguments.append(given[p.name])
+            elif dys:
+                arguments.append(dys.pop(0))
+                used += 1
+            elif p.default is p.empty:
+                return None if used == 0 else arguments
+            else:
+                break
+        return arguments if not dys else None
+
+
+class Several(Brought):
+    """y1, y2, backward = f(…), and backward(dy1, dy2)"""
+
+    def __init__(self, f):
+        super().__init__(f, f)
+
+    def __call__(self, *inputs):
+        *outputs, written = self.written_forward(*inputs)
+        y, pieces = together(outputs)
+
+        def backward(dy):
+            return in_order(written(*pieces(dy)), written, list(inputs), self.written_forward)
+
+        backward.__wrapped__ = written
+        return y, backward
+
+
+class WithContext(Brought):
+    """A class with static forward(ctx, x, …) and backward(ctx, dout), where ctx keeps what the backward needs"""
+
+    def __init__(self, cls):
+        super().__init__(cls.forward, cls.backward)
+        self.__name__ = cls.__name__
+        first, *others = self.__signature__.parameters.values()
+        self.__signature__ = self.__signature__.replace(parameters=others)
+
+    def __call__(self, *inputs):
+        ctx = Context()
+        y, pieces = together(list_of(self.written_forward(ctx, *inputs)))
+
+        def backward(dy):
+            gradients = self.written_backward(ctx, *pieces(dy))
+            return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
+
+        return y, self.closed(backward)
+
+
+class Context(SimpleNamespace):
+    """What PyTorch calls ctx"""
+
+    saved_tensors = ()
+
+    def save_for_backward(self, *arrays):
+        self.saved_tensors = arrays
+
+
+class Machine(Brought):
+    """An object with forward and backward, which keeps its weights and their gradients as attributes."""
+
+    inputs_are_data = True
+
+    def __init__(self, machine):
+        self.machine, self.way = machine, forward_of(machine)
+        super().__init__(getattr(machine, self.way), machine.backward)
+        self.parameters = stored_arrays(machine)
+
+    def named(self):
+        return type(self.machine).__name__
+
+    def __call__(self, *inputs):
+        own = with_parameters(self.machine, self.parameters)
+        result = getattr(own, self.way)(*inputs)
+        wanted = [p for p in parameters_of(own.backward) if p.default is p.empty]
+        keeps = isinstance(result, tuple) and len(wanted) >= 2 and len(result) == len(wanted)
+        cache = [result[-1]] if keeps else []
+        y, pieces = together(list_of(result)[: -1 if keeps else None])
+
+        def backward(dy):
+            once = copy.deepcopy(own)                    # a backward may change the object, and is called again
+            if cache or parameters_of(once.backward):
+                gradients = once.backward(*pieces(dy), *cache)
+            else:
+                gradients = scaled(once.backward(), dy)
+            names = returned_names(self.written_backward)
+            found = gradients if isinstance(gradients, dict) else dict(zip(names, list_of(gradients)))
+            for p in self.parameters.values():
+                own_gradient = p.gradient_in(once, found)
+                if own_gradient is not None:
+                    own_gradient = np.asarray(own_gradient) * (dy if not parameters_of(once.backward) else 1)
+                    p.grad = own_gradient if p.grad is None else p.grad + own_gradient
+            return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
+
+        return y, self.closed(backward)
+
+
+class WithGradients(Brought):
+    """loss, dW = f(W, …): a loss that comes with its gradients; a method's may be in a dict, named as its weights"""
+
+    inputs_are_data = True
+
+    def __init__(self, f, owner=None):
+        super().__init__(f, f)
+        self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
+
+    def __call__(self, *inputs):
+        own = self.owner and with_parameters(self.owner, self.parameters)
+        f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
+        loss, *gradients = f(*inputs)
+        gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
+
+        def backward(dy):
+            came = scaled(gradients, dy)
+            for p in self.parameters.values():
+                found = p.gradient_in(own, came if isinstance(came, dict) else {})
+                if found is not None:
+                    p.grad = found if p.grad is None else p.grad + found
+            return in_order(came, self.written_backward, list(inputs), self.written_forward)
+
+        return loss, self.closed(backward)
+
+
+# Outputs and gradients ------------------------------------------------------------------------------------------------
+
+
+def together(outputs):
+    """(one array of all outputs, a function that gives the parts of its gradient)"""
+    if len(outputs) == 1:
+        return outputs[0], lambda dy: [dy]
+    shapes = [np.shape(y) for y in outputs]
+    ends = np.cumsum([np.size(y) for y in outputs])[:-1]
+
+    def pieces(dy):
+        parts = [part.reshape(shape) for part, shape in zip(np.split(dy, ends), shapes)]
+        return [part if shape else float(part) for part, shape in zip(parts, shapes)]
+
+    return np.concatenate([np.ravel(y) for y in outputs]), pieces
+
+
+def scaled(gradients, dy):
+    """Gradients of a loss, times dy."""
+    if isinstance(gradients, dict):
+        return {name: scaled(g, dy) for name, g in gradients.items()}
+    if isinstance(gradients, (tuple, list)):
+        return tuple(scaled(g, dy) for g in gradients)
+    return gradients * dy if isinstance(gradients, (np.ndarray, np.generic, float)) else gradients
+
+
+def in_order(gradients, backward, inputs, forward):
+    """The gradients of the floating inputs, in their order: by place if there are as many, else by name."""
+    names = [p.name for p in parameters_of(forward)]
+    floats = [name for name, x in zip(names, inputs) if is_floating(x)]
+    if isinstance(gradients, dict):
+        named = gradients
+    else:
+        gradients = list_of(gradients)
+        for_all = len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x))
+        if len(gradients) == len(floats):
+            return tuple(gradients)
+        if for_all:
+            return tuple(g for g, x in zip(gradients, inputs) if is_floating(x))
+        called = returned_names(backward)
+        called = called[1:] if len(called) == len(gradients) + 1 else called     # loss, dW
+        named = dict(zip(called, gradients)) if len(called) == len(gradients) else {}
+    found = [next((g for said, g in named.items() if is_gradient_name(said, name)), None) for name in floats]
+    if isinstance(gradients, dict) or any(g is not None for g in found):
+        return tuple(found)
+    return tuple([*gradients, *[None] * len(floats)][: len(floats)])
+
+
+def returned_names(backward):
+    """The names in the last `return dx, dW` of a function; [] if it returns something else."""
+    try:
+        returns = RETURNED_GRADIENTS.findall(inspect.getsource(inspect.unwrap(backward)))
+    except (OSError, TypeError):
+        return []
+    return [name.strip().rpartition(".")[2] for name in returns[-1].split(",") if name.strip()] if returns else []
+
+
+def is_gradient_name(said, name):
+    """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
+    said, name = plain(said), plain(name)
+    around = {said.removeprefix(word) for word in ("dldl", "dloss", "dl", "d", "grad", "gradient", "g", "delta", "del")}
+    around |= {said.removesuffix(word) for word in ("grad", "gradient", "grads", "g", "d", "bar", "dot")}
+    return name in around or said == name
+
+
+def plain(name):
+    return str(name).replace("_", "").lower()
+
+
+def list_of(x):
+    return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def is_floating(x):
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+def parameters_of(f):
+    """The parameters of a function or bound method that can be given by place."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+
+
+# An object's own arrays ---------------------------------------------------------------------------------------------
+
+
+class Stored:
+    """An array in an object, checked as a Parameter is.
+
+    steps   the way to it: attributes, keys and indices, ("layers", 0, "W")
+    """
+
+    trainable = True
+
+    def __init__(self, data, steps):
+        self.data, self.grad, self.steps = data, None, steps
+
+    def put(self, machine):
+        """Give the machine this array's data."""
+        holder = reached(machine, self.steps[:-1])
+        if isinstance(holder, (dict, list)):
+            holder[self.steps[-1]] = self.data
+        else:
+            setattr(holder, self.steps[-1], self.data)
+
+    def gradient_in(self, machine, returned):
+        """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
+        *way, last = self.steps
+        found = None
+        if isinstance(last, int):                        # weights[i] and dweights[i]
+            *way, listed = way
+            found = gradient_beside(members(reached(machine, way)), listed)
+            found = found[last] if isinstance(found, (list, dict)) and found else None
+        else:
+            holders = [way, way[:-1]] if way else [way]
+            for holder in holders:                       # self.W and self.dW; self.params["W"] and self.grads["W"]
+                found = gradient_beside(members(reached(machine, holder)), last) if found is None else found
+        if found is None and len(self.steps) == 1 or isinstance(reached(machine, way), dict):
+            said = next((g for name, g in returned.items() if is_gradient_name(name, last)), None)
+            found = said if found is None else found
+        return found if isinstance(found, (np.ndarray, np.generic, float)) else None
+
+
+def gradient_beside(those, name):
+    """The gradient of `name` among members {name: value}, or in a dict of gradients among them."""
+    for said, value in those.items():
+        if plain(said) != plain(name) and is_gradient_name(said, name):
+            return value
+    for said, value in those.items():
+        if isinstance(value, dict) and re.search(r"grad|^d(?!ata|ict)|^g$", plain(said)):
+            for key, gradient in value.items():
+                if is_gradient_name(key, name):
+                    return gradient
+    return None
+
+
+def stored_arrays(machine):
+    """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
+
+    What is named as another's gradient is left out, and what begins with "_".
+    """
+    found, seen = OrderedDict(), set()
+
+    def walk(x, steps):
+        if id(x) in seen or len(steps) > 6:
+            return
+        seen.add(id(x))
+        if is_floating(x):
+            if x.size:
+                found[".".join(map(str, steps))] = Stored(x, steps)
+            return
+        those = members(x)
+        for name, value in those.items():
+            others = [other for other in those if other != name and is_floating(those[other])]
+            gradient = any(is_gradient_name(name, other) and plain(name) != plain(other) for other in others)
+            grads = isinstance(value, dict) and re.search(r"grad|^d(?!ata|ict)|cache", plain(name))
+            if not gradient and not grads and not str(name).startswith("_"):
+                walk(value, (*steps, name))
+
+    walk(machine, ())
+    return dict(found)
+
+
+def members(x):
+    """{name or index: value} of a dict, a list, or the attributes of somebody's object"""
+    if isinstance(x, dict):
+        return x
+    if isinstance(x, (list, tuple)):
+        return dict(enumerate(x))
+    module = type(x).__module__.partition(".")[0]
+    if module in ("builtins", "numpy", "mini_tf", "random", "functools") or not hasattr(x, "__dict__"):
+        return {}
+    return vars(x)
+
+
+def reached(machine, steps):
+    for step in steps:
+        machine = machine[step] if isinstance(machine, (dict, list, tuple)) else getattr(machine, step)
+    return machine
+
+
+def with_parameters(machine, parameters):
+    """A copy of the object with the parameters' data in place of its arrays."""
+    own = copy.deepcopy(machine)
+    for p in parameters.values():
+        p.put(own)
+    return own

@@ -1,0 +1,421 @@
+"""Small changes of a wrong function, among which `repair.py` looks for the one that makes it right.
+
+    for change in changes(source, node, atoms): …        # Mutations; change.name says what is wrong, in words
+
+The likeliest come first: the self-test's mutations the other way round, then another array in its place, then a factor or
+a term that is missing. Arrays are exchanged only for arrays of the same shape, and multiplied by those that fit.
+"""
+
+import ast
+import itertools
+import re
+
+from mini_tf.gradcheck.planting.mutations import mutations, own_nodes, returned_values, whole_number
+
+import numpy as np
+
+# What is wrong, if undoing it is that mutation of the self-test.
+UNDONE = {
+    "an axis changed": "it runs over the wrong axis", "sum for mean, or mean for sum": "a sum and a mean are confused",
+    "a transpose left out": "there is a transpose too many", "two gradients swapped": "two gradients are exchanged",
+    "a sign flipped": "a sign is wrong", "a factor dropped": "there is a factor too many",
+    "a term dropped": "there is a term too many", "an order reversed": "the order is wrong",
+    "a statement dropped": "there is a statement too many",
+    "replaced, not accumulated": "it adds up where it should be set",
+}  # fmt: skip
+OTHER_FUNCTIONS = [
+    ("argmax", "argmin"), ("maximum", "minimum"), ("max", "min"), ("sin", "cos"), ("sinh", "cosh"), ("exp", "log"),
+    ("sum", "mean"), ("zeros_like", "ones_like"), ("sqrt", "square"), ("amax", "amin"),
+]  # fmt: skip
+COMPARED = {ast.Gt: "<", ast.Lt: ">", ast.GtE: "<=", ast.LtE: ">=", ast.Eq: "!=", ast.NotEq: "=="}
+SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+REDUCED = {"sum", "mean", "max", "min", "std", "var"}
+
+
+def changes(source, node, atoms):
+    """[Mutation] of the function at `node`, each text once, the likeliest first.
+
+    atoms: {text: value} of names, attributes and such that stand for arrays and numbers inside the function
+    """
+    found = [change for change in mutations(source.text, node) if change.name in UNDONE]
+    parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
+    for kind in (_of_shape, _of_operators, _of_calls, _of_statements):
+        found += [source.mutation(part, *change) for part in parts for change in kind(source, part)]
+    found += [source.mutation(part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
+    found += [source.mutation(part, *change) for part in parts for change in _of_numbers(source, part, atoms)]
+    wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
+    wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
+    found += [source.mutation(w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    for kind in (_of_atoms, _of_operands, _another_atom):
+        found += [source.mutation(part, *change) for part in parts for change in kind(source, part, atoms)]
+    found += [source.mutation(w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
+    return _once(source, found)
+
+
+def changes_of_what_is_kept(source, node, atoms):
+    """Changes of a forward that leave y as it is, perhaps, but not what its backward is given."""
+    found = [
+        source.mutation(part, *change) for part in own_nodes(node) if hasattr(part, "end_lineno")
+        for change in _another_atom(source, part, atoms, True)
+    ]  # fmt: skip
+    for block in ast.walk(node):
+        body = getattr(block, "body", None)
+        for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
+            span = source.span(one)[0], source.span(other)[1]
+            found.append(source.mutation(block if hasattr(block, "end_lineno") else one,
+                                         "two lines are in the wrong order", *span, _exchanged(source, one, other)))  # fmt: skip
+    return _once(source, found)
+
+
+def _once(source, found):
+    return list({change.text: change for change in found if change.text != source.text}.values())
+
+
+def _wholes(node):
+    """(expression, the target it is assigned to or None): right sides, and each returned gradient"""
+    for part in own_nodes(node):
+        if isinstance(part, ast.Assign) and not isinstance(part.value, ast.Tuple):
+            if not isinstance(part.targets[0], ast.Tuple):
+                yield part.value, part.targets[0]
+        elif isinstance(part, ast.AugAssign):
+            yield part.value, part.target
+    for value in returned_values(node):
+        for element in value.elts if isinstance(value, ast.Tuple) else [value]:
+            yield element, element
+
+
+def _of_shape(source, part):
+    """A transpose, an index, an axis."""
+    text = source.within(source.span(part))
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
+        for side in (part.left, part.right):
+            yield "a transpose is missing", *source.span(side), f"{source.atom(side)}.T"
+            yield "a transpose is missing", *source.span(side), f"{source.atom(side)}.swapaxes(-1, -2)"
+        yield "the order of a product is wrong", *source.span(part), f"{source.atom(part.right)} @ {source.atom(part.left)}"
+    elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
+        yield "there is an index too many", *source.span(part), source.atom(part.value)
+        yield from _of_index(source, part.slice)
+    elif isinstance(part, ast.Subscript):
+        yield from _of_index(source, part.slice)
+    elif isinstance(part, ast.Constant) and isinstance(part.value, str) and re.fullmatch(r"[\w,. ]+->[\w.]*", part.value):
+        quote = text[0]
+        for other in _of_einsum(part.value):
+            yield "the indices are wrong", *source.span(part), f"{quote}{other}{quote}"
+
+
+def _of_einsum(subscripts):
+    inputs, _, output = subscripts.partition("->")
+    terms = [*inputs.split(","), output]
+    for k, term in enumerate(terms):
+        letters = term.strip()
+        for i, j in itertools.combinations(range(len(letters)), 2):
+            swapped = list(letters)
+            swapped[i], swapped[j] = swapped[j], swapped[i]
+            others = [*terms[:k], "".join(swapped), *terms[k + 1 :]]
+            yield ",".join(others[:-1]) + "->" + others[-1]
+
+
+def _of_index(source, index):
+    off = "an index is off by one"
+    if isinstance(index, ast.Slice):
+        first, last = (None if end is None else whole_number(end) for end in (index.lower, index.upper))
+        if (first, last) == (1, None):
+            yield off, *source.span(index), ":-1"
+        elif (first, last) == (None, -1):
+            yield off, *source.span(index), "1:"
+        elif (first, last) == (None, None) and index.step is None:
+            return
+        for end in (index.lower, index.upper):
+            if end is not None:
+                yield off, *source.span(end), f"{source.atom(end)} + 1"
+                yield off, *source.span(end), f"{source.atom(end)} - 1"
+        if index.lower is not None and index.upper is None:
+            yield "it is the other part", *source.span(index), f":{source.within(source.span(index.lower))}"
+        if index.upper is not None and index.lower is None:
+            yield "it is the other part", *source.span(index), f"{source.within(source.span(index.upper))}:"
+    elif isinstance(index, ast.Tuple):
+        for k, element in enumerate(index.elts):
+            yield from _of_index(source, element)
+            if isinstance(element, ast.Slice) and not (element.lower or element.upper):
+                for other in index.elts[:k] + index.elts[k + 1 :]:
+                    if isinstance(other, ast.Name):
+                        rows = f"np.arange(len({other.id}))"
+                        yield "every row is taken, not each row's own", *source.span(element), rows
+        for a, b in zip(index.elts, index.elts[1:]):
+            yield "two indices are exchanged", source.span(a)[0], source.span(b)[1], _exchanged(source, a, b)
+    elif isinstance(index, (ast.Name, ast.BinOp)):
+        yield off, *source.span(index), f"{source.atom(index)} + 1"
+        yield off, *source.span(index), f"{source.atom(index)} - 1"
+        if isinstance(index, ast.BinOp):
+            yield off, *source.span(index), source.atom(index.left)
+
+
+def _exchanged(source, a, b):
+    between = source.text[source.span(a)[1] : source.span(b)[0]]
+    return source.within(source.span(b)) + between + source.within(source.span(a))
+
+
+def _of_operators(source, part):
+    """A sign, a product, a comparison, an exponent."""
+    if isinstance(part, ast.BinOp):
+        left, right = source.atom(part.left), source.atom(part.right)
+        between = source.span(part.left)[1], source.span(part.right)[0]
+        operator = source.within(between)
+        if isinstance(part.op, ast.Mult):
+            yield "it is multiplied where it should be divided", *between, operator.replace("*", "/", 1)
+            yield "a product of entries stands for a matrix product", *between, operator.replace("*", "@", 1)
+        elif isinstance(part.op, ast.Div):
+            yield "it is divided where it should be multiplied", *between, operator.replace("/", "*", 1)
+        elif isinstance(part.op, ast.MatMult):
+            yield "a matrix product stands for a product of entries", *between, operator.replace("@", "*", 1)
+        elif isinstance(part.op, ast.Sub):
+            yield "a difference is the wrong way round", *source.span(part), f"{right} - {left}"
+        elif isinstance(part.op, ast.Add):
+            yield "a sum stands for a product", *between, operator.replace("+", "*", 1)
+        elif isinstance(part.op, ast.Pow):
+            yield "there is a power too many", *source.span(part), left
+            if isinstance(part.left, ast.BinOp):
+                a, b = source.span(part.left.left), source.span(part.left.right)
+                inner = source.within((a[0], b[1]))
+                power = source.text[source.span(part.left)[1] : source.span(part)[1]].lstrip(" )")
+                yield "the power is of the whole, not of one part", *source.span(part), f"({inner}{power})"
+    elif isinstance(part, ast.Compare) and len(part.ops) == 1 and type(part.ops[0]) in COMPARED:
+        left, right = source.atom(part.left), source.atom(part.comparators[0])
+        for other in (COMPARED[type(part.ops[0])], SIGN[type(part.ops[0])] + "=", SIGN[type(part.ops[0])][:1]):
+            if other in ("<", ">", "<=", ">=", "==", "!="):
+                yield "a comparison is wrong", *source.span(part), f"{left} {other} {right}"
+    elif isinstance(part, ast.UnaryOp) and isinstance(part.op, (ast.Invert, ast.Not)):
+        yield "there is a not too many", *source.span(part), source.atom(part.operand)
+
+
+def _of_calls(source, part):
+    """Another function, arguments exchanged, an axis, keepdims."""
+    if not isinstance(part, ast.Call):
+        return
+    name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
+    end = source.span(part.func)[1]
+    for one, other in OTHER_FUNCTIONS:
+        if name in (one, other):
+            yield f"it is {other if name == one else one}, not {name}", end - len(name), end, other if name == one else one
+    if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "print", "reversed", "zip", "enumerate"):
+        yield f"{name} is too much", *source.span(part), source.atom(part.args[0])
+    for value in part.args:
+        yield "a sign is missing", *source.span(value), f"-{source.atom(value)}"
+    for a, b in zip(part.args, part.args[1:]):
+        yield "two arguments are exchanged", source.span(a)[0], source.span(b)[1], _exchanged(source, a, b)
+    for value in [*part.args, *(k.value for k in part.keywords)]:
+        if isinstance(value, ast.Tuple):
+            for a, b in itertools.combinations(value.elts, 2):
+                between = source.text[source.span(a)[1] : source.span(b)[0]]
+                text = source.within(source.span(b)) + between + source.within(source.span(a))
+                yield "two axes are exchanged", source.span(a)[0], source.span(b)[1], text
+    if name in ("transpose", "moveaxis", "swapaxes"):
+        for a, b in itertools.combinations(part.args, 2):
+            between = source.text[source.span(a)[1] : source.span(b)[0]]
+            text = source.within(source.span(b)) + between + source.within(source.span(a))
+            yield "two axes are exchanged", source.span(a)[0], source.span(b)[1], text
+    if name == "range":
+        yield "the order is wrong", *source.span(part), f"reversed({source.within(source.span(part))})"
+    if name in REDUCED:
+        inside, keywords = source.within(source.span(part))[:-1], {k.arg: k.value for k in part.keywords}
+        if "keepdims" not in keywords:
+            yield "keepdims=True is missing", *source.span(part), f"{inside}, keepdims=True)"
+        library = isinstance(part.func, ast.Attribute) and getattr(part.func.value, "id", "") in ("np", "numpy")
+        if "axis" not in keywords and len(part.args) == library:
+            for axis in (0, -1, 1):
+                comma = ", " if part.args or part.keywords else ""
+                yield "an axis is missing", *source.span(part), f"{inside}{comma}axis={axis})"
+                yield "an axis is missing", *source.span(part), f"{inside}{comma}axis={axis}, keepdims=True)"
+        for axis in [keywords[a] for a in ("axis",) if a in keywords] or part.args[int(library) : int(library) + 1]:
+            yield from (("it runs over the wrong axis", *source.span(axis), other)
+                        for other in ("0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "None"))  # fmt: skip
+
+
+def _of_statements(source, part):
+    """= for +=, and the reverse."""
+    if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
+        target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
+        yield "it is set where it should add up", *source.span(part), f"{target} += {value}"
+    elif isinstance(part, ast.AugAssign):
+        target, value = (source.within(source.span(x)) for x in (part.target, part.value))
+        if isinstance(part.target, ast.Subscript) and isinstance(part.op, ast.Add):
+            array, index = (source.within(source.span(x)) for x in (part.target.value, part.target.slice))
+            if ":" not in index:
+                words = "repeated indices are added once only"
+                yield words, *source.span(part), f"np.add.at({array}, {index}, {value})"
+        if isinstance(part.op, (ast.Mult, ast.Div)):
+            yield "it is divided or multiplied the wrong way", *source.span(part), (
+                f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _of_numbers(source, part, atoms):
+    """A number that is off by one, by its sign, or by a factor of two; or that has a name."""
+    if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
+        return
+    for name, value in atoms.items():
+        if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub"):
+            yield f"{name} belongs where {part.value:g} is", *source.span(part), name
+    value = part.value
+    others = [value + 1, value - 1, 2 * value, value / 2, -value]
+    for other in dict.fromkeys(others):
+        if other != value and abs(other) < 1e6:
+            text = f"{other:g}" if float(other) != int(other) else str(int(other))
+            yield "a number is wrong", *source.span(part), f"({text})" if other < 0 else text
+
+
+def is_atom(part):
+    """True for a name, or an attribute or constant index of one: x, self.W, cache["h"]."""
+    if isinstance(part, ast.Attribute):
+        return part.attr not in ("T", "mT", "shape", "size", "ndim", "dtype") and is_atom(part.value)
+    if isinstance(part, ast.Subscript):
+        return isinstance(part.slice, ast.Constant) and isinstance(part.slice.value, str) and is_atom(part.value)
+    return isinstance(part, ast.Name)
+
+
+def _another_atom(source, part, atoms, alike=False):
+    """Another array in its place: of the same shape if alike is True, else of other shapes, or a number."""
+    if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
+        return
+    text = source.within(source.span(part))
+    if text not in atoms:
+        return
+    shape = np.shape(atoms[text])
+    for other, value in atoms.items():
+        same_kind = (np.shape(value) == shape) == alike and callable(value) == callable(atoms[text])
+        if other != text and same_kind and (not shape or not alike or value is not atoms[text]):
+            yield f"{other} belongs where {text} is", *source.span(part), other
+
+
+def _shape_of(part, source, atoms):
+    """The shape of an expression of atoms, indices, and NumPy's functions; None if that is not known."""
+    text = source.within(source.span(part))
+    if text in atoms:
+        return None if callable(atoms[text]) else np.shape(atoms[text])
+    calls = [one.func for one in ast.walk(part) if isinstance(one, ast.Call)]
+    names = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
+    if not all(isinstance(f, ast.Attribute) and f.attr != "at" for f in calls) or not names <= {"np", *atoms}:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return np.shape(eval(text, {"np": np}, dict(atoms)))
+    except Exception:
+        return None
+
+
+def _fits(value, shape, larger=False):
+    """True if value can multiply an array of that shape, without making it larger unless that is allowed."""
+    try:
+        return shape is None or np.broadcast_shapes(np.shape(value), shape) == tuple(shape) or larger
+    except ValueError:
+        return False
+
+
+def _factors(name, value, shape, larger=False):
+    """Factors made of one array or number, for an array of that shape: (words, "* x" or "/ x")"""
+    for words, factor in _all_factors(name, value, shape, larger):
+        factor_in_words = factor[2:] if factor[0] == "*" else f"1/{factor[2:]}"
+        yield f"{words} is missing, {factor_in_words}", factor
+
+
+def _all_factors(name, value, shape, larger):
+    missing = "a factor"
+    if not isinstance(value, np.ndarray):
+        for factor in (f"* {name}", f"/ {name}", f"/ np.sqrt({name})", f"/ (1 - {name})", f"* (1 - {name})"):
+            yield missing, factor
+        return
+    shapes = [(name, value)]
+    if value.ndim and shape is not None and value.ndim < len(shape):
+        shapes += [(f"{name}[:, None]", value[:, None]), (f"{name}[..., None]", value[..., None])]
+    for text, x in shapes:
+        if _fits(x, shape, larger):
+            yield missing, f"* {text}"
+            yield missing, f"/ {text}"
+            if x.dtype.kind == "f" and x.ndim:
+                activation = "the derivative of an activation"
+                yield activation, f"* (1 - {text})"
+                yield activation, f"* (1 - {text} ** 2)"
+                yield activation, f"* ({text} > 0)"
+                yield activation, f"* {text} * (1 - {text})"
+                yield missing, f"* np.sign({text})"
+    if value.ndim and value.dtype.kind == "f" and shape is not None and value.shape == tuple(shape):
+        for axis in (-1, 0):
+            yield "a factor", f"* {name}.sum(axis={axis}, keepdims=True)"
+    if value.ndim:
+        yield "a factor", f"/ {name}.shape[0]"
+        yield "a factor", f"/ {name}.size"
+        yield "a scale", f"/ np.sqrt({name}.shape[-1])"
+
+
+def _of_wholes(source, whole, target, atoms):
+    """A sign, a factor, a term or a transpose that is missing from a whole right side."""
+    span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
+    yield "a sign is missing", *span, f"-{atom}"
+    if not isinstance(whole, ast.Name) or shape is None or len(shape) == 2:
+        yield "a transpose is missing", *span, f"{atom}.T"
+    for axis in (0, -1, (0, 1)):
+        yield "an axis is not summed", *span, f"{atom}.sum(axis={axis})"
+        yield "the mean is not taken away", *span, f"{atom} - {atom}.mean(axis={axis}, keepdims=True)"
+    for name, value in atoms.items():
+        if not callable(value):
+            yield from ((words, *span, f"{atom} {factor}") for words, factor in _factors(name, value, shape))
+            if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind == "f" and value.shape == (shape or value.shape):
+                yield f"a term is missing, {name}", *span, f"{atom} + {name}"
+                yield f"a term is missing, −{name}", *span, f"{atom} - {name}"
+    for factor in ("2", "0.5"):
+        yield f"a factor is missing, {factor}", *span, f"{factor} * {atom}"
+
+
+def _of_atoms(source, part, atoms):
+    """A square, an exponential, 1 − x, x ± 1 in place of x."""
+    if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
+        return
+    text = source.within(source.span(part))
+    value = atoms.get(text)
+    if value is None or callable(value):
+        return
+    others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
+    for other in others:
+        yield f"{other.strip('()')} belongs where {text} is", *source.span(part), other
+
+
+def _of_operands(source, part, atoms):
+    """A factor that is missing from one term of a sum or from one argument, or a 1 that is missing in it."""
+    if not isinstance(part, ast.BinOp):
+        return
+    sums = isinstance(part.op, (ast.Add, ast.Sub))
+    for side in (part.left, part.right) if sums else ():
+        span, atom, shape = source.span(side), source.atom(side), _shape_of(side, source, atoms)
+        for number in (2, 3, 0.5):
+            yield f"a factor is missing, {number}", *span, f"{number} * {atom}"
+        if shape is None or len(shape) == 2:
+            yield "a transpose is missing", *span, f"{atom}.T"
+        for name, value in atoms.items():
+            if not callable(value):
+                yield from ((words, *span, f"{atom} {factor}") for words, factor in _factors(name, value, shape, True))
+    whole = source.within(source.span(part))
+    if isinstance(part.op, (ast.Add, ast.Sub)):
+        yield "a 1 is missing", *source.span(part), f"{whole} + 1"
+        yield "a 1 is missing", *source.span(part), f"{whole} - 1"
+    if isinstance(part.op, (ast.Mult, ast.Pow)):
+        yield "a 1 is missing", *source.span(part), f"(1 - {whole})"
+        yield "a 1 is missing", *source.span(part), f"(1 + {whole})"
+
+
+def _terms(source, whole, target, atoms):
+    """A product that is missing as a term; and an array in a product that should be a difference."""
+    span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
+    if shape is None or not shape:
+        return
+    alike = [n for n, x in atoms.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.shape == tuple(shape)]
+    for one, other in itertools.permutations(alike, 2):
+        for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
+            yield f"a term is missing, {term}", *span, f"{atom} + {term}"
+            yield f"a term is missing, −{term}", *span, f"{atom} - {term}"
+    for part in ast.walk(whole):
+        if isinstance(part, ast.Name) and part.id in alike and isinstance(part.ctx, ast.Load):
+            for other in alike:
+                if other != part.id:
+                    yield f"a term is missing, −{other}", *source.span(part), f"({part.id} - {other})"
+                    yield f"a term is missing, {other}", *source.span(part), f"({part.id} + {other})"

@@ -1,0 +1,202 @@
+"""The learner's own functions and objects inside what is checked: they are steps too.
+
+Inside `their_code`, functions of f's file, and of the files that it imports from beside it, report to a Tracer: those that
+keep y, backward = f(…), pairs such as affine_forward and affine_backward, and objects with forward and backward.
+"""
+
+import contextlib
+import copy
+import inspect
+import sysconfig
+from functools import partial, wraps
+from pathlib import Path
+from types import ModuleType
+
+from mini_tf.gradcheck.measuring.styles import FORWARD, Brought, Machine, partner
+from mini_tf.trace import keeps_contract, trace
+
+import numpy as np
+
+MARK = "_first_traced_call"
+NOT_THEIRS = [Path(__file__).parents[2], *(Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib"))]
+
+
+def calls_in(subject, dy=None):
+    """The Calls of ops, layers, and of the learner's own functions and objects in one run of the subject.
+
+    Without f itself. dy: for its backward; ones by default
+    """
+    with trace(partial(their_code, subject.f)) as calls, contextlib.suppress(Exception):
+        y, backward = subject.f(*subject.inputs)
+        backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else dy)
+    whole = type(subject.f.machine) if isinstance(subject.f, Machine) else None
+    return [call for call in calls if call.f is not subject.f and not (call.depth == 0 and type(call.f) is whole)]
+
+
+@contextlib.contextmanager
+def their_code(f, tracer):
+    """Inside the block, the learner's functions and objects that f may call report to the tracer."""
+    undo = []
+    try:
+        for space in namespaces(f):
+            functions = {name: g for name, g in space.items() if inspect.isfunction(g) and is_theirs(g)}
+            for name, watched in _watched_functions(functions, tracer).items():
+                undo.append((space.__setitem__, name, space[name]))
+                space[name] = watched
+            for cls in {c for c in space.values() if inspect.isclass(c) and is_theirs(c)}:
+                for name, watched in _watched_methods(cls, tracer).items():
+                    undo.append((partial(setattr, cls), name, vars(cls)[name]))
+                    setattr(cls, name, watched)
+        yield
+    finally:
+        for put, name, was in reversed(undo):
+            put(name, was)
+
+
+def _watched_functions(functions, tracer):
+    """{name: what to call in its place}"""
+    watched, pairs = {}, {}
+    for name, g in functions.items():
+        back = partner(g)
+        if back is not None and functions.get(back.__name__) is back:
+            pairs[back.__name__] = []                    # the calls that have not gone back yet
+            watched[name] = _forward_of_pair(g, back, pairs[back.__name__], tracer)
+            watched[back.__name__] = _backward_of_pair(back, pairs[back.__name__], tracer)
+    for name, g in functions.items():
+        if name not in watched and not inspect.isgeneratorfunction(g):
+            watched[name] = _watched(g, tracer)
+    return watched
+
+
+def _watched(g, tracer):
+    @wraps(g)
+    def call(*inputs, **options):
+        made, result = tracer.forward(g.__name__, g, g, *inputs, **options)
+        if isinstance(result, tuple) and len(result) > 1 and callable(result[-1]) and not callable(result[0]):
+            *outputs, made.backward = result
+            return *outputs, partial(tracer.backward, made)
+        tracer.calls.remove(made)
+        return result
+
+    return call
+
+
+def _forward_of_pair(g, back, waiting, tracer):
+    @wraps(g)
+    def call(*inputs, **options):
+        inputs, options = by_place(g, inputs, options)
+        made, result = tracer.forward(back.__name__, (g, back), g, *inputs, **options)
+        if keeps_contract(result):                       # not a pair after all
+            made.f, made.name, (made.output, made.backward) = g, g.__name__, result
+            return made.output, partial(tracer.backward, made)
+        made.backward = back
+        waiting.append(made)
+        return result
+
+    return call
+
+
+def _backward_of_pair(back, waiting, tracer):
+    @wraps(back)
+    def call(*arguments, **options):
+        arguments, options = by_place(back, arguments, options)
+        kept = {id(x) for x in arguments if isinstance(x, (tuple, list, dict, np.ndarray))}
+        outputs = [(made, made.output if isinstance(made.output, tuple) else ()) for made in reversed(waiting)]
+        of_cache = (made for made, parts in outputs if any(id(x) in kept for x in parts))
+        made = next(of_cache, waiting[-1] if waiting else None)
+        if made is None or options:
+            return back(*arguments, **options)
+        waiting.remove(made)
+        return tracer.backward(made, *arguments)
+
+    return call
+
+
+def _watched_methods(cls, tracer):
+    """{name: method} for a class with forward and backward of its own, or one of them"""
+    own = vars(cls)
+    found = {name: own[name] for name in (*FORWARD, "__call__") if inspect.isfunction(own.get(name))}
+    if not callable(getattr(cls, "backward", None)) or issubclass(cls, Brought):
+        return {}
+    watched = {}
+    if found:
+        way = next(iter(found))
+        watched[way] = _forward_of_object(cls, found[way], tracer)
+    if inspect.isfunction(own.get("backward")):
+        watched["backward"] = _backward_of_object(own["backward"], tracer)
+    return watched
+
+
+def _forward_of_object(cls, forward, tracer):
+    @wraps(forward)
+    def call(self, *inputs, **options):
+        inputs, options = by_place(partial(forward, self), inputs, options)
+        as_it_was = copy.deepcopy(self)
+        made, result = tracer.forward(type(self).__name__, as_it_was, partial(forward, self), *inputs, **options)
+        made.backward = type(self).backward
+        made.owner = vars(self).setdefault(MARK, made)   # a copy of the object has the same mark
+        return result
+
+    return call
+
+
+def _backward_of_object(backward, tracer):
+    @wraps(backward)
+    def call(self, *arguments, **options):
+        mark = vars(self).get(MARK)
+        waiting = [c for c in tracer.calls if mark is not None and c.owner is mark and c.ended is None]
+        if not waiting or options:
+            return backward(self, *arguments, **options)
+        made = waiting[-1]
+        made.backward = wraps(backward)(partial(backward, self))
+        return tracer.backward(made, *arguments)
+
+    return call
+
+
+def by_place(g, inputs, options):
+    """(inputs, options), with what was given by name put in its place, if that can be"""
+    if not options:
+        return inputs, options
+    try:
+        bound = inspect.signature(g).bind(*inputs, **options)
+    except (TypeError, ValueError):
+        return inputs, options
+    return bound.args, bound.kwargs
+
+
+def namespaces(f):
+    """The globals of f's file, and of the learner's other files that it uses."""
+    found, waiting = [], [inspect.unwrap(g) for g in functions_of(f)]
+    while waiting:
+        space = getattr(waiting.pop(), "__globals__", None)
+        if space is None or any(space is other for other in found):
+            continue
+        found.append(space)
+        for value in list(space.values()):
+            if inspect.isfunction(value) and is_theirs(value):
+                waiting.append(inspect.unwrap(value))
+            elif inspect.isclass(value) and is_theirs(value):
+                waiting += [g for g in vars(value).values() if inspect.isfunction(g)]
+            elif isinstance(value, ModuleType) and _is_their_file(getattr(value, "__file__", None)):
+                waiting += [g for g in vars(value).values() if inspect.isfunction(g) and is_theirs(g)]
+    return found
+
+
+def functions_of(f):
+    """The plain functions that the learner wrote as f."""
+    found = [f.written_forward, f.written_backward] if isinstance(f, Brought) else [f]
+    found = [getattr(g, "__func__", g) for g in found]
+    return [g for g in found if inspect.isfunction(g) and is_theirs(g)]
+
+
+def is_theirs(x):
+    """True for a function or class that is neither Python's, nor of an installed package, nor mini_tf's."""
+    if inspect.isclass(x):
+        methods = [g for g in vars(x).values() if inspect.isfunction(g)]
+        return bool(methods) and is_theirs(methods[0])
+    return _is_their_file(inspect.unwrap(x).__code__.co_filename)
+
+
+def _is_their_file(path):
+    return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
