@@ -290,6 +290,12 @@ def gradcheck(
     names: Annotated[list[str] | None, typer.Argument(help="names, or how they begin; or file.py::function")] = None,
     seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
     shape: ShapeOption = None,
+    arg: Annotated[
+        list[str] | None, typer.Option(help="a value for an argument of your function or class: stride=2")
+    ] = None,
+    solution: Annotated[
+        bool, typer.Option("--solution", help="of an exercise: show the line put right, if one change does it")
+    ] = False,
     html: Annotated[
         Path | None, typer.Option(help="write a page with pictures, as one self-contained file")
     ] = None,
@@ -309,8 +315,11 @@ def gradcheck(
     if bind_twins:
         command.bind_twins(seed)
         return
-    subjects = command.chosen(names or [], shape or [], seed)
-    right = command.plant_in_all(subjects, seed) if self_test else command.check_all(subjects, seed, html, json)
+    subjects = command.chosen(names or [], shape or [], seed, arg or [])
+    if self_test:
+        right = command.plant_in_all(subjects, seed)
+    else:
+        right = command.check_all(subjects, seed, html, json, solution)
     raise typer.Exit(0 if right else 1)
 
 

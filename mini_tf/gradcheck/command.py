@@ -10,7 +10,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.learner import load, running
+from mini_tf.gradcheck.learner import given_lines, load, running
 from mini_tf.gradcheck.measuring.twins import check_updates
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.gradcheck.verdicts import STYLES
@@ -24,22 +24,23 @@ from rich.table import Table
 from rich.text import Text
 
 
-def chosen(names, shapes, seed):
+def chosen(names, shapes, seed, args=()):
     """{name: (f, inputs, params)} for each name: all examples whose names start with it, or a function of a file.
 
     Raises UserError for unknown names, and for files that cannot be loaded.
     """
     files = [name for name in names if "::" in name or name.endswith(".py")]
-    if shapes and len(files) < max(len(names), 1):
-        others = [name for name in names if name not in files]
-        came = ", ".join(others) or "no function"
-        raise UserError(
-            f"--shape with {came}: it is for your functions, as in mini-tf gradcheck my_ops.py::f --shape x=2,3"
-        )
+    for option, values, usual in (("--shape", shapes, "x=2,3"), ("--arg", args, "stride=2")):
+        if values and len(files) < max(len(names), 1):
+            others = [name for name in names if name not in files]
+            came = ", ".join(others) or "no function"
+            raise UserError(
+                f"{option} with {came}: it is for your functions, as in mini-tf gradcheck my_ops.py::f {option} {usual}"
+            )
     subjects = {}
     for name in names or [""]:
         if name in files:
-            subjects[name] = (*load(name, shapes, seed), {})
+            subjects[name] = (*load(name, shapes, seed, args), None)
             continue
         found = {n: make(np.random.default_rng(seed)) for n, make in EXAMPLES.items() if n.startswith(name)}
         if not found:
@@ -50,12 +51,17 @@ def chosen(names, shapes, seed):
     return subjects
 
 
-def check_all(subjects, seed, html=None, json_file=None):
+def check_all(subjects, seed, html=None, json_file=None, solution=False):
     """Check, print and write the files asked for; True if all gradients are right and all twins agree.
 
+    Of an exercise, only hints are given, unless the solution is asked for.
     With all examples, also the twins of the formulas that have no gradient: Adam's, and the sum of squares.
     """
     reports = _for_each("checking", subjects, gradcheck, seed)
+    for name, report in zip(subjects, reports):
+        given = set() if solution or ".py" not in name else given_lines(name)
+        if given:
+            report.give_hints_only(given)
     if len(reports) > 1:
         out.print(_table(reports))
     told = {}                                            # first wrong steps explained so far -> whose report did

@@ -2,58 +2,62 @@
 
     mini-tf gradcheck my_ops.py::softmax                         shapes from the docstring
     mini-tf gradcheck my_ops.py::softmax --shape z=2,5           or from you
+    mini-tf gradcheck my_ops.py::affine                          affine_forward and affine_backward
+    mini-tf gradcheck my_ops.py::MLP --arg hidden=6 --shape x=4,3        an object of the class MLP(hidden=6)
 
-A docstring says the shapes in numbers,   Example: z (2, 5), ids (2, 3) int < 7, mask (2, 5) bool, p (3,) positive
-or in letters, as those of `mini_tf.ops`: z (…, k), gamma (k,).
+How a docstring says the shapes is told in `arguments.py`.
 """
 
+import ast
 import importlib
 import inspect
-import math
-import re
 import sys
 import traceback
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
 from mini_tf.errors import UserError
+from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
+from mini_tf.gradcheck.measuring.styles import forward_of, partner
 from mini_tf.ops.op import Op
 
 import numpy as np
 
-LARGEST = 100_000        # entries of one argument, and ids: the checker runs the function thousands of times
-KIND = r"positive|bool|int(?: ?< ?\w+)?"
-ARGUMENT = re.compile(rf"(?<![\w.])(\w+) \(([^()]*)\)(?: ({KIND})\b)?")
-USUAL = dict.fromkeys(("ids", "targets", "labels"), " int<7") | dict.fromkeys(("mask", "keep"), " bool")
 
-
-class Argument(NamedTuple):
-    """What an argument has to be: axes are sizes, letters or …; kind is float, int or bool; ints are below bound."""
-
-    axes: tuple
-    kind: str
-    bound: str
-
-
-def check(target, shapes=(), seed=0):
+def check(target, shapes=(), seed=0, args=()):
     """The Report on "file.py::function". A file that cannot be loaded raises a UserError that says where and why."""
-    f, inputs = load(target, shapes, seed)
+    f, inputs = load(target, shapes, seed, args)
     with running(target):
         return gradcheck(f, *inputs, seed=seed)
 
 
-def load(target, shapes=(), seed=0):
-    """(f, inputs) of "file.py::function", the inputs drawn at random.
+def load(target, shapes=(), seed=0, args=()):
+    """(f, inputs) of "file.py::function", the inputs drawn at random. Of a class, f is an object of it.
 
     shapes    as the options have them: ["x=3,4", "ids=2,3 int<7", "mask=3,3 bool"]; without them, the docstring's
+    args      values of arguments, for which no array is drawn: ["stride=2", "hidden=6"]
     """
     file, _, name = target.rpartition("::") if "::" in target else (target, "", "")
-    f = _function(Path(file), name)
-    return f, _inputs(f, shapes, np.random.default_rng(seed))
+    f, values = _chosen(Path(file), name), parsed(args)
+    with running(target), _in_words(Path(file).resolve()):
+        if inspect.isclass(f):
+            f, values = made(f, values, shapes, seed)
+        return f, inputs_for(f, shapes, values, np.random.default_rng(seed))
+
+
+def given_lines(target):
+    """The lines of an exercise that its learner has not written, those of solutions/FILE beside it; none if it is none."""
+    path = Path(target.rpartition("::")[0] if "::" in target else target)
+    solution = path.parent / "solutions" / path.name
+    if not solution.is_file():
+        return set()
+    tree = ast.parse(solution.read_text(encoding="utf-8"))
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    returned = [node.value for node in statements if isinstance(node, ast.Return) and node.value is not None]
+    parts = [part for value in returned for part in (value.elts if isinstance(value, ast.Tuple) else [value])]
+    return {" ".join(ast.unparse(node).split()) for node in [*statements, *parts]}
 
 
 @contextmanager
@@ -69,7 +73,8 @@ def running(target):
 # The file ---------------------------------------------------------------------------------------------------------
 
 
-def _function(path, name):
+def _chosen(path, name):
+    """The function, Op or class of that name in a file; without a name, the only one that can be checked."""
     if not path.is_file() or path.suffix != ".py":
         came = "is not a .py file" if path.exists() else "is not there"
         raise UserError(f"{path} {came}, expected a Python file and a function of it, as in my_ops.py::softmax")
@@ -83,13 +88,26 @@ def _function(path, name):
             exec(_compiled(path), module.__dict__)
         finally:
             del sys.modules[module.__name__]
-    f = getattr(module, name, None)
-    if inspect.isfunction(f) or isinstance(f, Op):
-        return f
-    functions = {n: g for n, g in vars(module).items() if inspect.isfunction(g) or isinstance(g, Op)}
-    there = [n for n, g in functions.items() if g.__module__ == module.__name__]
-    came = "which function" if not name else f"it has no function {name!r}" if f is None else f"{name} is no function"
-    raise UserError(f"{_shown(path)}: {came}; " + (f"there are: {', '.join(there)}" if there else "it defines none"))
+    there = {n: x for n, x in vars(module).items() if _can_be_checked(x)}
+    found = next((there[n] for n in (name, f"{name}_forward", f"forward_{name}", f"{name}_fwd") if n in there), None)
+    if found is not None:
+        return found
+    own = [n for n, x in there.items() if x.__module__ == module.__name__]
+    backwards = {back.__name__ for n in own if (back := partner(there[n])) is not None}
+    own = [n for n in own if n not in backwards]
+    if not name and len(own) == 1:
+        return there[own[0]]
+    came = "which function or class" if not name else f"it has no function or class {name!r} with a backward"
+    if name and hasattr(module, name):
+        came = f"{name} is no function, and no class with forward and backward"
+    raise UserError(f"{_shown(path)}: {came}; " + (f"there are: {', '.join(own)}" if own else "it defines none"))
+
+
+def _can_be_checked(x):
+    """True for a function, an op, and a class with forward (or a call) and backward."""
+    if inspect.isclass(x):
+        return callable(getattr(x, "backward", None)) and forward_of(x) is not None
+    return inspect.isfunction(x) or isinstance(x, Op)
 
 
 def _compiled(path):
@@ -143,123 +161,3 @@ def _in_words(path):
 def _shown(path):
     path = Path(path)
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-# Its arguments ----------------------------------------------------------------------------------------------------
-
-
-def _inputs(f, shapes, rng):
-    """Arrays for the arguments of f, up to the last that has a shape; one without a shape keeps its default."""
-    signature = inspect.signature(f).parameters.values()
-    parameters = [p for p in signature if p.kind <= p.POSITIONAL_OR_KEYWORD]
-    names = [p.name for p in parameters]
-    if not names:
-        raise UserError(f"{f.__name__} takes no arguments, expected arrays to differentiate with respect to")
-    if by_name := [p.name for p in signature if p.kind == p.KEYWORD_ONLY and p.default is p.empty]:
-        raise UserError(f"{f.__name__} takes {', '.join(by_name)} by name only; give it a default value")
-    doc = inspect.getdoc(f) or ""
-    found = _from_example(doc, names) | _from_options(f, shapes, names)
-    if not shapes:
-        found = found or _from_letters(doc, names)
-    sizes = _sizes(found.values())
-    found = {name: (_shape(name, a, sizes), a.kind, _bound(name, a, sizes)) for name, a in found.items()}
-
-    missing = [p.name for p in parameters if p.name not in found and p.default is p.empty]
-    if missing:
-        said = " (what stands after Example: was not understood)" if not found and "Example:" in doc else ""
-        raise UserError(_ask(f, missing, {n: found.get(n) for n in names if n in found or n in missing}) + said)
-    used = parameters[: max(names.index(name) for name in found) + 1] if found else []
-    return [_draw(*found[p.name], rng) if p.name in found else p.default for p in used]
-
-
-def _from_options(f, shapes, names):
-    found = {}
-    for option in shapes:
-        name, equals, text = (part.strip() for part in option.partition("="))
-        match = re.fullmatch(rf"\(?([\d, ]*)\)? ?({KIND})?", text)
-        if not equals or not text or not match or not (argument := _argument(*match.groups())):
-            raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
-        if name not in names:
-            raise UserError(f"--shape {option!r}: {f.__name__} has no argument {name!r}; it has {', '.join(names)}")
-        found[name] = argument
-    return found
-
-
-def _from_example(doc, names):
-    """The arguments after "Example:" in a docstring, to the next empty line."""
-    example = re.search(r"^ *Example:(.*?)(?:\n *\n|\Z)", doc, re.S | re.M)
-    return _from_letters(example[1], names) if example else {}
-
-
-def _from_letters(text, names):
-    """The arguments of a text, each where it is first followed by a shape."""
-    found = {}
-    for name, axes, kind in ARGUMENT.findall(text):
-        if name in names and name not in found and (argument := _argument(axes, kind)):
-            found[name] = argument
-    return found
-
-
-def _argument(axes, kind):
-    """The Argument that ("2, T", "int < 7") means, or None: "(see below)" is not a shape."""
-    axes = tuple(axis.strip().replace("...", "…") for axis in axes.strip().removesuffix(",").split(",") if axes.strip())
-    if not all(axis == "…" or axis.isdecimal() or (axis.isidentifier() and len(axis) <= 3) for axis in axes):
-        return None
-    kind, _, bound = (kind or "float").replace(" ", "").partition("<")
-    return Argument(axes, kind, bound)
-
-
-def _sizes(arguments):
-    """{letter: its size}; … is two axes. All sizes differ, so that exchanged axes are noticed."""
-    size = count(2)
-    letters = dict.fromkeys(axis for a in arguments for axis in a.axes if not axis.isdecimal())
-    return {axis: (next(size), next(size)) if axis == "…" else (next(size),) for axis in letters}
-
-
-def _shape(name, argument, sizes):
-    shape = tuple(n for axis in argument.axes for n in sizes.get(axis, None) or (int(axis),))
-    if not 0 < math.prod(shape) <= LARGEST:
-        raise UserError(f"{name} has the shape {shape}, expected sizes from 1 and at most {LARGEST:,} entries in all")
-    return shape
-
-
-def _bound(name, argument, sizes):
-    """Ids are below this: a number, or the size of a letter, which is c, the vocabulary's, unless said otherwise."""
-    if argument.kind != "int":
-        return None
-    bound = argument.bound or "c"
-    bound = int(bound) if bound.isdecimal() else sizes.get(bound, (0,))[0]
-    if not 0 < bound <= LARGEST:
-        raise UserError(f"{name} is int, below which number? Write int<7 for ids from 0 to 6; at most {LARGEST:,}")
-    return bound
-
-
-def _draw(shape, kind, bound, rng):
-    """Standard normal; or positive, not near 0; ids, the last the same as the first; booleans of both values."""
-    if kind == "float":
-        return rng.standard_normal(shape)
-    if kind == "positive":
-        return rng.uniform(0.2, 2, shape)
-    drawn = rng.integers(0, bound, shape) if kind == "int" else rng.random(shape) < 0.5
-    flat = drawn.reshape(-1)
-    if kind == "int":
-        flat[-1] = flat[0]
-    else:
-        flat[-1], flat[0] = False, True
-    return drawn
-
-
-def _ask(f, missing, arguments):
-    """How to give the missing shapes, both ways, with this function's own names."""
-    options, example = [], []
-    usual = next((shape[-2:] for shape, _, _ in filter(None, arguments.values())), (2, 3))
-    for name, known in arguments.items():
-        shape, kind, bound = known or (usual, "float", None)
-        kind = {"float": "", "int": f" int<{bound}", "bool": " bool"}[kind] if known else USUAL.get(name, "")
-        spec = f"{name}={','.join(map(str, shape))}{kind}"
-        options.append(f'--shape "{spec}"' if kind else f"--shape {spec}")
-        example.append(f"{name} {shape}{kind}")
-    return (
-        f"{f.__name__}: what is the shape of {', '.join(missing)}? Give those of all arguments: {' '.join(options)} "
-        f"(word ids are 2,3 int<7, a mask is 2,3 bool), or write into the docstring: Example: {', '.join(example)}"
-    )

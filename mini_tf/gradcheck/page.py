@@ -63,19 +63,18 @@ def _section(number, report, alone):
     parts = [f'<section id="r{number}"><h2>{_verdict(report.verdict)} {escape(report.name)}</h2>']
     if report.place:
         parts.append(f"<p class=note>backward at <code>{escape(report.place)}</code></p>")
+    if report.repair:
+        headline, *lines = (line.strip() for line in report.about_repair())
+        parts.append(f"<p class=words>{escape(headline)}</p>" + f"<pre>{escape(chr(10).join(lines))}</pre>" * bool(lines))
     parts += [f"<p class=words>{escape(finding)}</p>" for finding in report.findings]
     said = {}
     for t in report.tensors:
         if t.diagnosis:
             said.setdefault(t.diagnosis, []).append(f"d{t.name}")
     parts += [f"<p class=words><b>{escape(', '.join(who))}</b>: {escape(words)}</p>" for words, who in said.items()]
-    if report.suspects:
+    if report.suspects and (report.hints_only or not report.repair):
         lines = escape("\n".join(report.suspects))
         parts.append(f"<p>{report.about_suspects()}:</p><pre>{lines}</pre>")
-    if report.repair:
-        place, words, before, after = map(escape, report.repair)
-        parts.append(f"<p>One change makes it right: {words}, at <code>{place}</code>:</p>")
-        parts.append(f"<pre>now    {before}\nright  {after}</pre>")
     parts.append(_steps(report))
     if report.tensors:
         parts.append(_tensor_table(report))

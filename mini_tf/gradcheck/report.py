@@ -1,6 +1,7 @@
 """What the checker found: in words, as a table, as JSON and as a page."""
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, written
@@ -47,6 +48,20 @@ class Comparison:
     @property
     def wrong(self):
         return bool(self.wrong_entries or (self.directions and self.directions.wrong))
+
+    @property
+    def off(self):
+        """How far the worst entry is off, relative to the measured one: ", off by 50 %"."""
+        error = abs(self.yours - self.measured)
+        if not np.isfinite(error):
+            return ""
+        if abs(self.measured) <= 10 * self.uncertainty:
+            return ", where 0 is right"
+        relative = error / abs(self.measured)
+        if relative >= 10:
+            return f", {abs(self.yours / self.measured):.3g} times as large"
+        percent = f"{100 * relative:.0f}" if relative >= 0.01 else f"{100 * relative:.1g}"
+        return f", off by {percent} %"
 
 
 @dataclass
@@ -129,6 +144,7 @@ class Report:
     repair: list = field(default_factory=list)           # [place, what is wrong, the line, the line put right]
     steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
+    hints_only: bool = False                             # an exercise: the text does not give the solution away
 
     def tensor(self, name, shape=()):
         """The TensorReport of that name; a new one, if there is none yet."""
@@ -175,32 +191,51 @@ class Report:
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
         written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
+        lines += self.about_repair()
         lines += _explain_steps(self.steps, self.wrong_step)
         said = set()
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
-            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said)
+            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said, self.hints_only)
             said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
             agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
             lines.append(f"  {agree.format(', '.join(self.twins))}, in float32")
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
-        if self.suspects:
+        if self.suspects and (self.hints_only or not self.repair):
             lines.append(f"  {self.about_suspects()}:")
             lines += [f"    {line}" for line in self.suspects]
-        if self.repair:
-            where, words, before, after = self.repair
-            lines.append(f"  One change makes it right: {words}, at {where}:")
-            lines += [f"    now    {before}", f"    right  {after}"]
         return "\n".join(lines)
 
     __str__ = __repr__ = explain
 
+    def about_repair(self):
+        """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
+        if not self.repair:
+            return []
+        where, words, before, after = self.repair
+        if self.hints_only:
+            kind = words.partition(",")[0] if " belongs where " not in words else "something is in the wrong place"
+            return [f"  One change at {where} makes it right: {kind}. (--solution shows it)"]
+        return [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
+
     def about_suspects(self):
         """What is said above the suspects."""
-        these = "this line" if len(self.suspects) == 1 else "these lines"
-        return f"{'Only wrong gradients come' if self.suspects_are_sharp else 'All that is wrong comes'} from {these}"
+        if not self.suspects_are_sharp:
+            return "What is wrong comes from these lines, and from some of them what is right, too"
+        if len(self.suspects) == 1:
+            return "The mistake is in this line"
+        return "The mistake is in one of these lines: only what is wrong comes from them"
+
+    def give_hints_only(self, given):
+        """For an exercise: leave the solution out of the text, and lines that the exercise gave out of the suspects.
+
+        given: the latter, stripped
+        """
+        self.hints_only = True
+        own = [line for line in self.suspects if line.partition("  ")[2].strip() not in given]
+        self.suspects = own or self.suspects
 
     def blind_notes(self):
         """A warning that the given point hides mistakes, unless the report shows one that it hid."""
@@ -273,25 +308,24 @@ def _counts(t):
     return f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"
 
 
-def _explain_tensor(t, blind, said):
+def _explain_tensor(t, blind, said, hint):
     lines = [_counts(t)]
     c = t.worst
     if c is not None and c.directions is not None:
         lines += _explain_sampling(c)
+    diagnosis = re.sub(r" \(in [^()]*(?:\([^()]*\)[^()]*)*\)", "", t.diagnosis) if hint else t.diagnosis
+    if diagnosis:
+        lines.append(f"    → {'The same.' if t.diagnosis in said else diagnosis}")
     if c is not None and c.wrong:
         where = f"worst at {written(c.index)}" + (", at the generic point" if c.point == "generic" else "")
-        lines.append(
-            f"    {where}: your backward {c.yours:.9g}, measured {c.measured:.9g} ± {c.uncertainty:.1g}: "
-            f"off by {c.error:.3g} times the measurement's uncertainty"
-        )
+        measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"
+        lines.append(f"    {where}: your backward {c.yours:.9g}, {measured}")
     if t.precision and t.precision.wrong:
         p = t.precision
         lines.append(
             f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times "
             f"the error that rounding in {p.where} explains"
         )
-    if t.diagnosis:
-        lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
     if t.blind_given and blind:
         lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")
     return lines

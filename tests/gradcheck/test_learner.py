@@ -99,7 +99,7 @@ BROKEN = {
     "a module that is not there": ("import none_such", "line 1: ModuleNotFoundError: No module named 'none_such'"),
     "an end of its own": ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
     "another function": ("def cube(x): pass\ndef _root(x): pass\nfrom math import exp", "there are: cube, _root"),
-    "no functions": ("square = 3", "square is no function; it defines none"),
+    "no functions": ("square = 3", "square is no function, and no class with forward and backward; it defines none"),
     "no arguments": ("def square(): pass", "takes no arguments"),
     "an argument by name only": (SQUARE.replace("(x)", "(x, *, eps)"), "square takes eps by name only"),
     "a null byte": ("x = 0\0", "null byte"),
@@ -152,13 +152,13 @@ def test_an_error_in_a_file_beside_it_names_that_file(write):
     [
         ("none.py::square", "none.py is not there"),
         (".::square", "is not a .py file"),
-        ("my_ops.py", "which function; there are: square"),
-        ("my_ops.py::", "which function; there are: square"),
-        ("my_ops.py::squire", "has no function 'squire'; there are: square"),
+        ("my_ops.py", "which function or class; there are: square, root"),
+        ("my_ops.py::", "which function or class; there are: square, root"),
+        ("my_ops.py::squire", "has no function or class 'squire' with a backward; there are: square, root"),
     ],
 )
 def test_targets_that_are_not_there(target, message, write, monkeypatch, tmp_path):
-    write(SQUARE)
+    write(SQUARE + "\ndef root(x): pass\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError) as error:
         load(target)
@@ -297,7 +297,10 @@ def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["my_ops.py"], "my_ops.py: which function; there are: square"),
+        (["my_ops.py"], "my_ops.py: which function or class; there are: square, root"),
+        (["my_ops.py::square", "--arg", "p"], "--arg 'p' is not an argument, expected a name and a value, as in stride=2"),
+        (["my_ops.py::square", "--arg", "p=2"], "--arg p: square has no argument 'p'; it has x"),
+        (["softmax", "--arg", "p=2"], "--arg with softmax: it is for your functions"),
         (["my_ops.py::square", "--shape", "x=a"], "--shape 'x=a' is not a shape"),
         (["my_ops.py::square", "softmax", "--shape", "x=2"], "--shape with softmax: it is for your functions, as in"),
         (["softmax", "--shape", "z=2"], "--shape with softmax: it is for your functions"),
@@ -306,7 +309,7 @@ def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa
     ],
 )
 def test_the_command_refuses_in_one_sentence(arguments, message, mini_tf, write):  # noqa: F811
-    write(SQUARE)
+    write(SQUARE + "\ndef root(x): pass\n")
     code, out, err = mini_tf("gradcheck", *arguments)
     assert (code, out) == (2, "")
     assert message in err

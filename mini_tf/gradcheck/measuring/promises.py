@@ -133,8 +133,8 @@ def _about_missing(subject, name):
         return f"the backward returns no gradient of {name}: not tested"
     last = name.rpartition(".")[2]
     return (
-        f"no gradient of {name} was found: not tested. Looked for d{last}, {last}_grad, grads[{last!r}] and their like; "
-        "if it is not learned, name what is: params=[…]"
+        f"no gradient of {name} was found: not tested. Looked for d{last}, {last}_grad, grads[{last!r}] and their "
+        "like; if it is not learned, name what is: params=[…]"
     )
 
 

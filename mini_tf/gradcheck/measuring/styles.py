@@ -6,8 +6,8 @@
     net.forward(x); net.backward(dout)                   an object that keeps what it needs, its weights and gradients
     loss, dW = svm_loss(W, x, y)                         a loss that comes with its gradients
 
-`in_contract` gives a Brought, which is called as any op is. The learner's object is copied for each call, so it stays as
-it is, and a backward can be called twice.
+`in_contract` gives a Brought, which is called as any op is. The learner's object is copied for each call, so it stays
+as it is, and a backward can be called twice.
 """
 
 import copy
@@ -21,6 +21,8 @@ import numpy as np
 CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
 FORWARD = ("forward", "fwd", "fw")
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
+BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
+BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 
 
@@ -49,7 +51,8 @@ def in_contract(f, inputs):
     if says_forward:
         return Pair(f, found)
     try:
-        result = f(*(np.array(x) if isinstance(x, np.ndarray) else x for x in copy.deepcopy(inputs)))
+        trial = f if owner is None or inspect.ismodule(owner) else getattr(copy.deepcopy(owner), f.__name__)
+        result = trial(*copy.deepcopy(list(inputs)))
     except Exception:
         return f                                         # the check itself will say what is wrong
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
@@ -141,10 +144,24 @@ class Brought:
     def named(self):
         return self.written_forward.__name__
 
+    def with_other_backward(self, change):
+        """The same, but with change(backward) in place of each backward."""
+        other = Changed.__new__(Changed)
+        vars(other).update(vars(self), brought=self, change=change, inputs_are_data=self.inputs_are_data)
+        return other
+
     def closed(self, backward):
         """The backward of one call. Tools that look for its source find the learner's function."""
         backward.__wrapped__ = inspect.unwrap(getattr(self.written_backward, "__func__", self.written_backward))
         return backward
+
+
+class Changed(Brought):
+    """A Brought with another backward: see `with_other_backward`."""
+
+    def __call__(self, *inputs):
+        y, backward = self.brought(*inputs)
+        return y, self.change(backward)
 
 
 class Pair(Brought):
@@ -308,9 +325,9 @@ class WithGradients(Brought):
         def backward(dy):
             came = scaled(gradients, dy)
             for p in self.parameters.values():
-                found = p.gradient_in(own, came if isinstance(came, dict) else {})
+                found = p.gradient_in(own, gradients if isinstance(gradients, dict) else {})
                 if found is not None:
-                    p.grad = found if p.grad is None else p.grad + found
+                    p.grad = found * dy if p.grad is None else p.grad + found * dy
             return in_order(came, self.written_backward, list(inputs), self.written_forward)
 
         return loss, self.closed(backward)
@@ -350,10 +367,9 @@ def in_order(gradients, backward, inputs, forward):
         named = gradients
     else:
         gradients = list_of(gradients)
-        for_all = len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x))
         if len(gradients) == len(floats):
             return tuple(gradients)
-        if for_all:
+        if len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x)):
             return tuple(g for g, x in zip(gradients, inputs) if is_floating(x))
         called = returned_names(backward)
         called = called[1:] if len(called) == len(gradients) + 1 else called     # loss, dW
@@ -376,9 +392,8 @@ def returned_names(backward):
 def is_gradient_name(said, name):
     """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
     said, name = plain(said), plain(name)
-    around = {said.removeprefix(word) for word in ("dldl", "dloss", "dl", "d", "grad", "gradient", "g", "delta", "del")}
-    around |= {said.removesuffix(word) for word in ("grad", "gradient", "grads", "g", "d", "bar", "dot")}
-    return name in around or said == name
+    without = {said.removeprefix(word) for word in BEFORE} | {said.removesuffix(word) for word in BEHIND}
+    return name in without or said == name
 
 
 def plain(name):
@@ -486,7 +501,7 @@ def members(x):
     """{name or index: value} of a dict, a list, or the attributes of somebody's object"""
     if isinstance(x, dict):
         return x
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, list):                              # not a tuple, which cannot be given other arrays
         return dict(enumerate(x))
     module = type(x).__module__.partition(".")[0]
     if module in ("builtins", "numpy", "mini_tf", "random", "functools") or not hasattr(x, "__dict__"):

@@ -16,6 +16,7 @@ from types import MethodType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.judge import judge
+from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import name_of, named_parameters
 from mini_tf.gradcheck.planting.editing import (
     closure_of,
@@ -24,6 +25,7 @@ from mini_tf.gradcheck.planting.editing import (
     outcome,
     rebuilt,
     recompiled,
+    running_as,
     source_of,
 )
 from mini_tf.gradcheck.planting.mutations import mutations
@@ -100,7 +102,9 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
 
     Raises UserError when the gradients are wrong as they are, and when the source of the backward is not available.
     """
-    name, params = name or name_of(f), named_parameters(params)
+    f = in_contract(f, inputs)
+    params = f.parameters if isinstance(f, Brought) and not params else named_parameters(params or {})
+    name = name or name_of(f)
     with np.errstate(all="ignore"), _kept(params):
         report = judge(f, inputs, params, name, seed)
         if not report:
@@ -127,6 +131,8 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
 
 def with_backward(f, code, changed):
     """A function like f whose backward, where its code is `code`, runs `changed`."""
+    if isinstance(f, Brought):
+        return f.with_other_backward(lambda backward: _running(backward, changed))
 
     def wrong(*inputs):
         y, backward = f(*inputs)
@@ -139,6 +145,16 @@ def with_backward(f, code, changed):
     wrong.__wrapped__ = f                                # its arguments have the names of f's
     wrong.__name__ = name_of(f)
     return wrong
+
+
+def _running(backward, code):
+    """A backward like this one, during which the learner's function runs that code."""
+
+    def changed(dy):
+        with running_as(function_of(backward), code):
+            return backward(dy)
+
+    return changed
 
 
 def _verdict(wrong, inputs, params, draws, name, seed):

@@ -2,8 +2,8 @@
 
     for change in changes(source, node, atoms): …        # Mutations; change.name says what is wrong, in words
 
-The likeliest come first: the self-test's mutations the other way round, then another array in its place, then a factor or
-a term that is missing. Arrays are exchanged only for arrays of the same shape, and multiplied by those that fit.
+The likeliest come first: the self-test's mutations the other way round, then another array in its place, then a factor
+or a term that is missing. Arrays are first exchanged for arrays of the same shape, and multiplied by those that fit.
 """
 
 import ast
@@ -29,6 +29,8 @@ OTHER_FUNCTIONS = [
 ]  # fmt: skip
 COMPARED = {ast.Gt: "<", ast.Lt: ">", ast.GtE: "<=", ast.LtE: ">=", ast.Eq: "!=", ast.NotEq: "=="}
 SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "None"
+EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 
 
@@ -62,13 +64,15 @@ def changes_of_what_is_kept(source, node, atoms):
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
             span = source.span(one)[0], source.span(other)[1]
-            found.append(source.mutation(block if hasattr(block, "end_lineno") else one,
-                                         "two lines are in the wrong order", *span, _exchanged(source, one, other)))  # fmt: skip
+            found.append(source.mutation(one, "two lines are in the wrong order", *span, _exchanged(source, one, other)))
     return _once(source, found)
 
 
 def _once(source, found):
-    return list({change.text: change for change in found if change.text != source.text}.values())
+    first = {}                                           # several may give the same text: the first says it best
+    for change in found:
+        first.setdefault(change.text, change)
+    return [change for text, change in first.items() if text != source.text]
 
 
 def _wholes(node):
@@ -91,16 +95,16 @@ def _of_shape(source, part):
         for side in (part.left, part.right):
             yield "a transpose is missing", *source.span(side), f"{source.atom(side)}.T"
             yield "a transpose is missing", *source.span(side), f"{source.atom(side)}.swapaxes(-1, -2)"
-        yield "the order of a product is wrong", *source.span(part), f"{source.atom(part.right)} @ {source.atom(part.left)}"
+        exchanged = f"{source.atom(part.right)} @ {source.atom(part.left)}"
+        yield "the order of a product is wrong", *source.span(part), exchanged
     elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
         yield "there is an index too many", *source.span(part), source.atom(part.value)
         yield from _of_index(source, part.slice)
     elif isinstance(part, ast.Subscript):
         yield from _of_index(source, part.slice)
-    elif isinstance(part, ast.Constant) and isinstance(part.value, str) and re.fullmatch(r"[\w,. ]+->[\w.]*", part.value):
-        quote = text[0]
+    elif isinstance(part, ast.Constant) and isinstance(part.value, str) and EINSUM.fullmatch(part.value):
         for other in _of_einsum(part.value):
-            yield "the indices are wrong", *source.span(part), f"{quote}{other}{quote}"
+            yield "the indices are wrong", *source.span(part), f"{text[0]}{other}{text[0]}"
 
 
 def _of_einsum(subscripts):
@@ -196,8 +200,9 @@ def _of_calls(source, part):
     end = source.span(part.func)[1]
     for one, other in OTHER_FUNCTIONS:
         if name in (one, other):
-            yield f"it is {other if name == one else one}, not {name}", end - len(name), end, other if name == one else one
-    if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "print", "reversed", "zip", "enumerate"):
+            better = other if name == one else one
+            yield f"it is {better}, not {name}", end - len(name), end, better
+    if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "reversed", "zip", "enumerate"):
         yield f"{name} is too much", *source.span(part), source.atom(part.args[0])
     for value in part.args:
         yield "a sign is missing", *source.span(value), f"-{source.atom(value)}"
@@ -226,9 +231,8 @@ def _of_calls(source, part):
                 comma = ", " if part.args or part.keywords else ""
                 yield "an axis is missing", *source.span(part), f"{inside}{comma}axis={axis})"
                 yield "an axis is missing", *source.span(part), f"{inside}{comma}axis={axis}, keepdims=True)"
-        for axis in [keywords[a] for a in ("axis",) if a in keywords] or part.args[int(library) : int(library) + 1]:
-            yield from (("it runs over the wrong axis", *source.span(axis), other)
-                        for other in ("0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "None"))  # fmt: skip
+        for axis in [keywords["axis"]] if "axis" in keywords else part.args[int(library) : int(library) + 1]:
+            yield from (("it runs over the wrong axis", *source.span(axis), other) for other in AXES)
 
 
 def _of_statements(source, part):
@@ -302,6 +306,11 @@ def _shape_of(part, source, atoms):
         return None
 
 
+def _is_array(value):
+    """True for a floating array that is no single number."""
+    return isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.kind == "f"
+
+
 def _fits(value, shape, larger=False):
     """True if value can multiply an array of that shape, without making it larger unless that is allowed."""
     try:
@@ -330,14 +339,14 @@ def _all_factors(name, value, shape, larger):
         if _fits(x, shape, larger):
             yield missing, f"* {text}"
             yield missing, f"/ {text}"
-            if x.dtype.kind == "f" and x.ndim:
+            if _is_array(x):
                 activation = "the derivative of an activation"
                 yield activation, f"* (1 - {text})"
                 yield activation, f"* (1 - {text} ** 2)"
                 yield activation, f"* ({text} > 0)"
                 yield activation, f"* {text} * (1 - {text})"
                 yield missing, f"* np.sign({text})"
-    if value.ndim and value.dtype.kind == "f" and shape is not None and value.shape == tuple(shape):
+    if _is_array(value) and shape is not None and value.shape == tuple(shape):
         for axis in (-1, 0):
             yield "a factor", f"* {name}.sum(axis={axis}, keepdims=True)"
     if value.ndim:
@@ -358,7 +367,7 @@ def _of_wholes(source, whole, target, atoms):
     for name, value in atoms.items():
         if not callable(value):
             yield from ((words, *span, f"{atom} {factor}") for words, factor in _factors(name, value, shape))
-            if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind == "f" and value.shape == (shape or value.shape):
+            if _is_array(value) and value.shape == (shape or value.shape):
                 yield f"a term is missing, {name}", *span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", *span, f"{atom} - {name}"
     for factor in ("2", "0.5"):
@@ -374,7 +383,7 @@ def _of_atoms(source, part, atoms):
     if value is None or callable(value):
         return
     others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+    if _is_array(value):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
     for other in others:
         yield f"{other.strip('()')} belongs where {text} is", *source.span(part), other
@@ -408,7 +417,7 @@ def _terms(source, whole, target, atoms):
     span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
     if shape is None or not shape:
         return
-    alike = [n for n, x in atoms.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.shape == tuple(shape)]
+    alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == tuple(shape)]
     for one, other in itertools.permutations(alike, 2):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", *span, f"{atom} + {term}"

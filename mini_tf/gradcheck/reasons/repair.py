@@ -9,7 +9,6 @@ import inspect
 import sys
 import time
 import warnings
-from contextlib import contextmanager
 from types import FunctionType
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from mini_tf.gradcheck.planting.editing import (
     function_of,
     rebuilt,
     recompiled,
+    running_as,
     source_of,
     statement_around,
 )
@@ -142,17 +142,6 @@ def _makes_right(evidence, part, code):
         return False
     finally:
         evidence.back_to_the_point()
-
-
-@contextmanager
-def running_as(function, code):
-    """Inside the block, every caller of the function runs this code."""
-    before = function.__code__
-    try:
-        function.__code__ = code
-        yield
-    finally:
-        function.__code__ = before
 
 
 def parts_of(evidence):

@@ -37,8 +37,8 @@ def rearranged(e, name):
         a, b = np.sort(yours, axis=None), np.sort(right, axis=None)
         if np.abs(a - b).max() < CLOSE * np.abs(b).max() < np.diff(b).max():
             return (
-                "It has the right numbers in wrong places: axes are merged, split or exchanged in another order than in "
-                "the forward."
+                "It has the right numbers in wrong places: axes are merged, split or exchanged in another order than "
+                "in the forward."
             )
     return None
 
@@ -127,7 +127,8 @@ def _instead(e, name):
         if not x.all():
             words = f"a {mask} that is True everywhere: {mask} is not applied on the way back"
             yield mask, np.ones_like(x), words
-        yield mask, (~x if x.dtype == bool else 1 - x), f"the opposite of {mask}: True and False are exchanged on the way back"
+        opposite = ~x if x.dtype == bool else 1 - x
+        yield mask, opposite, f"the opposite of {mask}: True and False are exchanged on the way back"
     for other, x in e.subject.tensors.items():
         if other != name:
             if x.ndim >= 2 and x.shape[-1] == x.shape[-2]:

@@ -1,7 +1,7 @@
 """The learner's own functions and objects inside what is checked: they are steps too.
 
-Inside `their_code`, functions of f's file, and of the files that it imports from beside it, report to a Tracer: those that
-keep y, backward = f(…), pairs such as affine_forward and affine_backward, and objects with forward and backward.
+Inside `their_code`, functions of f's file, and of the files that it imports from beside it, report to a Tracer: those
+that keep y, backward = f(…), pairs such as affine_forward and affine_backward, and objects with forward and backward.
 """
 
 import contextlib
@@ -18,7 +18,8 @@ from mini_tf.trace import keeps_contract, trace
 import numpy as np
 
 MARK = "_first_traced_call"
-NOT_THEIRS = [Path(__file__).parents[2], *(Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib"))]
+INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
+NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
 
 def calls_in(subject, dy=None):

@@ -97,7 +97,7 @@ WORDS = {
     "cross_entropy: ignored rows not zeroed": "Wrong only in rows of logits that do not count",
     "cross_entropy: divided by all rows": "6/4, and 4 is the number of rows of logits that count, 6 is the number of rows",
     "cross_entropy: first row only": "wrong entries are 0, the others are right",
-    "mse: factor 2 forgotten": "2 × too small: perhaps the 2 of a square is missing",
+    "mse: factor 2 forgotten": "2 × too small: the 2 of a square is missing",
     "mse: mean over words": "4 × too large: 4 is the size of axis 1 of prediction: a mean is missing",
     "mse: sign of dtarget": "The sign is wrong",
     "mse: dtarget zero": "dtarget is zero everywhere",

@@ -1,0 +1,279 @@
+"""Arguments for a learner's function: their shapes, from a docstring or from options, and random numbers of that shape.
+
+A docstring says the shapes in numbers,   Example: z (2, 5), ids (2, 3) int < 7, mask (2, 5) bool, p (3,) positive
+in letters, as those of `mini_tf.ops`:    z (…, k), gamma (k,)
+or in words:                              x: array of shape (batch, features)
+"""
+
+import ast
+import inspect
+import itertools
+import math
+import re
+import time
+import warnings
+from itertools import count
+from typing import NamedTuple
+
+from mini_tf.errors import UserError
+from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine, parameters_of
+
+import numpy as np
+
+LARGEST = 100_000        # entries of one argument, and ids: the checker runs the function thousands of times
+KIND = r"positive|bool|int(?: ?< ?\w+)?"
+SAID = r":? ?[^()\n]{0,60}?\bshape:? ?|: ?| "             # between a name and its shape: "x: input of shape (N, D)"
+ARGUMENT = re.compile(rf"(?<![\w.])(\w+)({SAID})\(([^()]*)\)(?: ({KIND})\b)?")
+USUAL = dict.fromkeys(("ids", "targets", "labels"), " int<7") | dict.fromkeys(("mask", "keep"), " bool")
+SHAPES = [(2, 3), (3, 4), (4,), (3,), (2,), (2, 4), (4, 3), (2, 3, 4), (4, 5), (5,), (4, 4), (2, 3, 6, 5), ()]
+MOST, SECONDS = 3000, 3.0        # combinations of shapes to try, and for how long
+
+
+class Argument(NamedTuple):
+    """What an argument has to be: axes are sizes, letters or …; kind is float, int or bool; ints are below bound."""
+
+    axes: tuple
+    kind: str
+    bound: str
+
+
+def parsed(args):
+    """{name: value} of ["stride=2", "conv={'pad': 1}", "how=mean"]; what is no Python value is a string"""
+    values = {}
+    for option in args:
+        name, equals, text = (part.strip() for part in option.partition("="))
+        if not equals or not name.isidentifier():
+            raise UserError(f"--arg {option!r} is not an argument, expected a name and a value, as in stride=2")
+        try:
+            values[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            values[name] = text
+    return values
+
+
+def made(cls, values, shapes, seed):
+    """(an object of the class, the values that its constructor did not take)
+
+    Random weights are drawn from the seed. Raises UserError if the constructor wants more, with a proposal.
+    """
+    parameters = inspect.signature(cls).parameters.values()
+    wanted = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    own = {p.name: values[p.name] for p in wanted if p.name in values}
+    if missing := [p.name for p in wanted if p.default is p.empty and p.name not in own]:
+        raise UserError(_ask_for_sizes(cls, missing, own, shapes))
+    np.random.seed(seed)  # noqa: NPY002, a learner's constructor draws from it
+    return cls(**own), {name: value for name, value in values.items() if name not in own}
+
+
+def inputs_for(f, shapes, values, rng):
+    """Arrays for the arguments of f, up to the last that has a shape or a value; others keep their default."""
+    called = _called(f)
+    signature = inspect.signature(called).parameters.values()
+    parameters = [p for p in signature if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    names, name_of_f = [p.name for p in parameters], _name(f)
+    if not names:
+        raise UserError(f"{name_of_f} takes no arguments, expected arrays to differentiate with respect to")
+    if by_name := [p.name for p in signature if p.kind == p.KEYWORD_ONLY and p.default is p.empty]:
+        raise UserError(f"{name_of_f} takes {', '.join(by_name)} by name only; give it a default value")
+    if unknown := [name for name in values if name not in names]:
+        raise UserError(f"--arg {unknown[0]}: {name_of_f} has no argument {unknown[0]!r}; it has {', '.join(names)}")
+    doc = inspect.getdoc(called) or ""
+    found = _from_example(doc, names) | _from_options(name_of_f, shapes, names)
+    if not shapes:
+        found = found or _from_letters(doc, names)
+    found = {name: argument for name, argument in found.items() if name not in values}
+    sizes = _sizes(found.values())
+    found = {name: (_shape(name, a, sizes), a.kind, _bound(name, a, sizes)) for name, a in found.items()}
+
+    missing = [p.name for p in parameters if p.name not in found and p.name not in values and p.default is p.empty]
+    if missing:
+        said = " (what stands after Example: was not understood)" if not found and "Example:" in doc else ""
+        arguments = {n: found.get(n) for n in names if n in found or n in missing}
+        raise UserError(_ask(f, missing, arguments, values) + said)
+    given = [*found, *values]
+    used = parameters[: max(names.index(name) for name in given) + 1] if given else []
+    return [values[p.name] if p.name in values else _draw(*found[p.name], rng) if p.name in found else p.default
+            for p in used]  # fmt: skip
+
+
+def _called(f):
+    """What takes the arguments: f itself, or an object's forward."""
+    return getattr(f, forward_of(f)) if is_machine(f) else f
+
+
+def _name(f):
+    return type(f).__name__ if is_machine(f) else f.__name__
+
+
+def _from_options(f_name, shapes, names):
+    found = {}
+    for option in shapes:
+        name, equals, text = (part.strip() for part in option.partition("="))
+        match = re.fullmatch(rf"\(?([\d, ]*)\)? ?({KIND})?", text)
+        if not equals or not text or not match or not (argument := _argument(*match.groups())):
+            raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
+        if name not in names:
+            raise UserError(f"--shape {option!r}: {f_name} has no argument {name!r}; it has {', '.join(names)}")
+        found[name] = argument
+    return found
+
+
+def _from_example(doc, names):
+    """The arguments after "Example:" in a docstring, to the next empty line."""
+    example = re.search(r"^ *Example:(.*?)(?:\n *\n|\Z)", doc, re.S | re.M)
+    return _from_letters(example[1], names) if example else {}
+
+
+def _from_letters(text, names):
+    """The arguments of a text, each where it is first followed by a shape."""
+    found = {}
+    for name, said, axes, kind in ARGUMENT.findall(text):
+        if name in names and name not in found and (argument := _argument(axes, kind, bool(said.strip()))):
+            found[name] = argument
+    return found
+
+
+def _argument(axes, kind, told=False):
+    """The Argument that ("2, T", "int < 7") means, or None: "(see below)" is not a shape, and "(optional)" is none.
+
+    Names of axes are letters, or words if there are several, as in (batch, features), or if it is `told` to be a shape.
+    """
+    several = "," in axes or told
+    axes = tuple(axis.strip().replace("...", "…") for axis in axes.strip().removesuffix(",").split(",") if axes.strip())
+    longest = 40 if several else 3
+    if not all(a == "…" or a.isdecimal() or (a.isidentifier() and len(a) <= longest) for a in axes):
+        return None
+    kind, _, bound = (kind or "float").replace(" ", "").partition("<")
+    return Argument(axes, kind, bound)
+
+
+def _sizes(arguments):
+    """{letter: its size}; … is two axes. All sizes differ, so that exchanged axes are noticed."""
+    size = count(2)
+    letters = dict.fromkeys(axis for a in arguments for axis in a.axes if not axis.isdecimal())
+    return {axis: (next(size), next(size)) if axis == "…" else (next(size),) for axis in letters}
+
+
+def _shape(name, argument, sizes):
+    shape = tuple(n for axis in argument.axes for n in sizes.get(axis, None) or (int(axis),))
+    if not 0 < math.prod(shape) <= LARGEST:
+        raise UserError(f"{name} has the shape {shape}, expected sizes from 1 and at most {LARGEST:,} entries in all")
+    return shape
+
+
+def _bound(name, argument, sizes):
+    """Ids are below this: a number, or the size of a letter, which is c, the vocabulary's, unless said otherwise."""
+    if argument.kind != "int":
+        return None
+    bound = argument.bound or "c"
+    bound = int(bound) if bound.isdecimal() else sizes.get(bound, (0,))[0]
+    if not 0 < bound <= LARGEST:
+        raise UserError(f"{name} is int, below which number? Write int<7 for ids from 0 to 6; at most {LARGEST:,}")
+    return bound
+
+
+def _draw(shape, kind, bound, rng):
+    """Standard normal; or positive, not near 0; ids, the last the same as the first; booleans of both values."""
+    if kind == "float":
+        return rng.standard_normal(shape)
+    if kind == "positive":
+        return rng.uniform(0.2, 2, shape)
+    drawn = rng.integers(0, bound, shape) if kind == "int" else rng.random(shape) < 0.5
+    flat = drawn.reshape(-1)
+    if kind == "int":
+        flat[-1] = flat[0]
+    else:
+        flat[-1], flat[0] = False, True
+    return drawn
+
+
+def _ask(f, missing, arguments, values):
+    """How to give the missing shapes, both ways, with this function's own names, and shapes that fit each other."""
+    options, example = [], []
+    usual = next((shape[-2:] for shape, _, _ in filter(None, arguments.values())), (2, 3))
+    proposed = _that_fit(f, arguments, values)
+    for name, known in arguments.items():
+        shape, kind, bound = known or proposed.get(name) or (usual, "float", None)
+        if known or name in proposed:
+            kind = {"float": "", "positive": " positive", "int": f" int<{bound}", "bool": " bool"}[kind]
+        else:
+            kind = USUAL.get(name, "")
+        spec = f"{name}={','.join(map(str, shape))}{kind}"
+        options.append(f'--shape "{spec}"' if kind else f"--shape {spec}")
+        example.append(f"{name} {shape}{kind}")
+    with_them = " (with these it runs)" if proposed else ""
+    return (
+        f"{_name(f)}: what is the shape of {', '.join(missing)}? Give those of all arguments: {' '.join(options)}"
+        f"{with_them} (word ids are 2,3 int<7, a mask is 2,3 bool; a number or an option is --arg stride=2), or write "
+        f"into the docstring: Example: {', '.join(example)}"
+    )
+
+
+def _ask_for_sizes(cls, missing, own, shapes):
+    """How to give what the constructor of a class wants, with numbers that fit."""
+    for numbers in itertools.islice(itertools.permutations((3, 4, 5, 6, 2), len(missing)), MOST // 10):
+        options = dict(zip(missing, numbers))
+        try:
+            machine = cls(**own, **options)
+            names = [p.name for p in parameters_of(getattr(machine, forward_of(machine)))]
+            found = _that_fit(machine, dict.fromkeys(names), {}, MOST // 10)
+        except Exception:
+            continue
+        if found:
+            break
+    else:
+        options, found = dict.fromkeys(missing, 4), {}
+    arg = " ".join(f"--arg {name}={value}" for name, value in options.items())
+    shape = "" if shapes else "".join(f" --shape {_spec(name, *found[name])}" for name in found)
+    return f"{cls.__name__}: its constructor takes {', '.join(missing)}; give them: {arg}{shape}"
+
+
+def _spec(name, shape, kind, bound):
+    text = f"{name}={','.join(map(str, shape))}"
+    return f'"{text} int<{bound}"' if kind == "int" else f'"{text} bool"' if kind == "bool" else text
+
+
+def _that_fit(f, arguments, values, most=MOST):
+    """{name: (shape, kind, bound)} with which f runs, forward and back, found by trying; {} if none do.
+
+    arguments: {name: the same for those that are known, None for the others}
+    """
+    rng, sizes = np.random.default_rng(0), [n for known in arguments.values() if known for n in known[0]]
+    tried = []
+    for name, known in arguments.items():
+        kind = USUAL.get(name, "").strip().partition("<")[0] or "float"
+        kinds = [kind, "int"] if name == "y" else [kind]
+        shapes = SHAPES + [shape for k in (1, 2) for shape in itertools.permutations(sizes, k) if shape not in SHAPES]
+        tried.append([known] if known else [(s, k, 3 if k == "int" else None) for k in kinds for s in shapes])
+    only_forward, deadline = {}, time.monotonic() + SECONDS
+    for chosen in itertools.islice(itertools.product(*tried), most):
+        drawn = {name: _draw(*argument, rng) for name, argument in zip(arguments, chosen)} | values
+        how = _runs(f, drawn)
+        if how == "back":
+            return dict(zip(arguments, chosen))
+        if how and not only_forward:
+            only_forward = dict(zip(arguments, chosen))
+        if time.monotonic() > deadline:
+            break
+    return only_forward
+
+
+def _runs(f, given):
+    """ "back" if f runs forward and back, and all gradients have the right shapes; "forward" if it runs; "" if not"""
+    parameters = [p for p in parameters_of(_called(f)) if p.name in given or p.default is p.empty]
+    try:
+        inputs = [given[p.name] for p in parameters]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y, backward = in_contract(f, inputs)(*inputs)
+            if not callable(backward) or not np.isfinite(y).all() or np.asarray(y).dtype.kind != "f":
+                return ""
+    except Exception:
+        return ""
+    try:
+        came = backward(np.ones_like(y) if np.ndim(y) else 1.0)
+        came = [g for g in (came if isinstance(came, (tuple, list)) else [came]) if g is not None]
+        shapes = [np.shape(x) for x in inputs if getattr(x, "dtype", None) == np.float64]
+        return "back" if not came or [np.shape(g) for g in came] == shapes else "forward"
+    except Exception:
+        return "forward"

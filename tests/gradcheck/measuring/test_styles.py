@@ -1,0 +1,267 @@
+"""Other people's styles: pairs, objects, losses with gradients. Right ones pass, wrong ones fail, nothing is skipped in silence."""
+
+from types import SimpleNamespace
+
+from mini_tf import ops
+from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.measuring.styles import Machine, in_contract, is_gradient_name
+from mini_tf.gradcheck.planting.selftest import self_test
+from mini_tf.layers import LayerNorm
+
+import numpy as np
+import pytest
+
+
+def affine_forward(x, w, b):
+    return x @ w + b, (x, w)
+
+
+def affine_backward(dout, cache):
+    x, w = cache
+    return dout @ w.T, x.T @ dout, dout.sum(0)
+
+
+def scale_forward(x, s):
+    return s * x, (x, s)
+
+
+def scale_backward(dout, cache):
+    x, s = cache
+    return s * dout * 2, (dout * x).sum()
+
+
+def tanh_forward(x):
+    """It keeps nothing: the backward takes x again."""
+    return np.tanh(x)
+
+
+def tanh_backward(dout, x):
+    return dout * (1 - np.tanh(x) ** 2)
+
+
+def power(x, p=3):
+    return x**p, (x, p)
+
+
+def d_power(dout, cache):
+    x, p = cache
+    return dout * p * x ** (p - 1)
+
+
+def step_forward(x, h, W):
+    new = np.tanh(x + h @ W)
+    return new, new * x, (x, h, W, new)
+
+
+def step_backward(dnew, dproduct, cache):
+    x, h, W, new = cache
+    dnew = dnew + dproduct * x
+    da = dnew * (1 - new**2)
+    return da + dproduct * new, da @ W.T, h.T @ da
+
+
+def squared_forward(scores, targets):
+    error = scores - targets
+    return (error**2).sum(), error
+
+
+def squared_backward(cache):
+    """That of a loss takes no dloss: it is 1."""
+    return 2 * cache, -2 * cache
+
+
+def svm_loss(W, X, y):
+    scores = X @ W
+    rows = np.arange(len(y))
+    margins = np.maximum(0, scores - scores[rows, y][:, None] + 1)
+    margins[rows, y] = 0
+    d = (margins > 0) * 1.0
+    d[rows, y] = -d.sum(1)
+    return margins.sum() / len(y), X.T @ d / len(y)
+
+
+def two_outputs(x):
+    return np.sin(x), x * x, lambda dsin, dsquare: dsin * np.cos(x) + 2 * dsquare * x
+
+
+class Linear:
+    """Weights and gradients are attributes."""
+
+    def __init__(self, n, m, rng):
+        self.W, self.b = rng.standard_normal((n, m)), np.zeros(m)
+        self.dW = self.db = None
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W + self.b
+
+    def backward(self, dout):
+        self.dW, self.db = self.x.T @ dout, dout.sum(0)
+        return dout @ self.W.T
+
+
+class Doubled(Linear):
+    """dW is wrong, and of b there is none: the mistake that once passed."""
+
+    def backward(self, dout):
+        self.dW = 2 * self.x.T @ dout
+        return dout @ self.W.T
+
+
+class WithoutDb(Linear):
+    def backward(self, dout):
+        self.dW = self.x.T @ dout
+        return dout @ self.W.T
+
+
+class InDicts:
+    """params and grads; gradients add up; the backward returns nothing."""
+
+    def __init__(self, rng):
+        self.params = {"W1": rng.standard_normal((4, 5)), "W2": rng.standard_normal((5, 3))}
+        self.grads = {name: np.zeros_like(W) for name, W in self.params.items()}
+
+    def forward(self, X):
+        self.cache = X, np.maximum(X @ self.params["W1"], 0)
+        return self.cache[1] @ self.params["W2"]
+
+    def backward(self, dout):
+        X, h = self.cache
+        self.grads["W2"] += h.T @ dout
+        self.grads["W1"] += X.T @ (dout @ self.params["W2"].T * (h > 0))
+
+    def loss(self, X, y):
+        self.grads = {name: np.zeros_like(W) for name, W in self.params.items()}
+        error = self.forward(X) - y
+        self.backward(2 * error)
+        return (error**2).sum(), self.grads
+
+
+class Net:
+    """Objects in a list, called, and an array that is not learned."""
+
+    def __init__(self, rng):
+        self.layers = [Linear(4, 5, rng), Linear(5, 3, rng)]
+        self.table = rng.standard_normal(5)
+
+    def __call__(self, x):
+        self.hidden = np.tanh(self.layers[0].forward(x) + self.table)
+        return self.layers[1].forward(self.hidden)
+
+    def backward(self, dout):
+        return self.layers[0].backward(self.layers[1].backward(dout) * (1 - self.hidden**2))
+
+
+class Exp:
+    """As PyTorch's functions are written."""
+
+    @staticmethod
+    def forward(ctx, x, W):
+        y = np.exp(x) @ W
+        ctx.save_for_backward(x, W)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, W = ctx.saved_tensors
+        return dy @ W.T * np.exp(x), np.exp(x).T @ dy
+
+
+RIGHT = {
+    "a pair": lambda rng: (affine_forward, [rng.standard_normal(s) for s in ((2, 4), (4, 3), 3)]),
+    "a pair as a tuple": lambda rng: ((affine_forward, affine_backward), [rng.standard_normal(s) for s in ((2, 4), (4, 3), 3)]),
+    "no cache": lambda rng: (tanh_forward, [rng.standard_normal((2, 3))]),
+    "other names": lambda rng: (power, [rng.standard_normal((2, 3)), 2]),
+    "several outputs": lambda rng: (step_forward, [rng.standard_normal(s) for s in ((2, 3), (2, 3), (3, 3))]),
+    "several outputs, closure": lambda rng: (two_outputs, [rng.standard_normal((2, 3))]),
+    "a loss without dloss": lambda rng: (squared_forward, [rng.standard_normal((2, 3)), rng.standard_normal((2, 3))]),
+    "an object": lambda rng: (Linear(4, 3, rng), [rng.standard_normal((2, 4))]),
+    "its method": lambda rng: (Linear(4, 3, rng).forward, [rng.standard_normal((2, 4))]),
+    "static methods": lambda rng: (Exp, [rng.standard_normal((2, 4)), rng.standard_normal((4, 3))]),
+}
+
+
+@pytest.mark.parametrize("style", RIGHT)
+def test_right_backwards_pass(style, rng):
+    f, inputs = RIGHT[style](rng)
+    report = gradcheck(f, *inputs)
+    assert report, report
+    floats = [x for x in inputs if isinstance(x, np.ndarray)]
+    assert len(report.tensors) == len(floats) + (2 if "object" in style or style[-6:] == "method" else 0)
+
+
+def test_a_loss_with_its_gradient(rng):
+    report = gradcheck(svm_loss, rng.standard_normal((4, 3)), rng.standard_normal((5, 4)), np.array([0, 2, 1, 1, 0]))
+    assert report
+    assert [t.name for t in report.tensors] == ["W"]
+    assert report.notes == ["the backward returns no gradient of X: not checked"]
+
+
+def test_weights_in_dicts_and_in_objects_in_a_list(rng):
+    report = gradcheck(InDicts(rng), rng.standard_normal((2, 4)))
+    assert report
+    assert [t.name for t in report.tensors] == ["params.W1", "params.W2"]
+    report = gradcheck(InDicts(rng).loss, rng.standard_normal((2, 4)), rng.standard_normal((2, 3)))
+    assert report
+    assert [t.name for t in report.tensors] == ["params.W1", "params.W2"]
+
+
+def test_what_was_not_looked_at_is_not_tested_and_the_note_says_what_to_do(rng):
+    x = rng.standard_normal((2, 4))
+    report = gradcheck(Net(rng), x)
+    assert report.verdict == "NOT TESTED"
+    assert [t.name for t in report.tensors if t.verdict != "PASS"] == ["table"]
+    assert "if it is not learned, name what is: params=[…]" in report.explain()
+    names = [t.name for t in report.tensors if t.name != "table" and t.name != "x"]
+    assert gradcheck(Net(rng), x, params=names)
+    assert gradcheck(WithoutDb(4, 3, rng), x).verdict == "NOT TESTED"
+    assert gradcheck(Doubled(4, 3, rng), x).verdict == "FAIL"
+    assert "Net has no array 'W'; there are: layers.0.W" in gradcheck(Net(rng), x, params=["W"]).explain()
+
+
+def test_a_class_is_refused_in_a_sentence(rng):
+    assert "Linear is a class: give an object of it, as in gradcheck(Linear(…), x)" in gradcheck(Linear, rng.standard_normal((2, 4))).explain()
+
+
+def test_the_learners_object_stays_as_it_is(rng):
+    layer = Linear(4, 3, rng)
+    W = layer.W.copy()
+    assert gradcheck(layer, rng.standard_normal((2, 4)))
+    assert vars(layer).keys() == {"W", "b", "dW", "db"}
+    assert np.array_equal(layer.W, W)
+    assert layer.dW is None
+
+
+def test_a_wrong_one_fails_with_its_own_names_lines_and_the_one_change(rng):
+    report = gradcheck(scale_forward, rng.standard_normal((2, 3)), np.array(1.5))
+    assert [t.verdict for t in report.tensors] == ["FAIL", "PASS"]
+    assert report.repair[2:] == ["return s * dout * 2, (dout * x).sum()", "return s * dout, (dout * x).sum()"]
+    assert "test_styles.py" in report.place
+
+
+def test_bugs_are_planted_in_pairs_and_objects(rng):
+    for f, inputs in (RIGHT["a pair"](rng), RIGHT["an object"](rng)):
+        tested = self_test(f, *inputs)
+        assert tested.caught
+        assert not tested.missed
+
+
+def test_ops_layers_and_the_contract_stay_as_they_are(rng):
+    layer, x = LayerNorm(4), rng.standard_normal((2, 4))
+    assert in_contract(layer, [x]) is layer
+    assert in_contract(ops.softmax, [x]) is ops.softmax
+    plain = lambda x: (2 * x, lambda dy: 2 * dy)         # noqa: E731
+    assert in_contract(plain, [x]) is plain
+    assert isinstance(in_contract(Linear(4, 3, rng), [x]), Machine)
+    assert in_contract(SimpleNamespace(backward=3), [x]).backward == 3
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "is_one"),
+    [
+        ("dW", "W", True), ("d_W", "W", True), ("W_grad", "W", True), ("grad_W", "W", True), ("gW", "W", True),
+        ("dLdW", "W", True), ("dW1", "W", False), ("db", "W", False), ("deltaW", "W", True), ("W", "W", True),
+    ],
+)  # fmt: skip
+def test_names_of_gradients(said, name, is_one):
+    assert is_gradient_name(said, name) == is_one
