@@ -48,7 +48,7 @@ def load(target, shapes=(), seed=0, args=()):
 
 
 def given_lines(target):
-    """The lines of an exercise that its learner has not written, those of solutions/FILE beside it; none if it is none."""
+    """The lines of an exercise that its learner has not written: those of solutions/FILE beside it, if there is one."""
     path = Path(target.rpartition("::")[0] if "::" in target else target)
     solution = path.parent / "solutions" / path.name
     if not solution.is_file():

@@ -65,7 +65,8 @@ def _section(number, report, alone):
         parts.append(f"<p class=note>backward at <code>{escape(report.place)}</code></p>")
     if report.repair:
         headline, *lines = (line.strip() for line in report.about_repair())
-        parts.append(f"<p class=words>{escape(headline)}</p>" + f"<pre>{escape(chr(10).join(lines))}</pre>" * bool(lines))
+        parts.append(f"<p class=words>{escape(headline)}</p>")
+        parts += [f"<pre>{escape(chr(10).join(lines))}</pre>"] if lines else []
     parts += [f"<p class=words>{escape(finding)}</p>" for finding in report.findings]
     said = {}
     for t in report.tensors:

@@ -9,6 +9,7 @@ with the float64 backward, which has been checked. The error budget is what roun
 """
 
 from mini_tf.backend import beside, device_of, to_host
+from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.measuring.subject import is_float, told
 from mini_tf.gradcheck.report import Precision
 
@@ -32,6 +33,14 @@ def check_precision(evidence, report, rng):
     dtype, device = kinds.pop()
     where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
     pattern = relu_pattern(subject, patterns)
+
+    def widened(what):
+        """Ops promise that the dtype follows the inputs; other styles do not."""
+        if isinstance(subject.f, Brought):
+            report.notes.append(what)
+        else:
+            report.findings.append(f"{what}: {WIDENED}")
+
     with subject.as_given():
         try:
             y, _ = subject.forward()
@@ -41,7 +50,7 @@ def check_precision(evidence, report, rng):
             report.findings.append(f"in {where}, as given, it raised {told(error, subject.f)}")
             return
     if getattr(y, "dtype", dtype) != dtype:
-        report.findings.append(f"the forward gave {y.dtype} for {where}: {WIDENED}")
+        widened(f"the forward gave {y.dtype} for {where}")
     if switched:
         report.notes.append(f"results in {where} were not judged: there, rounding switches a ReLU")
         return
@@ -53,7 +62,7 @@ def check_precision(evidence, report, rng):
         if getattr(gradient, "shape", ()) != np.shape(right):
             continue                                     # reported already, or missing
         if getattr(gradient, "dtype", dtype) != dtype:
-            report.findings.append(f"d{name} is {gradient.dtype} for {where}: {WIDENED}")
+            widened(f"d{name} is {gradient.dtype} for {where}")
         gradient = np.asarray(to_host(gradient), np.float64)
         error = np.nan_to_num(np.abs(gradient - right) / budget(moved[name], right, eps), nan=np.inf)
         if error.size:

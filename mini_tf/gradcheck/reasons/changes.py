@@ -30,6 +30,7 @@ OTHER_FUNCTIONS = [
 COMPARED = {ast.Gt: "<", ast.Lt: ">", ast.GtE: "<=", ast.LtE: ">=", ast.Eq: "!=", ast.NotEq: "=="}
 SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "None"
+SIZE = re.compile(r"\w+\.shape\[-?\d\]|\w+\.size|len\(\w+\)")
 EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 
@@ -41,6 +42,9 @@ def changes(source, node, atoms):
     """
     found = [change for change in mutations(source.text, node) if change.name in UNDONE]
     parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
+    if isinstance(node, ast.Lambda):
+        node.body_of_lambda = node.body
+        parts.append(node)
     for kind in (_of_shape, _of_operators, _of_calls, _of_statements):
         found += [source.mutation(part, *change) for part in parts for change in kind(source, part)]
     found += [source.mutation(part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
@@ -48,6 +52,8 @@ def changes(source, node, atoms):
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
     found += [source.mutation(w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    found += [source.mutation(w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
+    found += [source.mutation(part, *change) for part in parts for change in _everywhere(source, part, atoms)]
     for kind in (_of_atoms, _of_operands, _another_atom):
         found += [source.mutation(part, *change) for part in parts for change in kind(source, part, atoms)]
     found += [source.mutation(w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
@@ -64,7 +70,8 @@ def changes_of_what_is_kept(source, node, atoms):
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
             span = source.span(one)[0], source.span(other)[1]
-            found.append(source.mutation(one, "two lines are in the wrong order", *span, _exchanged(source, one, other)))
+            text = _exchanged(source, one, other)
+            found.append(source.mutation(one, "two lines are in the wrong order", *span, text))
     return _once(source, found)
 
 
@@ -102,9 +109,21 @@ def _of_shape(source, part):
         yield from _of_index(source, part.slice)
     elif isinstance(part, ast.Subscript):
         yield from _of_index(source, part.slice)
+    elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "reshape":
+        array, count = source.atom(part.func.value), len(part.args)
+        for axes in _orders(count):
+            yield f"the axes need another order, {axes}", *source.span(part), f"{text}.transpose{axes}"
+        for axes in [*_orders(4), *_orders(3)]:
+            end = source.span(part.func.value)[1]
+            changed = f"{array}.transpose{axes}{source.text[end : source.span(part)[1]]}"
+            yield f"the axes need another order first, {axes}", *source.span(part), changed
     elif isinstance(part, ast.Constant) and isinstance(part.value, str) and EINSUM.fullmatch(part.value):
         for other in _of_einsum(part.value):
             yield "the indices are wrong", *source.span(part), f"{text[0]}{other}{text[0]}"
+
+
+def _orders(count):
+    return list(itertools.permutations(range(count)))[1:] if 3 <= count <= 4 else []
 
 
 def _of_einsum(subscripts):
@@ -254,6 +273,15 @@ def _of_statements(source, part):
 
 def _of_numbers(source, part, atoms):
     """A number that is off by one, by its sign, or by a factor of two; or that has a name."""
+    text = source.within(source.span(part))
+    number = whole_number(part)
+    if number is not None and number < 0 or SIZE.fullmatch(text):
+        for name, value in atoms.items():
+            if not callable(value) and np.ndim(value) <= 1:
+                yield f"{name} belongs where {text} is", *source.span(part), name
+                if SIZE.fullmatch(text) and np.ndim(value) == 1:
+                    yield f"{name} belongs where {text} is", *source.span(part), f"{name}[:, None]"
+        return
     if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
         return
     for name, value in atoms.items():
@@ -278,9 +306,14 @@ def is_atom(part):
 
 def _another_atom(source, part, atoms, alike=False):
     """Another array in its place: of the same shape if alike is True, else of other shapes, or a number."""
+    text = source.within(source.span(part))
+    if alike and isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and not is_atom(part):
+        shape = _shape_of(part, source, atoms)
+        for other, value in atoms.items() if shape else ():
+            if _is_array(value) and value.shape == shape:
+                yield f"{other} belongs where {text} is", *source.span(part), other
     if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
         return
-    text = source.within(source.span(part))
     if text not in atoms:
         return
     shape = np.shape(atoms[text])
@@ -386,11 +419,18 @@ def _of_atoms(source, part, atoms):
     if _is_array(value):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
     for other in others:
-        yield f"{other.strip('()')} belongs where {text} is", *source.span(part), other
+        shown = other[1:-1] if other[0] == "(" else other
+        yield f"{shown} belongs where {text} is", *source.span(part), other
 
 
 def _of_operands(source, part, atoms):
     """A factor that is missing from one term of a sum or from one argument, or a 1 that is missing in it."""
+    if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("where"):
+        for value in part.args[1:]:
+            for name, x in atoms.items():
+                if not callable(x):
+                    yield from ((words, *source.span(value), f"{source.atom(value)} {factor}")
+                                for words, factor in _factors(name, x, None))  # fmt: skip
     if not isinstance(part, ast.BinOp):
         return
     sums = isinstance(part.op, (ast.Add, ast.Sub))
@@ -422,9 +462,31 @@ def _terms(source, whole, target, atoms):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", *span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", *span, f"{atom} - {term}"
+
+
+def _differences(source, whole, target, atoms):
+    """An array in a product that should be a difference or a sum."""
     for part in ast.walk(whole):
-        if isinstance(part, ast.Name) and part.id in alike and isinstance(part.ctx, ast.Load):
-            for other in alike:
-                if other != part.id:
+        if isinstance(part, ast.Name) and _is_array(atoms.get(part.id)) and isinstance(part.ctx, ast.Load):
+            for other, x in atoms.items():
+                if other != part.id and _is_array(x) and x.shape == atoms[part.id].shape:
                     yield f"a term is missing, −{other}", *source.span(part), f"({part.id} - {other})"
                     yield f"a term is missing, {other}", *source.span(part), f"({part.id} + {other})"
+
+
+def _everywhere(source, part, atoms):
+    """The same mistake more than once in a statement, or in a lambda: another name, another axis."""
+    whole = part if isinstance(part, ast.stmt) and not hasattr(part, "body") else getattr(part, "body_of_lambda", None)
+    if whole is None:
+        return
+    text = source.within(source.span(whole))
+    for name in {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}:
+        word = re.compile(rf"(?<![\w.]){name}\b")
+        if _is_array(atoms.get(name)) and len(word.findall(text)) > 1:
+            for other, value in atoms.items():
+                if other != name and np.shape(value) == atoms[name].shape and not callable(value):
+                    yield f"{other} belongs where {name} is", *source.span(whole), word.sub(other, text)
+    if len(re.findall(r"axis=", text)) > 1:
+        for axis in ("0", "1", "-1"):
+            changed = re.sub(r"axis=-?\d", f"axis={axis}", text)
+            yield "they run over the wrong axis", *source.span(whole), changed

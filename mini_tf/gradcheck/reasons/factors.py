@@ -21,6 +21,7 @@ def constant_factor(e, name):
     factors = [_the_factor(other, name) for other in others]
     if any(number is None or (number < 0) != (factor < 0) for number in factors):
         return None                                      # one number at this point, by chance
+    same_everywhere = others and all(abs(number / factor - 1) < CLOSE for number in factors)
     if abs(factor + 1) < CLOSE:
         return "The sign is wrong: everywhere −1 times the right gradient."
     size = abs(factor)
@@ -36,6 +37,8 @@ def constant_factor(e, name):
     for label, said in meanings.items():
         same.setdefault(tuple(of.get(label, (label,))[0] for of in sizes), said)
     meanings = list(same.values())
+    if e.slopes[name].size < 2 and not (meanings or same_everywhere):
+        return None                                      # any single number is a multiple of another
     return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
 
 

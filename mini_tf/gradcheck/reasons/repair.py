@@ -33,6 +33,7 @@ from mini_tf.trace import place
 
 import numpy as np
 
+SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 SECONDS = 8.0            # of processor time, for the whole search
 
 
@@ -89,7 +90,7 @@ def _candidates(evidence, lines, right, texts):
         else:
             found += [(part, change) for change in changes(source, node, atoms)]
     found.sort(key=lambda one: one[1].line not in lines)     # a stable sort: the likeliest stay first
-    return found + kept
+    return found[:SOON] + kept + found[SOON:]
 
 
 def _measured(evidence):

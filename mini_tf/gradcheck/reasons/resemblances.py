@@ -37,8 +37,8 @@ def rearranged(e, name):
         a, b = np.sort(yours, axis=None), np.sort(right, axis=None)
         if np.abs(a - b).max() < CLOSE * np.abs(b).max() < np.diff(b).max():
             return (
-                "It has the right numbers in wrong places: axes are merged, split or exchanged in another order than "
-                "in the forward."
+                "It has the right numbers in wrong places: an index, or the order in which axes are merged, split or "
+                "exchanged, is not that of the forward."
             )
     return None
 

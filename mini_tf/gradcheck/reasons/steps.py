@@ -19,7 +19,7 @@ from mini_tf.trace import source_line
 import numpy as np
 
 RIGHT = "right"
-CONTAINS, FED, AFTER = "contains the wrong one", "fed by a wrong gradient", "after it, not looked at"
+CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -44,11 +44,11 @@ def first_wrong_step(subject, seed):
     checked.
     """
     calls = calls_in(subject)
-    steps, wrong, fed = [], None, FED
+    steps, wrong = [], None
     inner = [call for call in calls if call.ended is not None]
     for call in sorted(inner, key=lambda call: call.ended):
         if wrong is not None:
-            steps.append(_step(call, CONTAINS if call in wrong.parents else fed))
+            steps.append(_step(call, CONTAINS if call in wrong.parents else AFTER))
             continue
         f, inputs, params = _alone(call)
         if not any(map(is_float, inputs)) and not any(p.trainable for p in params.values()):
@@ -59,10 +59,8 @@ def first_wrong_step(subject, seed):
                 steps.append(_step(call, RIGHT))
                 continue
             add_reasons(report, evidence)
-        if not any(t.verdict == FAIL for t in report.tensors if t.name not in params):
-            fed = AFTER                                  # the gradients it passes on are not wrong
         wrong, report.notes = call, []                   # notes: a method may leave parameters unused
-        steps.append(_step(call, WRONG, report.explain().splitlines()[1:]))
+        steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
     raised = next((call for call in calls if call.error is not None), None)
     if wrong is None and raised is not None:             # all steps before it are right
         steps.append(_step(raised, WRONG, [f"it raised {told(raised.error, raised.backward)}"]))
@@ -88,8 +86,15 @@ def add_reasons(report, evidence, right=()):
         report.repair = find_repair(evidence, lines, right)
 
 
-def _step(call, status, words=()):
-    return Step(call.name, call.line or "the checker", source_line(call.backward, call.f), status, list(words))
+def _step(call, status, words=(), which=""):
+    line = (call.line or "the checker") + which
+    return Step(call.name, line, source_line(call.backward, call.f), status, list(words))
+
+
+def _which(call, calls):
+    """ " (call 2 of 3)" if the same line calls the same thing several times, as in a loop; "" if it does not"""
+    same = [other for other in calls if (other.name, other.line) == (call.name, call.line)]
+    return f" (call {1 + same.index(call)} of {len(same)})" if len(same) > 1 else ""
 
 
 def _alone(call):

@@ -159,7 +159,7 @@ WORDS = {
     "tied readout: not accumulated": "no gradient for table: backward added none to it",
     "tied readout: replaced": "the gradient of table did not add up over two backwards",
     "tied readout: not transposed": "the right gradient transposed",
-    "vec readout: axes exchanged": "the right numbers in wrong places: axes are merged",
+    "vec readout: axes exchanged": "the right numbers in wrong places: an index, or the order in which axes are merged",
     "Trunk: layers in forward order": None,
     "Trunk: embeddings forgotten": "no gradient for embedding.table: backward added none to it",
     "LanguageTransformer: dloss ignored": "dy, the upstream gradient, is not used",
