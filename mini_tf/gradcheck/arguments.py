@@ -191,7 +191,10 @@ def _ask(f, missing, arguments, values):
     """How to give the missing shapes, both ways, with this function's own names, and shapes that fit each other."""
     options, example = [], []
     usual = next((shape[-2:] for shape, _, _ in filter(None, arguments.values())), (2, 3))
-    proposed = _that_fit(f, arguments, values)
+    proposed, how = _that_fit(f, arguments, values)
+    if how != "back" and any(arguments.values()):        # what is known may not fit: letters have sizes of their own
+        others, how = _that_fit(f, dict.fromkeys(arguments), values)
+        proposed, arguments = (others, dict.fromkeys(arguments)) if how == "back" else (proposed, arguments)
     for name, known in arguments.items():
         shape, kind, bound = known or proposed.get(name) or (usual, "float", None)
         if known or name in proposed:
@@ -216,7 +219,7 @@ def _ask_for_sizes(cls, missing, own, shapes):
         try:
             machine = cls(**own, **options)
             names = [p.name for p in parameters_of(getattr(machine, forward_of(machine)))]
-            found = _that_fit(machine, dict.fromkeys(names), {}, MOST // 10)
+            found, _ = _that_fit(machine, dict.fromkeys(names), {}, MOST // 10)
         except Exception:
             continue
         if found:
@@ -234,7 +237,7 @@ def _spec(name, shape, kind, bound):
 
 
 def _that_fit(f, arguments, values, most=MOST):
-    """{name: (shape, kind, bound)} with which f runs, forward and back, found by trying; {} if none do.
+    """({name: (shape, kind, bound)} with which f runs, "back" or "forward"), found by trying; ({}, "") if none do.
 
     arguments: {name: the same for those that are known, None for the others}
     """
@@ -250,12 +253,12 @@ def _that_fit(f, arguments, values, most=MOST):
         drawn = {name: _draw(*argument, rng) for name, argument in zip(arguments, chosen)} | values
         how = _runs(f, drawn)
         if how == "back":
-            return dict(zip(arguments, chosen))
+            return dict(zip(arguments, chosen)), how
         if how and not only_forward:
             only_forward = dict(zip(arguments, chosen))
         if time.monotonic() > deadline:
             break
-    return only_forward
+    return only_forward, "forward" if only_forward else ""
 
 
 def _runs(f, given):

@@ -345,7 +345,8 @@ def _explain_sampling(c):
 def _explain_steps(steps, step):
     """What to say about the steps; `step` is the first wrong one, or None."""
     if step is None:
-        right = f"Its {len(steps)} steps are right by themselves: the mistake is in how the function joins them."
+        right = (f"Its {len(steps)} steps are right by themselves: the mistake is in the function's own lines, or in "
+                 "how it joins the steps.")  # fmt: skip
         return [f"  {right}"] if len(steps) > 1 else []
     number = 1 + next(number for number, s in enumerate(steps) if s is step)
     after = steps[number:]

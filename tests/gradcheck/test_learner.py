@@ -1,5 +1,6 @@
 """A learner's own op in a file: which file, which function, which shapes, and what is said when one is wrong."""
 
+import re
 import sys
 from textwrap import dedent
 
@@ -314,3 +315,86 @@ def test_the_command_refuses_in_one_sentence(arguments, message, mini_tf, write)
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+STYLES = '''
+    import numpy as np
+
+    def affine_forward(x, w, b, stride=1):
+        """- x: input of shape (N, D)
+        - w: weights, an array of shape (D, M)
+        - b: (M,)
+        """
+        return stride * (x @ w + b), (x, w, stride)
+
+    def affine_backward(dout, cache):
+        x, w, stride = cache
+        dout = stride * dout
+        return dout @ w.T, x.T @ dout, dout.sum(0)
+
+    class Linear:
+        def __init__(self, n_in, n_out=4):
+            self.W = np.random.randn(n_in, n_out)
+
+        def forward(self, x):
+            self.x = x
+            return x @ self.W
+
+        def backward(self, dout):
+            self.dW = self.x.T @ dout
+            return dout @ self.W.T
+
+    def cosine(a, b):
+        na, nb = np.linalg.norm(a), np.linalg.norm(b)
+        c = a @ b / (na * nb)
+        return c, lambda d: (d * (b / (na * nb) - c * a / na**2), d * (a / (na * nb) - c * b / nb**2))
+'''
+
+
+def test_pairs_and_classes_from_a_file(mini_tf, write):  # noqa: F811
+    path = write(STYLES)
+    for arguments in (["affine"], ["affine_forward", "--arg", "stride=2"], ["Linear", "--arg", "n_in=3", "--shape", "x=2,3"]):
+        code, out, err = mini_tf("gradcheck", f"{path}::{arguments[0]}", *arguments[1:])
+        assert (code, err) == (0, "")
+        assert out.startswith("PASS")
+    code, out, err = mini_tf("gradcheck", path)
+    assert code == 2
+    assert "which function or class; there are: affine_forward, Linear, cosine" in err
+    alone = write(STYLES.partition("    class Linear")[0], "alone.py")
+    assert mini_tf("gradcheck", alone)[0] == 0
+
+
+def test_proposed_shapes_fit_each_other_and_work_as_they_are(mini_tf, write):  # noqa: F811
+    path = write(STYLES.replace('"""- x', '"""x').replace("shape", "size"))
+    for name in ("affine", "cosine", "Linear"):
+        code, _, err = mini_tf("gradcheck", f"{path}::{name}")
+        assert code == 2
+        options = re.findall(r'--(?:shape|arg) (?:"[^"]+"|\S+)', err.partition(" (word ids")[0])
+        words = [part.strip('"') for option in options for part in option.split(" ", 1)]
+        code, out, err = mini_tf("gradcheck", f"{path}::{name}", *words)
+        assert (code, err) == (0, "")
+        assert out.startswith("PASS")
+
+
+def test_shapes_in_words(inputs):
+    doc = """x: array of shape (batch, features)
+    w - weights of shape (features, hidden)
+    b: (hidden,)  and a note (see below), p (optional)
+    """
+    assert shapes(inputs("f(x, w, b, p=None)", doc)) == [(2, 3), (3, 4), (4,)]
+
+
+def test_an_exercise_gets_hints_and_the_solution_when_asked(mini_tf, tmp_path):  # noqa: F811
+    solution = tmp_path / "solutions"
+    solution.mkdir()
+    text = dedent(SQUARE).replace("return x * x, backward", "y = x * x\n    return y, backward")
+    (solution / "ex.py").write_text(text)
+    (tmp_path / "ex.py").write_text(text.replace("2 * dy * x", "-2 * dy * x"))
+    arguments = "gradcheck", f"{tmp_path / 'ex.py'}::square", "--shape", "x=3"
+    code, out, _ = mini_tf(*arguments)
+    assert code == 1
+    assert re.search(r"One change at \S*ex\.py:\d+ makes it right: .*\(--solution shows it\)", out)
+    assert "right  " not in out
+    code, out, _ = mini_tf(*arguments, "--solution")
+    assert code == 1
+    assert "    right  return" in out

@@ -199,13 +199,14 @@ class Pair(Brought):
         """The arguments of the backward; None if it takes no dy: that of a loss, which is 1."""
         parameters = parameters_of(self.written_backward)
         given = dict(zip((p.name for p in parameters_of(self.written_forward)), inputs))
+        needed = [p.name for p in parameters if p.default is p.empty]
         caches = [p.name for p in parameters if p.name.lower() in CACHES or "cache" in p.name.lower()]
-        if cache is not None and not caches:             # by its place: the last, or the first of those that are needed
-            needed = [p.name for p in parameters if p.default is p.empty]
+        if not caches and cache is not None:             # by its place
             if isinstance(cache, tuple) and len(needed) == len(dys) + len(cache) > len(dys) + 1:
                 return [*dys, *cache]
-            others = [name for name in needed if name not in given] or needed
-            caches = others[-1:] if len(needed) > len(dys) or not dys else []
+            caches = needed[-1:] if len(needed) == len(dys) + 1 or not dys else []
+        elif not caches and len(needed) == len(dys) + len(inputs) and not set(needed[len(dys) :]) <= given.keys():
+            return [*dys, *inputs]
         dys, arguments, used = list(dys), [], 0
         for p in parameters:
             if p.name in caches:
@@ -366,7 +367,7 @@ def in_order(gradients, backward, inputs, forward):
     if isinstance(gradients, dict):
         named = gradients
     else:
-        gradients = list_of(gradients)
+        gradients = flat(gradients)
         if len(gradients) == len(floats):
             return tuple(gradients)
         if len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x)):
@@ -402,6 +403,11 @@ def plain(name):
 
 def list_of(x):
     return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def flat(x):
+    """The gradients in a tuple or list, those in lists inside it included."""
+    return [g for part in x for g in flat(part)] if isinstance(x, (tuple, list)) else [x]
 
 
 def is_floating(x):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.backend import to_host
-from mini_tf.gradcheck.measuring.styles import Brought, in_contract
+from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
 
@@ -161,8 +161,8 @@ class Subject:
 
 
 def as_list(gradients):
-    """What a backward returned, as a list; a single gradient comes bare."""
-    return list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    """What a backward returned, as a list; a single gradient comes bare, and those of layers may be a list in it."""
+    return flat(gradients)
 
 
 def call_backward(subject, backward, dy):

@@ -207,6 +207,8 @@ def _of_operators(source, part):
         for other in (COMPARED[type(part.ops[0])], SIGN[type(part.ops[0])] + "=", SIGN[type(part.ops[0])][:1]):
             if other in ("<", ">", "<=", ">=", "==", "!="):
                 yield "a comparison is wrong", *source.span(part), f"{left} {other} {right}"
+    elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and isinstance(part.operand, ast.Constant):
+        yield "a sign is wrong", *source.span(part), source.atom(part.operand)
     elif isinstance(part, ast.UnaryOp) and isinstance(part.op, (ast.Invert, ast.Not)):
         yield "there is a not too many", *source.span(part), source.atom(part.operand)
 
@@ -355,8 +357,15 @@ def _fits(value, shape, larger=False):
 def _factors(name, value, shape, larger=False):
     """Factors made of one array or number, for an array of that shape: (words, "* x" or "/ x")"""
     for words, factor in _all_factors(name, value, shape, larger):
+        if factor[0] == "/" and is_upstream(name):
+            continue                                     # a backward never divides by what it is given
         factor_in_words = factor[2:] if factor[0] == "*" else f"1/{factor[2:]}"
         yield f"{words} is missing, {factor_in_words}", factor
+
+
+def is_upstream(name):
+    """True for the usual names of the gradient that a backward is given."""
+    return name in ("dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta")
 
 
 def _all_factors(name, value, shape, larger):

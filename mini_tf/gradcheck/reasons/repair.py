@@ -9,6 +9,7 @@ import inspect
 import sys
 import time
 import warnings
+from collections import Counter
 from types import FunctionType
 from typing import NamedTuple
 
@@ -60,10 +61,22 @@ def find_repair(evidence, lines=(), right=()):
             continue
         if not _makes_right(evidence, part, code):
             continue
+        if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
+            continue                                     # the size of another axis may be the same by chance
         if all(_makes_right(other, part, code) for other in elsewhere(evidence)):
             where = place(part.function.__code__.co_filename, change.line)
             return [where, UNDONE.get(change.name, change.name), change.before, change.after]
     return []
+
+
+def _needs_other_sizes(change):
+    return ".shape[" in change.after and ".shape[" not in change.before or ".size" in change.after
+
+
+def _other_sizes(evidence, other):
+    """True if every size of an axis is another one there."""
+    pairs = [(x, other.everything[name]) for name, x in evidence.everything.items() if isinstance(x, np.ndarray)]
+    return all(n != m for x, y in pairs for n, m in zip(x.shape, y.shape) if n > 1)
 
 
 def _code_of(part, change, texts):
@@ -129,7 +142,8 @@ def _makes_right(evidence, part, code):
         p.grad = None
     dy = np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             if part.runs is function_of(evidence.backward) and not isinstance(subject.f, Brought):
                 gradients = subject.named(rebuilt(function_of(subject.forward()[1]), code)(dy))
             else:
@@ -216,6 +230,8 @@ def _atoms(evidence, part, node):
             found |= {f"self.{own}": x for own, x in vars(value).items()}
     kinds = np.ndarray, np.generic, float, int
     arrays = {text: x for text, x in found.items() if isinstance(x, kinds) and not isinstance(x, bool)}
+    numbers = Counter(float(x) for x in arrays.values() if not np.ndim(x))
+    arrays = {text: x for text, x in arrays.items() if np.ndim(x) or numbers[float(x)] == 1}     # no equals by chance
     functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
     return dict(sorted(arrays.items())) | dict(sorted(functions.items()))
 

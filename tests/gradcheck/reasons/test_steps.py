@@ -7,11 +7,19 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import difference, function_of, outcome, planted
+from mini_tf.gradcheck.reasons import repair
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
 
 import numpy as np
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_repair(monkeypatch):
+    """These tests are about the steps; the search for the one change would take its seconds for each."""
+    monkeypatch.setattr(repair, "SECONDS", 0.0)
+
 
 HELPERS = {"sum_to", "accumulate", "walk_back"}            # not steps themselves: their callers are
 CASES = [bug for bug in BUGS if bug.in_transformer]
