@@ -5,6 +5,7 @@ import math
 from mini_tf import ops
 from mini_tf.backend import erf
 from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.measuring.styles import flat
 from mini_tf.gradcheck.reasons.fit import close, elementwise, fitted
 from mini_tf.gradcheck.reasons.theirs import calls_in
 
@@ -26,9 +27,9 @@ def part_left_out(e, name):
     yours, right, known = e.pair(name)
     inside = [call for call in calls_in(e.subject, e.dy) if call.ended is not None]
     for call in sorted(inside, key=lambda c: c.depth):
-        for part in call.gradients if isinstance(call.gradients, tuple) else (call.gradients,):
+        for part in flat(call.gradients):
             for word, missing in (("left out", right - yours), ("counted once too often", yours - right)):
-                if part is not None and close(missing, part, known) and not close(yours, part, known):
+                if isinstance(part, np.ndarray) and close(missing, part, known) and not close(yours, part, known):
                     place = f"What {call.name} gives back (called at {call.line})"
                     return f"{place} is {word}: the gradients along all paths add up."
     return None
@@ -125,7 +126,9 @@ def _multiple(name, row, yours, right, x, y):
             "unchanged; yours does not)"
         )
     centre, variance = f"{name} − mean({name})", "the term that the variance gives back"
-    length = f"such a term (a square gives one; so does the length of a {row}, in a norm or an rms)"
+    length = "such a term (a square gives one)"
+    if np.abs((right * x).sum(-1)).max() < 1e-3 * np.abs(right * x).sum(-1).max():       # y depends on directions only
+        length = f"the term that the length of the {row} gives back (√Σ{name}², a norm, the rms)"
     if np.abs(error - (error * x).sum() / (x * x).sum() * x).max() < CLOSE * size and np.ptp((x * x).sum(-1)) > 0:
         multiple = (error * x).sum() / (x * x).sum()
         return (
