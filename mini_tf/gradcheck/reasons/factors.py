@@ -91,9 +91,10 @@ def _meanings(e, factor, each_by_itself):
 
     if not np.ndim(e.dy) and abs(factor * e.dy - 1) < CLOSE:
         return {"dy": "dy, the upstream gradient, is not used"}
-    own = {}                                             # {number: its first name}
+    own = {}                                             # {number: its first name, a word if it has one}
     given = [(name, float(x)) for name, x in e.everything.items() if type(x) in (int, float) and x not in (0, 1)]
-    for label, number in given + own_numbers(e.subject.f) + own_numbers(e.backward):
+    known = given + own_numbers(e.subject.f) + own_numbers(e.backward)
+    for label, number in sorted(known, key=lambda one: not one[0][0].isalpha()):
         own.setdefault(number, label)
     rates = {1 - number: f"(1 − {label})" for number, label in own.items() if 0 < number < 1 and label[0].isalpha()}
     squares = {number**2: f"{label}²" for number, label in own.items() if label[0].isalpha()}
