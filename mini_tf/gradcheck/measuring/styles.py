@@ -13,7 +13,6 @@ as it is, and a backward can be called twice.
 import copy
 import inspect
 import re
-from collections import OrderedDict
 from types import SimpleNamespace
 
 import numpy as np
@@ -429,38 +428,41 @@ def parameters_of(f):
 class Stored:
     """An array in an object, checked as a Parameter is.
 
-    steps   the way to it: attributes, keys and indices, ("layers", 0, "W")
+    ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
     """
 
     trainable = True
 
-    def __init__(self, data, steps):
-        self.data, self.grad, self.steps = data, None, steps
+    def __init__(self, data, way):
+        self.data, self.grad, self.ways = data, None, [way]
 
     def put(self, machine):
         """Give the machine this array's data."""
-        holder = reached(machine, self.steps[:-1])
-        if isinstance(holder, (dict, list)):
-            holder[self.steps[-1]] = self.data
-        else:
-            setattr(holder, self.steps[-1], self.data)
+        for *way, last in self.ways:
+            holder = reached(machine, way)
+            if isinstance(holder, (dict, list)):
+                holder[last] = self.data
+            else:
+                setattr(holder, last, self.data)
 
     def gradient_in(self, machine, returned):
         """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
-        *way, last = self.steps
-        found = None
-        if isinstance(last, int):                        # weights[i] and dweights[i]
-            *way, listed = way
-            found = gradient_beside(members(reached(machine, way)), listed)
-            found = found[last] if isinstance(found, (list, dict)) and found else None
-        else:
-            holders = [way, way[:-1]] if way else [way]
-            for holder in holders:                       # self.W and self.dW; self.params["W"] and self.grads["W"]
-                found = gradient_beside(members(reached(machine, holder)), last) if found is None else found
-        if found is None and len(self.steps) == 1 or isinstance(reached(machine, way), dict):
-            said = next((g for name, g in returned.items() if is_gradient_name(name, last)), None)
-            found = said if found is None else found
-        return found if isinstance(found, (np.ndarray, np.generic, float)) else None
+        found = [_gradient_at(machine, way) for way in self.ways]
+        if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
+            found += [g for name, g in returned.items() if is_gradient_name(name, self.ways[0][-1])]
+        return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
+
+
+def _gradient_at(machine, way):
+    """The gradient beside the array at the end of the way, or None."""
+    *way, last = way
+    if isinstance(last, int):                            # weights[i] and dweights[i]
+        *way, listed = way
+        beside = gradient_beside(members(reached(machine, way)), listed)
+        return beside[last] if isinstance(beside, (list, dict)) and beside else None
+    holders = [way, way[:-1]] if way else [way]          # self.W and self.dW; self.params["W"] and self.grads["W"]
+    found = (gradient_beside(members(reached(machine, holder)), last) for holder in holders)
+    return next((g for g in found if g is not None), None)
 
 
 def gradient_beside(those, name):
@@ -479,28 +481,30 @@ def gradient_beside(those, name):
 def stored_arrays(machine):
     """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
 
-    What is named as another's gradient is left out, and what begins with "_".
+    What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and ones.
     """
-    found, seen = OrderedDict(), set()
+    found, seen = {}, set()
 
-    def walk(x, steps):
-        if id(x) in seen or len(steps) > 6:
+    def walk(x, way):
+        if is_floating(x):
+            if id(x) in found:
+                found[id(x)].ways.append(way)            # one array with two names
+            elif x.size and set(np.unique(x)) != {0, 1}:
+                found[id(x)] = Stored(x, way)
+            return
+        if id(x) in seen or len(way) > 6:
             return
         seen.add(id(x))
-        if is_floating(x):
-            if x.size:
-                found[".".join(map(str, steps))] = Stored(x, steps)
-            return
         those = members(x)
         for name, value in those.items():
             others = [other for other in those if other != name and is_floating(those[other])]
             gradient = any(is_gradient_name(name, other) and plain(name) != plain(other) for other in others)
             grads = isinstance(value, dict) and re.search(r"grad|^d(?!ata|ict)|cache", plain(name))
             if not gradient and not grads and not str(name).startswith("_"):
-                walk(value, (*steps, name))
+                walk(value, (*way, name))
 
     walk(machine, ())
-    return dict(found)
+    return {".".join(map(str, p.ways[0])): p for p in found.values()}
 
 
 def members(x):

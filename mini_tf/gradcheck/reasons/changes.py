@@ -46,33 +46,36 @@ def changes(source, node, atoms):
         node.body_of_lambda = node.body
         parts.append(node)
     for kind in (_of_shape, _of_operators, _of_calls, _of_statements):
-        found += [source.mutation(part, *change) for part in parts for change in kind(source, part)]
-    found += [source.mutation(part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
-    found += [source.mutation(part, *change) for part in parts for change in _of_numbers(source, part, atoms)]
+        found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
+    found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
+    found += [_made(source, part, *change) for part in parts for change in _of_numbers(source, part, atoms)]
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
-    found += [source.mutation(w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
-    found += [source.mutation(w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
-    found += [source.mutation(part, *change) for part in parts for change in _everywhere(source, part, atoms)]
+    found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
+    found += [_made(source, part, *change) for part in parts for change in _everywhere(source, part, atoms)]
     for kind in (_of_atoms, _of_operands, _another_atom):
-        found += [source.mutation(part, *change) for part in parts for change in kind(source, part, atoms)]
-    found += [source.mutation(w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
+        found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
+    found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
     return _once(source, found)
 
 
 def changes_of_what_is_kept(source, node, atoms):
     """Changes of a forward that leave y as it is, perhaps, but not what its backward is given."""
     found = [
-        source.mutation(part, *change) for part in own_nodes(node) if hasattr(part, "end_lineno")
+        _made(source, part, *change) for part in own_nodes(node) if hasattr(part, "end_lineno")
         for change in _another_atom(source, part, atoms, True)
     ]  # fmt: skip
     for block in ast.walk(node):
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
-            span = source.span(one)[0], source.span(other)[1]
-            text = _exchanged(source, one, other)
-            found.append(source.mutation(one, "two lines are in the wrong order", *span, text))
+            found.append(_made(source, one, "two lines are in the wrong order", *_exchanged(source, one, other)))
     return _once(source, found)
+
+
+def _made(source, part, words, where, text):
+    """The Mutation that puts text in the place of `where`, a node or (start, end)."""
+    return source.mutation(part, words, *(where if isinstance(where, tuple) else source.span(where)), text)
 
 
 def _once(source, found):
@@ -100,26 +103,26 @@ def _of_shape(source, part):
     text = source.within(source.span(part))
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
         for side in (part.left, part.right):
-            yield "a transpose is missing", *source.span(side), f"{source.atom(side)}.T"
-            yield "a transpose is missing", *source.span(side), f"{source.atom(side)}.swapaxes(-1, -2)"
+            yield "a transpose is missing", side, f"{source.atom(side)}.T"
+            yield "a transpose is missing", side, f"{source.atom(side)}.swapaxes(-1, -2)"
         exchanged = f"{source.atom(part.right)} @ {source.atom(part.left)}"
-        yield "the order of a product is wrong", *source.span(part), exchanged
+        yield "the order of a product is wrong", part, exchanged
     elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
-        yield "there is an index too many", *source.span(part), source.atom(part.value)
+        yield "there is an index too many", part, source.atom(part.value)
         yield from _of_index(source, part.slice)
     elif isinstance(part, ast.Subscript):
         yield from _of_index(source, part.slice)
     elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "reshape":
         array, count = source.atom(part.func.value), len(part.args)
         for axes in _orders(count):
-            yield f"the axes need another order, {axes}", *source.span(part), f"{text}.transpose{axes}"
+            yield f"the axes need another order, {axes}", part, f"{text}.transpose{axes}"
         for axes in [*_orders(4), *_orders(3)]:
             end = source.span(part.func.value)[1]
             changed = f"{array}.transpose{axes}{source.text[end : source.span(part)[1]]}"
-            yield f"the axes need another order first, {axes}", *source.span(part), changed
+            yield f"the axes need another order first, {axes}", part, changed
     elif isinstance(part, ast.Constant) and isinstance(part.value, str) and EINSUM.fullmatch(part.value):
         for other in _of_einsum(part.value):
-            yield "the indices are wrong", *source.span(part), f"{text[0]}{other}{text[0]}"
+            yield "the indices are wrong", part, f"{text[0]}{other}{text[0]}"
 
 
 def _orders(count):
@@ -143,19 +146,19 @@ def _of_index(source, index):
     if isinstance(index, ast.Slice):
         first, last = (None if end is None else whole_number(end) for end in (index.lower, index.upper))
         if (first, last) == (1, None):
-            yield off, *source.span(index), ":-1"
+            yield off, index, ":-1"
         elif (first, last) == (None, -1):
-            yield off, *source.span(index), "1:"
+            yield off, index, "1:"
         elif (first, last) == (None, None) and index.step is None:
             return
         for end in (index.lower, index.upper):
             if end is not None:
-                yield off, *source.span(end), f"{source.atom(end)} + 1"
-                yield off, *source.span(end), f"{source.atom(end)} - 1"
+                yield off, end, f"{source.atom(end)} + 1"
+                yield off, end, f"{source.atom(end)} - 1"
         if index.lower is not None and index.upper is None:
-            yield "it is the other part", *source.span(index), f":{source.within(source.span(index.lower))}"
+            yield "it is the other part", index, f":{source.within(source.span(index.lower))}"
         if index.upper is not None and index.lower is None:
-            yield "it is the other part", *source.span(index), f"{source.within(source.span(index.upper))}:"
+            yield "it is the other part", index, f"{source.within(source.span(index.upper))}:"
     elif isinstance(index, ast.Tuple):
         for k, element in enumerate(index.elts):
             yield from _of_index(source, element)
@@ -163,19 +166,20 @@ def _of_index(source, index):
                 for other in index.elts[:k] + index.elts[k + 1 :]:
                     if isinstance(other, ast.Name):
                         rows = f"np.arange(len({other.id}))"
-                        yield "every row is taken, not each row's own", *source.span(element), rows
+                        yield "every row is taken, not each row's own", element, rows
         for a, b in zip(index.elts, index.elts[1:]):
-            yield "two indices are exchanged", source.span(a)[0], source.span(b)[1], _exchanged(source, a, b)
+            yield "two indices are exchanged", *_exchanged(source, a, b)
     elif isinstance(index, (ast.Name, ast.BinOp)):
-        yield off, *source.span(index), f"{source.atom(index)} + 1"
-        yield off, *source.span(index), f"{source.atom(index)} - 1"
+        yield off, index, f"{source.atom(index)} + 1"
+        yield off, index, f"{source.atom(index)} - 1"
         if isinstance(index, ast.BinOp):
-            yield off, *source.span(index), source.atom(index.left)
+            yield off, index, source.atom(index.left)
 
 
 def _exchanged(source, a, b):
-    between = source.text[source.span(a)[1] : source.span(b)[0]]
-    return source.within(source.span(b)) + between + source.within(source.span(a))
+    """(span, text) that exchanges two parts, the first before the second."""
+    (start, end), (start_b, end_b) = source.span(a), source.span(b)
+    return (start, end_b), source.within((start_b, end_b)) + source.text[end:start_b] + source.within((start, end))
 
 
 def _of_operators(source, part):
@@ -185,32 +189,32 @@ def _of_operators(source, part):
         between = source.span(part.left)[1], source.span(part.right)[0]
         operator = source.within(between)
         if isinstance(part.op, ast.Mult):
-            yield "it is multiplied where it should be divided", *between, operator.replace("*", "/", 1)
-            yield "a product of entries stands for a matrix product", *between, operator.replace("*", "@", 1)
+            yield "it is multiplied where it should be divided", between, operator.replace("*", "/", 1)
+            yield "a product of entries stands for a matrix product", between, operator.replace("*", "@", 1)
         elif isinstance(part.op, ast.Div):
-            yield "it is divided where it should be multiplied", *between, operator.replace("/", "*", 1)
+            yield "it is divided where it should be multiplied", between, operator.replace("/", "*", 1)
         elif isinstance(part.op, ast.MatMult):
-            yield "a matrix product stands for a product of entries", *between, operator.replace("@", "*", 1)
+            yield "a matrix product stands for a product of entries", between, operator.replace("@", "*", 1)
         elif isinstance(part.op, ast.Sub):
-            yield "a difference is the wrong way round", *source.span(part), f"{right} - {left}"
+            yield "a difference is the wrong way round", part, f"{right} - {left}"
         elif isinstance(part.op, ast.Add):
-            yield "a sum stands for a product", *between, operator.replace("+", "*", 1)
+            yield "a sum stands for a product", between, operator.replace("+", "*", 1)
         elif isinstance(part.op, ast.Pow):
-            yield "there is a power too many", *source.span(part), left
+            yield "there is a power too many", part, left
             if isinstance(part.left, ast.BinOp):
                 a, b = source.span(part.left.left), source.span(part.left.right)
                 inner = source.within((a[0], b[1]))
                 power = source.text[source.span(part.left)[1] : source.span(part)[1]].lstrip(" )")
-                yield "the power is of the whole, not of one part", *source.span(part), f"({inner}{power})"
+                yield "the power is of the whole, not of one part", part, f"({inner}{power})"
     elif isinstance(part, ast.Compare) and len(part.ops) == 1 and type(part.ops[0]) in COMPARED:
         left, right = source.atom(part.left), source.atom(part.comparators[0])
         for other in (COMPARED[type(part.ops[0])], SIGN[type(part.ops[0])] + "=", SIGN[type(part.ops[0])][:1]):
             if other in ("<", ">", "<=", ">=", "==", "!="):
-                yield "a comparison is wrong", *source.span(part), f"{left} {other} {right}"
+                yield "a comparison is wrong", part, f"{left} {other} {right}"
     elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and isinstance(part.operand, ast.Constant):
-        yield "a sign is wrong", *source.span(part), source.atom(part.operand)
+        yield "a sign is wrong", part, source.atom(part.operand)
     elif isinstance(part, ast.UnaryOp) and isinstance(part.op, (ast.Invert, ast.Not)):
-        yield "there is a not too many", *source.span(part), source.atom(part.operand)
+        yield "there is a not too many", part, source.atom(part.operand)
 
 
 def _of_calls(source, part):
@@ -222,54 +226,50 @@ def _of_calls(source, part):
     for one, other in OTHER_FUNCTIONS:
         if name in (one, other):
             better = other if name == one else one
-            yield f"it is {better}, not {name}", end - len(name), end, better
+            yield f"it is {better}, not {name}", (end - len(name), end), better
     if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "reversed", "zip", "enumerate"):
-        yield f"{name} is too much", *source.span(part), source.atom(part.args[0])
+        yield f"{name} is too much", part, source.atom(part.args[0])
     for value in part.args:
-        yield "a sign is missing", *source.span(value), f"-{source.atom(value)}"
+        yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):
-        yield "two arguments are exchanged", source.span(a)[0], source.span(b)[1], _exchanged(source, a, b)
+        yield "two arguments are exchanged", *_exchanged(source, a, b)
     for value in [*part.args, *(k.value for k in part.keywords)]:
         if isinstance(value, ast.Tuple):
             for a, b in itertools.combinations(value.elts, 2):
-                between = source.text[source.span(a)[1] : source.span(b)[0]]
-                text = source.within(source.span(b)) + between + source.within(source.span(a))
-                yield "two axes are exchanged", source.span(a)[0], source.span(b)[1], text
+                yield "two axes are exchanged", *_exchanged(source, a, b)
     if name in ("transpose", "moveaxis", "swapaxes"):
         for a, b in itertools.combinations(part.args, 2):
-            between = source.text[source.span(a)[1] : source.span(b)[0]]
-            text = source.within(source.span(b)) + between + source.within(source.span(a))
-            yield "two axes are exchanged", source.span(a)[0], source.span(b)[1], text
+            yield "two axes are exchanged", *_exchanged(source, a, b)
     if name == "range":
-        yield "the order is wrong", *source.span(part), f"reversed({source.within(source.span(part))})"
+        yield "the order is wrong", part, f"reversed({source.within(source.span(part))})"
     if name in REDUCED:
         inside, keywords = source.within(source.span(part))[:-1], {k.arg: k.value for k in part.keywords}
         if "keepdims" not in keywords:
-            yield "keepdims=True is missing", *source.span(part), f"{inside}, keepdims=True)"
+            yield "keepdims=True is missing", part, f"{inside}, keepdims=True)"
         library = isinstance(part.func, ast.Attribute) and getattr(part.func.value, "id", "") in ("np", "numpy")
         if "axis" not in keywords and len(part.args) == library:
             for axis in (0, -1, 1):
                 comma = ", " if part.args or part.keywords else ""
-                yield "an axis is missing", *source.span(part), f"{inside}{comma}axis={axis})"
-                yield "an axis is missing", *source.span(part), f"{inside}{comma}axis={axis}, keepdims=True)"
+                yield "an axis is missing", part, f"{inside}{comma}axis={axis})"
+                yield "an axis is missing", part, f"{inside}{comma}axis={axis}, keepdims=True)"
         for axis in [keywords["axis"]] if "axis" in keywords else part.args[int(library) : int(library) + 1]:
-            yield from (("it runs over the wrong axis", *source.span(axis), other) for other in AXES)
+            yield from (("it runs over the wrong axis", axis, other) for other in AXES)
 
 
 def _of_statements(source, part):
     """= for +=, and the reverse."""
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
-        yield "it is set where it should add up", *source.span(part), f"{target} += {value}"
+        yield "it is set where it should add up", part, f"{target} += {value}"
     elif isinstance(part, ast.AugAssign):
         target, value = (source.within(source.span(x)) for x in (part.target, part.value))
         if isinstance(part.target, ast.Subscript) and isinstance(part.op, ast.Add):
             array, index = (source.within(source.span(x)) for x in (part.target.value, part.target.slice))
             if ":" not in index:
                 words = "repeated indices are added once only"
-                yield words, *source.span(part), f"np.add.at({array}, {index}, {value})"
+                yield words, part, f"np.add.at({array}, {index}, {value})"
         if isinstance(part.op, (ast.Mult, ast.Div)):
-            yield "it is divided or multiplied the wrong way", *source.span(part), (
+            yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
 
 
@@ -280,21 +280,21 @@ def _of_numbers(source, part, atoms):
     if number is not None and number < 0 or SIZE.fullmatch(text):
         for name, value in atoms.items():
             if not callable(value) and np.ndim(value) <= 1:
-                yield f"{name} belongs where {text} is", *source.span(part), name
+                yield f"{name} belongs where {text} is", part, name
                 if SIZE.fullmatch(text) and np.ndim(value) == 1:
-                    yield f"{name} belongs where {text} is", *source.span(part), f"{name}[:, None]"
+                    yield f"{name} belongs where {text} is", part, f"{name}[:, None]"
         return
     if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
         return
     for name, value in atoms.items():
         if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub"):
-            yield f"{name} belongs where {part.value:g} is", *source.span(part), name
+            yield f"{name} belongs where {part.value:g} is", part, name
     value = part.value
     others = [value + 1, value - 1, 2 * value, value / 2, -value]
     for other in dict.fromkeys(others):
         if other != value and abs(other) < 1e6:
             text = f"{other:g}" if float(other) != int(other) else str(int(other))
-            yield "a number is wrong", *source.span(part), f"({text})" if other < 0 else text
+            yield "a number is wrong", part, f"({text})" if other < 0 else text
 
 
 def is_atom(part):
@@ -313,7 +313,7 @@ def _another_atom(source, part, atoms, alike=False):
         shape = _shape_of(part, source, atoms)
         for other, value in atoms.items() if shape else ():
             if _is_array(value) and value.shape == shape:
-                yield f"{other} belongs where {text} is", *source.span(part), other
+                yield f"{other} belongs where {text} is", part, other
     if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
         return
     if text not in atoms:
@@ -322,7 +322,7 @@ def _another_atom(source, part, atoms, alike=False):
     for other, value in atoms.items():
         same_kind = (np.shape(value) == shape) == alike and callable(value) == callable(atoms[text])
         if other != text and same_kind and (not shape or not alike or value is not atoms[text]):
-            yield f"{other} belongs where {text} is", *source.span(part), other
+            yield f"{other} belongs where {text} is", part, other
 
 
 def _shape_of(part, source, atoms):
@@ -400,20 +400,20 @@ def _all_factors(name, value, shape, larger):
 def _of_wholes(source, whole, target, atoms):
     """A sign, a factor, a term or a transpose that is missing from a whole right side."""
     span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
-    yield "a sign is missing", *span, f"-{atom}"
+    yield "a sign is missing", span, f"-{atom}"
     if not isinstance(whole, ast.Name) or shape is None or len(shape) == 2:
-        yield "a transpose is missing", *span, f"{atom}.T"
+        yield "a transpose is missing", span, f"{atom}.T"
     for axis in (0, -1, (0, 1)):
-        yield "an axis is not summed", *span, f"{atom}.sum(axis={axis})"
-        yield "the mean is not taken away", *span, f"{atom} - {atom}.mean(axis={axis}, keepdims=True)"
+        yield "an axis is not summed", span, f"{atom}.sum(axis={axis})"
+        yield "the mean is not taken away", span, f"{atom} - {atom}.mean(axis={axis}, keepdims=True)"
     for name, value in atoms.items():
         if not callable(value):
-            yield from ((words, *span, f"{atom} {factor}") for words, factor in _factors(name, value, shape))
+            yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape))
             if _is_array(value) and value.shape == (shape or value.shape):
-                yield f"a term is missing, {name}", *span, f"{atom} + {name}"
-                yield f"a term is missing, −{name}", *span, f"{atom} - {name}"
+                yield f"a term is missing, {name}", span, f"{atom} + {name}"
+                yield f"a term is missing, −{name}", span, f"{atom} - {name}"
     for factor in ("2", "0.5"):
-        yield f"a factor is missing, {factor}", *span, f"{factor} * {atom}"
+        yield f"a factor is missing, {factor}", span, f"{factor} * {atom}"
 
 
 def _of_atoms(source, part, atoms):
@@ -429,7 +429,7 @@ def _of_atoms(source, part, atoms):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
     for other in others:
         shown = other[1:-1] if other[0] == "(" else other
-        yield f"{shown} belongs where {text} is", *source.span(part), other
+        yield f"{shown} belongs where {text} is", part, other
 
 
 def _of_operands(source, part, atoms):
@@ -438,7 +438,7 @@ def _of_operands(source, part, atoms):
         for value in part.args[1:]:
             for name, x in atoms.items():
                 if not callable(x):
-                    yield from ((words, *source.span(value), f"{source.atom(value)} {factor}")
+                    yield from ((words, value, f"{source.atom(value)} {factor}")
                                 for words, factor in _factors(name, x, None))  # fmt: skip
     if not isinstance(part, ast.BinOp):
         return
@@ -446,19 +446,19 @@ def _of_operands(source, part, atoms):
     for side in (part.left, part.right) if sums else ():
         span, atom, shape = source.span(side), source.atom(side), _shape_of(side, source, atoms)
         for number in (2, 3, 0.5):
-            yield f"a factor is missing, {number}", *span, f"{number} * {atom}"
+            yield f"a factor is missing, {number}", span, f"{number} * {atom}"
         if shape is None or len(shape) == 2:
-            yield "a transpose is missing", *span, f"{atom}.T"
+            yield "a transpose is missing", span, f"{atom}.T"
         for name, value in atoms.items():
             if not callable(value):
-                yield from ((words, *span, f"{atom} {factor}") for words, factor in _factors(name, value, shape, True))
+                yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape, True))
     whole = source.within(source.span(part))
     if isinstance(part.op, (ast.Add, ast.Sub)):
-        yield "a 1 is missing", *source.span(part), f"{whole} + 1"
-        yield "a 1 is missing", *source.span(part), f"{whole} - 1"
+        yield "a 1 is missing", part, f"{whole} + 1"
+        yield "a 1 is missing", part, f"{whole} - 1"
     if isinstance(part.op, (ast.Mult, ast.Pow)):
-        yield "a 1 is missing", *source.span(part), f"(1 - {whole})"
-        yield "a 1 is missing", *source.span(part), f"(1 + {whole})"
+        yield "a 1 is missing", part, f"(1 - {whole})"
+        yield "a 1 is missing", part, f"(1 + {whole})"
 
 
 def _terms(source, whole, target, atoms):
@@ -469,8 +469,8 @@ def _terms(source, whole, target, atoms):
     alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == tuple(shape)]
     for one, other in itertools.permutations(alike, 2):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
-            yield f"a term is missing, {term}", *span, f"{atom} + {term}"
-            yield f"a term is missing, −{term}", *span, f"{atom} - {term}"
+            yield f"a term is missing, {term}", span, f"{atom} + {term}"
+            yield f"a term is missing, −{term}", span, f"{atom} - {term}"
 
 
 def _differences(source, whole, target, atoms):
@@ -479,8 +479,8 @@ def _differences(source, whole, target, atoms):
         if isinstance(part, ast.Name) and _is_array(atoms.get(part.id)) and isinstance(part.ctx, ast.Load):
             for other, x in atoms.items():
                 if other != part.id and _is_array(x) and x.shape == atoms[part.id].shape:
-                    yield f"a term is missing, −{other}", *source.span(part), f"({part.id} - {other})"
-                    yield f"a term is missing, {other}", *source.span(part), f"({part.id} + {other})"
+                    yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
+                    yield f"a term is missing, {other}", part, f"({part.id} + {other})"
 
 
 def _everywhere(source, part, atoms):
@@ -494,8 +494,8 @@ def _everywhere(source, part, atoms):
         if _is_array(atoms.get(name)) and len(word.findall(text)) > 1:
             for other, value in atoms.items():
                 if other != name and np.shape(value) == atoms[name].shape and not callable(value):
-                    yield f"{other} belongs where {name} is", *source.span(whole), word.sub(other, text)
+                    yield f"{other} belongs where {name} is", whole, word.sub(other, text)
     if len(re.findall(r"axis=", text)) > 1:
         for axis in ("0", "1", "-1"):
             changed = re.sub(r"axis=-?\d", f"axis={axis}", text)
-            yield "they run over the wrong axis", *source.span(whole), changed
+            yield "they run over the wrong axis", whole, changed

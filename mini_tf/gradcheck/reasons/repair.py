@@ -96,6 +96,8 @@ def _candidates(evidence, lines, right, texts):
             text, node = source_of(part.function)
         except ValueError:                               # UserError: written in C, or at a prompt
             continue
+        if any(isinstance(one, ast.While) for one in ast.walk(node)):
+            continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
         atoms, source = _atoms(evidence, part, node), Source(text)
         if part.is_forward:

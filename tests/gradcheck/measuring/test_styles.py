@@ -219,6 +219,30 @@ def test_what_was_not_looked_at_is_not_tested_and_the_note_says_what_to_do(rng):
     assert "Net has no array 'W'; there are: layers.0.W" in gradcheck(Net(rng), x, params=["W"]).explain()
 
 
+class Aliased:
+    """One array under two names, of which the forward uses the second; and a mask."""
+
+    def __init__(self, rng):
+        self.weights = rng.standard_normal((4, 3))
+        self.inner = Linear(4, 3, rng)
+        self.inner.W = self.weights
+        self.keep = np.array([1.0, 0.0, 1.0])
+
+    def forward(self, x):
+        return self.inner.forward(x) * self.keep
+
+    def backward(self, dout):
+        dx = self.inner.backward(dout * self.keep)
+        self.weights_grad = self.inner.dW
+        return dx
+
+
+def test_an_array_with_two_names_and_a_mask(rng):
+    report = gradcheck(Aliased(rng), rng.standard_normal((2, 4)))
+    assert report
+    assert [t.name for t in report.tensors] == ["x", "weights", "inner.b"]
+
+
 def test_a_class_is_refused_in_a_sentence(rng):
     assert "Linear is a class: give an object of it, as in gradcheck(Linear(…), x)" in gradcheck(Linear, rng.standard_normal((2, 4))).explain()
 
