@@ -4,7 +4,7 @@ import inspect
 import re
 
 from mini_tf.gradcheck.measuring.styles import partner_wanted
-from mini_tf.gradcheck.measuring.subject import as_list, call_backward, kind_of, name_of, own_parameters, told
+from mini_tf.gradcheck.measuring.subject import call_backward, kind_of, name_of, own_parameters, told
 
 import numpy as np
 
@@ -78,12 +78,12 @@ def check_backward(subject, backward, dy):
     for p in subject.params.values():
         p.grad = None
     returned = _backward(backward, dy)
-    first = [np.copy(g) if isinstance(g, np.ndarray) else g for g in as_list(returned)]
+    first = [np.copy(g) if isinstance(g, np.ndarray) else g for g in subject.listed(returned)]
     grads = {name: None if p.grad is None else np.copy(p.grad) for name, p in subject.params.items()}
     gradients = subject.named(tuple(first)) | grads
 
     findings = []
-    again = as_list(_backward(lambda dy: call_backward(subject, backward, dy), dy))
+    again = subject.listed(_backward(lambda dy: call_backward(subject, backward, dy), dy))
     findings += [f"backward wrote into {n}" for n, x in given.items() if not np.array_equal(x, before[n])]
     for name, x in before.items():
         given[name][...] = x                             # undo what it wrote: slopes are still to be measured

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.backend import to_host
-from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract
+from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
 
@@ -34,6 +34,9 @@ class Subject:
         params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
         self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
         params = {name: p for name, p in params.items() if is_parameter(p)}
+        if isinstance(self.f, Brought):                  # an object's array may be named as an input of its forward
+            taken = argument_names(self.f, len(inputs))
+            params = {f"self.{name}" if name in taken else name: p for name, p in params.items()}
         self.all_params = list({id(p): p for p in params.values()}.values())
         self.params = {name: p for name, p in params.items() if getattr(p, "trainable", True)}
         if not any(map(is_float, inputs)) and not params:                # f(2.0): the gradient of the number is wanted
@@ -107,7 +110,7 @@ class Subject:
 
     def named(self, returned):
         """{name: gradient} from what a backward returned and what it added to the parameters."""
-        returned = as_list(returned)
+        returned = self.listed(returned)
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
     def leave_out(self, gradients):
@@ -131,6 +134,12 @@ class Subject:
             return not np.array_equal(y, self.forward()[0])
         finally:
             self.replace(name, x)
+
+    def listed(self, returned):
+        """What a backward returned, as a list: gradients by name, {"x": dx, "dw": dw}, in the order of the inputs."""
+        if not isinstance(returned, dict):
+            return as_list(returned)
+        return [next((g for said, g in returned.items() if is_gradient_name(said, name)), None) for name in self.floats]
 
     def receivers(self, count):
         """The names of the inputs that `count` returned gradients belong to.

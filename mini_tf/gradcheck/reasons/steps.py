@@ -72,11 +72,11 @@ def add_reasons(report, evidence, right=()):
 
     right: code objects of what is known to be right
     """
-    if evidence is None or not (evidence.wrong or report.findings):
-        return
+    misfits = [] if evidence is None else [name for name in evidence.subject.tensors if name not in evidence.gradients]
+    if evidence is None or not (evidence.wrong or misfits):
+        return                                           # only a promise was broken
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
-    misfits = [name for name in evidence.subject.tensors if name not in evidence.gradients]
     if current and (evidence.wrong or evidence.gradients):
         report.suspects, report.suspects_are_sharp = suspects(evidence, misfits)
     for name, words in diagnose(evidence).items():

@@ -243,6 +243,43 @@ def test_an_array_with_two_names_and_a_mask(rng):
     assert [t.name for t in report.tensors] == ["x", "weights", "inner.b"]
 
 
+class Named:
+    """It keeps its input under the name of the argument, which a second forward finds there."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def forward(self, x):
+        self.x = x
+        return np.tanh(x)
+
+    def backward(self, dout):
+        return dout * (1 - np.tanh(self.x) ** 2)
+
+
+def test_gradients_by_name_and_an_array_named_as_an_input(rng):
+    def scaled(x, w):
+        return x * w, lambda dy: {"w": dy * x, "dx": dy * w}
+
+    assert gradcheck(scaled, rng.standard_normal((2, 3)), rng.standard_normal((2, 3)))
+    report = gradcheck(Named(rng.standard_normal((5, 2))), rng.standard_normal((2, 3)))
+    assert report
+    assert [t.name for t in report.tensors] == ["x"]
+
+
+def test_a_broken_promise_alone_asks_for_no_change_of_the_gradients(rng):
+    def in_place(x):
+        def backward(dy):
+            dy *= x > 0
+            return dy
+
+        return np.maximum(x, 0), backward
+
+    report = gradcheck(in_place, rng.standard_normal((2, 3)))
+    assert "backward wrote into dy" in report.explain()
+    assert report.repair == []
+
+
 def test_a_class_is_refused_in_a_sentence(rng):
     assert "Linear is a class: give an object of it, as in gradcheck(Linear(…), x)" in gradcheck(Linear, rng.standard_normal((2, 4))).explain()
 
