@@ -10,7 +10,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.learner import given_lines, load, running
+from mini_tf.gradcheck.learner import given_lines, is_exercise, load, running
 from mini_tf.gradcheck.measuring.twins import check_updates
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.gradcheck.verdicts import STYLES
@@ -59,9 +59,8 @@ def check_all(subjects, seed, html=None, json_file=None, solution=False):
     """
     reports = _for_each("checking", subjects, gradcheck, seed)
     for name, report in zip(subjects, reports):
-        given = set() if solution or ".py" not in name else given_lines(name)
-        if given:
-            report.give_hints_only(given)
+        if ".py" in name and is_exercise(name) and not solution:
+            report.give_hints_only(given_lines(name))
     if len(reports) > 1:
         out.print(_table(reports))
     told = {}                                            # first wrong steps explained so far -> whose report did

@@ -13,14 +13,14 @@ import importlib
 import inspect
 import sys
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
-from mini_tf.gradcheck.measuring.styles import forward_of, partner
+from mini_tf.gradcheck.measuring.styles import forward_of, is_static, partner
 from mini_tf.ops.op import Op
 
 import numpy as np
@@ -42,13 +42,22 @@ def load(target, shapes=(), seed=0, args=()):
     file, _, name = target.rpartition("::") if "::" in target else (target, "", "")
     f, values = _chosen(Path(file), name), parsed(args)
     with running(target), _in_words(Path(file).resolve()):
-        if inspect.isclass(f):
+        if inspect.isclass(f) and not is_static(f):
             f, values = made(f, values, shapes, seed)
         return f, inputs_for(f, shapes, values, np.random.default_rng(seed))
 
 
+def is_exercise(target):
+    """True for a file whose docstring begins with "Exercise", and that has not its solution."""
+    path = Path(target.rpartition("::")[0] if "::" in target else target)
+    with suppress(OSError, SyntaxError, ValueError):
+        doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        return doc.startswith("Exercise ") and path.resolve().parent.name != "solutions"
+    return False
+
+
 def given_lines(target):
-    """The lines of an exercise that its learner has not written: those of solutions/FILE beside it, if there is one."""
+    """The lines of an exercise that its learner has not written: those of solutions/FILE beside it, if it is there."""
     path = Path(target.rpartition("::")[0] if "::" in target else target)
     solution = path.parent / "solutions" / path.name
     if not solution.is_file():
@@ -99,7 +108,9 @@ def _chosen(path, name):
         return there[own[0]]
     came = "which function or class" if not name else f"it has no function or class {name!r} with a backward"
     if name and hasattr(module, name):
-        came = f"{name} is no function, and no class with forward and backward"
+        came = f"{name} is neither a function nor a class with forward and backward"
+        if callable(getattr(getattr(module, name), "loss", None)):
+            came += "; from Python, gradcheck(net.loss, X, y) checks a loss that comes with its gradients"
     raise UserError(f"{_shown(path)}: {came}; " + (f"there are: {', '.join(own)}" if own else "it defines none"))
 
 

@@ -223,10 +223,10 @@ class Report:
     def about_suspects(self):
         """What is said above the suspects."""
         if not self.suspects_are_sharp:
-            return "What is wrong comes from these lines, and from some of them what is right, too"
+            return "Wrong gradients come from these lines, and from some of them right ones, too"
         if len(self.suspects) == 1:
             return "The mistake is in this line"
-        return "The mistake is in one of these lines: only what is wrong comes from them"
+        return "The mistake is in one of these lines, from which only wrong gradients come"
 
     def give_hints_only(self, given):
         """For an exercise: leave the solution out of the text, and lines that the exercise gave out of the suspects.
@@ -234,8 +234,10 @@ class Report:
         given: the latter, stripped
         """
         self.hints_only = True
-        own = [line for line in self.suspects if line.partition("  ")[2].strip() not in given]
-        self.suspects = own or self.suspects
+        def written(line):
+            return line.partition("  ")[2].strip()
+
+        self.suspects = [s for s in self.suspects if written(s) not in given and not written(s).endswith("= ...")]
 
     def blind_notes(self):
         """A warning that the given point hides mistakes, unless the report shows one that it hid."""
@@ -282,7 +284,8 @@ class Report:
         return _plain({
             "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
             "notes": self.notes, "blind": self.blind, "tensors": tensors, "suspects": self.suspects,
-            "twins": self.twins, "repair": self.repair, "steps": [vars(step) for step in self.steps],
+            "twins": self.twins, "repair": self.repair[:1] if self.hints_only else self.repair,
+            "steps": [vars(step) for step in self.steps],
         })  # fmt: skip
 
     def html(self, path):
@@ -313,7 +316,7 @@ def _explain_tensor(t, blind, said, hint):
     c = t.worst
     if c is not None and c.directions is not None:
         lines += _explain_sampling(c)
-    diagnosis = re.sub(r" \(in [^()]*(?:\([^()]*\)[^()]*)*\)", "", t.diagnosis) if hint else t.diagnosis
+    diagnosis = _as_hint(t.diagnosis) if hint else t.diagnosis
     if diagnosis:
         lines.append(f"    → {'The same.' if t.diagnosis in said else diagnosis}")
     if c is not None and c.wrong:
@@ -329,6 +332,12 @@ def _explain_tensor(t, blind, said, hint):
     if t.blind_given and blind:
         lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")
     return lines
+
+
+def _as_hint(diagnosis):
+    """A diagnosis without the formula that would be right."""
+    without = re.sub(r" \(in [^()]*(?:\([^()]*\)[^()]*)*\)", "", diagnosis)
+    return re.sub(r"[;,] (right is|the right one (?!\S*\d)).*?\.$", ".", without)
 
 
 def _explain_sampling(c):

@@ -396,7 +396,7 @@ def test_odd_results_are_named(rng):
     cases = {
         "y has dtype bool, expected a floating one": lambda x: (x > 0, lambda dy: dy),
         "y is empty, its shape is (0,)": lambda x: (x[:0], lambda dy: 0 * x),
-        "returned 2 things (ndarray, NoneType), expected two things": lambda x: (x, None),
+        "returned 2 things (ndarray, NoneType), expected y, backward": lambda x: (x, None),
         "dx has dtype object": lambda x: (x, lambda dy: np.array([*dy], dtype=object)),
         "the backward raised TypeError": lambda x: (x, lambda: x),
         "test_gradcheck.py": lambda x: (x, lambda: x),

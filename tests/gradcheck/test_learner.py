@@ -100,7 +100,7 @@ BROKEN = {
     "a module that is not there": ("import none_such", "line 1: ModuleNotFoundError: No module named 'none_such'"),
     "an end of its own": ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
     "another function": ("def cube(x): pass\ndef _root(x): pass\nfrom math import exp", "there are: cube, _root"),
-    "no functions": ("square = 3", "square is no function, and no class with forward and backward; it defines none"),
+    "no functions": ("square = 3", "square is neither a function nor a class with forward and backward; it defines none"),
     "no arguments": ("def square(): pass", "takes no arguments"),
     "an argument by name only": (SQUARE.replace("(x)", "(x, *, eps)"), "square takes eps by name only"),
     "a null byte": ("x = 0\0", "null byte"),
@@ -119,7 +119,7 @@ def test_errors_of_the_file_say_where_and_what(case, write):
 
 
 FINDINGS = {
-    "no backward": (SQUARE.replace("return x * x, backward", "return x * x"), "returned one ndarray, expected two things"),
+    "no backward": (SQUARE.replace("return x * x, backward", "return x * x"), "returned one ndarray, expected y, backward"),
     "no y": (SQUARE.replace("return x * x, backward", "return ..., backward"), "y is still `...`: a blank to fill"),
     "a list for y": (SQUARE.replace("return x * x, backward", "return [[1], 2], backward"), "y is a list, expected one"),
     "integers for y": (SQUARE.replace("return x * x,", "return x.astype(int),"), "y has dtype int64, expected a floating"),
@@ -387,7 +387,7 @@ def test_shapes_in_words(inputs):
 def test_an_exercise_gets_hints_and_the_solution_when_asked(mini_tf, tmp_path):  # noqa: F811
     solution = tmp_path / "solutions"
     solution.mkdir()
-    text = dedent(SQUARE).replace("return x * x, backward", "y = x * x\n    return y, backward")
+    text = '"""Exercise 1: a square"""' + dedent(SQUARE).replace("return x * x, backward", "y = x * x\n    return y, backward")
     (solution / "ex.py").write_text(text)
     (tmp_path / "ex.py").write_text(text.replace("2 * dy * x", "-2 * dy * x"))
     arguments = "gradcheck", f"{tmp_path / 'ex.py'}::square", "--shape", "x=3"
@@ -395,6 +395,11 @@ def test_an_exercise_gets_hints_and_the_solution_when_asked(mini_tf, tmp_path): 
     assert code == 1
     assert re.search(r"One change at \S*ex\.py:\d+ makes it right: .*\(--solution shows it\)", out)
     assert "right  " not in out
+    assert "2 * dy" not in out.replace("-2 * dy", "")
+    (tmp_path / "copied.py").write_text((tmp_path / "ex.py").read_text())
+    code, out, _ = mini_tf("gradcheck", f"{tmp_path / 'copied.py'}::square", "--shape", "x=3", "--json", tmp_path / "r.json")
+    assert "right  " not in out                          # without its solution beside it, too
+    assert "-(-2 * dy * x)" not in (tmp_path / "r.json").read_text()
     code, out, _ = mini_tf(*arguments, "--solution")
     assert code == 1
     assert "    right  return" in out

@@ -22,7 +22,9 @@ def check_inputs(subject):
         raise Broken(f"{name} is a class: give an object of it, as in gradcheck({name}(…), x)")
     for name, x in zip(subject.names, subject.inputs):
         if isinstance(x, (list, tuple)):
-            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float)")
+            whole = all(isinstance(number, int) for number in x)
+            made = f"np.array({name})" if whole else f"np.array({name}, dtype=float)"
+            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try {made}")
         if kind_of(x) == "c":
             raise Broken(f"{name} is complex, expected real numbers")
     for name, p in subject.not_parameters.items():
@@ -79,15 +81,19 @@ def check_backward(subject, backward, dy):
         p.grad = None
     returned = _backward(backward, dy)
     first = [np.copy(g) if isinstance(g, np.ndarray) else g for g in subject.listed(returned)]
+    wrote_into_dy = not np.array_equal(dy, dy_before)
+    if wrote_into_dy:
+        dy[...] = dy_before
     grads = {name: None if p.grad is None else np.copy(p.grad) for name, p in subject.params.items()}
     gradients = subject.named(tuple(first)) | grads
 
     findings = []
     again = subject.listed(_backward(lambda dy: call_backward(subject, backward, dy), dy))
+    again = [np.copy(g) if isinstance(g, np.ndarray) else g for g in again]
     findings += [f"backward wrote into {n}" for n, x in given.items() if not np.array_equal(x, before[n])]
     for name, x in before.items():
         given[name][...] = x                             # undo what it wrote: slopes are still to be measured
-    if not np.array_equal(dy, dy_before):
+    if wrote_into_dy or not np.array_equal(dy, dy_before):
         findings.append("backward wrote into dy; another op may hold the same array")
         dy[...] = dy_before
     if len(again) != len(first) or not all(_equal(a, b) for a, b in zip(first, again)):
@@ -107,7 +113,7 @@ def check_backward(subject, backward, dy):
             f"backward gave {len(first)} gradient{'s' * (len(first) != 1)}, too {many}: expected {len(wanted)}, "
             f"one for each of {', '.join(wanted)}"
         )
-    comparable, unused, notes = {}, [], []
+    comparable, unused, notes = {}, [], _whole_numbers(subject, gradients)
     missing, data = subject.leave_out(gradients)
     if data:
         notes.append(f"the backward returns no gradient of {', '.join(data)}: not checked")
@@ -125,6 +131,13 @@ def check_backward(subject, backward, dy):
     if any(gradient is Ellipsis for gradient in gradients.values()):
         notes += _blanks(backward)
     return comparable, missing, findings, notes
+
+
+def _whole_numbers(subject, gradients):
+    """A note on each input of whole numbers for which there is a gradient: it was not checked."""
+    given = dict(zip(subject.names, subject.inputs))
+    names = [name for name, g in gradients.items() if g is not None and kind_of(given.get(name)) in ("i", "u")]
+    return [f"{name} has whole numbers, so its gradient was not tested: try {name}.astype(float)" for name in names]
 
 
 def _about_missing(subject, name):
@@ -181,7 +194,7 @@ def _forward(subject):
             came = f"{len(result)} things ({', '.join(type(part).__name__ for part in result)})"
         name = name_of(subject.f)
         raise Broken(
-            f"the function returned {came}, expected two things: y, backward, where backward is a function; or write "
+            f"the function returned {came}, expected y, backward, where backward is a function; or write "
             f"{partner_wanted(name)}(dout, cache) beside it, or give an object with forward and backward"
         )
     y = result[0]

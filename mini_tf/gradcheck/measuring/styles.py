@@ -37,10 +37,11 @@ def in_contract(f, inputs):
         return Pair(*f)
     owner = getattr(f, "__self__", None)
     if inspect.isclass(f):
-        static = [inspect.getattr_static(f, name, None) for name in ("forward", "backward")]
-        return WithContext(f) if all(isinstance(s, staticmethod) for s in static) else f
+        return WithContext(f) if is_static(f) else f
     if is_machine(f):
         return f if keeps_contract_itself(f, inputs) else Machine(f)
+    if has_loss(f) and not callable(f):
+        return WithGradients(f.loss, f)
     if is_machine(owner) and getattr(f, "__name__", "") in (*FORWARD, "__call__"):
         return Machine(owner)
     if not callable(f) or is_ours(f):
@@ -66,11 +67,21 @@ def in_contract(f, inputs):
     return f
 
 
+def is_static(cls):
+    """True for a class with static forward(ctx, …) and backward(ctx, …)."""
+    return all(isinstance(inspect.getattr_static(cls, name, None), staticmethod) for name in ("forward", "backward"))
+
+
 def is_machine(x):
     """True for an object with forward (or a call) and backward, which is no layer of mini_tf and no class."""
     if inspect.isclass(x) or inspect.ismodule(x) or inspect.isroutine(x) or x is None or is_ours(x):
         return False
     return callable(getattr(x, "backward", None)) and forward_of(x) is not None
+
+
+def has_loss(x):
+    """True for an object whose method loss gives a loss and its gradients."""
+    return not (inspect.isclass(x) or inspect.ismodule(x) or is_ours(x)) and callable(getattr(x, "loss", None))
 
 
 def keeps_contract_itself(machine, inputs):
@@ -369,6 +380,9 @@ def in_order(gradients, backward, inputs, forward):
         gradients = flat(gradients)
         if len(gradients) == len(floats):
             return tuple(gradients)
+        arrays = [x for x in inputs if isinstance(x, np.ndarray)]
+        if len(gradients) == len(inputs) == len(arrays):
+            return tuple(gradients)
         if len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x)):
             return tuple(g for g, x in zip(gradients, inputs) if is_floating(x))
         called = returned_names(backward)
@@ -526,8 +540,12 @@ def reached(machine, steps):
 
 
 def with_parameters(machine, parameters):
-    """A copy of the object with the parameters' data in place of its arrays."""
+    """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero."""
     own = copy.deepcopy(machine)
     for p in parameters.values():
         p.put(own)
+        for way in p.ways:
+            earlier = _gradient_at(own, way)
+            if is_floating(earlier):
+                earlier[...] = 0
     return own

@@ -120,8 +120,10 @@ class Subject:
         """
         if not isinstance(self.f, Brought) or all(g is None for g in gradients.values()):
             return {}, []
-        missing = {name: x for name, x in self.tensors.items() if gradients.get(name) is None}
-        used = [name for name in missing if self.depends_on(name)]
+        here = [name for name in self.params if name not in self.left_out]
+        idle = [name for name in here if not self.depends_on(name)]      # arrays that the forward overwrites
+        missing = {name: x for name, x in self.tensors.items() if gradients.get(name) is None or name in idle}
+        used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
         data = [name for name in used if name not in self.params and self.f.inputs_are_data]
         return {name: missing[name] for name in used if name not in data}, data
@@ -207,7 +209,8 @@ def own_parameters(f, names=None):
     """
     if names is not None:
         found = own_parameters(f)
-        return {name: next((p for own, p in found.items() if own == name), name) for name in names}
+        called = {name: {own: p for own, p in found.items() if name in (own, own.rpartition(".")[2])} for name in names}
+        return {own: p for name in names for own, p in (called[name] or {name: name}).items()}
     if isinstance(f, Brought):
         return f.parameters
     f = f.func if isinstance(f, functools.partial) else f
@@ -265,7 +268,7 @@ def told(error, f):
     frame, line = (own or frames)[-1]
     path = frame.f_code.co_filename
     if Path(path).parent == Path(__file__).parent:
-        return f"{type(error).__name__}: {error} (of {source_line(f) or f})"
+        return f"{type(error).__name__}: {error} (of {source_line(f) or name_of(f)})"
     linecache.checkcache(path)
     words = re.findall(r"\w+", linecache.getline(path, line))
     blanks = [name for name, value in frame.f_locals.items() if value is ... and name in words]

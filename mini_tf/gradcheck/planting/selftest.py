@@ -16,7 +16,7 @@ from types import MethodType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.judge import judge
-from mini_tf.gradcheck.measuring.styles import Brought, in_contract
+from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, in_contract
 from mini_tf.gradcheck.measuring.subject import name_of, named_parameters
 from mini_tf.gradcheck.planting.editing import (
     closure_of,
@@ -103,6 +103,8 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
     Raises UserError when the gradients are wrong as they are, and when the source of the backward is not available.
     """
     f = in_contract(f, inputs)
+    if isinstance(f, WithGradients):
+        raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
     params = f.parameters if isinstance(f, Brought) and not params else named_parameters(params or {})
     name = name or name_of(f)
     with np.errstate(all="ignore"), _kept(params):

@@ -5,11 +5,14 @@ do not run on these inputs are left out.
 """
 
 import ast
+import re
 import sys
+from contextlib import suppress
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.styles import is_gradient_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
+from mini_tf.gradcheck.reasons.theirs import parts_of
 from mini_tf.trace import place
 
 import numpy as np
@@ -38,10 +41,35 @@ def suspects(evidence, misfits=()):
     if longer and few:                                   # of a few lines, the one that returns is worth a look
         returning = {n: file_lines[n - 1].strip() for n, code in shown if code.strip().isidentifier()}
         longer = sorted({*longer, *returning.items()})
+    longer = [(path, *line) for line in longer] + _inside_helpers(evidence, longer)
     if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
-        longer = [(n, f"{file_lines[n - 1].strip()}  (number {which} of what it returns)") for n, which in places]
-    return [f"{place(path, number)}  {code.rstrip()}" for number, code in longer], bool(sharp)
+        longer = [(path, n, f"{file_lines[n - 1].strip()}  (number {k} of what it returns)") for n, k in places]
+    return [f"{place(path, number)}  {code.rstrip()}" for path, number, code in longer], bool(sharp)
+
+
+def _inside_helpers(evidence, shown):
+    """[(file, line number, code)] of the learner's helpers, which are no steps, that the shown lines call."""
+    waiting, found, codes = parts_of(evidence)[1:-1], [], [code for _, code in shown]
+    while waiting:
+        called = {name for code in codes for name in re.findall(r"(\w+)\(", code)}
+        part = next((part for part in waiting if part.function.__name__ in called), None)
+        if part is None:
+            break
+        waiting.remove(part)
+        with suppress(UserError):
+            _, node = source_of(part.function)
+            kept = (ast.Assign, ast.AugAssign, ast.Return, ast.For)
+            lines = sorted((one.lineno, _head(one)) for one in ast.walk(node) if isinstance(one, kept))
+            lines = lines or [(node.lineno, _head(node))]
+            found += [(part.function.__code__.co_filename, *line) for line in lines]
+            codes += [code for _, code in lines]
+    return found
+
+
+def _head(node):
+    """A statement in a line; of a loop, its head."""
+    return " ".join(ast.unparse(node).partition(":\n")[0].split())
 
 
 def _ran(evidence, code):
@@ -84,7 +112,7 @@ def _feeds(function, subject):
                 lines = _own(node) | _lines_of(node.value, sources)
                 for target in targets:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
-                    for name in _names(target, ast.Store) or _names(target)[:1]:
+                    for name in _written_to(target):
                         sources[name] = lines if whole and not again else sources.get(name, set()) | lines
                     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
                         for name in _stored_as(part, subject):
@@ -102,6 +130,11 @@ def _feeds(function, subject):
                     sources[call.args[0].id] = sources.get(call.args[0].id, set()) | lines
             elif isinstance(node, ast.Return) and node.value is not None:
                 values = _returned(node.value)
+                if isinstance(node.value, ast.Dict):     # gradients by name
+                    for key, value in zip(node.value.keys, node.value.values):
+                        for name in _named(getattr(key, "value", None), subject):
+                            returns(name, _own(value) | _lines_of(value, sources))
+                    continue
                 for which, (name, value) in enumerate(zip(_receivers(values, subject), values)):
                     own = {(number, code + " " * which) for number, code in _own(value)}          # a, a: two places
                     returns(name, own | _lines_of(value, sources))
@@ -124,9 +157,14 @@ def _stored_as(target, subject):
         said = target.attr
     elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
         said = target.slice.value
+    return _named(said, subject, subject.params)
+
+
+def _named(said, subject, among=None):
+    """The tensors whose gradient is called that."""
     if not isinstance(said, str):
         return []
-    return [name for name in subject.params if is_gradient_name(said, _last(name))]
+    return [name for name in (subject.tensors if among is None else among) if is_gradient_name(said, _last(name))]
 
 
 def _last(name):
@@ -145,7 +183,19 @@ def _own(node):
 
 
 def _lines_of(value, sources):
-    return set().union(*(sources.get(name, set()) for name in _names(value)))
+    read = _names(value) + [ast.unparse(n) for n in ast.walk(value) if isinstance(n, (ast.Attribute, ast.Subscript))]
+    return set().union(*(sources.get(name, set()) for name in read))
+
+
+def _written_to(target):
+    """What an assignment writes: names; self.dW; grads["W"]; for dx[:, t] the array dx."""
+    if names := _names(target, ast.Store):
+        return names
+    if isinstance(target, ast.Subscript) and not (
+        isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str)
+    ):
+        return _written_to(target.value)
+    return [ast.unparse(target)]
 
 
 def _names(node, context=None):

@@ -10,14 +10,11 @@ import sys
 import time
 import warnings
 from collections import Counter
-from types import FunctionType
-from typing import NamedTuple
 
-from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE
 from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
-from mini_tf.gradcheck.measuring.styles import Brought, Machine
+from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.planting.editing import (
     closure_of,
     function_of,
@@ -29,7 +26,7 @@ from mini_tf.gradcheck.planting.editing import (
 )
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.changes import UNDONE, changes, changes_of_what_is_kept, is_atom
-from mini_tf.gradcheck.reasons.theirs import is_theirs
+from mini_tf.gradcheck.reasons.theirs import is_theirs, parts_of
 from mini_tf.trace import place
 
 import numpy as np
@@ -38,11 +35,10 @@ SOON = 2000              # changes of the backward that are tried before those o
 SECONDS = 8.0            # of processor time, for the whole search
 
 
-def find_repair(evidence, lines=(), right=()):
+def find_repair(evidence, lines=()):
     """[place, what is wrong, the line as it is, the line as it would be right].
 
     lines     numbers of suspected lines, which are tried first
-    right     code objects of functions that are known to be right
     [] if no single change does it, or there is no source. Every change runs in a fresh forward, on copies, because many
     changes write where they should not.
     """
@@ -50,7 +46,7 @@ def find_repair(evidence, lines=(), right=()):
     if not _measured(evidence):
         return []
     texts = {}                                           # file -> its text
-    for part, change in _candidates(evidence, set(lines), set(right), texts):
+    for part, change in _candidates(evidence, set(lines), texts):
         if time.process_time() > deadline:
             break
         try:
@@ -86,12 +82,10 @@ def _code_of(part, change, texts):
     return recompiled(part.runs, change.text, (first, last + change.text.count("\n") - text.count("\n")))
 
 
-def _candidates(evidence, lines, right, texts):
+def _candidates(evidence, lines, texts):
     """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
     found, kept = [], []
     for part in parts_of(evidence):
-        if part.function.__code__ in right:
-            continue
         try:
             text, node = source_of(part.function)
         except ValueError:                               # UserError: written in C, or at a prompt
@@ -125,17 +119,6 @@ def _measured(evidence):
 # Running a changed function -------------------------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
-    """A function of the backward, or the forward.
-
-    runs    the function whose code is exchanged to try a change: the one around it, if it is made anew in each call
-    """
-
-    function: FunctionType
-    runs: FunctionType
-    is_forward: bool = False
-
-
 def _makes_right(evidence, part, code):
     """True if y stays as it is, and all gradients agree with the measured slopes, when part.runs runs this code."""
     subject = evidence.subject
@@ -159,53 +142,6 @@ def _makes_right(evidence, part, code):
         return False
     finally:
         evidence.back_to_the_point()
-
-
-def parts_of(evidence):
-    """[Part]: the backward, what it calls of the learner's functions and methods, and the forward."""
-    found, waiting, f = {}, [evidence.backward], evidence.subject.f
-    forward = function_of(f.written_forward if isinstance(f, Brought) else f)
-    methods = {}
-    if isinstance(f, Machine):
-        methods = {n: g for cls in type(f.machine).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
-    while waiting:
-        try:
-            function = function_of(waiting.pop(0))
-        except UserError:
-            continue
-        if function.__code__ in found or function is forward or (found and not is_theirs(function)):
-            continue
-        found[function.__code__] = Part(function, _around(function, forward))
-        names = set(_names_in(function.__code__))
-        values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
-        values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
-        waiting += [value for value in values if inspect.isfunction(value)]
-    return [*found.values(), Part(forward, forward, is_forward=True)]
-
-
-def _around(function, forward):
-    """The function whose code has this function's in it: the forward, or one that can be found by its name."""
-    name, *_ = function.__qualname__.split(".<locals>")
-    outer = function.__globals__
-    for step in name.split("."):
-        outer = outer.get(step) if isinstance(outer, dict) else getattr(outer, step, None)
-    for g in (forward, outer):
-        if inspect.isfunction(g) and g is not function and function.__code__ in _codes_in(g.__code__):
-            return g
-    return function
-
-
-def _codes_in(code):
-    """The code objects of all functions defined inside a function."""
-    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return inner + [deeper for c in inner for deeper in _codes_in(c)]
-
-
-def _names_in(code):
-    yield from code.co_names
-    for constant in code.co_consts:
-        if inspect.iscode(constant):
-            yield from _names_in(constant)
 
 
 # What the arrays are ------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import copy
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 
+from mini_tf.backend import to_host
 from mini_tf.gradcheck.judge import judged
 from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import argument_names, is_float, told
@@ -20,6 +21,7 @@ import numpy as np
 
 RIGHT = "right"
 CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
+FAR = 50.0               # e⁻⁵⁰ is nothing beside 1
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -67,11 +69,8 @@ def first_wrong_step(subject, seed):
     return steps
 
 
-def add_reasons(report, evidence, right=()):
-    """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside.
-
-    right: code objects of what is known to be right
-    """
+def add_reasons(report, evidence):
+    """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside."""
     misfits = [] if evidence is None else [name for name in evidence.subject.tensors if name not in evidence.gradients]
     if evidence is None or not (evidence.wrong or misfits):
         return                                           # only a promise was broken
@@ -83,12 +82,19 @@ def add_reasons(report, evidence, right=()):
         report.tensor(name).diagnosis = words
     if current:
         lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
-        report.repair = find_repair(evidence, lines, right)
+        report.repair = find_repair(evidence, lines)
 
 
 def _step(call, status, words=(), which=""):
     line = (call.line or "the checker") + which
     return Step(call.name, line, source_line(call.backward, call.f), status, list(words))
+
+
+def _finite(x):
+    """Scores of −∞, which a mask has made, become large finite ones: at ∞ there are no slopes."""
+    if not is_float(x) or np.isfinite(to_host(x)).all():
+        return x
+    return np.nan_to_num(to_host(x), posinf=FAR, neginf=-FAR)
 
 
 def _which(call, calls):
@@ -100,6 +106,7 @@ def _which(call, calls):
 def _alone(call):
     """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
     function, options, inputs = in_contract(call.f, call.inputs), call.options, list(call.inputs)
+    inputs = [_finite(x) for x in inputs]
     if isinstance(function, Brought):
         return function, inputs, function.parameters
     arrays = [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]

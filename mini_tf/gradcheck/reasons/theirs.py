@@ -10,9 +10,12 @@ import inspect
 import sysconfig
 from functools import partial, wraps
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+from typing import NamedTuple
 
+from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.styles import FORWARD, Brought, Machine, partner
+from mini_tf.gradcheck.planting.editing import closure_of, function_of
 from mini_tf.trace import keeps_contract, trace
 
 import numpy as np
@@ -201,3 +204,81 @@ def is_theirs(x):
 
 def _is_their_file(path):
     return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
+
+
+# What a backward is made of -----------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A function of the backward, or the forward.
+
+    runs    the function whose code is exchanged to try a change: the one around it, if it is made anew in each call
+    """
+
+    function: FunctionType
+    runs: FunctionType
+    is_forward: bool = False
+
+
+def parts_of(evidence):
+    """[Part]: the backward, what it calls of the learner's functions and methods, and the forward.
+
+    Without functions that are steps, because steps are checked by themselves.
+    """
+    found, waiting, f, steps = {}, [evidence.backward], evidence.subject.f, _codes_of_steps(evidence.subject)
+    forward = function_of(f.written_forward if isinstance(f, Brought) else f)
+    methods = {}
+    if isinstance(f, Machine):
+        methods = {n: g for cls in type(f.machine).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
+    while waiting:
+        try:
+            function = function_of(waiting.pop(0))
+        except UserError:
+            continue
+        known = function.__code__ in found or function is forward
+        if known or (found and (not is_theirs(function) or function.__code__ in steps)):
+            continue
+        found[function.__code__] = Part(function, _around(function, forward))
+        names = set(_names_in(function.__code__))
+        values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
+        values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
+        waiting += [value for value in values if inspect.isfunction(value)]
+    if not found:                                        # a loss that comes with its gradients
+        return [Part(forward, forward)]
+    return [*found.values(), Part(forward, forward, is_forward=True)]
+
+
+def _codes_of_steps(subject):
+    """The code objects of the functions and methods that are called as steps inside the subject."""
+    found = set()
+    for call in calls_in(subject):
+        parts = call.f if isinstance(call.f, tuple) else (call.f, getattr(type(call.f), "backward", None))
+        for g in (getattr(part, "__func__", part) for part in parts):
+            if inspect.isfunction(g):
+                found |= {g.__code__, *_codes_in(g.__code__)}
+    return found
+
+
+def _around(function, forward):
+    """The function whose code has this function's in it: the forward, or one that can be found by its name."""
+    name, *_ = function.__qualname__.split(".<locals>")
+    outer = function.__globals__
+    for step in name.split("."):
+        outer = outer.get(step) if isinstance(outer, dict) else getattr(outer, step, None)
+    for g in (forward, outer):
+        if inspect.isfunction(g) and g is not function and function.__code__ in _codes_in(g.__code__):
+            return g
+    return function
+
+
+def _codes_in(code):
+    """The code objects of all functions defined inside a function."""
+    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
+    return inner + [deeper for c in inner for deeper in _codes_in(c)]
+
+
+def _names_in(code):
+    yield from code.co_names
+    for constant in code.co_consts:
+        if inspect.iscode(constant):
+            yield from _names_in(constant)

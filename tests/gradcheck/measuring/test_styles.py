@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from mini_tf import ops
+from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.measuring.styles import Machine, in_contract, is_gradient_name
 from mini_tf.gradcheck.planting.selftest import self_test
@@ -216,7 +217,8 @@ def test_what_was_not_looked_at_is_not_tested_and_the_note_says_what_to_do(rng):
     assert gradcheck(Net(rng), x, params=names)
     assert gradcheck(WithoutDb(4, 3, rng), x).verdict == "NOT TESTED"
     assert gradcheck(Doubled(4, 3, rng), x).verdict == "FAIL"
-    assert "Net has no array 'W'; there are: layers.0.W" in gradcheck(Net(rng), x, params=["W"]).explain()
+    assert [t.name for t in gradcheck(Net(rng), x, params=["W"]).tensors] == ["x", "layers.0.W", "layers.1.W"]
+    assert "Net has no array 'V'; there are: layers.0.W" in gradcheck(Net(rng), x, params=["V"]).explain()
 
 
 class Aliased:
@@ -278,6 +280,82 @@ def test_a_broken_promise_alone_asks_for_no_change_of_the_gradients(rng):
     report = gradcheck(in_place, rng.standard_normal((2, 3)))
     assert "backward wrote into dy" in report.explain()
     assert report.repair == []
+
+
+class Adds(Linear):
+    """Its gradients add up, from one backward to the next."""
+
+    def __init__(self, n, m, rng):
+        super().__init__(n, m, rng)
+        self.dW, self.db = np.zeros((n, m)), np.zeros(m)
+
+    def backward(self, dout):
+        self.dW += self.x.T @ dout
+        self.db += dout.sum(0)
+        return dout @ self.W.T
+
+
+class Running:
+    """A state that the forward replaces."""
+
+    def __init__(self):
+        self.mean = np.zeros(3)
+
+    def forward(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x.mean(0)
+        return 2 * x
+
+    def backward(self, dout):
+        return 2 * dout
+
+
+def test_objects_that_have_run_before_or_that_keep_a_state(rng):
+    layer, x = Adds(4, 3, rng), rng.standard_normal((2, 4))
+    layer.forward(x)
+    layer.backward(rng.standard_normal((2, 3)))
+    before = layer.dW.copy()
+    assert gradcheck(layer, x)
+    assert np.array_equal(layer.dW, before)
+    assert gradcheck(Running(), rng.standard_normal((2, 3)))
+    net = InDicts(rng)
+    net.forward(x)
+    assert gradcheck(net, x)
+
+
+def test_whole_numbers_are_not_passed_over_in_silence(rng):
+    report = gradcheck(affine_forward, np.arange(8).reshape(2, 4), rng.standard_normal((4, 3)), np.zeros(3))
+    assert "x has whole numbers, so its gradient was not tested: try x.astype(float)" in report.notes
+
+
+def test_the_self_test_needs_a_backward(rng):
+    with pytest.raises(UserError, match="this loss comes with its gradients"):
+        self_test(svm_loss, rng.standard_normal((4, 3)), rng.standard_normal((5, 4)), np.array([0, 2, 1, 1, 0]))
+
+
+class Middle:
+    """The mistake is in the middle; gradients are stored in attributes and in a dict."""
+
+    def __init__(self, rng):
+        self.W, self.params, self.grads = rng.standard_normal((4, 5)), {"V": rng.standard_normal((5, 3))}, {}
+
+    def forward(self, x):
+        self.x, self.z = x, x @ self.W
+        self.a = np.tanh(self.z)
+        return self.a @ self.params["V"]
+
+    def backward(self, dout):
+        self.grads["V"] = self.a.T @ dout
+        da = dout @ self.params["V"].T
+        dz = da * np.cos(self.z) ** 2 * 0.3
+        self.dW = self.x.T @ dz
+        return dz @ self.W.T
+
+
+def test_the_lines_are_those_that_the_wrong_gradients_come_from(rng):
+    report = gradcheck(Middle(rng), rng.standard_normal((2, 4)))
+    lines = [line.partition("  ")[2] for line in report.suspects]
+    assert "dz = da * np.cos(self.z) ** 2 * 0.3" in lines
+    assert "self.grads['V'] = self.a.T @ dout" not in lines
 
 
 def test_a_class_is_refused_in_a_sentence(rng):
