@@ -224,9 +224,8 @@ class Report:
         """What is said above the suspects."""
         if not self.suspects_are_sharp:
             return "Wrong gradients come from these lines, and from some of them right ones, too"
-        if len(self.suspects) == 1:
-            return "The mistake is in this line"
-        return "The mistake is in one of these lines, from which only wrong gradients come"
+        these = "this line" if len(self.suspects) == 1 else "these lines"
+        return f"Look here first: only wrong gradients come from {these}"
 
     def give_hints_only(self, given):
         """For an exercise: leave the solution out of the text, and lines that the exercise gave out of the suspects.

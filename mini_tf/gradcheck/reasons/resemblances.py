@@ -47,7 +47,7 @@ def all_alike(e, name):
     """The same everywhere, or along an axis, where the right gradient is not."""
     yours, right, known = e.pair(name)
     if right[known].any() and np.abs(yours).max() <= DUST * np.abs(right[known]).max():
-        return f"d{name} is zero everywhere: nothing comes back this way."
+        return f"d{name} is zero everywhere: nothing comes back this way, or what comes back cancels."
     if not known.all() or right.size < 2:
         return None
     if (yours == yours.flat[0]).all():

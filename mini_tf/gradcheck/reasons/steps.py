@@ -65,7 +65,11 @@ def first_wrong_step(subject, seed):
         steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
     raised = next((call for call in calls if call.error is not None), None)
     if wrong is None and raised is not None:             # all steps before it are right
-        steps.append(_step(raised, WRONG, [f"it raised {told(raised.error, raised.backward)}"]))
+        f, inputs, params = _alone(raised)
+        with judged(f, inputs, params, raised.name, seed, BUDGET) as (report, _, _):
+            right = report.verdict != FAIL               # by itself: then it was given what belongs to another call
+        words = [] if right else [f"it raised {told(raised.error, raised.backward)}"]
+        steps.append(_step(raised, RIGHT if right else WRONG, words))
     return steps
 
 
