@@ -160,6 +160,13 @@ class Brought:
         vars(other).update(vars(self), brought=self, change=change, inputs_are_data=self.inputs_are_data)
         return other
 
+    def collect(self, machine, returned, factor):
+        """Add to the parameters the gradients that the object keeps, or has returned by name, times a factor."""
+        for p in self.parameters.values():
+            found = p.gradient_in(machine, returned)
+            if found is not None:
+                p.grad = found * factor if p.grad is None else p.grad + found * factor
+
     def closed(self, backward):
         """The backward of one call. Tools that look for its source find the learner's function."""
         backward.__wrapped__ = inspect.unwrap(getattr(self.written_backward, "__func__", self.written_backward))
@@ -295,25 +302,18 @@ class Machine(Brought):
     def __call__(self, *inputs):
         own = with_parameters(self.machine, self.parameters)
         result = getattr(own, self.way)(*inputs)
-        wanted = [p for p in parameters_of(own.backward) if p.default is p.empty]
-        keeps = isinstance(result, tuple) and len(wanted) >= 2 and len(result) == len(wanted)
+        taken = parameters_of(own.backward)              # none by the backward of a loss, whose dloss is 1
+        needed = [p for p in taken if p.default is p.empty]
+        keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
         cache = [result[-1]] if keeps else []
         y, pieces = together(list_of(result)[: -1 if keeps else None])
 
         def backward(dy):
             once = copy.deepcopy(own)                    # a backward may change the object, and is called again
-            if cache or parameters_of(once.backward):
-                gradients = once.backward(*pieces(dy), *cache)
-            else:
-                gradients = scaled(once.backward(), dy)
+            came, factor = (once.backward(*pieces(dy), *cache), 1.0) if taken else (once.backward(), dy)
             names = returned_names(self.written_backward)
-            found = gradients if isinstance(gradients, dict) else dict(zip(names, list_of(gradients)))
-            for p in self.parameters.values():
-                own_gradient = p.gradient_in(once, found)
-                if own_gradient is not None:
-                    own_gradient = np.asarray(own_gradient) * (dy if not parameters_of(once.backward) else 1)
-                    p.grad = own_gradient if p.grad is None else p.grad + own_gradient
-            return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
+            self.collect(once, came if isinstance(came, dict) else dict(zip(names, list_of(came))), factor)
+            return in_order(scaled(came, factor), self.written_backward, list(inputs), self.written_forward)
 
         return y, self.closed(backward)
 
@@ -334,12 +334,8 @@ class WithGradients(Brought):
         gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
 
         def backward(dy):
-            came = scaled(gradients, dy)
-            for p in self.parameters.values():
-                found = p.gradient_in(own, gradients if isinstance(gradients, dict) else {})
-                if found is not None:
-                    p.grad = found * dy if p.grad is None else p.grad + found * dy
-            return in_order(came, self.written_backward, list(inputs), self.written_forward)
+            self.collect(own, gradients if isinstance(gradients, dict) else {}, dy)
+            return in_order(scaled(gradients, dy), self.written_backward, list(inputs), self.written_forward)
 
         return loss, self.closed(backward)
 
