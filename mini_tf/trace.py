@@ -11,6 +11,7 @@ classes inside the block. The formulas run, not their twins in mini_tf.kernels.
 """
 
 import inspect
+import os
 import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from mini_tf.ops.op import watching
 
 # A call's line is the nearest one outside these files and folders.
 IN_BETWEEN = {__file__, op_module.__file__, kernels.__file__}
-CHECKER = Path(__file__).parent / "gradcheck"
+CHECKER = str(Path(__file__).parent / "gradcheck") + os.sep
 
 
 @dataclass(eq=False)
@@ -137,15 +138,15 @@ def source_line(backward, f=None):
     """
     code = getattr(inspect.unwrap(backward), "__code__", None)
     own = getattr(inspect.unwrap(getattr(f, "__func__", f)), "__code__", None) if f is not None else None
-    if own is not None and (code is None or code not in _inside(own)):
+    if own is not None and (code is None or code not in codes_inside(own)):
         code = own
     return "" if code is None else place(code.co_filename, code.co_firstlineno)
 
 
-def _inside(code):
-    """The code objects of all functions defined inside a function."""
-    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return inner + [deeper for c in inner for deeper in _inside(c)]
+def codes_inside(code):
+    """This code object, and those of all functions defined inside it."""
+    inner = (constant for constant in code.co_consts if inspect.iscode(constant))
+    return [code, *(deeper for c in inner for deeper in codes_inside(c))]
 
 
 def place(path, number):
@@ -159,7 +160,7 @@ def place(path, number):
 
 def _calling_line():
     frame = sys._getframe(1)
-    while frame.f_code.co_filename in IN_BETWEEN or CHECKER in Path(frame.f_code.co_filename).parents:
+    while frame.f_code.co_filename in IN_BETWEEN or frame.f_code.co_filename.startswith(CHECKER):
         if frame.f_back is None:
             return ""
         frame = frame.f_back

@@ -90,12 +90,12 @@ def inputs_for(f, shapes, values, rng):
     if missing:
         said = " (what stands after Example: was not understood)" if not found and "Example:" in doc else ""
         arguments = {n: found.get(n) for n in names if n in found or n in missing}
-        raise UserError(_ask(f, missing, arguments, values) + said)
+        raise UserError(_ask(f, missing, *_proposed(f, arguments, values)) + said)
     given = [*found, *values]
     if from_letters and not _runs(f, {n: _draw(*a, np.random.default_rng(0)) for n, a in found.items()} | values):
-        arguments = dict.fromkeys(n for n in names if n in found)
-        if _that_fit(f, arguments, values)[0]:
-            raise UserError(f"with the shapes of its docstring it does not run. {_ask(f, [*found], arguments, values)}")
+        arguments, proposed = _proposed(f, dict.fromkeys(n for n in names if n in found), values)
+        if proposed:
+            raise UserError(f"with the shapes of its docstring it does not run. {_ask(f, found, arguments, proposed)}")
     used = parameters[: max(names.index(name) for name in given) + 1] if given else []
     return [values[p.name] if p.name in values else _draw(*found[p.name], rng) if p.name in found else p.default
             for p in used]  # fmt: skip
@@ -192,14 +192,21 @@ def _draw(shape, kind, bound, rng):
     return drawn
 
 
-def _ask(f, missing, arguments, values):
-    """How to give the missing shapes, both ways, with this function's own names, and shapes that fit each other."""
-    options, example = [], []
-    usual = next((shape[-2:] for shape, _, _ in filter(None, arguments.values())), (2, 3))
+def _proposed(f, arguments, values):
+    """(arguments, shapes that fit each other): see `_that_fit`; the arguments without those that do not fit"""
     proposed, how = _that_fit(f, arguments, values)
     if how != "back" and any(arguments.values()):        # what is known may not fit: letters have sizes of their own
-        others, how = _that_fit(f, dict.fromkeys(arguments), values)
-        proposed, arguments = (others, dict.fromkeys(arguments)) if how == "back" else (proposed, arguments)
+        unknown = dict.fromkeys(arguments)
+        others, how = _that_fit(f, unknown, values)
+        if how == "back":
+            return unknown, others
+    return arguments, proposed
+
+
+def _ask(f, missing, arguments, proposed):
+    """How to give the missing shapes, both ways, with this function's own names, and the proposed shapes."""
+    options, example = [], []
+    usual = next((shape[-2:] for shape, _, _ in filter(None, arguments.values())), (2, 3))
     for name, known in arguments.items():
         shape, kind, bound = known or proposed.get(name) or (usual, "float", None)
         if known or name in proposed:

@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, with_an_empty_row
+from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
@@ -64,7 +64,7 @@ def _check_point(point, subject, report, patterns, rng, budget):
     """Judge all gradients at the subject's point, add that to the report, and give the Evidence."""
     y, backward = check_forward(subject)
     report.place = source_line(backward)
-    dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
+    dy = random_dy(y, rng)
     evidence = Evidence(subject, y, backward, dy, {}, patterns)
     try:
         gradients, missing, findings, notes = check_backward(subject, backward, dy)
@@ -124,7 +124,7 @@ def _move_to_generic_point(subject, report, rng):
     for another in (generic, near):
         for name, x in given.items():
             subject.replace(name, another(x, rng))
-        if _defined(subject):
+        if subject.is_defined():
             return True
     for name, x in given.items():
         subject.replace(name, x)
@@ -140,7 +140,7 @@ def _try_empty_rows(subject, report, patterns, rng, budget):
             continue
         subject.replace(name, mask)
         wrong = "the forward fails or gives NaN"
-        if _defined(subject):
+        if subject.is_defined():
             trial = Report(report.name)
             with suppress(Broken):
                 _check_point("empty rows", subject, trial, patterns, rng, budget)
@@ -151,11 +151,3 @@ def _try_empty_rows(subject, report, patterns, rng, budget):
                 "that sees no key, a history without words) should give zeros, forward and backward"
             )
         subject.replace(name, given)
-
-
-def _defined(subject):
-    try:
-        with np.errstate(all="ignore"):
-            return bool(np.isfinite(subject.forward()[0]).all())
-    except Exception:
-        return False

@@ -39,17 +39,23 @@ def load(target, shapes=(), seed=0, args=()):
     shapes    as the options have them: ["x=3,4", "ids=2,3 int<7", "mask=3,3 bool"]; without them, the docstring's
     args      values of arguments, for which no array is drawn: ["stride=2", "hidden=6"]
     """
-    file, _, name = target.rpartition("::") if "::" in target else (target, "", "")
-    f, values = _chosen(Path(file), name), parsed(args)
-    with running(target), _in_words(Path(file).resolve()):
+    path, name = _file_and_name(target)
+    f, values = _chosen(path, name), parsed(args)
+    with running(target), _in_words(path.resolve()):
         if inspect.isclass(f) and not is_static(f):
             f, values = made(f, values, shapes, seed)
         return f, inputs_for(f, shapes, values, np.random.default_rng(seed))
 
 
+def _file_and_name(target):
+    """(the path, "softmax") of "my_ops.py::softmax"; the name is "" without "::" """
+    file, _, name = target.rpartition("::") if "::" in target else (target, "", "")
+    return Path(file), name
+
+
 def is_exercise(target):
     """True for a file whose docstring begins with "Exercise", and that has not its solution."""
-    path = Path(target.rpartition("::")[0] if "::" in target else target)
+    path, _ = _file_and_name(target)
     with suppress(OSError, SyntaxError, ValueError):
         doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         return doc.startswith("Exercise ") and path.resolve().parent.name != "solutions"
@@ -58,7 +64,7 @@ def is_exercise(target):
 
 def given_lines(target):
     """The lines of an exercise that its learner has not written: those of solutions/FILE beside it, if it is there."""
-    path = Path(target.rpartition("::")[0] if "::" in target else target)
+    path, _ = _file_and_name(target)
     solution = path.parent / "solutions" / path.name
     if not solution.is_file():
         return set()
@@ -75,7 +81,7 @@ def running(target):
     if "::" not in target:
         yield
         return
-    with _imports_from(Path(target.rpartition("::")[0]).resolve().parent):
+    with _imports_from(_file_and_name(target)[0].resolve().parent):
         yield
 
 

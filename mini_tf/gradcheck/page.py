@@ -73,7 +73,7 @@ def _section(number, report, alone):
         if t.diagnosis:
             said.setdefault(t.diagnosis, []).append(f"d{t.name}")
     parts += [f"<p class=words><b>{escape(', '.join(who))}</b>: {escape(words)}</p>" for words, who in said.items()]
-    if report.suspects and (report.hints_only or not report.repair):
+    if report.shows_suspects:
         lines = escape("\n".join(report.suspects))
         parts.append(f"<p>{report.about_suspects()}:</p><pre>{lines}</pre>")
     parts.append(_steps(report))

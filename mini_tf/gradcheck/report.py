@@ -203,7 +203,7 @@ class Report:
             agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
             lines.append(f"  {agree.format(', '.join(self.twins))}, in float32")
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
-        if self.suspects and (self.hints_only or not self.repair):
+        if self.shows_suspects:
             lines.append(f"  {self.about_suspects()}:")
             lines += [f"    {line}" for line in self.suspects]
         return "\n".join(lines)
@@ -220,6 +220,11 @@ class Report:
             return [f"  One change at {where} makes it right: {kind}. (--solution shows it)"]
         return [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
 
+    @property
+    def shows_suspects(self):
+        """Lines are shown where no change is: there is none, or it would be the solution of an exercise."""
+        return bool(self.suspects) and (self.hints_only or not self.repair)
+
     def about_suspects(self):
         """What is said above the suspects."""
         if not self.suspects_are_sharp:
@@ -233,6 +238,7 @@ class Report:
         given: the latter, stripped
         """
         self.hints_only = True
+
         def written(line):
             return line.partition("  ")[2].strip()
 

@@ -5,7 +5,8 @@ every explanation is tried again at the other of the two points, and with arrays
 """
 
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
-from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+from mini_tf.gradcheck.measuring.points import random_dy
+from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.subject import is_float, kind_of
 
 import numpy as np
@@ -62,11 +63,7 @@ def _enlarged(x, shape, rng):
 def _accepted(subject, arrays):
     for name, x in arrays.items():
         subject.replace(name, x)
-    try:
-        with np.errstate(all="ignore"):
-            return bool(np.isfinite(subject.forward()[0]).all())
-    except Exception:
-        return False
+    return subject.is_defined()
 
 
 def _evidence_at(evidence, arrays, rng):
@@ -78,18 +75,14 @@ def _evidence_at(evidence, arrays, rng):
         with np.errstate(all="ignore"):
             y, backward = subject.forward()
             y = np.asarray(y)
-            dy = rng.standard_normal(y.shape) if y.ndim else float(rng.uniform(0.5, 1.5))
-            found = Evidence(subject, y, backward, dy, {}, evidence.patterns)
+            found = Evidence(subject, y, backward, random_dy(y, rng), {}, evidence.patterns)
             found.others = []
-            phi = Phi(subject, dy, evidence.patterns)
+            phi = Phi(subject, found.dy, evidence.patterns)
             for name, x in subject.tensors.items():
                 all_of_them = name in evidence.wrong and x.size <= AFFORDABLE
                 entries = rng.choice(x.size, x.size if all_of_them else min(x.size, ENTRIES), replace=False)
-                measured = slopes_of_entries(phi, x, entries)
-                slopes = np.full(x.size, np.nan)
-                slopes[entries] = np.where(measured.kink, np.nan, measured.slope)
-                found.slopes[name] = slopes.reshape(x.shape)
-            found.gradients = _gradients(subject, dy)
+                found.measure(name, phi, entries)
+            found.gradients = _gradients(subject, found.dy)
         found.wrong = [name for name in found.slopes if not found.agrees(name, found.gradients.get(name))]
         found.right = [name for name in found.slopes if name not in found.wrong]
         return found

@@ -30,6 +30,18 @@ class Evidence:
         for name, array in self.everything.items():
             self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
 
+    @property
+    def another_dy(self):
+        """A copy of dy, for a backward that may write into it."""
+        return np.copy(self.dy) if np.ndim(self.dy) else self.dy
+
+    def measure(self, name, phi, entries):
+        """Measure these entries of a tensor's slopes, at this point; the others are not known."""
+        x = self.everything[name]
+        found, slopes = slopes_of_entries(phi, x, entries), np.full(x.size, np.nan)
+        slopes[entries] = np.where(found.kink, np.nan, found.slope)
+        self.slopes[name] = slopes.reshape(x.shape)
+
     def pair(self, name):
         """(your gradient, the measured one, a mask: True where the measured one is known)"""
         slopes = self.slopes[name]

@@ -32,6 +32,11 @@ def near(x, rng):
     return np.asarray(x + 0.1 * rng.uniform(-1, 1, x.shape))
 
 
+def random_dy(y, rng):
+    """A random upstream gradient for y: normal; of a loss, a number near 1"""
+    return rng.standard_normal(np.shape(y)) if np.ndim(y) else float(rng.uniform(0.5, 1.5))
+
+
 def with_an_empty_row(mask):
     """The mask with its first row all False; the mask itself if it has such a row already, or only one row."""
     if mask.size == mask.shape[-1] or not mask.any(-1).all():

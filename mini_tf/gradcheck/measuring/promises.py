@@ -5,6 +5,7 @@ import re
 
 from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import call_backward, kind_of, name_of, own_parameters, told
+from mini_tf.trace import keeps_contract
 
 import numpy as np
 
@@ -188,7 +189,7 @@ def _forward(subject):
         result = subject.forward()
     except Exception as error:
         raise Broken(f"the forward raised {told(error, subject.f)}") from error
-    if not isinstance(result, tuple) or len(result) != 2 or not callable(result[1]):
+    if not keeps_contract(result):
         came = f"one {type(result).__name__}"
         if isinstance(result, tuple):
             came = f"{len(result)} things ({', '.join(type(part).__name__ for part in result)})"

@@ -15,6 +15,8 @@ import inspect
 import re
 from types import SimpleNamespace
 
+from mini_tf.trace import keeps_contract
+
 import numpy as np
 
 CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
@@ -22,6 +24,7 @@ FORWARD = ("forward", "fwd", "fw")
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
 BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
 BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
+GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 
 
@@ -55,12 +58,14 @@ def in_contract(f, inputs):
         result = trial(*copy.deepcopy(list(inputs)))
     except Exception:
         return f                                         # the check itself will say what is wrong
+    if keeps_contract(result):
+        return f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
         return Several(f)
-    if not isinstance(result, tuple) or (len(result) == 2 and callable(result[1])):
-        return Pair(f, found) if found and not isinstance(result, tuple) else f
     if found:
         return Pair(f, found)
+    if not isinstance(result, tuple):
+        return f
     gradients = result[1] if len(result) == 2 else result[1:]
     if np.ndim(result[0]) == 0 and is_gradient(gradients):
         return WithGradients(f) if owner is None or inspect.ismodule(owner) else WithGradients(f, owner)
@@ -92,7 +97,7 @@ def keeps_contract_itself(machine, inputs):
         result = copy.deepcopy(machine)(*copy.deepcopy(list(inputs)))
     except Exception:
         return False
-    return isinstance(result, tuple) and len(result) == 2 and callable(result[1])
+    return keeps_contract(result)
 
 
 def forward_of(machine):
@@ -161,11 +166,12 @@ class Brought:
         return other
 
     def collect(self, machine, returned, factor):
-        """Add to the parameters the gradients that the object keeps, or has returned by name, times a factor."""
+        """Add to the parameters the gradients that the object keeps, or has returned by name: see `scaled`."""
         for p in self.parameters.values():
             found = p.gradient_in(machine, returned)
             if found is not None:
-                p.grad = found * factor if p.grad is None else p.grad + found * factor
+                found = np.copy(scaled(found, factor))   # a backward may write into its array again
+                p.grad = found if p.grad is None else p.grad + found
 
     def closed(self, backward):
         """The backward of one call. Tools that look for its source find the learner's function."""
@@ -195,10 +201,10 @@ class Pair(Brought):
 
         def backward(dy):
             arguments = self.arguments(pieces(dy), cache, inputs)
-            scale = 1.0 if arguments is not None else dy
-            arguments = self.arguments([], cache, inputs) if arguments is None else arguments
-            gradients = self.written_backward(*arguments)
-            gradients = gradients if scale is not dy else scaled(gradients, dy)
+            if arguments is None:                        # that of a loss may take no dloss: it is 1
+                gradients = scaled(self.written_backward(*self.arguments([], cache, inputs)), dy)
+            else:
+                gradients = self.written_backward(*arguments)
             return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
 
         return y, self.closed(backward)
@@ -310,7 +316,8 @@ class Machine(Brought):
 
         def backward(dy):
             once = copy.deepcopy(own)                    # a backward may change the object, and is called again
-            came, factor = (once.backward(*pieces(dy), *cache), 1.0) if taken else (once.backward(), dy)
+            came = once.backward(*pieces(dy), *cache) if taken else once.backward()
+            factor = None if taken else dy
             names = returned_names(self.written_backward)
             self.collect(once, came if isinstance(came, dict) else dict(zip(names, list_of(came))), factor)
             return in_order(scaled(came, factor), self.written_backward, list(inputs), self.written_forward)
@@ -358,7 +365,9 @@ def together(outputs):
 
 
 def scaled(gradients, dy):
-    """Gradients of a loss, times dy."""
+    """Gradients of a loss, times dy; with None, as they are, of whatever dtype."""
+    if dy is None:
+        return gradients
     if isinstance(gradients, dict):
         return {name: scaled(g, dy) for name, g in gradients.items()}
     if isinstance(gradients, (tuple, list)):
@@ -481,7 +490,7 @@ def gradient_beside(those, name):
         if plain(said) != plain(name) and is_gradient_name(said, name):
             return value
     for said, value in those.items():
-        if isinstance(value, dict) and re.search(r"grad|^d(?!ata|ict)|^g$", plain(said)):
+        if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g"):
             for key, gradient in value.items():
                 if is_gradient_name(key, name):
                     return gradient
@@ -509,7 +518,7 @@ def stored_arrays(machine):
         for name, value in those.items():
             others = [other for other in those if other != name and is_floating(those[other])]
             gradient = any(is_gradient_name(name, other) and plain(name) != plain(other) for other in others)
-            grads = isinstance(value, dict) and re.search(r"grad|^d(?!ata|ict)|cache", plain(name))
+            grads = isinstance(value, dict) and (GRADIENTS.search(plain(name)) or "cache" in plain(name))
             if not gradient and not grads and not str(name).startswith("_"):
                 walk(value, (*way, name))
 

@@ -101,6 +101,14 @@ class Subject:
         """(y, backward)"""
         return self.f(*self.inputs)
 
+    def is_defined(self):
+        """True if the forward runs here, and y is finite."""
+        try:
+            with np.errstate(all="ignore"):
+                return bool(np.isfinite(self.forward()[0]).all())
+        except Exception:
+            return False
+
     def run(self, dy):
         """{name: gradient} of all tensors, from a new forward; parameters start without gradients."""
         for p in self.params.values():

@@ -16,7 +16,7 @@ from types import MethodType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.judge import judge
-from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, in_contract
+from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, in_contract, is_floating
 from mini_tf.gradcheck.measuring.subject import name_of, named_parameters
 from mini_tf.gradcheck.planting.editing import (
     closure_of,
@@ -192,8 +192,8 @@ def _draws(f, inputs, params, seed):
             right = [np.array(np.nan)]
         if not draw or all(np.isfinite(a).all() for a in right if a is not None):    # f may not be defined everywhere
             yield inputs, data, draw, right
-        inputs = [rng.standard_normal(x.shape) if _is_float(x) else x for x in inputs]
-        data = {name: rng.standard_normal(x.shape) if _is_float(x) else x for name, x in data.items()}
+        inputs = [rng.standard_normal(x.shape) if is_floating(x) else x for x in inputs]
+        data = {name: rng.standard_normal(x.shape) if is_floating(x) else x for name, x in data.items()}
 
 
 def _same(wrong, params, inputs, data, draw, right):
@@ -213,7 +213,7 @@ def _kept_arrays(f, inputs):
     backward = function_of(f(*inputs)[1])
     return {
         name: "an input" if any(array is x for x in inputs) else "what the forward kept"
-        for name, array in closure_of(backward).items() if _is_float(array)
+        for name, array in closure_of(backward).items() if is_floating(array)
     }  # fmt: skip
 
 
@@ -231,8 +231,4 @@ def _kept(params):
 
 
 def _float64(x):
-    return np.array(x, dtype=np.float64) if _is_float(x) else x
-
-
-def _is_float(x):
-    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+    return np.array(x, dtype=np.float64) if is_floating(x) else x

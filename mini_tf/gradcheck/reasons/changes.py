@@ -10,6 +10,7 @@ import ast
 import itertools
 import re
 
+from mini_tf.gradcheck.measuring.styles import is_floating
 from mini_tf.gradcheck.planting.mutations import mutations, own_nodes, returned_values, whole_number
 
 import numpy as np
@@ -43,7 +44,6 @@ def changes(source, node, atoms):
     found = [change for change in mutations(source.text, node) if change.name in UNDONE]
     parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
     if isinstance(node, ast.Lambda):
-        node.body_of_lambda = node.body
         parts.append(node)
     for kind in (_of_shape, _of_operators, _of_calls, _of_statements):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
@@ -343,7 +343,7 @@ def _shape_of(part, source, atoms):
 
 def _is_array(value):
     """True for a floating array that is no single number."""
-    return isinstance(value, np.ndarray) and value.ndim > 0 and value.dtype.kind == "f"
+    return is_floating(value) and value.ndim > 0
 
 
 def _fits(value, shape, larger=False):
@@ -485,9 +485,9 @@ def _differences(source, whole, target, atoms):
 
 def _everywhere(source, part, atoms):
     """The same mistake more than once in a statement, or in a lambda: another name, another axis."""
-    whole = part if isinstance(part, ast.stmt) and not hasattr(part, "body") else getattr(part, "body_of_lambda", None)
-    if whole is None:
+    if not isinstance(part, (ast.stmt, ast.Lambda)) or (isinstance(part, ast.stmt) and hasattr(part, "body")):
         return
+    whole = part.body if isinstance(part, ast.Lambda) else part
     text = source.within(source.span(whole))
     for name in {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}:
         word = re.compile(rf"(?<![\w.]){name}\b")

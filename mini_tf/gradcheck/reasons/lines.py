@@ -6,16 +6,13 @@ do not run on these inputs are left out.
 
 import ast
 import re
-import sys
 from contextlib import suppress
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.styles import is_gradient_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.reasons.theirs import parts_of
+from mini_tf.gradcheck.reasons.theirs import following, parts_of
 from mini_tf.trace import place
-
-import numpy as np
 
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
@@ -74,22 +71,13 @@ def _head(node):
 
 def _ran(evidence, code):
     """The numbers of the lines of this code that run in one backward; empty if that cannot be followed."""
-    ran, before = set(), sys.gettrace()
-
-    def follow(frame, event, argument):
-        if frame.f_code is code:
-            ran.add(frame.f_lineno)
-            return follow
-        return None
-
+    ran = set()
     try:
         _, backward = evidence.subject.forward()
-        sys.settrace(follow)
-        backward(np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy)
+        with following(code, lambda frame, _: ran.add(frame.f_lineno)):
+            backward(evidence.another_dy)
     except Exception:
         return set()
-    finally:
-        sys.settrace(before)
     return ran
 
 

@@ -6,14 +6,14 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 
 import ast
 import inspect
-import sys
 import time
 import warnings
 from collections import Counter
+from contextlib import suppress
 
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE
-from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.planting.editing import (
     closure_of,
@@ -26,7 +26,7 @@ from mini_tf.gradcheck.planting.editing import (
 )
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.changes import UNDONE, changes, changes_of_what_is_kept, is_atom
-from mini_tf.gradcheck.reasons.theirs import is_theirs, parts_of
+from mini_tf.gradcheck.reasons.theirs import following, is_theirs, parts_of
 from mini_tf.trace import place
 
 import numpy as np
@@ -111,8 +111,7 @@ def _measured(evidence):
         evidence.back_to_the_point()
         phi = Phi(evidence.subject, evidence.dy, evidence.patterns)
         for name, x in missing.items():
-            found = slopes_of_entries(phi, x, np.arange(x.size))
-            evidence.slopes[name] = np.where(found.kink, np.nan, found.slope).reshape(x.shape)
+            evidence.measure(name, phi, np.arange(x.size))
     return True
 
 
@@ -125,7 +124,7 @@ def _makes_right(evidence, part, code):
     evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
         p.grad = None
-    dy = np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy
+    dy = evidence.another_dy
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -176,21 +175,13 @@ def _atoms(evidence, part, node):
 
 def _locals_at_the_end(evidence, code):
     """{name: value} of what is local to this code when it returns, in one run, forward and back."""
-    found, before = {}, sys.gettrace()
+    found = {}
 
-    def follow(frame, event, argument):
-        if frame.f_code is not code:
-            return None
+    def see(frame, event):
         if event in ("return", "exception"):
             found.update(frame.f_locals)
-        return follow
 
-    try:
-        sys.settrace(follow)
+    with suppress(Exception), following(code, see):
         _, backward = evidence.subject.forward()
-        backward(np.copy(evidence.dy) if np.ndim(evidence.dy) else evidence.dy)
-    except Exception:
-        return found
-    finally:
-        sys.settrace(before)
+        backward(evidence.another_dy)
     return found

@@ -7,6 +7,7 @@ that keep y, backward = f(…), pairs such as affine_forward and affine_backward
 import contextlib
 import copy
 import inspect
+import sys
 import sysconfig
 from functools import partial, wraps
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.styles import FORWARD, Brought, Machine, partner
 from mini_tf.gradcheck.planting.editing import closure_of, function_of
-from mini_tf.trace import keeps_contract, trace
+from mini_tf.trace import codes_inside, keeps_contract, trace
 
 import numpy as np
 
@@ -239,7 +240,7 @@ def parts_of(evidence):
         if known or (found and (not is_theirs(function) or function.__code__ in steps)):
             continue
         found[function.__code__] = Part(function, _around(function, forward))
-        names = set(_names_in(function.__code__))
+        names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
         waiting += [value for value in values if inspect.isfunction(value)]
@@ -255,7 +256,7 @@ def _codes_of_steps(subject):
         parts = call.f if isinstance(call.f, tuple) else (call.f, getattr(type(call.f), "backward", None))
         for g in (getattr(part, "__func__", part) for part in parts):
             if inspect.isfunction(g):
-                found |= {g.__code__, *_codes_in(g.__code__)}
+                found |= set(codes_inside(g.__code__))
     return found
 
 
@@ -266,19 +267,24 @@ def _around(function, forward):
     for step in name.split("."):
         outer = outer.get(step) if isinstance(outer, dict) else getattr(outer, step, None)
     for g in (forward, outer):
-        if inspect.isfunction(g) and g is not function and function.__code__ in _codes_in(g.__code__):
+        if inspect.isfunction(g) and g is not function and function.__code__ in codes_inside(g.__code__)[1:]:
             return g
     return function
 
 
-def _codes_in(code):
-    """The code objects of all functions defined inside a function."""
-    inner = [constant for constant in code.co_consts if inspect.iscode(constant)]
-    return inner + [deeper for c in inner for deeper in _codes_in(c)]
+@contextlib.contextmanager
+def following(code, see):
+    """Inside the block, see(frame, event) is called for each line that this code runs, and when it returns."""
+    before = sys.gettrace()
 
+    def follow(frame, event, _):
+        if frame.f_code is not code:
+            return None
+        see(frame, event)
+        return follow
 
-def _names_in(code):
-    yield from code.co_names
-    for constant in code.co_consts:
-        if inspect.iscode(constant):
-            yield from _names_in(constant)
+    sys.settrace(follow)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

@@ -327,6 +327,19 @@ def test_whole_numbers_are_not_passed_over_in_silence(rng):
     assert "x has whole numbers, so its gradient was not tested: try x.astype(float)" in report.notes
 
 
+class Rounded(Linear):
+    def backward(self, dout):
+        dx = super().backward(dout)
+        self.db = self.db.astype(np.float32)
+        return dx.astype(int)
+
+
+def test_the_dtypes_of_an_objects_gradients_are_seen_as_they_are(rng):
+    explained = gradcheck(Rounded(4, 3, rng), rng.standard_normal((2, 4))).explain()
+    assert "dx has dtype int64, expected float64" in explained
+    assert "db has dtype float32, expected float64" in explained
+
+
 def test_the_self_test_needs_a_backward(rng):
     with pytest.raises(UserError, match="this loss comes with its gradients"):
         self_test(svm_loss, rng.standard_normal((4, 3)), rng.standard_normal((5, 4)), np.array([0, 2, 1, 1, 0]))
