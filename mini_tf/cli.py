@@ -1,4 +1,4 @@
-"""The command mini-tf: train | generate | translate | classify | fill | compare | gradcheck | doctor."""
+"""The command mini-tf: train | generate | translate | classify | fill | compare | gradcheck | explore | doctor."""
 
 import sys
 from enum import StrEnum
@@ -321,6 +321,30 @@ def gradcheck(
     else:
         right = command.check_all(subjects, seed, html, json, solution)
     raise typer.Exit(0 if right else 1)
+
+
+@app.command()
+def explore(
+    what: Annotated[
+        str | None,
+        typer.Argument(help="a run folder, file.py::function, or an op's name [default: a small model, trained now]"),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="what the model reads")] = None,
+    out_file: Annotated[Path, typer.Option("--out", help="the page to write")] = Path("explore.html"),
+    bug: Annotated[
+        list[str] | None, typer.Option(help="a planted bug to see beside the right backward [default: some]")
+    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="the text that the small model learns from")] = None,
+    shape: ShapeOption = None,
+    arg: Annotated[list[str] | None, typer.Option(help="a value for an argument of your function: stride=2")] = None,
+    solution: Annotated[bool, typer.Option("--solution", help="of an exercise: show the line put right")] = False,
+    seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
+):
+    """Write a page on which the backward pass can be looked at, line by line, with its numbers."""
+    from mini_tf.explore.command import explored
+
+    explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution).write(out_file)
+    out.print(Text(f"written: {out_file} ({out_file.stat().st_size / 1e6:.1f} MB); open it in a browser"))
 
 
 @app.command()

@@ -82,6 +82,7 @@ def inputs_for(f, shapes, values, rng):
     from_letters = not shapes and not found
     if from_letters:
         found = _from_letters(doc, names)
+        from_letters = any(not axis.isdecimal() for argument in found.values() for axis in argument.axes)
     found = {name: argument for name, argument in found.items() if name not in values}
     sizes = _sizes(found.values())
     found = {name: (_shape(name, a, sizes), a.kind, _bound(name, a, sizes)) for name, a in found.items()}

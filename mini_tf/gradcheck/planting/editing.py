@@ -92,7 +92,7 @@ def source_of(function):
     """
     code = function.__code__
     try:
-        text, found = _written(code)
+        text, found = written(code)
     except (OSError, SyntaxError):
         raise UserError(f"{function.__qualname__}: its source is not available, so it cannot be edited") from None
     if len(found) != 1:
@@ -105,7 +105,7 @@ def source_of(function):
 
 def statement_around(text, line):
     """(first, last) line of the statement of a file's text, at its top level, that has this line in it."""
-    for node in _parsed(text).body:
+    for node in parsed(text).body:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         if first <= line <= node.end_lineno:
             return first, node.end_lineno
@@ -119,7 +119,7 @@ def is_current(function):
     """
     try:
         function = function_of(function)
-        text, found = _written(function.__code__)
+        text, found = written(function.__code__)
         if len(found) > 1:
             return None
         return len(found) == 1 and _same_code(recompiled(function, text), function.__code__)
@@ -129,14 +129,14 @@ def is_current(function):
         return False
 
 
-def _written(code):
+def written(code):
     """(text of the code's file, nodes of the functions in it that may be its source)"""
     text = "".join(inspect.findsource(code)[0])
-    return text, [node for node in ast.walk(_parsed(text)) if _is_source(node, code)]
+    return text, [node for node in ast.walk(parsed(text)) if _is_source(node, code)]
 
 
 @lru_cache(16)
-def _parsed(text):
+def parsed(text):
     return ast.parse(text)
 
 

@@ -52,7 +52,7 @@ def first_wrong_step(subject, seed):
         if wrong is not None:
             steps.append(_step(call, CONTAINS if call in wrong.parents else AFTER))
             continue
-        f, inputs, params = _alone(call)
+        f, inputs, params = alone(call)
         if not any(map(is_float, inputs)) and not any(p.trainable for p in params.values()):
             steps.append(_step(call, RIGHT))             # such as fixed embeddings: there is no gradient to be wrong
             continue
@@ -65,7 +65,7 @@ def first_wrong_step(subject, seed):
         steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
     raised = next((call for call in calls if call.error is not None), None)
     if wrong is None and raised is not None:             # all steps before it are right
-        f, inputs, params = _alone(raised)
+        f, inputs, params = alone(raised)
         with judged(f, inputs, params, raised.name, seed, BUDGET) as (report, _, _):
             right = report.verdict != FAIL               # by itself: then it was given what belongs to another call
         words = [] if right else [f"it raised {told(raised.error, raised.backward)}"]
@@ -107,7 +107,7 @@ def _which(call, calls):
     return f" (call {1 + same.index(call)} of {len(same)})" if len(same) > 1 else ""
 
 
-def _alone(call):
+def alone(call):
     """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
     function, options, inputs = in_contract(call.f, call.inputs), call.options, list(call.inputs)
     inputs = [_finite(x) for x in inputs]

@@ -183,7 +183,7 @@ def namespaces(f):
                 waiting.append(inspect.unwrap(value))
             elif inspect.isclass(value) and is_theirs(value):
                 waiting += [g for g in vars(value).values() if inspect.isfunction(g)]
-            elif isinstance(value, ModuleType) and _is_their_file(getattr(value, "__file__", None)):
+            elif isinstance(value, ModuleType) and is_their_file(getattr(value, "__file__", None)):
                 waiting += [g for g in vars(value).values() if inspect.isfunction(g) and is_theirs(g)]
     return found
 
@@ -200,10 +200,10 @@ def is_theirs(x):
     if inspect.isclass(x):
         methods = [g for g in vars(x).values() if inspect.isfunction(g)]
         return bool(methods) and is_theirs(methods[0])
-    return _is_their_file(inspect.unwrap(x).__code__.co_filename)
+    return is_their_file(inspect.unwrap(x).__code__.co_filename)
 
 
-def _is_their_file(path):
+def is_their_file(path):
     return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
 
 

@@ -1,0 +1,29 @@
+"""See the backward pass: a page with every line of a computation, and the arrays that it made.
+
+    from mini_tf.explore import explore
+
+    explore(ops.layer_norm, x, gamma, beta)              # in a notebook: the page is the cell's value
+    explore(model, batch).write("step.html")             # or as a file
+"""
+
+from mini_tf.explore.exploring import Exploration, explore_function, explore_model
+from mini_tf.explore.readings import of_batch
+from mini_tf.gradcheck.measuring.subject import has_parameters
+
+__all__ = ["Exploration", "explore"]
+
+
+def explore(f, *inputs, words=(), name=None, params=None, bugs=(), seed=0):
+    """The Exploration of y, backward = f(*inputs), or of a model's loss of a batch: explore(model, batch).
+
+    f        an op, a layer, your own function, pair or object, as `gradcheck` takes them, or a model
+    inputs   its arguments; of a model, one batch
+    words    labels for the words of a batch with one text
+    params   as for gradcheck
+    bugs     names of planted bugs to put beside a model's right backward; by default some that matter
+    seed     of dy
+    """
+    if has_parameters(f) and callable(getattr(f, "loss", None)) and len(inputs) == 1:
+        about = "The loss of one batch, forward and backward."
+        return explore_model(of_batch(f, inputs[0], words), name or type(f).__name__, about, bugs=bugs)
+    return explore_function(f, inputs, name, params, seed=seed)

@@ -1,0 +1,252 @@
+"""A wrong backward beside the right one: every line and array that differs."""
+
+import linecache
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mini_tf.errors import UserError
+from mini_tf.gradcheck.check import gradcheck
+from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.planting.editing import function_of, planted, source_of
+from mini_tf.gradcheck.reasons.theirs import functions_of
+from mini_tf.layers import Layer, Parameter
+from mini_tf.trace import place
+
+import numpy as np
+
+FAMOUS = [
+    "layer_norm: γ forgotten", "attention: scale forgotten in dquery", "masked_softmax: plus for minus",
+    "residual_relu: pattern lost", "TransformerLayer: residual path forgotten",
+    "MultiHeadAttention: value's gradient not added", "linear: W not transposed", "embedding: repeats overwritten",
+    "layer_norm: both means left out", "cross_entropy: one-hot not taken off", "linear: dW is a mean",
+]  # fmt: skip
+SHOWN = 6                # of them, those that make a difference in this model
+STEPS = 40               # of gradient descent with each,
+FEWER, LARGE = 12, 300_000                               # or so many, of a model with more numbers to learn than this
+
+
+@dataclass
+class Beside:
+    """Another backward, and where its run differs from the page's own.
+
+    name, about    of it;  place: (file, line) of the edit, and that line's text as it is then
+    words          what the checker says
+    lines          {number of a line: [(name, reference)] that differ, or None if it did not run}
+    arguments      {number of a call: [(name, reference)]} of arguments that differ
+    cosine         between its gradient and the right one, of all parameters together; None if it has none
+    losses         of gradient descent with it
+    error          what it raised
+    """
+
+    name: str
+    about: str
+    place: tuple
+    edited: str
+    words: list
+    lines: dict
+    arguments: dict
+    cosine: float | None = None
+    losses: list = ()
+    error: str = ""
+
+
+def bug_named(name):
+    """The planted bug of that name, or whose name begins so. Raises UserError, which lists those that come near."""
+    found = [bug for bug in BUGS if bug.name == name] or [bug for bug in BUGS if bug.name.startswith(name)]
+    if len(found) != 1:
+        near = [bug.name for bug in BUGS if bug.in_transformer and (not found or bug in found)]
+        came = "is the beginning of several" if found else "is no planted bug"
+        raise UserError(f"--bug {name!r} {came}; there are: {'; '.join(near)}")
+    return found[0]
+
+
+def bugs_beside(read, base, record, names=(), full=lambda: False):
+    """[Beside] for the bugs of these names, or for the famous ones that make a difference here.
+
+    read      a Reading
+    base      the Recorder that followed it
+    record    called without arguments, gives the Recorder of another run
+    full      called without arguments, True if the page should get no more
+    """
+    right = _gradients(read)
+    chosen = [bug_named(name) for name in names] or [bug_named(name) for name in FAMOUS]
+    found, descent = [], Descent(read, right)
+    for bug in chosen:
+        if not names and (len(found) == SHOWN or full()):
+            break
+        place = bug.place
+        with planted(bug):
+            recorder = record()
+            edited = linecache.getline(*place).rstrip("\n")
+            failed = getattr(recorder, "error", None)
+            wrong, losses = (None, []) if failed else (_gradients(read), descent.losses())
+        lines, arguments = differences(base, recorder)
+        if names and not lines:
+            raise UserError(f"--bug {bug.name!r} makes no difference here: its line does not run, or gives the same")
+        if lines and (names or not failed):
+            cosine = None if failed else _cosine(right, wrong)
+            error = f"{type(failed).__name__}: {failed}" if failed else ""
+            found.append(Beside(
+                bug.name, bug.about, place, edited, _words(bug), lines, arguments, cosine, losses, error
+            ))  # fmt: skip
+    return found, descent.right
+
+
+def put_right(report, subject, base, record):
+    """The Beside of a learner's backward with the one change that makes it right, as the Report found it; or None."""
+    where, what, before, after = report.repair
+    number = int(where.rpartition(":")[2])
+    for function in _functions(subject.f, base):
+        text, node = source_of(function)
+        lines, path = text.split("\n"), function.__code__.co_filename
+        if place(path, number) != where or not node.lineno < number <= node.end_lineno:
+            continue
+        right = lines[number - 1].replace(before.strip(), after.strip())
+        if right == lines[number - 1] or "\n" in before:
+            return None                                  # more than a line
+        two = f"{lines[number - 2]}\n"                   # with the line before, so that it is found once
+        with planted(Edit(function, two + lines[number - 1], two + right)):
+            recorder = record()
+        about = f"{what[0].upper()}{what[1:]}."
+        return Beside("put right", about, (path, number), right, [], *differences(base, recorder))
+    return None
+
+
+class Edit(NamedTuple):
+    """What `planted` plants: in the source of target, `find` becomes `replace`."""
+
+    target: object
+    find: str
+    replace: str
+
+
+def _functions(f, base):
+    """The plain functions that ran: f's own, and those that can be found by their names."""
+    found = functions_of(f)
+    for frame in base.frames:
+        value = frame.space
+        for step in frame.written.code.co_qualname.split("."):
+            value = value.get(step) if isinstance(value, dict) else getattr(value, step, None)
+        with suppress(UserError):
+            found.append(function_of(value) if value is not None else None)
+    return list({id(g): g for g in found if g is not None}.values())
+
+
+def differences(base, other):
+    """(lines, arguments) of a Beside: where two recordings of the same computation differ, by call and line."""
+    there = dict(_keyed_lines(other))
+    lines = {}
+    for number, (key, made) in enumerate(_keyed_lines(base)):
+        if key not in there:
+            lines[number] = None
+            continue
+        changed = [(name, ref) for (name, ref), (n, right) in zip(there[key], made) if n == name and ref != right]
+        if changed:
+            lines[number] = changed
+    frames = dict(_keyed_frames(other))
+    arguments = {}
+    for key, frame in _keyed_frames(base):
+        if key in frames:
+            pairs = zip(frames[key].arguments, frame.arguments)
+            changed = [(name, ref) for (name, ref), (n, right) in pairs if n == name and ref != right]
+            if changed:
+                arguments[frame.number] = changed
+    return lines, arguments
+
+
+def _keyed_frames(recorder):
+    """[(key, Frame)]: the function, whose method it was, and how many times it had been called before"""
+    seen = {}
+    for frame in recorder.frames:
+        lasting = isinstance(frame.owner, (Layer, Parameter))           # a learner's object is a copy in each run
+        owner = id(frame.owner) if lasting else type(frame.owner).__name__
+        key = frame.written.key, owner, frame.maker and frame.maker.number
+        seen[key] = seen.get(key, -1) + 1
+        yield (*key, seen[key]), frame
+
+
+def _keyed_lines(recorder):
+    frames, seen = {frame: key for key, frame in _keyed_frames(recorder)}, {}
+    for line in recorder.lines:
+        key = frames[line.frame], line.first
+        seen[key] = seen.get(key, -1) + 1
+        yield (key, seen[key]), [(name, ref) for name, ref, _ in line.made]
+
+
+def _words(bug):
+    """What the checker says of the bug, on its example"""
+    f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(0))
+    with planted(bug):
+        report = gradcheck(f, *inputs, params=params, name=bug.example)
+    said = [f"d{t.name}: {t.diagnosis}" for t in report.tensors if t.diagnosis]
+    if report.wrong_step is not None:
+        said = [f"First wrong step: {report.wrong_step.name}."] + [
+            line.strip().lstrip("→ ") for line in report.wrong_step.words if "→" in line
+        ]
+    return list(dict.fromkeys(said)) or list(report.findings)
+
+
+def _gradients(read):
+    read.run()
+    found = {name: None if p.grad is None else np.copy(p.grad) for name, p in read.model.parameters().items()}
+    read.model.clear_gradients()
+    return found
+
+
+def _cosine(right, wrong):
+    """cos of the angle between two gradients, all parameters in a row; None if one of them is not finite or 0"""
+    pairs = [(a.ravel().astype(float), np.zeros(a.size) if b is None else b.ravel().astype(float))
+             for a, b in ((right[name], wrong[name]) for name in right) if a is not None]  # fmt: skip
+    with np.errstate(all="ignore"):
+        dot, size_a, size_b = (sum(float(x @ y) for x, y in some) for some in (
+            pairs, [(a, a) for a, _ in pairs], [(b, b) for _, b in pairs]))  # fmt: skip
+        cosine = dot / np.sqrt(size_a * size_b)
+    return float(cosine) if np.isfinite(cosine) else None
+
+
+class Descent:
+    """Plain gradient descent on one text, always from the same parameters and with the same length of the first step.
+
+    right: the losses with the right gradient
+    """
+
+    def __init__(self, read, gradients):
+        self.read = read
+        self.start = {name: p.data for name, p in read.model.parameters().items()}
+        self.steps = FEWER if read.model.numbers_to_learn() > LARGE else STEPS
+        self.rate = self._rate(gradients)
+        self.right = self.losses()
+
+    def losses(self, steps=None):
+        """The loss before each step; it ends where the loss is no longer finite"""
+        parameters, losses = self.read.model.parameters(), []
+        try:
+            for _ in range(steps or self.steps):
+                with np.errstate(all="ignore"):
+                    losses.append(self.read.run())
+                if not np.isfinite(losses[-1]):
+                    break
+                for p in parameters.values():
+                    if p.trainable and p.grad is not None:
+                        p.data = p.data - np.asarray(self.rate, p.data.dtype) * p.grad
+        finally:
+            for name, p in parameters.items():
+                p.data = self.start[name]
+            self.read.model.clear_gradients()
+        return [loss for loss in losses if np.isfinite(loss)]
+
+    def _rate(self, gradients):
+        """A quarter of the first rate with which each of three steps brings the loss down.
+
+        The rates that are tried begin with loss/‖gradient‖², which would bring a linear loss to 0, and are halved.
+        """
+        squares = sum(float((g.astype(float) ** 2).sum()) for g in gradients.values() if g is not None)
+        self.rate = self.read.run() / max(squares, 1e-30)
+        for _ in range(20):
+            losses = self.losses(4)
+            if len(losses) == 4 and all(after < before for before, after in zip(losses, losses[1:])):
+                break
+            self.rate /= 2
+        return self.rate / 4

@@ -1,0 +1,93 @@
+"""What the command mini-tf explore does."""
+
+from pathlib import Path
+
+from mini_tf.errors import UserError
+from mini_tf.explore.exploring import explore_function, explore_model
+from mini_tf.explore.readings import reading
+from mini_tf.explore.small import SMALL, TEXT, small_model
+from mini_tf.gradcheck.examples import EXAMPLES
+from mini_tf.gradcheck.learner import given_lines, is_exercise, load, running
+from mini_tf.models import Translator
+from mini_tf.progress import progress_bar
+from mini_tf.text.tokens import join, tokenize
+from mini_tf.training.run import Run
+
+import numpy as np
+
+FEW = 13                 # words that a run's model reads, if no text is given
+
+
+def explored(what, text, corpus, bugs, shapes, args, seed, solution):
+    """The Exploration of a run folder's model, of a learner's function, of an op by its name, or of a small model."""
+    is_function = what is not None and ("::" in what or what.endswith(".py"))
+    is_op = what is not None and not is_function and what in EXAMPLES and not Path(what).exists()
+    if is_function or is_op:
+        _only_for_models(what, text, bugs, corpus)
+    if is_function:
+        f, inputs = load(what, shapes, seed, args)
+        hints = given_lines(what) if is_exercise(what) and not solution else None
+        with running(what):
+            return explore_function(f, inputs, what.rpartition("::")[2] or what, None, hints, seed)
+    if shapes or args:
+        raise UserError("--shape and --arg are for your functions: mini-tf explore my_ops.py::softmax --shape z=2,5")
+    if is_op:
+        f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
+        return explore_function(f, inputs, what, params, seed=seed)
+    if what is None:
+        return _of_small_model(text, corpus, bugs, seed)
+    if corpus is not None:
+        raise UserError("--corpus is for the small model; a run has learned from its own text: leave one of them out")
+    return _of_run(what, text, bugs)
+
+
+def _of_small_model(text, corpus, bugs, seed):
+    model, vocabulary, moments = small_model(corpus, seed)
+    if text is None:
+        text = TEXT if corpus is None else " ".join(word for word in vocabulary.words if word != "\n")[:200]
+    letters = f"T = {model.T}, n = {SMALL.n}, L = {model.config['L']}, H = {model.config['H']}"
+    about = f"Lab 6's transformer in small, trained for {SMALL.steps} steps: {letters}, {len(vocabulary):,} words."
+    return _page(model, vocabulary, text, about, moments, bugs)
+
+
+def _of_run(run, text, bugs):
+    run = Run.open(run)
+    model, vocabulary = run.load()
+    if text is None:
+        text = _own_text(run, model)
+    letters = [f"{letter} = {model.config[letter]}" for letter in "TnLHmf" if model.config.get(letter)]
+    about = f"The model of {run.folder}: {', '.join(letters)}, {model.numbers_to_learn():,} numbers learned."
+    return _page(model, vocabulary, text, about, (), bugs)
+
+
+def _own_text(run, model):
+    """What a run has written, or translated, for an example"""
+    for name, column in (("translations.tsv", 0), ("predictions.tsv", -1), ("sample.txt", None)):
+        if (run / name).is_file():
+            lines = (run / name).read_text(encoding="utf-8").splitlines()
+            if column is None:
+                words = tokenize(" ".join(lines[:1] if "____" in lines[0] else lines).replace("____", ""))
+                return join(words[:FEW])
+            return max(lines[1:6], key=len).split("\t")[column]
+    raise UserError(f"{run.folder} has no text of its own to read; give one: --text \"…\"")
+
+
+def _page(model, vocabulary, text, about, moments, bugs):
+    read = reading(model, vocabulary, text)
+    says = "translates" if isinstance(model, Translator) else "reads"
+    title = f"{type(model).__name__} {says} “{' '.join(read.text.split())}”"
+    with progress_bar("exploring", 3 + len(moments[:-1])) as update:
+        done = 0
+
+        def on(_, what):
+            nonlocal done
+            done += 1
+            update(done, what)
+
+        return explore_model(read, title, about, moments, bugs, update=on)
+
+
+def _only_for_models(what, text, bugs, corpus):
+    for option, value in (("--text", text), ("--bug", bugs), ("--corpus", corpus)):
+        if value:
+            raise UserError(f"{option} is for models; {what} is a function: leave it out")

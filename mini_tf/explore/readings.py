@@ -1,0 +1,269 @@
+"""Readings: what a model is given to read, so that it has a loss, and what its arrays' axes then are."""
+
+from dataclasses import dataclass, field
+
+from mini_tf import ops
+from mini_tf.backend import to_host
+from mini_tf.decoding.beam import translations
+from mini_tf.errors import UserError
+from mini_tf.explore.arrays import Axes
+from mini_tf.kernels import reference_only
+from mini_tf.layers import Layer, MultiHeadAttention, TransformerLayer
+from mini_tf.layers.embedding import ABSENT
+from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
+from mini_tf.models.masked import MASK, MaskedBatch
+from mini_tf.ops.op import watching
+from mini_tf.text.sentences import split_sentence
+from mini_tf.text.tokens import join, tokenize
+from mini_tf.trace import trace
+from mini_tf.training.pair_batches import sentence_batch
+from mini_tf.training.text_batches import TextBatch
+
+import numpy as np
+
+SHOWN_WORDS = 48         # of a vocabulary
+BREAKS = {"\n": "⏎"}
+
+
+@dataclass
+class Reading:
+    """A model with a batch that has one text in it.
+
+    words      what it reads, a label for each row;  asked: what it is to predict, for the page's heading
+    axes       of its arrays;  text: what it reads, as it is written
+    notes      sentences about what was left out
+    """
+
+    model: object
+    batch: object
+    words: list
+    asked: list
+    axes: Axes
+    notes: list = field(default_factory=list)
+    text: str = ""
+
+    def run(self, on_backward=lambda: None):
+        """The loss, after its backward has run; on_backward is called between the two."""
+        self.model.clear_gradients()
+        loss, backward = self.model.loss(self.batch)
+        on_backward()
+        backward()
+        return float(loss)
+
+
+def reading(model, vocabulary, text):
+    """The Reading of a text by a model. Raises UserError for a text without words that the model knows."""
+    if isinstance(model, Translator):
+        return _sentence(model, vocabulary, text)
+    if isinstance(model, Classifier):
+        return _labelled(model, vocabulary, text)
+    words, notes = _known(text, vocabulary)
+    if isinstance(model, MaskedWordModel):
+        return _gap(model, vocabulary, words, notes)
+    if isinstance(model, TextModel) and hasattr(model, "loss"):
+        return _window(model, vocabulary, words, notes)
+    raise UserError(f"a {type(model).__name__} has no backward to look at; name a run of a model trained by gradients")
+
+
+def of_batch(model, batch, words=()):
+    """The Reading of a batch that the caller made. words: labels for its rows"""
+    axes = _axes(model, {"word": list(words)} if words else {})
+    return Reading(model, batch, list(words), [], axes)
+
+
+def _window(model, vocabulary, words, notes):
+    if len(words) < 2:
+        raise UserError(f"the text has {len(words)} known word, expected 2: each is predicted from those before")
+    if len(words) > model.T + 1:
+        notes.append(f"The text has {len(words)} words and is cut: it reads T = {model.T}, and predicts one more.")
+    words = words[: model.T + 1]
+    ids = vocabulary.encode(words)
+    missing = model.T + 1 - len(ids)
+    if missing and _reads_any_length(model):
+        model.T = len(ids) - 1                           # a shorter window; the model is this reading's own
+    elif missing:
+        ids = np.concatenate([np.full(missing, ABSENT), ids])
+        words = ["·"] * missing + words
+        notes.append(f"The text is {missing} word(s) shorter than T = {model.T}: absent words, ·, stand before it.")
+    window, shown = ids[None].astype(np.int64), _labels(words)
+    labels = {"word": shown[:-1], "vocabulary": _labels(vocabulary.words)}
+    axes = _axes(model, labels, _likely(model, window, ids))
+    return Reading(model, window, shown[:-1], shown[1:], axes, notes, join(words).strip("\n"))
+
+
+def _reads_any_length(model):
+    """True for models that predict after each word: their windows may be short."""
+    return getattr(model, "readout", "shared") == "shared" or not isinstance(model.readout, str)
+
+
+def _labelled(model, vocabulary, text):
+    words, notes = split_sentence(text, "english"), []
+    if not words:
+        raise UserError(f"the text {text!r} has no words, expected at least one")
+    if unknown := vocabulary.unknown(words):
+        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
+    if len(words) > model.T:
+        notes.append(f"The text has {len(words)} words; the model reads the first T = {model.T}.")
+    words = words[: model.T]
+    ids = vocabulary.encode(words)[None]
+    label = int(np.asarray(to_host(model.logits(ids))).argmax())
+    notes.append(f"The loss is −ln p of the class that the model finds most probable: {vocabulary.classes[label]}.")
+    labels = {"word": _labels(words), "vocabulary": _labels(vocabulary.words), "class": list(vocabulary.classes)}
+    axes = _axes(model, labels, ids[0])
+    batch, asked = TextBatch(ids, np.array([label])), [vocabulary.classes[label]]
+    return Reading(model, batch, _labels(words), asked, axes, notes, join(words))
+
+
+def _gap(model, vocabulary, words, notes):
+    words = [word for word in words if word != "[MASK]"][: model.T - 1] + ["\n"]
+    places = [i for i, word in enumerate(words) if word.isalpha()]
+    if not places:
+        raise UserError("the text has no word to hide, expected at least one that the model knows")
+    hidden = max(places, key=lambda i: len(words[i]))
+    ids = vocabulary.encode(words)[None]
+    targets = np.full_like(ids, ABSENT)
+    targets[0, hidden] = ids[0, hidden]
+    read = ids.copy()
+    read[0, hidden] = MASK
+    notes.append(f"The longest word, {words[hidden]!r}, is hidden, and the model is to find it.")
+    shown = _labels(words)
+    axes = _axes(model, {"word": shown, "vocabulary": _labels(vocabulary.words)}, ids[0])
+    return Reading(model, MaskedBatch(read, targets), shown, [shown[hidden]], axes, notes, join(words).strip("\n"))
+
+
+def _sentence(model, vocabularies, text):
+    french, english = vocabularies
+    source, notes = split_sentence(text, "french"), []
+    if not source:
+        raise UserError("the text has no words, expected a French sentence")
+    if unknown := french.unknown(source):
+        notes.append(f"Words that the model does not know, read as [UNK]: {', '.join(unknown[:10])}.")
+    if len(source) > model.T:
+        notes.append(f"The sentence has {len(source)} words; the model reads the first T = {model.T}.")
+    ids = french.encode(source[: model.T])
+    target = translations(model, [ids], 5, 0.0)[0].words
+    target = [i for i in np.asarray(target).tolist() if i > 1]
+    written = [english.words[i] for i in target]
+    notes.append("The loss is that of the model's own translation.")
+    batch = sentence_batch([ids], [np.array(target, dtype=np.int64)])
+    labels = {"source word": source[: model.T], "word": ["[SOS]", *written], "vocabulary": _labels(english.words)}
+    axes = _axes(model, labels, np.array(target, dtype=np.int64))
+    return Reading(model, batch, source, [*written, "[EOS]"], axes, notes, join(source))
+
+
+def _known(text, vocabulary):
+    """(the words of a text that a vocabulary knows, notes)"""
+    words, notes = tokenize(text.replace("\\n", "\n")), []
+    if not words:
+        raise UserError(f"the text {text!r} has no words, expected some, as in --text \"What, is Horatio there?\"")
+    unknown = vocabulary.unknown(words)
+    if unknown:
+        shown = ", ".join(unknown[:10]) + (" …" if unknown[10:] else "")
+        notes.append(f"Left out, because the model does not know them: {shown}.")
+    words = [word for word in words if word in vocabulary]
+    if not words:
+        raise UserError(f"the model knows no word of {text[:60]!r}; use words of the text that it learned from")
+    return words, notes
+
+
+def _axes(model, labels, likely=()):
+    """The Axes of a model's arrays. Sizes that occur twice stay without a name."""
+    sizes, clash = {}, set()
+    for kind, names in labels.items():
+        clash |= {len(names)} & sizes.keys()
+        sizes[len(names)] = kind
+    shown = {}
+    vocabulary = labels.get("vocabulary", ())
+    if len(vocabulary) > SHOWN_WORDS:
+        chosen = list(dict.fromkeys(int(i) for i in likely))[:SHOWN_WORDS]
+        chosen += [i for i in range(len(vocabulary)) if i not in set(chosen)][: SHOWN_WORDS - len(chosen)]
+        shown["vocabulary"] = np.sort(chosen)
+        labels = labels | {"vocabulary": {int(i): vocabulary[i] for i in shown["vocabulary"]}}
+    attentions = [one for one in _layers_of(model) if isinstance(one, MultiHeadAttention)]
+    tables = [p.data for name, p in model.parameters().items() if name.endswith("table")]
+    return Axes(
+        {size: kind for size, kind in sizes.items() if size not in clash}, labels, shown,
+        attentions[0].H if attentions else 0, tables[0].shape[1] if tables else 0,
+    )  # fmt: skip
+
+
+def _layers_of(layer):
+    """A layer and all layers inside it"""
+    yield layer
+    for value in vars(layer).values():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(one, Layer):
+                yield from _layers_of(one)
+
+
+def _likely(model, window, ids):
+    """Ids to show of the vocabulary: the words of the text, then those that the model finds most probable."""
+    with reference_only():
+        scores = np.asarray(to_host(model.logits(window[:, :-1])))[0]
+    return [*(i for i in ids if i >= 0), *np.argsort(-scores)[:SHOWN_WORDS]]
+
+
+def _labels(words):
+    return [BREAKS.get(word, word) for word in words]
+
+
+# Which word's loss sends gradient to which word ---------------------------------------------------------------------
+
+
+def gradients_between_words(model, batch, words):
+    """[(label, norms)]: how much gradient each word's loss sends to each word, into each layer and out of the last.
+
+    norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row if there is one loss for the whole text. The
+    batch is repeated, so that each copy keeps the loss of one word: one backward gives all rows. [] without layers, and
+    for batches of more than one text.
+    """
+    T = len(words)
+    if T < 2 or not isinstance(batch, np.ndarray) or len(batch) != 1:
+        return []
+    losses = _rows_of_loss(model, batch)
+    copies = np.repeat(batch, T, axis=0) if losses == T else batch
+
+    def one_word_each(op, run, *inputs, **options):
+        if op is not ops.cross_entropy or losses != T:
+            return run(*inputs, **options)
+        logits, targets, *rest = inputs
+        kept = np.where(np.eye(T, dtype=bool), targets, ABSENT)
+        return run(logits, kept, ABSENT, *rest[1:], **options)
+
+    with watching(one_word_each), trace() as calls:
+        model.clear_gradients()
+        _, backward = model.loss(copies)
+        backward()
+    model.clear_gradients()
+    found = []
+    layers = [call for call in calls if _is_layer(call) and call.gradients is not None]
+    for number, call in enumerate(layers, 1):
+        found.append((f"into layer {number}", _norms(call.gradients, T)))
+    if layers:
+        found.append((f"out of layer {len(layers)}", _norms(layers[-1].dy, T)))
+    return [(label, norms) for label, norms in found if norms is not None]
+
+
+def _rows_of_loss(model, batch):
+    """How many targets the model's cross-entropy has"""
+    seen = []
+
+    def watch(op, run, *inputs, **options):
+        if op is ops.cross_entropy:
+            seen.append(np.size(inputs[1]))
+        return run(*inputs, **options)
+
+    with watching(watch), reference_only():
+        model.loss(batch)
+    return seen[0] if len(seen) == 1 else 0
+
+
+def _is_layer(call):
+    return isinstance(getattr(call.f, "__self__", None), TransformerLayer) and "." not in call.name
+
+
+def _norms(gradient, T):
+    gradient = to_host(gradient[0] if isinstance(gradient, tuple) else gradient)
+    if gradient.ndim != 3 or gradient.shape[1] != T:
+        return None
+    return np.sqrt((gradient.astype(float) ** 2).sum(-1))

@@ -1,0 +1,133 @@
+"""Sheets: the source of a function as it stands in its file, forward and backward under each other."""
+
+import ast
+import inspect
+from functools import cached_property
+
+from mini_tf.gradcheck.planting.editing import parsed, written
+from mini_tf.trace import place
+
+FOUND = {}                           # (file, code) -> WrittenCode, or None if its source cannot be had
+
+
+class Sheet:
+    """The outermost function, or method, that some code belongs to.
+
+    title      "layer_norm", "MultiHeadAttention.across"
+    file       relative, "mini_tf/ops/normalization.py"; `first` is the number of its first line there
+    source     its lines
+    formula    the docstring's text up to its source: the function's own, or its class's
+    docstring  (first, last) line of it, or None
+    """
+
+    def __init__(self, text, path, node, owner):
+        self.path, self.node = path, node
+        self.first = _first_line(node)
+        self.source = text.split("\n")[self.first - 1 : node.end_lineno]
+        self.file = place(path, 0).rpartition(":")[0]
+        name = getattr(node, "name", "lambda")
+        self.title = name if owner is None else owner.name if name == "__call__" else f"{owner.name}.{name}"
+        self.docstring = _docstring_lines(node)
+        own = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
+        of_class = ast.get_docstring(owner) if owner is not None else None
+        self.formula = _without_source("\n\n".join(filter(None, [own, of_class])))
+
+
+class WrittenCode:
+    """A code object, with the statements of its source.
+
+    key, outer    (file, name, first line) of the function, and of the one around it, or None
+    """
+
+    def __init__(self, code, text, way, owner):
+        self.code, self.text, self.node, self.name = code, text, way[-1], code.co_name
+        keys = [(code.co_filename, getattr(one, "name", "<lambda>"), _first_line(one)) for one in way]
+        self.key, self.outer = keys[-1], keys[-2] if len(keys) > 1 else None
+        self.sheet = Sheet(text, code.co_filename, way[0], owner)
+
+    @cached_property
+    def statements(self):
+        """{line: statement}"""
+        if isinstance(self.node, ast.Lambda):
+            return dict.fromkeys(range(self.node.lineno, self.node.end_lineno + 1), self.node.body)
+        found = {}
+        _collect(self.node.body, found)
+        return found
+
+    def statement_at(self, line):
+        return self.statements.get(line)
+
+    def source_of(self, node):
+        """The text of an expression, on one line."""
+        return " ".join((ast.get_source_segment(self.text, node) or ast.unparse(node)).split())
+
+
+def written_code(code):
+    """The WrittenCode of a code object; None for comprehensions, and for what has no source."""
+    key = code.co_filename, code
+    if key not in FOUND:
+        FOUND[key] = _find(code)
+    return FOUND[key]
+
+
+def _find(code):
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE) or code.co_name.startswith("<") != (
+        code.co_name == "<lambda>"
+    ):
+        return None
+    try:
+        text, nodes = written(code)
+    except (OSError, SyntaxError, TypeError):
+        return None
+    if len(nodes) != 1:
+        return None
+    way = _way_to(parsed(text), nodes[0])
+    classes = [one for one in way if isinstance(one, ast.ClassDef)]
+    functions = [one for one in way if not isinstance(one, ast.ClassDef)]
+    return WrittenCode(code, text, functions, classes[-1] if classes else None)
+
+
+def _way_to(tree, node):
+    """The classes and functions from the outermost to the node, itself included"""
+    way = [
+        one for one in ast.walk(tree)
+        if isinstance(one, (ast.FunctionDef, ast.ClassDef, ast.Lambda)) and _spans(one, node)
+    ]  # fmt: skip
+    return sorted(way, key=lambda one: (one.lineno, one.col_offset, -one.end_lineno, -one.end_col_offset))
+
+
+def _spans(outer, inner):
+    begins = (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset)
+    return begins and (inner.end_lineno, inner.end_col_offset) <= (outer.end_lineno, outer.end_col_offset)
+
+
+def _first_line(node):
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+
+
+def _collect(body, found):
+    """Add {line: statement} of a function's body, without those of functions inside it."""
+    for statement in body:
+        inner = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
+        inner += [handler.body for handler in getattr(statement, "handlers", [])]
+        inner += [case.body for case in getattr(statement, "cases", [])]
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            found.update(dict.fromkeys(range(_first_line(statement), statement.body[0].lineno), statement))
+            continue
+        last = statement.end_lineno
+        if any(inner):
+            last = max(statement.lineno, min(part[0].lineno for part in inner if part) - 1)
+        found.update(dict.fromkeys(range(statement.lineno, last + 1), statement))
+        for part in inner:
+            _collect(part, found)
+
+
+def _docstring_lines(node):
+    body = getattr(node, "body", None)
+    first = body[0] if isinstance(body, list) and body else None
+    said = first.value.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else None
+    return (first.lineno, first.end_lineno) if isinstance(said, str) else None
+
+
+def _without_source(doc):
+    return "\n".join(line for line in doc.split("\n") if not line.lstrip().startswith("Source:")).strip()

@@ -1,0 +1,176 @@
+"""The slopes beside the gradients: each op's inputs moved a little, in float64, and what that does.
+
+Of every op that ran, with the dy that its backward was given: the slope of φ = Σ dy·y in each entry of each input. By
+the chain rule these are the slopes of the loss if every step before it was right. Of the parameters' largest entries
+the slope of the loss itself is measured as well: the whole model runs again for each.
+"""
+
+import sys
+
+from mini_tf.backend import to_host
+from mini_tf.gradcheck.measuring.slopes import ROUNDING, Phi, slopes_of_entries, watched_relus
+from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float
+from mini_tf.gradcheck.reasons.steps import alone
+from mini_tf.kernels import reference_only
+from mini_tf.ops.op import Op
+from mini_tf.trace import trace
+
+import numpy as np
+
+MOST = 1024              # entries of an array that are measured: the largest gradients, and some at random
+MOST_OF_LAYER = 256      # of an input of a layer, and of a variable inside an op, which take longer
+MOST_OF_LOSS = 6         # of a parameter, for the slope of the whole loss
+LEAST = 4                # of any
+SECONDS = 5.0            # for all together, by a rough reckoning: the larger a model, the fewer slopes
+CALL, ENTRY, TRACED = 4e-5, 1.6e-8, 1e-4                 # seconds for an op's call, an entry, if traced
+EVALUATIONS = 6          # of φ, for a slope
+
+
+def measure_steps(store, run, recorder, most=MOST, update=lambda done, of: None):
+    """Measure the slopes of all ops that run() calls, and of the layers' inputs that no op has.
+
+    run: forward and backward; recorder: a Recorder that has followed it; most: entries of an array. The store's arrays
+    get the slopes.
+    """
+    with trace() as calls:
+        run()
+    calls = [call for call in calls if call.ended is not None and call.error is None]
+    ops, layers = ([call for call in calls if isinstance(call.f, Op) is of_op] for of_op in (True, False))
+    formulas = {call.f.formula.__code__ for call in ops}
+    frames = [frame for frame in recorder.frames if frame.written.code in formulas]
+    rng, share = np.random.default_rng(0), SECONDS / max(len(calls), 1)
+    costs = {call: _cost(call) for call in ops}
+    for done, call in enumerate(ops, 1):
+        _measure(store, call, call.f.arrays, _affordable(most, share, costs[call]), rng)
+        if len(frames) == len(ops):
+            few = _affordable(min(most, MOST_OF_LAYER), share, costs[call] + TRACED)
+            _measure_inside(store, call, frames[done - 1], recorder, few, rng)
+        update(done, len(calls))
+    for done, call in enumerate(layers, len(ops) + 1):
+        cost = CALL + sum(cost for op, cost in costs.items() if call in op.parents)
+        _measure(store, call, None, _affordable(min(most, MOST_OF_LAYER), share, cost), rng)
+        update(done, len(calls))
+
+
+def _cost(call):
+    """About how many seconds one call takes"""
+    return CALL + ENTRY * sum(np.size(x) for x in (*call.inputs, call.output) if hasattr(x, "dtype"))
+
+
+def _affordable(most, seconds, cost):
+    """How many entries of each of two or three arrays can be measured in so many seconds"""
+    return int(min(most, max(LEAST, seconds / (2.5 * EVALUATIONS * cost))))
+
+
+def measure_loss(store, f, inputs, parameters):
+    """Measure the slope of a loss in the largest entries of each parameter's gradient."""
+    gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.grad is not None}
+    with watched_relus() as patterns:
+        subject = Subject(f, inputs, parameters)
+        with subject.in_float64():
+            phi = Phi(subject, 1.0, patterns)
+            for name, gradient in gradients.items():
+                entries = np.sort(np.argsort(-np.abs(gradient), axis=None)[:MOST_OF_LOSS])
+                store.add_slopes(gradient, "loss", entries, slopes_of_entries(phi, subject.tensors[name], entries))
+
+
+def measure_function(store, f, inputs, dy, gradients):
+    """Measure the slopes of φ = Σ dy·f(*inputs), for a function that is no op; gradients: {name: array}"""
+    rng = np.random.default_rng(0)
+    with watched_relus() as patterns:
+        subject = Subject(f, inputs, None)
+        with subject.in_float64():
+            _measure_tensors(store, subject, dy, patterns, gradients, MOST, rng)
+
+
+def _measure(store, call, arrays, most, rng):
+    """The slopes of φ = Σ dy·y in the inputs of one call, where the store has none yet"""
+    f, inputs, _ = alone(call)
+    gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
+    names = arrays or [n for n, x in zip(argument_names(f, len(inputs)), inputs) if is_float(x)]
+    gradients = {name: g for name, g in zip(names, gradients) if is_float(g) and store.lacks_slopes(to_host(g))}
+    if gradients:
+        with watched_relus() as patterns:
+            _measure_tensors(store, Subject(f, inputs, {}), call.dy, patterns, gradients, most, rng)
+
+
+def _measure_tensors(store, subject, dy, patterns, gradients, most, rng):
+    phi = Phi(subject, 1.0 if dy is None else np.asarray(to_host(dy), dtype=float), patterns)
+    for name, x in subject.tensors.items():
+        gradient = gradients.get(name)
+        if gradient is not None and np.shape(gradient) == x.shape and x.size:
+            entries = _chosen(to_host(gradient), most, rng)
+            store.add_slopes(to_host(gradient), "op", entries, slopes_of_entries(phi, x, entries))
+
+
+def _chosen(gradient, most, rng):
+    """Indices of the entries to be measured: all, or the largest half and a random choice of the others"""
+    size = gradient.size
+    if size <= most:
+        return np.arange(size)
+    order = np.argsort(-np.nan_to_num(np.abs(gradient.reshape(-1))))
+    others = rng.choice(size - most // 2, most - most // 2, replace=False, shuffle=False)
+    return np.sort(np.concatenate([order[: most // 2], order[most // 2 :][others]]))
+
+
+# Inside an op -------------------------------------------------------------------------------------------------------
+
+
+def _measure_inside(store, call, frame, recorder, most, rng):
+    """The slopes in the variables of an op's forward whose gradients its backward computes: dA, in attention's A."""
+    made = {name: line for line in recorder.lines if line.frame is frame for name, _, _ in line.made}
+    for line in recorder.lines:
+        if line.frame.maker is not frame or line.frame.written.key == frame.written.key:
+            continue
+        for name, number, _ in line.made:
+            if not (name.startswith("d") and name[1:] in made and isinstance(number, int)):
+                continue
+            gradient = line.frame.variables.get(name)
+            if not is_float(gradient) or name[1:] in call.f.arrays or not store.lacks_slopes(to_host(gradient)):
+                continue
+            phi = Inside(call, frame.written.code, made[name[1:]], name[1:])
+            if np.shape(phi.x) == np.shape(gradient):
+                entries = _chosen(to_host(gradient), most, rng)
+                store.add_slopes(to_host(gradient), "op", entries, slopes_of_entries(phi, phi.x, entries))
+
+
+class Inside:
+    """φ = Σ dy·y of an op as a function of one of its own variables: x takes its place as soon as its line has run.
+
+    Python lets a trace function change the variables of the function that it follows.
+    """
+
+    def __init__(self, call, code, line, name):
+        self.f, self.inputs, _ = alone(call)
+        self.inputs = [np.asarray(to_host(x), dtype=float) if is_float(x) else x for x in self.inputs]
+        self.dy = 1.0 if call.dy is None else np.asarray(to_host(call.dy), dtype=float)
+        self.code, self.lines, self.name = code, range(line.first, line.last + 1), name
+        self.x = None
+        self.size = float(np.abs(self._y() * self.dy).sum())
+        self.noise = ROUNDING * self.size
+
+    def __call__(self):
+        return float((self._y() * self.dy).sum()), b""
+
+    def _y(self):
+        has_run = False
+
+        def follow(frame, event, _):
+            nonlocal has_run
+            if event == "line" and frame.f_lineno in self.lines:
+                has_run = True
+            elif event == "line" and has_run:
+                has_run = False
+                if self.x is None:
+                    self.x = np.copy(frame.f_locals[self.name])
+                else:
+                    frame.f_locals[self.name] = np.copy(self.x)
+            return follow
+
+        before = sys.gettrace()
+        sys.settrace(lambda frame, event, _: follow if frame.f_code is self.code else None)
+        try:
+            with reference_only():
+                return np.asarray(self.f(*self.inputs)[0])
+        finally:
+            sys.settrace(before)

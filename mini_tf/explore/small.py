@@ -1,0 +1,56 @@
+"""A small model, trained on the spot: the lab's transformer on the first scenes of Hamlet."""
+
+import re
+
+from mini_tf.progress import training_progress
+from mini_tf.text import read_corpus, shakespeare
+from mini_tf.training.language import prepare, preset_training
+from mini_tf.training.presets import Preset
+
+TEXT = "What, is Horatio there? A piece of him."
+BEGINS, WORDS = "BERNARDO:\nWho's there?", 12000         # characters of the play, from its beginning
+SMALL = Preset(
+    name="small",
+    description="the lab's transformer in small: seconds",
+    n=64,
+    model={
+        "T": 12, "L": 2, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
+        "positions": "geometric", "scaled_attention": True, "train_embeddings": True,
+    },
+    vectors="random",
+    embedding_scale=1.0,
+    learning_rate=3e-3,
+    batch=32,
+    steps=300,
+    every=300,
+)  # fmt: skip
+
+
+def small_model(corpus=None, seed=0):
+    """(model, vocabulary, moments) of a small model trained on a file's text, or on what is spoken at Elsinore.
+
+    moments: [(label, {name: data of the parameter})] at its first step, a tenth, and the end, which the model is at
+    """
+    text = spoken(shakespeare("complete")) if corpus is None else read_corpus(corpus)
+    prepared = prepare(text, SMALL.n, SMALL.model["T"], vectors=SMALL.vectors, seed=seed)
+    model = SMALL.new_model(prepared, seed)
+    training = preset_training(SMALL, model, prepared, SMALL.steps, seed)
+    at = {0: "first step", SMALL.steps // 10: "after a tenth", SMALL.steps: "at the end"}
+    moments = []
+    with training_progress(SMALL.steps, SMALL.batch * model.T) as on_step:
+        for step in range(SMALL.steps + 1):
+            if step in at:
+                label = f"{at[step]} (step {step + (step == 0)} of {SMALL.steps})"
+                moments.append((label, {name: p.data.copy() for name, p in model.parameters().items()}))
+            if step < SMALL.steps:
+                loss, _ = training.one_step()
+                on_step(step + 1, loss)
+    model.clear_gradients()
+    return model, prepared.vocabulary, moments
+
+
+def spoken(play):
+    """What is said in the first scenes of Hamlet: without the speakers' names and the line breaks."""
+    begin = play.find(BEGINS)
+    lines = play[max(begin, 0) :][:WORDS].split("\n")
+    return " ".join(line for line in lines if line and not re.fullmatch(r"[A-Z ]+:", line))

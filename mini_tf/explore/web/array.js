@@ -1,0 +1,159 @@
+// The array: its heat map, and the entry that was clicked: value, terms, measured slope.
+
+function pin(made) {
+  state.pinned = made;
+  state.pointed = null;
+  state.entry = null;
+  showTab("array");
+  showArray();
+}
+
+function point(made) {
+  state.pointed = made;
+  if (currentTab() === "array") showArray();
+}
+
+function showArray() {
+  const made = state.pointed || state.pinned, panel = document.getElementById("array");
+  if (!made || typeof made.ref !== "number") {
+    panel.replaceChildren(element("p", { class: "soft" }, "Point at a name in the code, or click an array beside it."));
+    return;
+  }
+  const array = arrayOf(made.ref), layout = layoutOf(array), entry = state.pointed ? null : state.entry;
+  const about = element("p", { class: "about-array" }, `(${array.shape.join(", ")}) ${array.dtype}`);
+  if (made.line) about.append(` · made at line ${made.line.first} of ${titleOf(made.frame)}`);
+  else about.append(` · given to ${titleOf(made.frame)}`);
+  const parts = [element("h3", {}, made.name), about, element("p", { class: "soft" }, ...statisticsOf(array))];
+  const cut = array.shape.map((size, axis) => (array.shown[axis] ? `${array.part[axis]} of ${size.toLocaleString("en")} along axis ${axis}${array.kinds[axis] === "vocabulary" ? " (words of the text, and likely ones)" : ""}` : null)).filter(Boolean);
+  if (cut.length) parts.push(element("p", { class: "note" }, `Shown in part: ${cut.join(", ")}. The sizes above are of the whole array.`));
+  const tile = Math.min(state.head, layout.count - 1);
+  if (layout.count > 1) parts.push(tileChoice(array, layout, tile));
+  const choose = (place) => {
+    if (state.pointed) pin(state.pointed);
+    state.entry = wholeIndex(array, place);
+    showArray();
+    const canvas = panel.querySelector("canvas.map");
+    if (canvas) canvas.focus({ preventScroll: true });
+  };
+  const chosen = entry ? placesOf(array, entry) : null;
+  const width = Math.max(240, panel.clientWidth - 24 || 330);
+  if (array.values.length) {
+    const isOther = made.right !== null && made.right !== undefined && typeof made.right === "number";
+    if (isOther) parts.push(element("h4", { class: page.kind === "model" ? "bad" : "good" }, page.kind === "model" ? "with the wrong backward" : "put right"));
+    parts.push(heatMap(array, { tile, chosen, choose, caption: made.name, width }).figure);
+    if (isOther) parts.push(element("h4", { class: page.kind === "model" ? "good" : "bad" }, page.kind === "model" ? "right" : "yours"), heatMap(arrayOf(made.right), { tile, chosen, choose, caption: `${made.name}, right`, width, most: array.most || undefined }).figure);
+    parts.push(scaleOf(array.most));
+  }
+  if (entry) parts.push(entryPanel(made, array, entry));
+  else if (array.values.length) parts.push(element("p", { class: "soft" }, "Click an entry, or move to it with the arrow keys: what is it made of?"));
+  panel.replaceChildren(...parts);
+}
+
+function placesOf(array, index) {
+  const place = index.map((i, axis) => (array.shown[axis] ? array.shown[axis].indexOf(i) : i));
+  return place.includes(-1) ? null : place;
+}
+
+function statisticsOf(array) {
+  if (array.low === null) return [array.dtype === "bool" ? `${array.zeros} of its entries are False` : "no finite entry"];
+  const size = sizeOf(array);
+  const said = [`from ${written(array.low, 4)} to ${written(array.high, 4)}, size ‖·‖ ${written(array.norm, 4)}`];
+  if (array.zeros) said.push(`, ${array.zeros === size ? "all" : array.zeros.toLocaleString("en")} of ${size.toLocaleString("en")} entries are 0`);
+  if (array.bad) said.push(element("b", { class: "bad" }, `, ${array.bad} are NaN or infinite`));
+  return said;
+}
+
+function tileChoice(array, layout, tile) {
+  const kind = layout.tiles.length === 1 ? array.kinds[layout.tiles[0]] : "";
+  return element("p", { class: "tiles" }, ...[...Array(Math.min(layout.count, 24)).keys()].map((k) =>
+    element("button", { type: "button", class: k === tile ? "chosen" : "", onclick: () => { state.head = k; state.entry = null; showArray(); } }, kind ? labelOf(kind, k) : `part ${k + 1}`)));
+}
+
+// The entry ------------------------------------------------------------------------------------------------------------
+
+function entryPanel(made, array, index) {
+  const value = valueAt(array, index);
+  const panel = element("div", { class: "entry", "aria-live": "polite" }, element("h4", {}, `${made.name} at ${describedIndex(array, index)}`),
+    element("p", { class: "value" }, array.form === "u1" ? (value ? "True" : "False") : written(value, array.form === "f8" ? 9 : 7)));
+  if (typeof made.right === "number") panel.append(element("p", {}, page.kind === "model" ? "right: " : "yours: ", element("b", {}, written(valueAt(arrayOf(made.right), index), 7))));
+  panel.append(...measuredOf(made, typeof made.right === "number" ? arrayOf(made.right) : array, index));
+  const parts = made.parts || partsElsewhere(made);
+  if (parts) {
+    const terms = termsPanel(parts, index, 0);
+    if (terms) panel.append(terms);
+  } else if (typeof made.right === "number") {
+    panel.append(element("p", { class: "soft" }, "Its terms are shown for the page's own run: choose “nothing” beside it."));
+  } else if (made.line && madeInside(made)) {
+    panel.append(element("p", { class: "soft" }, "It comes from a call: ", element("button", { type: "button", onclick: () => goTo(lastInside(madeInside(made))) }, `go to ${titleOf(madeInside(made))}`)));
+  }
+  return panel;
+}
+
+/* The parts of the same array on another line: of what is returned, on the line where it was made. */
+function partsElsewhere(made) {
+  if (typeof made.ref !== "number" || !made.frame) return null;
+  for (const line of [...made.frame.lines].reverse()) {
+    const same = line.made.find(([, ref, parts]) => ref === made.ref && parts);
+    if (same) return same[2];
+  }
+  return null;
+}
+
+/* The call inside a line that gave its array. */
+function madeInside(made) {
+  return made.frame.inside.filter((one) => one.kept && one.line >= made.line.first && one.line <= made.line.last && lastInside(one) < made.line.number).pop();
+}
+
+function measuredOf(made, array, index) {
+  const flat = flatten(index, array.shape), found = [];
+  const yours = valueAt(array, index), rounding = (array.form === "f8" ? 1e-9 : 2e-6) * array.most;
+  for (const [of, says] of [["op", "slope of the step alone, measured by moving what this is the gradient of"], ["loss", "slope of the whole loss, measured"]]) {
+    const slopes = slopesOf(array, of);
+    if (!slopes) continue;
+    const measured = slopes.map.get(flat);
+    if (!measured) {
+      const why = slopes.atKinks.has(flat) ? "a kink of a ReLU is too near: there is no slope here" : `not measured here: ${slopes.map.size.toLocaleString("en")} of its ${sizeOf(array).toLocaleString("en")} entries are`;
+      if (of === "op") found.push(element("p", { class: "soft" }, why));
+      continue;
+    }
+    const [slope, uncertainty] = measured, off = Math.abs(slope - yours), agrees = off <= uncertainty + rounding;
+    found.push(element("p", { class: "measured" }, `${says}: `, element("b", {}, `${written(slope, 9)} ± ${written(uncertainty, 1)}`), " ",
+      element("span", { class: agrees ? "good" : "bad" }, agrees ? "✓ the backward agrees" : `✗ the backward is off by ${written(off, 3)}`)));
+  }
+  return found;
+}
+
+const MOST_TERMS = 6;
+
+function termsPanel(part, index, depth) {
+  const terms = termsOf(part, index);
+  if (!terms) return null;
+  const { rows } = terms, panel = element("div", { class: "terms" });
+  panel.append(element("p", {}, element("span", { class: "soft" }, depth === 0 ? `= ${terms.says}` : terms.says)));
+  const largest = Math.max(...rows.map((row) => Math.abs(row.value) || 0), 1e-300), list = element("ul", {});
+  rows.slice(0, MOST_TERMS).forEach((row) => list.append(termRow(row, largest, depth)));
+  panel.append(list);
+  if (rows.length > MOST_TERMS || (terms.count && terms.count > rows.length)) {
+    const rest = rows.slice(MOST_TERMS).reduce((sum, row) => sum + row.value, 0), more = (terms.count || rows.length) - MOST_TERMS;
+    const hidden = terms.count && terms.count > rows.length ? `, of which ${terms.count - rows.length} are not on this page` : "";
+    panel.append(element("p", { class: "soft" }, `and ${more} more${hidden}; those that are here add up to ${written(rest, 4)}`));
+  }
+  return panel;
+}
+
+function termRow(row, largest, depth) {
+  const item = element("li", {}), width = row.value === undefined ? 0 : Math.min(1, Math.abs(row.value) / largest);
+  const strip = element("i", { class: row.value < 0 ? "below" : "above" });
+  strip.style.width = `${Math.round(56 * width)}px`;
+  const deeper = row.part && row.part.op && depth < 4;
+  const label = deeper
+    ? element("button", { type: "button", class: "deeper", "aria-expanded": "false", onclick: (event) => {
+        const open = item.querySelector(":scope > .terms");
+        event.currentTarget.setAttribute("aria-expanded", String(!open));
+        if (open) open.remove();
+        else { const inside = termsPanel(row.part, row.index, depth + 1); if (inside) item.append(inside); }
+      } }, row.label)
+    : element("code", {}, row.label);
+  item.append(element("span", { class: "term" }, label, row.text ? element("span", { class: "soft" }, row.text) : "", element("b", {}, written(row.value, 5)), element("span", { class: "strip" }, strip)));
+  return item;
+}

@@ -1,0 +1,102 @@
+// Right and wrong: another backward beside the page's own, and how far each line is off.
+
+function buildBeside() {
+  const choice = document.getElementById("beside");
+  if (!page.beside.length) return;
+  document.getElementById("beside-choice").hidden = false;
+  choice.replaceChildren(element("option", { value: "" }, "nothing"), ...page.beside.map((one, i) => element("option", { value: i }, one.name)));
+  choice.addEventListener("change", () => chooseBeside(choice.value === "" ? null : Number(choice.value)));
+}
+
+function chooseBeside(which) {
+  state.beside = which;
+  if (which !== null) state.moment = page.recordings.length - 1;
+  document.getElementById("beside").value = which === null ? "" : which;
+  state.pinned = state.pointed = null;
+  buildWay();
+  showTab("wrong");
+  const wrong = other();
+  if (!wrong) { showAll(); return; }
+  const first = firstDiffering(wrong);
+  if (first !== null) goTo(first);
+  else showAll();
+}
+
+/* The first line that differs: where the change stands, if it has run. */
+function firstDiffering(wrong) {
+  const numbers = Object.keys(wrong.lines).map(Number).sort((a, b) => a - b);
+  const there = numbers.find((number) => recording().lines[number].first <= wrong.line && wrong.line <= recording().lines[number].last && page.sheets[recording().frames[recording().lines[number].frame].sheet].file === wrong.file);
+  return there !== undefined ? there : numbers.length ? numbers[0] : null;
+}
+
+function showWrong() {
+  const panel = document.getElementById("wrong"), wrong = other(), parts = [];
+  if (page.kind === "function") parts.push(element("h3", {}, "What the checker says"), element("pre", { class: "checker" }, page.checker));
+  if (!page.beside.length) {
+    if (page.kind === "model") parts.push(element("p", { class: "soft" }, "No other backward is on this page."));
+    panel.replaceChildren(...parts);
+    return;
+  }
+  parts.push(element("p", { class: "choices" }, ...page.beside.map((one, i) => element("button", { type: "button", class: state.beside === i ? "chosen" : "", onclick: () => chooseBeside(state.beside === i ? null : i) }, one.name))));
+  if (!wrong) {
+    parts.push(element("p", { class: "soft" }, page.kind === "model" ? "Choose a wrong backward: one small change of the source, as learners make it. Every line and array that it changes is marked, down to the word vectors." : "Choose “put right”: the one change that makes the backward right, and what it changes."));
+    panel.replaceChildren(...parts);
+    return;
+  }
+  parts.push(element("h3", {}, wrong.name), element("p", {}, wrong.about));
+  const edited = sheetLine(wrong);
+  if (edited) {
+    const pair = [element("code", { class: page.kind === "model" ? "good" : "bad" }), element("code", { class: page.kind === "model" ? "bad" : "good" })];
+    pair[0].innerHTML = edited.trim();
+    pair[1].innerHTML = wrong.edited.trim();
+    parts.push(element("p", { class: "edited-pair" }, element("span", { class: "soft" }, `${wrong.file}:${wrong.line}`), pair[0], pair[1]));
+  }
+  if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
+  if (wrong.words.length) parts.push(element("h4", {}, "The checker says"), ...wrong.words.map((words) => element("p", { class: "checker" }, words)));
+  if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
+  parts.push(...differingLines(wrong));
+  panel.replaceChildren(...parts);
+}
+
+function sheetLine(wrong) {
+  const sheet = page.sheets.find((one) => one.file === wrong.file && one.first <= wrong.line && wrong.line < one.first + one.lines.length);
+  return sheet ? sheet.lines[wrong.line - sheet.first] : null;
+}
+
+function whyItFalls(wrong) {
+  const degrees = Math.round((Math.acos(Math.max(-1, Math.min(1, wrong.cosine))) * 180) / Math.PI);
+  const first = wrong.losses[0], last = wrong.losses[wrong.losses.length - 1], right = page.descent[page.descent.length - 1];
+  const falls = last < first;
+  const words = falls
+    ? `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${degrees < 90 ? ": less than 90°, so it still points downhill" : ""}. In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}. A falling loss says nothing of the gradient.`
+    : `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)}). In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}.`;
+  return [element("h4", {}, falls ? "Why the loss falls all the same" : "Here the loss does not fall"), curves(page.descent, wrong.losses), element("p", {}, words)];
+}
+
+/* Two losses over the steps of gradient descent. */
+function curves(right, wrong) {
+  const wide = 300, high = 110, all = [...right, ...wrong].filter(Number.isFinite), top = Math.min(Math.max(...all), 1.5 * right[0] + 1e-9), steps = Math.max(right.length, wrong.length) - 1;
+  const path = (losses) => losses.map((loss, i) => `${i ? "L" : "M"}${(34 + (i / steps) * (wide - 40)).toFixed(1)} ${(high - 18 - (Math.min(loss, top) / top) * (high - 30)).toFixed(1)}`).join(" ");
+  const frame = element("div", { class: "curves" });
+  frame.innerHTML = `<svg viewBox="0 0 ${wide} ${high}" role="img" aria-label="the loss over the steps, with the right and with the wrong gradient">
+    <line x1="34" x2="${wide - 6}" y1="${high - 18}" y2="${high - 18}"/><text x="28" y="${high - 14}" text-anchor="end">0</text>
+    <text x="28" y="18" text-anchor="end">${written(top, 2)}</text><text x="${wide - 6}" y="${high - 4}" text-anchor="end">step ${steps + 1}</text>
+    <path class="right" d="${path(right)}"/><path class="wrong" d="${path(wrong)}"/></svg>`;
+  frame.append(element("p", { class: "soft" }, element("i", { class: "right" }), " right ", element("i", { class: "wrong" }), " wrong"));
+  return frame;
+}
+
+function differingLines(wrong) {
+  const rec = recording(), numbers = Object.keys(wrong.lines).map(Number).sort((a, b) => a - b);
+  const list = element("ol", { class: "differing" });
+  for (const number of numbers) {
+    const line = rec.lines[number], frame = rec.frames[line.frame], made = madeBy(line).filter((one) => typeof one.right === "number");
+    if (wrong.lines[number] !== null && !made.length) continue;
+    const share = made.length ? Math.max(...made.map((one) => differenceShare(one.ref, one.right) ?? 0)) : Infinity;
+    const strip = element("i", {});
+    strip.style.width = `${Math.round(60 * Math.min(1, share))}px`;
+    list.append(element("li", {}, element("button", { type: "button", onclick: () => goTo(number) }, `${titleOf(frame)}:${line.first} `, element("b", {}, made.map((one) => one.name).join(", ") || "does not run")),
+      element("span", { class: "strip" }, strip), element("span", { class: "soft" }, made.length ? differenceText(made[0].ref, made[0].right).replace("≠ by ", "") : "")));
+  }
+  return [element("h4", {}, list.children.length === 1 ? "One line differs" : `${list.children.length} lines differ, in the order in which they ran`), list];
+}

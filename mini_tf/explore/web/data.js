@@ -1,0 +1,184 @@
+// The page's data: arrays, decoded when they are first needed, and what each name stood for at each line.
+
+const page = JSON.parse(document.getElementById("data").textContent);
+const state = { moment: page.recordings.length - 1, step: 0, beside: null, pinned: null, pointed: null, entry: null, head: 0 };
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "class") made.className = value;
+    else if (value !== false && value != null) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child != null));
+  return made;
+}
+
+// Arrays ---------------------------------------------------------------------------------------------------------------
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
+}
+
+const FORMS = { f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array };
+
+function halves(buffer, scale) {                       // float16 times a scale
+  return Float64Array.from(new Uint16Array(buffer), (h) => {
+    const sign = h >> 15 ? -1 : 1, exponent = (h >> 10) & 31, fraction = h & 1023;
+    if (exponent === 31) return fraction ? NaN : sign * Infinity;
+    return scale * sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+  });
+}
+
+const decoded = new Map();
+
+/* An array of the page: shape, part (the shape of what is shown), values, and `shown`, the indices along each axis. */
+function arrayOf(ref) {
+  if (typeof ref !== "number") return null;
+  if (!decoded.has(ref)) {
+    const about = page.arrays[ref], buffer = bytesOf(about.data);
+    const values = about.form === "f2" ? halves(buffer, about.scale) : new FORMS[about.form](buffer);
+    const shown = about.shape.map((size, axis) => (about.shown && about.shown[axis]) || null);
+    const part = about.shape.map((size, axis) => (shown[axis] ? shown[axis].length : size));
+    let most = 0;
+    for (const value of values) if (Math.abs(value) > most && Number.isFinite(value)) most = Math.abs(value);
+    decoded.set(ref, { ref, ...about, values, shown, part, most });
+  }
+  return decoded.get(ref);
+}
+
+function flatten(index, shape) {
+  return index.reduce((flat, i, axis) => flat * shape[axis] + i, 0);
+}
+
+function unflatten(flat, shape) {
+  const index = new Array(shape.length);
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    index[axis] = flat % shape[axis];
+    flat = Math.floor(flat / shape[axis]);
+  }
+  return index;
+}
+
+/* The value at an index of the whole array; undefined if that entry is not on the page. */
+function valueAt(array, index) {
+  let flat = 0;
+  for (let axis = 0; axis < index.length; axis++) {
+    const place = array.shown[axis] ? array.shown[axis].indexOf(index[axis]) : index[axis];
+    if (place < 0) return undefined;
+    flat = flat * array.part[axis] + place;
+  }
+  return array.values[flat];
+}
+
+/* The index in the whole array of an entry that is shown. */
+function wholeIndex(array, place) {
+  return place.map((i, axis) => (array.shown[axis] ? array.shown[axis][i] : i));
+}
+
+/* {flat index: [slope, uncertainty]} of the slopes measured for a gradient, of its "op" or of the "loss"; or null */
+function slopesOf(array, of) {
+  const found = array.measured && array.measured[of];
+  if (!found) return null;
+  if (!found.map) {
+    const entries = new Int32Array(bytesOf(found.entries)), slopes = new Float64Array(bytesOf(found.slopes));
+    const off = new Float32Array(bytesOf(found.uncertainties));
+    found.map = new Map(Array.from(entries, (flat, i) => [flat, [slopes[i], off[i]]]));
+    found.atKinks = new Set(new Int32Array(bytesOf(found.kinks)));
+  }
+  return found;
+}
+
+// Names ----------------------------------------------------------------------------------------------------------------
+
+function recording() {
+  return page.recordings[state.moment];
+}
+
+for (const rec of page.recordings) {
+  rec.frames.forEach((frame, number) => Object.assign(frame, { number, lines: [], inside: [], backwards: [] }));
+  rec.lines.forEach((line, number) => {
+    line.number = number;
+    rec.frames[line.frame].lines.push(line);
+  });
+  for (const frame of rec.frames) {
+    if (frame.parent !== null) rec.frames[frame.parent].inside.push(frame);
+    if (frame.maker !== null) rec.frames[frame.maker].backwards.push(frame);
+  }
+  rec.turn = rec.lines.findIndex((line) => rec.frames[line.frame].back);
+  if (rec.turn < 0) rec.turn = rec.lines.length;
+}
+
+/* The other backward that is chosen, if the page is at the moment that it belongs to. */
+function other() {
+  return state.beside !== null && state.moment === page.recordings.length - 1 ? page.beside[state.beside] : null;
+}
+
+/* [{name, ref, parts, right}] of what a line made; `right` is the page's own if the other backward made something else. */
+function madeBy(line) {
+  const changed = other() ? other().lines[line.number] : undefined;
+  return line.made.map(([name, ref, parts]) => {
+    const found = changed && changed.find(([n]) => n === name);
+    return found ? { name, ref: found[1], parts: null, right: ref } : { name, ref, parts, right: null };
+  });
+}
+
+function argumentsOf(frame) {
+  const changed = other() ? other().arguments[frame.number] : undefined;
+  return frame.arguments.map(([name, ref]) => {
+    const found = changed && changed.find(([n]) => n === name);
+    return found ? { name, ref: found[1], parts: null, right: ref } : { name, ref, parts: null, right: null };
+  });
+}
+
+/* What a name stands for in a call, after a line: what the call made last, its arguments, or what its function keeps. */
+function lookUp(name, frame, step = state.step) {
+  for (let i = frame.lines.length - 1; i >= 0; i--) {
+    if (frame.lines[i].number > step) continue;
+    const found = madeBy(frame.lines[i]).find((made) => made.name === name);
+    if (found) return { ...found, frame, line: frame.lines[i] };
+  }
+  const given = argumentsOf(frame).find((argument) => argument.name === name);
+  if (given) return { ...given, frame, line: null };
+  return frame.maker === null ? null : lookUp(name, recording().frames[frame.maker], step);
+}
+
+/* The call that a sheet is shown for: of a backward, the forward call that defined it; the outermost one. */
+function outermost(frame) {
+  return frame.maker === null || recording().frames[frame.maker].sheet !== frame.sheet ? frame : outermost(recording().frames[frame.maker]);
+}
+
+/* A call with all calls of functions that were defined in it. */
+function family(frame) {
+  return [frame, ...frame.backwards.filter((one) => one.sheet === frame.sheet).flatMap(family)];
+}
+
+// Numbers --------------------------------------------------------------------------------------------------------------
+
+function written(value, digits = 6) {
+  if (value === undefined) return "not on this page";
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const text = size >= 1e-4 && size < 1e6 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1);
+  return text.replace("-", "−").replace(/\.?0*e/, "e").replace("e-", "e−").replace("e+", "e");
+}
+
+/* The words for an index along an axis: "Horatio", "head 2", "column 5". */
+function labelOf(kind, i) {
+  const labels = page.labels[kind];
+  if (labels && labels[i] !== undefined) return labels[i];
+  return kind === "head" ? `head ${i + 1}` : kind === "column" ? `column ${i}` : `${i}`;
+}
+
+function describedIndex(array, index) {
+  const said = index.map((i, axis) => {
+    const kind = array.kinds[axis];
+    if (kind === "example") return null;
+    const labels = page.labels[kind];
+    if (labels && labels[i] !== undefined) return `“${labels[i]}”`;
+    return kind === "head" || kind === "column" ? labelOf(kind, i) : array.shape.length === 1 ? `entry ${i}` : axis === array.shape.length - 1 ? `column ${i}` : `row ${i}`;
+  });
+  return said.filter(Boolean).join(", ") || `entry ${index.join(", ")}`;
+}

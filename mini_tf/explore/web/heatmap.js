@@ -1,0 +1,155 @@
+// Heat maps: blue below zero, white at zero, orange above; the same in light and dark.
+
+const NEGATIVE = [31, 95, 168], POSITIVE = [194, 86, 12], NOT_A_NUMBER = [122, 20, 140];
+
+function colourOf(value, most) {
+  if (Number.isNaN(value)) return NOT_A_NUMBER;
+  const share = most > 0 ? Math.min(1, Math.abs(value) / most) ** 0.7 : 0;       // small entries stay visible
+  return (value < 0 ? NEGATIVE : POSITIVE).map((end) => 255 + (end - 255) * share);
+}
+
+/* How an array is laid out: rows and columns; axes before the last two lie side by side, those of size 1 are left out. */
+function layoutOf(array) {
+  const axes = array.part.map((size, axis) => axis).filter((axis) => array.part[axis] !== 1);
+  const row = axes.length > 1 ? axes[axes.length - 2] : null, column = axes.length ? axes[axes.length - 1] : null;
+  const tiles = axes.slice(0, -2);
+  return {
+    row, column, tiles,
+    rows: row === null ? 1 : array.part[row],
+    columns: column === null ? 1 : array.part[column],
+    count: tiles.reduce((product, axis) => product * array.part[axis], 1),
+  };
+}
+
+/* The place among the shown entries of a row and column of a tile. */
+function placeOf(array, layout, tile, i, j) {
+  const place = array.part.map(() => 0);
+  const tiles = unflatten(tile, layout.tiles.map((axis) => array.part[axis]));
+  layout.tiles.forEach((axis, k) => (place[axis] = tiles[k]));
+  if (layout.row !== null) place[layout.row] = i;
+  if (layout.column !== null) place[layout.column] = j;
+  return place;
+}
+
+const pictures = new Map();
+
+/* A canvas with a pixel for each entry; of one tile, or of all of them side by side. */
+function pictureOf(array, tile = null, most = array.most) {
+  const key = `${array.ref} ${tile} ${most}`;
+  if (pictures.has(key)) return pictures.get(key);
+  const layout = layoutOf(array), tiles = tile === null ? [...Array(layout.count).keys()] : [tile];
+  const canvas = document.createElement("canvas");
+  const gap = tiles.length > 1 ? 1 : 0;
+  canvas.width = Math.max(1, tiles.length * (layout.columns + gap) - gap);
+  canvas.height = Math.max(1, layout.rows);
+  const context = canvas.getContext("2d"), image = context.createImageData(canvas.width, canvas.height);
+  tiles.forEach((one, k) => {
+    for (let i = 0; i < layout.rows; i++) {
+      for (let j = 0; j < layout.columns; j++) {
+        const value = array.values[flatten(placeOf(array, layout, one, i, j), array.part)];
+        const at = 4 * (i * canvas.width + k * (layout.columns + gap) + j);
+        const [r, g, b] = colourOf(value, most);
+        image.data.set([r, g, b, 255], at);
+      }
+    }
+  });
+  context.putImageData(image, 0, 0);
+  if (pictures.size > 3000) pictures.clear();
+  pictures.set(key, canvas);
+  return canvas;
+}
+
+/* A small picture for the margin of a line. */
+function thumbnail(array) {
+  const picture = pictureOf(array), canvas = document.createElement("canvas");
+  const wide = Math.min(84, Math.max(14, picture.width * 3)), high = Math.min(20, Math.max(8, picture.height * 3));
+  canvas.className = "thumbnail";
+  canvas.width = wide;
+  canvas.height = high;
+  const context = canvas.getContext("2d");
+  context.imageSmoothingEnabled = picture.width > wide || picture.height > high;
+  context.drawImage(picture, 0, 0, wide, high);
+  return canvas;
+}
+
+/* A large heat map with labels on both axes. chosen: place of the entry that is marked; choose(place) when one is clicked.
+   labels: {row, column}, functions from the number of a row or a column to its label, in place of the array's own. */
+function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {}, caption = "", width = 330, most } = {}) {
+  const layout = layoutOf(array), { rows, columns } = layout;
+  const kinds = { row: layout.row === null ? "" : array.kinds[layout.row], column: layout.column === null ? "" : array.kinds[layout.column] };
+  const whole = (axis, i) => (axis === null ? 0 : array.shown[axis] ? array.shown[axis][i] : i);
+  const named = (side, i) => (labels[side] ? labels[side](i) : labelOf(kinds[side], whole(layout[side], i)));
+  const hasWords = (side) => labels[side] || page.labels[kinds[side]];
+  const left = labels.row ? 100 : hasWords("row") ? 72 : 26, top = hasWords("column") ? 62 : 18;
+  const cell = { wide: Math.max(2, Math.min(26, (width - left) / columns)) };
+  cell.high = Math.max(2, Math.min(26, cell.wide * (rows > columns ? 1 : 3), 420 / rows, rows === 1 ? 26 : 22));
+  const canvas = element("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": `${caption} ${array.shape.join(" by ")}` });
+  const picture = pictureOf(array, tile, most || array.most);
+  canvas.width = Math.round(columns * cell.wide);
+  canvas.height = Math.round(rows * cell.high);
+  const context = canvas.getContext("2d");
+
+  function draw(marked) {
+    context.imageSmoothingEnabled = false;
+    context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+    if (!marked) return;
+    const [i, j] = [layout.row === null ? 0 : marked[layout.row], layout.column === null ? 0 : marked[layout.column]];
+    context.lineWidth = 2;
+    context.strokeStyle = "#000";
+    context.strokeRect(j * cell.wide + 0.5, i * cell.high + 0.5, Math.max(cell.wide - 1, 3), Math.max(cell.high - 1, 3));
+  }
+  draw(chosen);
+  canvas.addEventListener("click", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const j = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
+    const i = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows));
+    choose(placeOf(array, layout, tile, i, j));
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    if (!(event.key in moves) && event.key !== "Enter") return;
+    const now = chosen || placeOf(array, layout, tile, 0, 0), [di, dj] = moves[event.key] || [0, 0];
+    const i = (layout.row === null ? 0 : now[layout.row]) + di, j = (layout.column === null ? 0 : now[layout.column]) + dj;
+    event.preventDefault();
+    event.stopPropagation();
+    if (i < 0 || j < 0 || i >= rows || j >= columns) return;
+    choose(placeOf(array, layout, tile, i, j));
+  });
+
+  const ticks = (side, count, size) => {
+    const every = hasWords(side) && size >= 11 ? 1 : Math.max(1, Math.ceil(count / (side === "row" ? 12 : 8)));
+    return [...Array(count).keys()].filter((i) => i % every === 0 && (size * every >= 10));
+  };
+  const figure = element("div", { class: "map-frame" });
+  figure.style.gridTemplateColumns = `${left}px auto`;
+  const above = element("div", { class: "column-labels" }), beside = element("div", { class: "row-labels" });
+  above.style.height = `${top}px`;
+  for (const j of ticks("column", columns, cell.wide)) {
+    const label = element("span", { class: hasWords("column") ? "slanted" : "" }, String(named("column", j)).replace(/^column /, ""));
+    label.style.left = `${(j + 0.5) * cell.wide}px`;
+    above.append(label);
+  }
+  for (const i of rows > 1 || hasWords("row") ? ticks("row", rows, cell.high) : []) {
+    const label = element("span", {}, String(named("row", i)));
+    label.style.top = `${(i + 0.5) * cell.high}px`;
+    beside.append(label);
+  }
+  figure.append(element("span"), above, beside, canvas);
+  return { figure, canvas };
+}
+
+function drawScale(canvas) {
+  const context = canvas.getContext("2d"), wide = canvas.width;
+  for (let x = 0; x < wide; x++) {
+    const [r, g, b] = colourOf((2 * x) / (wide - 1) - 1, 1);
+    context.fillStyle = `rgb(${r},${g},${b})`;
+    context.fillRect(x, 0, 1, canvas.height);
+  }
+}
+
+/* −most … 0 … most, with the colours between */
+function scaleOf(most) {
+  const canvas = element("canvas", { class: "scale", width: 120, height: 10 });
+  drawScale(canvas);
+  return element("span", { class: "scale-row" }, `−${written(most, 3)} `, canvas, ` ${written(most, 3)}`);
+}

@@ -1,0 +1,50 @@
+// The words: which word's loss sends gradient to which word, and what attention does with them, head by head.
+
+const attentionState = { layer: 0, head: 0 };
+
+function showWords() {
+  const panel = document.getElementById("words"), rec = recording(), width = Math.max(240, panel.clientWidth - 24 || 330);
+  const parts = [];
+  if (rec.flow && rec.flow.length) {
+    const asked = page.asked.length === page.words.length ? (i) => `${page.words[i]}→${page.asked[i]}` : (i) => page.asked[0] || "loss";
+    parts.push(element("h3", {}, "Whose loss sends gradient to whom"),
+      element("p", { class: "soft" }, "A row is the loss of predicting the word after the arrow; a column is a word; the colour is the size of the gradient of that loss with respect to that word's vector. The last layer is at the top."));
+    const said = element("p", { class: "entry", "aria-live": "polite" }, "Click a square.");
+    for (const [label, ref] of [...rec.flow].reverse()) {
+      const array = arrayOf(ref);
+      const show = (place) => {
+        const [i, j] = place, value = valueAt(array, place), row = array.values.slice(i * array.part[1], (i + 1) * array.part[1]);
+        const sum = row.reduce((a, b) => a + b, 0);
+        said.textContent = `${label}: the loss of ${asked(i)} sends a gradient of size ${written(value, 4)} to “${page.words[j]}”, ${sum > 0 ? Math.round((100 * value) / sum) : 0} % of all that it sends to the words here.`;
+        };
+      parts.push(element("h4", {}, label), heatMap(array, { choose: show, width, caption: label, labels: { row: asked, column: (j) => page.words[j] } }).figure);
+    }
+    parts.push(said);
+  }
+  parts.push(...attentionMaps(width));
+  if (!parts.length) parts.push(element("p", { class: "soft" }, "There are no words here."));
+  panel.replaceChildren(...parts);
+}
+
+/* The calls of attention, in the order of the forward. */
+function attentions() {
+  return recording().frames.filter((frame) => page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame && frame.kept);
+}
+
+function attentionMaps(width) {
+  const found = attentions();
+  if (!found.length) return [];
+  attentionState.layer = Math.min(attentionState.layer, found.length - 1);
+  const frame = found[attentionState.layer], back = frame.backwards.find((one) => one.lines.length), end = Infinity;
+  const A = lookUp("A", frame, end), heads = A ? arrayOf(A.ref).shape[1] : 1;
+  attentionState.head = Math.min(attentionState.head, heads - 1);
+  const choice = (count, which, name) => element("p", { class: "tiles" }, ...[...Array(count).keys()].map((k) => element("button", { type: "button", class: attentionState[which] === k ? "chosen" : "", onclick: () => { attentionState[which] = k; showWords(); } }, `${name} ${k + 1}`)));
+  const parts = [element("h3", {}, "Attention"), element("p", { class: "soft" }, "A: how much each word (row) takes of each word (column). dA and dS: the gradient with respect to those weights, and to the scores before softmax."), choice(found.length, "layer", "attention"), choice(heads, "head", "head")];
+  for (const [name, of, label] of [["A", frame, "A"], ["dA", back, "dA"], ["dscores", back, "dS"]]) {
+    const made = of ? lookUp(name, of, end) : null, array = made && arrayOf(made.ref);
+    if (!array || array.shape.length !== 4) continue;
+    const map = heatMap(array, { tile: Math.min(attentionState.head, layoutOf(array).count - 1), width, caption: label, choose: (place) => { state.head = attentionState.head; pin(made); state.entry = wholeIndex(array, place); showArray(); } });
+    parts.push(element("h4", {}, label), map.figure);
+  }
+  return parts;
+}
