@@ -87,9 +87,11 @@ class Pages:
     def recording(self, recorder, label, names=None, **more):
         """What the page holds of a recording: its calls and lines. names: {id of a layer: its path in the model}"""
         names, kept = names or {}, self._kept(recorder)
+        shown = {frame.maker.number for frame in recorder.frames if frame.number in kept and frame.maker} | kept
         frames = [
             {
-                "sheet": self._sheet(frame.written), "parent": frame.parent and frame.parent.number, "line": frame.line,
+                "sheet": self._sheet(frame.written) if frame.number in shown else None,
+                "parent": frame.parent and frame.parent.number, "line": frame.line,
                 "back": frame.is_backward, "maker": frame.maker and frame.maker.number,
                 "at": names.get(id(frame.owner), ""), "name": frame.written.name, "arguments": frame.arguments,
                 "error": frame.error, "kept": frame.number in kept,

@@ -44,7 +44,7 @@ class PartFinder:
 
     def of(self, node, value):
         """The parts of an expression that gave `value`, or None if it has none that can be shown."""
-        if not _is_array(value):
+        if not _is_array(value) or value.ndim == 0:
             return None
         try:
             while isinstance(node, ast.IfExp):

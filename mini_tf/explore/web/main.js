@@ -111,13 +111,14 @@ function begin() {
   document.getElementById("to-backward").disabled = recording().turn >= recording().lines.length;
   document.getElementById("steps").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("select, dialog *, input[type=text]")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("hints").open || event.target.matches("select")) return;
     if (event.key === " " && event.target.matches("button, summary")) return;
     if (event.target.matches("input[type=range]") && event.key.startsWith("Arrow")) return;
     if (!(event.key in KEYS)) return;
     event.preventDefault();
     KEYS[event.key]();
   });
+  document.getElementById("hints").addEventListener("close", () => document.activeElement.blur());    // the keys are the page's again
   document.querySelectorAll("#hints canvas.scale").forEach(drawScale);
   showTab("array");
   const failed = recording().lines.findIndex((line) => line.error);

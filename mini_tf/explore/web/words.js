@@ -28,7 +28,7 @@ function showWords() {
 
 /* The calls of attention, in the order of the forward. */
 function attentions() {
-  return recording().frames.filter((frame) => page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame && frame.kept);
+  return recording().frames.filter((frame) => frame.kept && page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame);
 }
 
 function attentionMaps(width) {

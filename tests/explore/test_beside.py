@@ -1,0 +1,119 @@
+"""A wrong backward beside the right one: what differs is marked, and nothing is changed for good."""
+
+import linecache
+
+from mini_tf import ops
+from mini_tf.errors import UserError
+from mini_tf.explore.beside import FAMOUS, Descent, _cosine, _gradients, bug_named, bugs_beside, differences
+from mini_tf.explore.exploring import Pages
+from mini_tf.gradcheck.planting.editing import planted
+from tests.explore.conftest import decoded, tiny_reading
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def read():
+    return tiny_reading()
+
+
+def beside(read, *names):
+    pages = Pages(read.axes)
+    base = pages.record(read.run)
+    found, right = bugs_beside(read, base, lambda: pages.record(read.run, with_parts=False), names)
+    return pages, base, found, right
+
+
+def test_every_line_that_differs_is_marked_and_no_other(read):
+    bug = bug_named("layer_norm: γ forgotten")
+    pages, base, (found,), _ = beside(read, bug.name)
+    with planted(bug):
+        wrong = Pages(read.axes)
+        other = wrong.record(read.run)
+    assert len(other.lines) == len(base.lines)
+    for number, (right, line) in enumerate(zip(base.lines, other.lines)):
+        changed = dict(found.lines.get(number, []))
+        for (name, ref, _), (_, ref_wrong, _) in zip(right.made, line.made):
+            if not isinstance(ref, int):
+                continue
+            a, b = decoded(pages.store.arrays[ref]), decoded(wrong.store.arrays[ref_wrong])
+            assert (name in changed) == (not np.array_equal(a, b)), (line.frame.sheet.title, line.first, name)
+            if name in changed:
+                np.testing.assert_array_equal(decoded(pages.store.arrays[changed[name]]), b)
+    first = base.lines[min(found.lines)]
+    assert (first.frame.sheet.title, first.first) == ("layer_norm", bug.place[1])
+    assert any(base.lines[n].frame.sheet.title == "embedding" for n in found.lines)      # down to the word vectors
+    assert found.edited.strip() == "g = dy"
+    assert any("gamma is forgotten" in words for words in found.words)
+
+
+def test_lines_that_no_longer_run_are_marked(read):
+    _, base, (found,), _ = beside(read, "MultiHeadAttention: key's way back forgotten")
+    missing = [base.lines[number] for number, made in found.lines.items() if made is None]
+    assert missing
+    assert {line.frame.sheet.title for line in missing} >= {"linear", "Linear"}
+
+
+def test_afterwards_everything_is_as_it_was(read):
+    model, formula = read.model, ops.layer_norm.formula
+    code, data = formula.__code__, {name: p.data.copy() for name, p in model.parameters().items()}
+    source = linecache.getlines(code.co_filename)
+    beside(read, "layer_norm: γ forgotten", "attention: scale forgotten in dquery")
+    assert formula.__code__ is code
+    assert linecache.getlines(code.co_filename) == source
+    for name, p in model.parameters().items():
+        np.testing.assert_array_equal(p.data, data[name])
+        assert p.grad is None
+
+
+def test_by_default_bugs_that_matter_here_are_chosen(read):
+    _, _, found, right = beside(read)
+    assert 4 <= len(found) <= 6
+    assert {one.name for one in found} <= set(FAMOUS)
+    assert all(one.lines and one.words and one.losses for one in found)
+    assert right[-1] < right[0]
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("softmax: nonsense", "is no planted bug"), ("layer_norm: ", "the beginning of several"),
+    ("vec readout: axes exchanged", "makes no difference here"),
+])  # fmt: skip
+def test_a_bug_that_cannot_be_shown_is_one_sentence(read, name, message):
+    with pytest.raises(UserError, match=message):
+        beside(read, name)
+
+
+def test_a_bug_that_raises_shows_how_far_it_came(read):
+    _, _, (found,), _ = beside(read, "linear: W not transposed")
+    assert "matmul" in found.error
+    assert found.cosine is None
+
+
+def test_the_cosine_is_that_of_all_parameters_together(read):
+    right = _gradients(read)
+    assert _cosine(right, right) == pytest.approx(1)
+    assert _cosine(right, {name: -2 * g for name, g in right.items()}) == pytest.approx(-1)
+    wrong = {name: g + 0.1 for name, g in right.items()}
+    a, b = (np.concatenate([g.ravel().astype(float) for g in some.values()]) for some in (right, wrong))
+    assert _cosine(right, wrong) == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+    assert _cosine(right, {name: g * np.nan for name, g in right.items()}) is None
+
+
+def test_descent_is_plain_gradient_descent(read):
+    descent = Descent(read, _gradients(read))
+    losses, parameters = [], read.model.parameters()
+    start = {name: p.data for name, p in parameters.items()}
+    for _ in range(5):
+        losses.append(read.run())
+        for p in parameters.values():
+            p.data = p.data - np.float32(descent.rate) * p.grad
+    for name, p in parameters.items():
+        p.data = start[name]
+    np.testing.assert_allclose(descent.right[:5], losses, rtol=1e-6)
+    assert descent.right[0] > descent.right[1]
+
+
+def test_two_runs_of_the_same_do_not_differ(read):
+    pages = Pages(read.axes)
+    assert differences(pages.record(read.run), pages.record(read.run)) == ({}, {})
