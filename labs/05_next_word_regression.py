@@ -19,9 +19,10 @@
 # threads that wait for each other can cost ten times as much.
 
 # %%
-from _common import quick_mode, show, shown
+from _common import quick_mode, show, show_page, shown
 from _drawing import lab_05
 from mini_tf import ops
+from mini_tf.explore import explore
 from mini_tf.gradcheck import gradcheck
 from mini_tf.layers import TransformerLayer
 from mini_tf.models import LanguageTransformer
@@ -111,6 +112,13 @@ windows = np.array([[3, 1, 4, 15, 9, 2], [6, 5, 3, 5, 8, 9]])                   
 report = gradcheck(tiny.loss, windows, params=tiny.parameters(), name="the loss of Task 6.5")
 print(f"\n{report}")
 assert report
+
+# %% [markdown]
+# Where do these gradients come from? The explorer writes a page with every line of this loss, forward and backward, and
+# the array that each has made. Open it, choose *to the backward*, and press → until the gradient reaches the matrices.
+
+# %%
+show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "05_backward")
 
 # %% [markdown]
 # ## Task 6.5: the next word's vector

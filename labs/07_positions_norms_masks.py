@@ -262,6 +262,8 @@ for name, model in (("j ≤ i", honest), ("j > i, as printed", cheat)):
 #
 # Change one word, and see which outputs change; send a gradient in at output i, and see which words it reaches.
 # **Expect** exact zeros with the mask, not small numbers: what is multiplied by 0 leaves no rounding error behind.
+# (`mini-tf explore` shows the same of a trained model, under *Words*: which word's loss sends how much gradient to
+# which word, layer by layer, and how A, dA and dS of each head look behind the mask.)
 
 # %%
 print("\nTask 6.12: is the future hidden? Expected with the mask: exactly 0")

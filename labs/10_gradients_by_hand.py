@@ -20,10 +20,11 @@ import io
 import math
 from time import perf_counter
 
-from _common import quick_mode, show
+from _common import quick_mode, show, show_page
 from _drawing import lab_10
 from mini_tf import ops
 from mini_tf.data import Wheel, read_member
+from mini_tf.explore import explore
 from mini_tf.gradcheck import gradcheck
 from mini_tf.progress import progress_bar
 
@@ -227,7 +228,13 @@ print(f"The mixture's gradient is off by at most {off:.1e}")
 
 # %% [markdown]
 # The lines that the report blames are in the library's own gelu, and they are right: they were put together wrongly
-# here.
+# here. On the explorer's page you can see both at work: click an entry of dx, and it says what it is made of, and what
+# its slope was measured to be.
+
+# %%
+show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")
+
+# %% [markdown]
 #
 # ## 3. A restricted Boltzmann machine (HW3a, question 3)
 #

@@ -39,6 +39,13 @@ def show(figure, name):
         display(Image(filename=str(path)))
 
 
+def show_page(exploration, name):
+    """Write an Exploration as labs/figures/NAME.html."""
+    path = FIGURES / f"{name}.html"
+    exploration.write(path)
+    print(f"page: {path.parent.parent.name}/{path.parent.name}/{path.name}, to be opened in a browser")
+
+
 def word_losses(model, ids, most):
     """(words, losses): −log π of `most` evenly spaced words of ids, each after the T words before it."""
     windows = windows_ending_at(ids, np.linspace(model.T, len(ids) - 1, most).astype(int), model.T)

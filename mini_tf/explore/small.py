@@ -35,7 +35,7 @@ def small_model(corpus=None, seed=0):
     prepared = prepare(text, SMALL.n, SMALL.model["T"], vectors=SMALL.vectors, seed=seed)
     model = SMALL.new_model(prepared, seed)
     training = preset_training(SMALL, model, prepared, SMALL.steps, seed)
-    at = {0: "first step", SMALL.steps // 10: "after a tenth", SMALL.steps: "at the end"}
+    at = {SMALL.steps // 10: "after a tenth", SMALL.steps: "at the end", 0: "first step"}
     moments = []
     with training_progress(SMALL.steps, SMALL.batch * model.T) as on_step:
         for step in range(SMALL.steps + 1):

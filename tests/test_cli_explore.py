@@ -1,0 +1,81 @@
+"""The command mini-tf explore: what it writes, and how it refuses."""
+
+import json
+import re
+from dataclasses import replace
+
+from mini_tf.explore import small
+from mini_tf.training import presets
+
+import pytest
+
+
+@pytest.fixture
+def mini_tf(command, monkeypatch, tmp_path):
+    """mini_tf("explore", …) → (exit code, stdout, stderr), in an empty folder, with tinier models."""
+    quick = presets.PRESETS["quick"]
+    tiny = replace(quick, n=8, model=quick.model | {"T": 8, "m": 4}, validation_words=20, sample_words=30)
+    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
+    monkeypatch.setattr(small, "SMALL", replace(small.SMALL, steps=10, every=10))
+    monkeypatch.chdir(tmp_path)
+    return command
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("the cat sat on the mat and the dog sat on the log . what is there , said the cat . " * 12)
+    return path
+
+
+def data_of(path):
+    return json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', path.read_text(encoding="utf-8"), re.S)[1])
+
+
+def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
+    code, out, err = mini_tf("explore", "--corpus", corpus, "--text", "the cat sat on the mat")
+    assert (code, err) == (0, "")
+    assert "written: explore.html" in out
+    data = data_of(tmp_path / "explore.html")
+    labels = ["first step (step 1 of 10)", "after a tenth (step 1 of 10)", "at the end (step 10 of 10)"]
+    assert [recording["label"] for recording in data["recordings"]] == labels
+    assert data["words"] == ["the", "cat", "sat", "on", "the"]
+    assert data["beside"]
+
+
+def test_a_run_is_explored(mini_tf, corpus, tmp_path):
+    assert mini_tf("train", "--corpus", corpus, "--steps", "2", "--run", "run")[0] == 0
+    code, _, err = mini_tf("explore", "run", "--text", "the cat sat", "--bug", "layer_norm: γ forgotten", "--out", "a.html")
+    assert (code, err) == (0, "")
+    assert [one["name"] for one in data_of(tmp_path / "a.html")["beside"]] == ["layer_norm: γ forgotten"]
+    code, _, _ = mini_tf("explore", "run", "--out", "b.html")        # its own sample
+    assert code == 0
+    assert len(data_of(tmp_path / "b.html")["words"]) == 8
+
+
+def test_an_op_and_a_function_of_a_file(mini_tf, tmp_path):
+    assert mini_tf("explore", "layer_norm", "--out", "norm.html")[0] == 0
+    assert data_of(tmp_path / "norm.html")["verdict"] == "PASS"
+    (tmp_path / "my_ops.py").write_text("def double(x):\n    return 2 * x, lambda dy: 3 * dy\n")
+    assert mini_tf("explore", "my_ops.py::double", "--shape", "x=2,3", "--out", "double.html")[0] == 0
+    data = data_of(tmp_path / "double.html")
+    assert data["verdict"] == "FAIL"
+    assert data["sheets"][0]["file"] == "my_ops.py"
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("nowhere",), "there is no folder nowhere"),
+    (("my_ops.py::f",), "my_ops.py is not there"),
+    (("layer_norm", "--text", "a text"), "--text is for models; layer_norm is a function"),
+    (("--shape", "x=2,3"), "--shape and --arg are for your functions"),
+    (("run", "--corpus", "corpus.txt"), "--corpus is for the small model"),
+    (("--corpus", "corpus.txt", "--text", ""), "has no words"),
+    (("--corpus", "corpus.txt", "--text", "zebra crossing"), "the model knows no word"),
+    (("--corpus", "corpus.txt", "--text", "the cat sat", "--bug", "nonsense"), "is no planted bug"),
+    (("layer_norm", "--out", "."), "cannot be written"),
+])  # fmt: skip
+def test_what_cannot_be_explored_is_one_sentence(mini_tf, corpus, arguments, message):
+    code, _, err = mini_tf("explore", *arguments)
+    assert code == 2
+    assert message in err.replace("\n", " ")
+    assert err.count("error:") == 1
