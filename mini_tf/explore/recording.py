@@ -42,6 +42,7 @@ class Frame:
     variables: dict = field(default_factory=dict)        # {name: value} when it ended
     space: dict = field(default_factory=dict, repr=False)            # the function's globals
     error: str = ""                  # what it raised, or let through
+    gone_back: set = field(default_factory=set)          # keys of the functions defined in it that have run
     calls: list = field(default_factory=list)            # [(Frame, what it returned)] of the line that runs
     running: object = None           # the statement that runs
     before: dict = field(default_factory=dict)           # {name: value} before it
@@ -226,11 +227,16 @@ class Recorder:
 
     def _maker(self, written, variables):
         """The Frame of the call in which this function was defined: its variables are those that the function keeps."""
+        found = []
         for made in reversed(self.calls_of.get(written.outer, ())):
             known = made.frame.f_locals if made.frame is not None else made.variables
             if all(known.get(name, NOTHING) is variables.get(name, NOTHING) for name in written.code.co_freevars):
-                return made
-        return None
+                found.append(made)
+        # One that keeps nothing may be of any of these calls: backwards run in reverse order, each once.
+        made = next((made for made in found if written.key not in made.gone_back), found[0] if found else None)
+        if made is not None:
+            made.gone_back.add(written.key)
+        return made
 
 
 def _pairs(target, value):

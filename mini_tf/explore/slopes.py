@@ -21,9 +21,9 @@ MOST = 1024              # entries of an array that are measured: the largest gr
 MOST_OF_LAYER = 256      # of an input of a layer, and of a variable inside an op, which take longer
 MOST_OF_LOSS = 6         # of a parameter, for the slope of the whole loss
 LEAST = 4                # of any
-SECONDS = 5.0            # for all together, by a rough reckoning: the larger a model, the fewer slopes
-CALL, ENTRY, TRACED = 4e-5, 1.6e-8, 1e-4                 # seconds for an op's call, an entry, if traced
-EVALUATIONS = 6          # of φ, for a slope
+SECONDS = 6.0            # for all, by the reckoning of `_cost`: of larger models fewer entries are measured
+CALL, ENTRY, TRACED = 1.2e-5, 4e-9, 6e-5                 # seconds of a call, of an entry, if traced
+EVALUATIONS = 5          # of φ, for a slope
 
 
 def measure_steps(store, run, recorder, most=MOST, update=lambda done, of: None):
@@ -38,28 +38,51 @@ def measure_steps(store, run, recorder, most=MOST, update=lambda done, of: None)
     ops, layers = ([call for call in calls if isinstance(call.f, Op) is of_op] for of_op in (True, False))
     formulas = {call.f.formula.__code__ for call in ops}
     frames = [frame for frame in recorder.frames if frame.written.code in formulas]
-    rng, share = np.random.default_rng(0), SECONDS / max(len(calls), 1)
-    costs = {call: _cost(call) for call in ops}
+    rng, costs = np.random.default_rng(0), {call: _cost(call) for call in ops}
+    level = _level(EVALUATIONS * costs[call] * min(g.size, most) for call in ops for g in _wanted(store, call).values())
     for done, call in enumerate(ops, 1):
-        _measure(store, call, call.f.arrays, _affordable(most, share, costs[call]), rng)
+        few = _affordable(most, level, costs[call])
+        _measure(store, call, few, rng)
         if len(frames) == len(ops):
-            few = _affordable(min(most, MOST_OF_LAYER), share, costs[call] + TRACED)
-            _measure_inside(store, call, frames[done - 1], recorder, few, rng)
+            _measure_inside(store, call, frames[done - 1], recorder, min(few, MOST_OF_LAYER), rng)
         update(done, len(calls))
+    most = min(most, MOST_OF_LAYER)
+    costs = {call: CALL + sum(cost for op, cost in costs.items() if call in op.parents) for call in layers}
+    wanted = [(costs[call], g.size) for call in layers for g in _wanted(store, call).values()]
+    level = _level(EVALUATIONS * cost * min(size, most) for cost, size in wanted)
     for done, call in enumerate(layers, len(ops) + 1):
-        cost = CALL + sum(cost for op, cost in costs.items() if call in op.parents)
-        _measure(store, call, None, _affordable(min(most, MOST_OF_LAYER), share, cost), rng)
+        _measure(store, call, _affordable(most, level, costs[call]), rng)
         update(done, len(calls))
 
 
 def _cost(call):
-    """About how many seconds one call takes"""
+    """About how many seconds one call of an op takes"""
     return CALL + ENTRY * sum(np.size(x) for x in (*call.inputs, call.output) if hasattr(x, "dtype"))
 
 
-def _affordable(most, seconds, cost):
-    """How many entries of each of two or three arrays can be measured in so many seconds"""
-    return int(min(most, max(LEAST, seconds / (2.5 * EVALUATIONS * cost))))
+def _level(needs):
+    """The most seconds for one array, so that all together take SECONDS; infinite if that is enough for all."""
+    left, needs = SECONDS, sorted(needs)
+    for number, need in enumerate(needs):
+        if need * (len(needs) - number) > left:
+            return left / (len(needs) - number)          # this one and all larger ones share what is left
+        left -= need
+    return np.inf
+
+
+def _affordable(most, level, cost):
+    """How many entries of an array can be measured in so many seconds"""
+    return int(min(most, max(LEAST, level / (EVALUATIONS * cost))))
+
+
+def _wanted(store, call):
+    """{name of an input: its gradient} where the page has that gradient, but no slopes for it yet"""
+    f, inputs, _ = alone(call)
+    gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
+    floats = [name for name, x in zip(argument_names(f, len(inputs)), inputs) if is_float(x)]
+    names = call.f.arrays if isinstance(call.f, Op) else floats
+    found = {name: to_host(g) for name, g in zip(names, gradients) if is_float(g)}
+    return {name: g for name, g in found.items() if g.size and store.lacks_slopes(g)}
 
 
 def measure_loss(store, f, inputs, parameters):
@@ -83,13 +106,11 @@ def measure_function(store, f, inputs, dy, gradients):
             _measure_tensors(store, subject, dy, patterns, gradients, MOST, rng)
 
 
-def _measure(store, call, arrays, most, rng):
+def _measure(store, call, most, rng):
     """The slopes of φ = Σ dy·y in the inputs of one call, where the store has none yet"""
-    f, inputs, _ = alone(call)
-    gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
-    names = arrays or [n for n, x in zip(argument_names(f, len(inputs)), inputs) if is_float(x)]
-    gradients = {name: g for name, g in zip(names, gradients) if is_float(g) and store.lacks_slopes(to_host(g))}
+    gradients = _wanted(store, call)
     if gradients:
+        f, inputs, _ = alone(call)
         with watched_relus() as patterns:
             _measure_tensors(store, Subject(f, inputs, {}), call.dy, patterns, gradients, most, rng)
 

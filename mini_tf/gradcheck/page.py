@@ -1,148 +1,87 @@
-"""Reports as one self-contained HTML file: verdicts, words, heat maps of the errors, curves over the step size."""
+"""Reports as one self-contained HTML file: verdicts, words, heat maps of the errors, curves over the step size.
 
-import base64
+The page itself is `report.html.jinja`, its looks are `report.css`; here is what they show.
+"""
+
 import io
-from html import escape
+import re
 
-from mini_tf.files import write_text
+from mini_tf import pages
 from mini_tf.gradcheck.measuring.slopes import SWEEP
 from mini_tf.gradcheck.verdicts import FAIL, written
 
 import matplotlib
 import numpy as np
-from matplotlib.colors import LogNorm
+from markupsafe import Markup
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; margin: .6rem 0; display: block; overflow-x: auto; }
-th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid #e4e4e4;
-  font-variant-numeric: tabular-nums; }
-td.n, th.n { text-align: right; }
-code, pre, td.m { font-family: ui-monospace, monospace; font-size: .9em; } pre { white-space: pre-wrap; }
-td.m { white-space: nowrap; }
-.PASS { color: #1a7f37; font-weight: 600; } .FAIL { color: #c62828; font-weight: 600; }
-.NOT { color: #8a6d00; font-weight: 600; }
-.words { background: #fff4e5; border-left: 4px solid #e69500; padding: .5rem .8rem; margin: .5rem 0; }
-.note { color: #555; } figure { margin: .8rem 0; } figcaption { color: #444; max-width: 44rem; }
-section { border-top: 2px solid #ddd; margin-top: 2rem; } img { max-width: 100%; height: auto; }
-@media (prefers-color-scheme: dark) { body { background: #1b1b1b; color: #ddd; } .words { background: #3a2d12; }
-  th, td { border-color: #333; } .note, figcaption { color: #aaa; } img { background: #fff; }
-  .PASS { color: #57c26e; } .FAIL { color: #ff7b72; } }
-"""
+# Matplotlib's colours are fixed; these stand in the pictures for those of the page, which are others in the dark.
+INK, BAD, GOOD = "#010101", "#020202", "#030303"
+ON_THE_PAGE = {INK: "currentColor", BAD: "var(--bad)", GOOD: "var(--good)"}
+STYLE = {
+    "figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False,
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "mini_tf",
+}  # fmt: skip
+# Blue and orange, which everyone can tell apart: --negative and --positive of base.css. An entry without a color is
+# not judged.
+ERRORS = LinearSegmentedColormap.from_list("errors", ["#1f5fa8", "#ffffff", "#c2560c"]).with_extremes(bad="none")
+CODE_LINE = re.compile(r"(\s*(?:now|right|.+?:\d+)\s{2,})(.*)")      # what stands before the code, the code
 
 
 def write_page(path, reports):
     """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
     reports = sorted(reports, key=lambda report: report.ok)
-    right = sum(map(bool, reports))
-    rows = "".join(
-        f'<tr><td>{_verdict(r.verdict)}</td><td><a href="#r{i}">{escape(r.name)}</a></td>'
-        f"<td class=n>{len(r.tensors)}</td><td class=n>{r.judged}</td><td class=n>{r.set_aside}</td>"
-        f"<td class=n>{_worst(r)}</td></tr>"
-        for i, r in enumerate(reports)
-    )
-    body = (
-        f"<h1>Gradients held against finite differences</h1><p>{right} of {len(reports)} right.</p>"
-        "<table><tr><th></th><th>gradients of</th><th class=n>tensors</th><th class=n>entries judged</th>"
-        f"<th class=n>at kinks</th><th class=n>worst error</th></tr>{rows}</table>"
-        "<p class=note>Error: |your backward − measured|, in units of the measurement's own uncertainty; above 1 is "
-        "wrong. Every gradient is measured at the point given and at a generic one. Kinks: entries set aside, "
-        "because a ReLU switches within the smallest step.</p>"
-        + "".join(_section(i, report, len(reports) == 1) for i, report in enumerate(reports))
-    )
-    write_text(
-        path,
-        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>Gradient check: {right} of {len(reports)} right</title><style>{STYLE}</style></head>"
-        f"<body>{body}</body></html>",
-    )
+    functions = {"written": written, "diagnoses": diagnoses, "parted": parted, "pictures": pictures}
+    pages.write_page(path, "report.html.jinja", reports=reports, right=sum(r.ok for r in reports), **functions)
 
 
-def _section(number, report, alone):
-    parts = [f'<section id="r{number}"><h2>{_verdict(report.verdict)} {escape(report.name)}</h2>']
-    if report.place:
-        parts.append(f"<p class=note>backward at <code>{escape(report.place)}</code></p>")
-    if report.repair:
-        headline, *lines = (line.strip() for line in report.about_repair())
-        parts.append(f"<p class=words>{escape(headline)}</p>")
-        parts += [f"<pre>{escape(chr(10).join(lines))}</pre>"] if lines else []
-    parts += [f"<p class=words>{escape(finding)}</p>" for finding in report.findings]
-    said = {}
+def diagnoses(report):
+    """{words: ["dx", "dW"]}, because several gradients may be wrong in the same way"""
+    found = {}
     for t in report.tensors:
         if t.diagnosis:
-            said.setdefault(t.diagnosis, []).append(f"d{t.name}")
-    parts += [f"<p class=words><b>{escape(', '.join(who))}</b>: {escape(words)}</p>" for words, who in said.items()]
-    if report.shows_suspects:
-        lines = escape("\n".join(report.suspects))
-        parts.append(f"<p>{report.about_suspects()}:</p><pre>{lines}</pre>")
-    parts.append(_steps(report))
-    if report.tensors:
-        parts.append(_tensor_table(report))
-    parts += [f"<p class=note>{escape(note)}</p>" for note in (*report.notes, *report.blind_notes())]
-    if report.wrong_step is None:                        # after a wrong step all gradients are wrong: no pictures
-        failed = [t for t in report.tensors if t.verdict == FAIL]
-        parts += [_pictures(t) for t in failed or report.tensors[: int(alone)]]
-    return "".join(parts) + "</section>"
+            found.setdefault(t.diagnosis, []).append(f"d{t.name}")
+    return found
 
 
-def _tensor_table(report):
-    rows = []
-    for t in report.tensors:
-        c = t.worst
-        numbers = ("", "", "", "", "")
-        if c is not None:
-            numbers = written(c.index), f"{c.yours:.9g}", f"{c.measured:.9g}", f"{c.uncertainty:.1g}", f"{c.error:.3g}"
-        rows.append(
-            f"<tr><td>{_verdict(t.verdict)}</td><td class=m>d{escape(t.name)}</td><td class=m>{t.shape}</td>"
-            f"<td class=m>{numbers[0]}</td>" + "".join(f"<td class=n>{number}</td>" for number in numbers[1:])
-            + f"<td class=n>{t.judged}</td><td class=n>{t.set_aside}</td><td class=n>{t.below_noise}</td></tr>"
-        )  # fmt: skip
-    heads = "<th>gradient</th><th>shape</th><th>worst at</th>" + "".join(
-        f"<th class=n>{head}</th>"
-        for head in ("your backward", "measured", "±", "error", "judged", "at kinks", "below noise")
-    )
-    return f"<table><tr><th></th>{heads}</tr>{''.join(rows)}</table>"
+def parted(line):
+    """A line of a report in two parts: its indent and its words; or "now", "right", a place and the code, as HTML."""
+    if found := CODE_LINE.fullmatch(line):
+        return found[1], Markup("".join(pages.highlighted(found[2])))
+    words = line.lstrip()
+    return line.removesuffix(words), words
 
 
-def _steps(report):
-    """The first wrong step with its own report's words, and all steps in the order of the backward."""
-    steps, wrong = report.steps, report.wrong_step
-    if wrong is None:
-        return ""
-    rows = "".join(
-        f"<tr><td class={'FAIL' if s is wrong else 'm'}>{escape(s.status)}</td><td class=m>{escape(s.name)}</td>"
-        f"<td class=m>{escape(s.line)}</td><td class=m>{escape(s.place)}</td></tr>"
-        for s in steps
-    )
-    return (
-        f"<p class=words>First wrong step: <b>{escape(wrong.name)}</b>, written at <code>{escape(wrong.place)}</code>, "
-        f"called at <code>{escape(wrong.line)}</code>.</p><pre>{escape(chr(10).join(wrong.words))}</pre>"
-        f"<details><summary>All {len(steps)} steps</summary><table>"
-        "<tr><th></th><th>in the order in which their backwards end</th>"
-        f"<th>called at</th><th>backward at</th></tr>{rows}</table></details>"
-    )
+# Pictures -------------------------------------------------------------------------------------------------------------
 
 
-def _pictures(t):
+@matplotlib.rc_context(STYLE)
+def pictures(report, alone):
+    """[(SVG, words)] of the wrong gradients; of the first, if none is wrong and the report stands alone.
+
+    After a wrong step all gradients are wrong, and there are no pictures.
+    """
+    if report.wrong_step is not None:
+        return []
+    wrong = [t for t in report.tensors if t.verdict == FAIL]
+    return [picture for t in wrong or report.tensors[: int(alone)] for picture in _pictures_of(t)]
+
+
+def _pictures_of(t):
     """A heat map of the error, if it fails, and the curve over the step size at its worst entry."""
-    c = t.worst
-    if c is None:
-        return ""
-    pictures = []
-    if t.verdict == FAIL and c.errors.size > 1 and np.isfinite(c.errors).any():
+    c, found = t.worst, []
+    if t.verdict == FAIL and c is not None and c.errors.size > 1 and np.isfinite(c.errors).any():
         words = (
-            f"Error of d{t.name} over the tensor at the {c.point} point, in units of the uncertainty; grey: not judged."
+            f"Error of d{t.name} over the tensor at the {c.point} point, in units of the uncertainty. Blue: agrees; "
+            "orange: wrong; hatched: not judged."
         )
-        pictures.append((_heat_map(c), words))
+        found.append((_heat_map(c), words))
     curve = next((c for c in reversed(t.comparisons) if c.sweep is not None), None)
     if curve is not None:
-        pictures.append((_curve(curve), read_curve(curve)))
-    return "".join(
-        f'<figure><img src="data:image/svg+xml;base64,{svg}" alt="{escape(words)}">'
-        f"<figcaption>{escape(words)}</figcaption></figure>"
-        for svg, words in pictures
-    )
+        found.append((_curve(curve), read_curve(curve)))
+    return found
 
 
 def read_curve(c):
@@ -170,25 +109,24 @@ def _distances(c, value):
 def _curve(c):
     figure = Figure(figsize=(6, 3.2), layout="constrained")
     axes = figure.add_subplot()
-    color = "tab:red" if c.wrong else "tab:green"
+    color = BAD if c.wrong else GOOD
     axes.loglog(*_distances(c, c.yours), "o-", label="|central difference − your backward|", color=color)
     if c.wrong:
-        axes.loglog(*_distances(c, c.measured), "o:", label="|central difference − measured slope|", color="0.5")
+        axes.loglog(*_distances(c, c.measured), "s:", label="|central difference − measured slope|", color=INK)
     axes.set_xlabel("step h")
     axes.set_ylabel("difference")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=9)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
     return _svg(figure)
 
 
 def _heat_map(c):
     errors = c.errors.reshape(-1, c.errors.shape[-1]) if c.errors.ndim > 1 else c.errors.reshape(1, -1)
     rows, columns = errors.shape
-    figure = Figure(figsize=(min(8, 1.6 + 0.4 * columns), min(6, 1.2 + 0.3 * rows)), layout="constrained")
+    figure = Figure(figsize=(min(8, 1.8 + 0.4 * columns), min(6, 1.2 + 0.3 * rows)), layout="constrained")
     axes = figure.add_subplot()
-    color = matplotlib.colormaps["RdYlGn_r"].with_extremes(bad="0.85")
+    axes.patch.set(hatch="///////", edgecolor=INK, alpha=0.6)           # seen where there is no colour
     top = max(np.nanmax(np.where(np.isfinite(errors), errors, np.nan)), 10)
-    image = axes.imshow(np.clip(errors, 1e-2, top), cmap=color, norm=LogNorm(1 / top, top), aspect="auto")
+    image = axes.imshow(np.clip(errors, 1e-2, top), cmap=ERRORS, norm=LogNorm(1 / top, top), aspect="auto")
     axes.set_xlabel(f"axis {c.errors.ndim - 1}")
     axes.set_ylabel("rows" if c.errors.ndim != 2 else "axis 0")
     axes.set_xticks(range(0, columns, max(1, columns // 8)))
@@ -198,15 +136,13 @@ def _heat_map(c):
 
 
 def _svg(figure):
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mini_tf"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
-def _verdict(verdict):
-    return f'<span class="{verdict.split()[0]}">{verdict}</span>'
-
-
-def _worst(report):
-    return f"{report.worst.error:.1e}" if report.worst else "–"
+    """The figure as an SVG element for the page: its text and lines take the colours of the page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", dpi=144, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]                       # after the XML's declarations
+    # HTML knows the namespaces; and matplotlib numbers the groups of every figure from 1.
+    svg = re.sub(r' (xmlns(:\w+)?="[^"]*"|id="[\w.]+_\d+")', "", svg)
+    for color, on_the_page in ON_THE_PAGE.items():
+        svg = svg.replace(color, on_the_page)
+    return Markup(svg)

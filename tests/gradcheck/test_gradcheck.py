@@ -483,10 +483,23 @@ def test_the_page_is_whole_and_needs_nothing_else(rng, tmp_path):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert page.endswith("</html>")
-    assert page.count("data:image/svg+xml;base64,") == 2             # the heat map and the curve over the step size
+    assert page.count("<svg") == 2                       # the heat map and the curve over the step size
+    assert not re.findall("#0[123]0[123]0[123]", page)   # all stand-ins have become the page's own colours
     assert "http" not in re.sub("base64,[^\"]*", "", page)
     assert "In every row it is off by one number" in page
     assert "whatever the step: it is not the step, it is the gradient" in page
     gradcheck(ops.tanh, rng.standard_normal(4)).html(tmp_path / "right.html")
     assert "it agrees with your backward to" in (tmp_path / "right.html").read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) != []
+
+
+def test_the_page_highlights_code_and_escapes_the_rest(rng, tmp_path):
+    def backward(dy):
+        return dy * np.cos(3.0)
+
+    gradcheck(lambda x: (np.sin(x), backward), rng.standard_normal(4), name="<b>sin").html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<b>sin" not in page
+    assert "&lt;b&gt;sin" in page
+    assert '<span class="k">return</span>' in page
+    assert "return dy" not in page                       # nowhere as bare text

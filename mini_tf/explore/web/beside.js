@@ -68,7 +68,7 @@ function whyItFalls(wrong) {
   const first = wrong.losses[0], last = wrong.losses[wrong.losses.length - 1], right = page.descent[page.descent.length - 1];
   const falls = last < first;
   const words = falls
-    ? `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${degrees < 90 ? ": less than 90°, so it still points downhill" : ""}. In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}. A falling loss says nothing of the gradient.`
+    ? `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${degrees < 90 ? ": less than 90°, so it still points downhill" : ""}. In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}. That a loss falls does not mean that its gradient is right.`
     : `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)}). In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}.`;
   return [element("h4", {}, falls ? "Why the loss falls all the same" : "Here the loss does not fall"), curves(page.descent, wrong.losses), element("p", {}, words)];
 }
@@ -95,7 +95,7 @@ function differingLines(wrong) {
     const share = made.length ? Math.max(...made.map((one) => differenceShare(one.ref, one.right) ?? 0)) : Infinity;
     const strip = element("i", {});
     strip.style.width = `${Math.round(60 * Math.min(1, share))}px`;
-    list.append(element("li", {}, element("button", { type: "button", onclick: () => goTo(number) }, `${titleOf(frame)}:${line.first} `, element("b", {}, made.map((one) => one.name).join(", ") || "does not run")),
+    list.append(element("li", {}, element("button", { type: "button", onclick: () => goTo(number) }, `${page.sheets[frame.sheet].title}:${line.first} `, element("b", {}, made.map((one) => one.name).join(", ") || "does not run")),
       element("span", { class: "strip" }, strip), element("span", { class: "soft" }, made.length ? differenceText(made[0].ref, made[0].right).replace("≠ by ", "") : "")));
   }
   return [element("h4", {}, list.children.length === 1 ? "One line differs" : `${list.children.length} lines differ, in the order in which they ran`), list];

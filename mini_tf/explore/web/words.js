@@ -10,6 +10,7 @@ function showWords() {
     parts.push(element("h3", {}, "Whose loss sends gradient to whom"),
       element("p", { class: "soft" }, "A row is the loss of predicting the word after the arrow; a column is a word; the colour is the size of the gradient of that loss with respect to that word's vector. The last layer is at the top."));
     const said = element("p", { class: "entry", "aria-live": "polite" }, "Click a square.");
+    parts.push(said);
     for (const [label, ref] of [...rec.flow].reverse()) {
       const array = arrayOf(ref);
       const show = (place) => {
@@ -19,7 +20,6 @@ function showWords() {
         };
       parts.push(element("h4", {}, label), heatMap(array, { choose: show, width, caption: label, labels: { row: asked, column: (j) => page.words[j] } }).figure);
     }
-    parts.push(said);
   }
   parts.push(...attentionMaps(width));
   if (!parts.length) parts.push(element("p", { class: "soft" }, "There are no words here."));
