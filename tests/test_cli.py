@@ -52,7 +52,8 @@ def test_train_writes_a_run_and_prints_a_sample(mini_tf, corpus, tmp_path):
     assert code == 0, err
     folder = tmp_path / "runs" / "quick"
     assert sorted(os.listdir(folder)) == [
-        "config.json", "curves.png", "metrics.csv", "model.safetensors", "results.json", "sample.txt", "vocabulary.json",
+        "config.json", "curves.png", "metrics.csv", "model.safetensors", "moments", "results.json", "sample.txt",
+        "vocabulary.json",
     ]  # fmt: skip
     rows = list(csv.DictReader((folder / "metrics.csv").open()))
     assert [row["step"] for row in rows] == ["4", "8"]

@@ -89,8 +89,8 @@ def test_train_writes_a_run_and_shows_accuracies(mini_tf, table, tmp_path, prese
     assert code == 0, err
     folder = tmp_path / "runs" / preset
     assert sorted(os.listdir(folder)) == [
-        "config.json", "confusion.png", "curves.png", "metrics.csv", "model.safetensors", "predictions.tsv", "results.json",
-        "vocabulary.json",
+        "config.json", "confusion.png", "curves.png", "metrics.csv", "model.safetensors", "moments", "predictions.tsv",
+        "results.json", "vocabulary.json",
     ]  # fmt: skip
     assert [row["step"] for row in csv.DictReader((folder / "metrics.csv").open())] == ["20", "40", "60"]
     results = json.loads((folder / "results.json").read_text())

@@ -44,10 +44,13 @@ def test_a_small_model_is_trained_and_explored(mini_tf, corpus, tmp_path):
 
 
 def test_a_run_is_explored(mini_tf, corpus, tmp_path):
-    assert mini_tf("train", "--corpus", corpus, "--steps", "2", "--run", "run")[0] == 0
+    assert mini_tf("train", "--corpus", corpus, "--steps", "10", "--run", "run")[0] == 0
     code, _, err = mini_tf("explore", "run", "--text", "the cat sat", "--bug", "layer_norm: γ forgotten", "--out", "a.html")
     assert (code, err) == (0, "")
-    assert [one["name"] for one in data_of(tmp_path / "a.html")["beside"]] == ["layer_norm: γ forgotten"]
+    data = data_of(tmp_path / "a.html")
+    assert [one["name"] for one in data["beside"]] == ["layer_norm: γ forgotten"]
+    labels = ["before the first step", "after step 1", "at the end"]
+    assert [recording["label"] for recording in data["recordings"]] == labels
     code, _, _ = mini_tf("explore", "run", "--out", "b.html")        # its own sample
     assert code == 0
     assert len(data_of(tmp_path / "b.html")["words"]) == 8

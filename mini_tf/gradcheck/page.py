@@ -24,8 +24,7 @@ STYLE = {
     "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "mini_tf",
 }  # fmt: skip
-# Blue and orange, which everyone can tell apart: --negative and --positive of base.css. An entry without a color is
-# not judged.
+# Blue and orange, which everyone can tell apart: --negative and --positive of base.css. What was not judged has none.
 ERRORS = LinearSegmentedColormap.from_list("errors", ["#1f5fa8", "#ffffff", "#c2560c"]).with_extremes(bad="none")
 CODE_LINE = re.compile(r"(\s*(?:now|right|.+?:\d+)\s{2,})(.*)")      # what stands before the code, the code
 
@@ -124,7 +123,7 @@ def _heat_map(c):
     rows, columns = errors.shape
     figure = Figure(figsize=(min(8, 1.8 + 0.4 * columns), min(6, 1.2 + 0.3 * rows)), layout="constrained")
     axes = figure.add_subplot()
-    axes.patch.set(hatch="///////", edgecolor=INK, alpha=0.6)           # seen where there is no colour
+    axes.patch.set(hatch="///////", edgecolor=INK, alpha=0.6)          # seen where there is no colour
     top = max(np.nanmax(np.where(np.isfinite(errors), errors, np.nan)), 10)
     image = axes.imshow(np.clip(errors, 1e-2, top), cmap=ERRORS, norm=LogNorm(1 / top, top), aspect="auto")
     axes.set_xlabel(f"axis {c.errors.ndim - 1}")

@@ -13,6 +13,8 @@ from mini_tf.training.state import Schedule, Training
 
 import numpy as np
 
+KEPT_UP_TO = 3_000_000   # numbers to learn: of larger models no earlier moments are kept
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPreset:
@@ -72,8 +74,11 @@ def new_training(preset, model, batches, steps, seed):
 def train_into(run, training, model, preset, steps, validate, words_per_step, say):
     """`fit`, as the preset has it, with a progress bar, and a line for each measurement. Returns the History.
 
-    The run folder gets the metrics, and the best model so far.
+    The run folder gets the metrics, the best model so far, and two earlier moments of a model that is not too large.
     """
+    keeps_moments = model.numbers_to_learn() <= KEPT_UP_TO
+    if keeps_moments:
+        run.save_moment(model, 0)
 
     def on_row(row, is_best):
         run.save_metrics(training.rows)
@@ -82,7 +87,13 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
         say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
             f"{'' if is_best else '  (not better)'}")  # fmt: skip
 
-    with training_progress(steps, words_per_step) as on_step:
+    with training_progress(steps, words_per_step) as show_step:
+
+        def on_step(step, loss):
+            show_step(step, loss)
+            if keeps_moments and step == steps // 10:
+                run.save_moment(model, step)
+
         history = fit(training, steps, validate, preset.every, preset.patience, Watcher(on_step, on_row))
     say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
         history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip

@@ -23,6 +23,7 @@ class Run:
     vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each;
                         a classifier's words and classes
     model.safetensors   the best parameters so far
+    moments/            of a small model, the parameters before its first step and after a tenth, for mini-tf explore
     metrics.csv         a row for each measurement of the validation loss
     curves.png          the losses during training, with the baselines
     results.json        the losses at the end
@@ -80,6 +81,18 @@ class Run:
 
     def save_model(self, model):
         save_checkpoint(self / "model.safetensors", model)
+
+    def save_moment(self, model, step):
+        """Keep the model as it is after that step."""
+        save_checkpoint(self / "moments" / f"step-{step}.safetensors", model)
+
+    def moments(self):
+        """[(step, {name: data of the parameter})] of the moments that were kept, the earliest first"""
+        steps = {int(path.stem.removeprefix("step-")): path for path in self.folder.glob("moments/step-*.safetensors")}
+        return [
+            (step, {name: p.data for name, p in load_checkpoint(path).parameters().items()})
+            for step, path in sorted(steps.items())
+        ]
 
     def save_metrics(self, rows):
         text = io.StringIO()

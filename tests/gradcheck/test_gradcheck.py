@@ -494,12 +494,10 @@ def test_the_page_is_whole_and_needs_nothing_else(rng, tmp_path):
 
 
 def test_the_page_highlights_code_and_escapes_the_rest(rng, tmp_path):
-    def backward(dy):
-        return dy * np.cos(3.0)
-
-    gradcheck(lambda x: (np.sin(x), backward), rng.standard_normal(4), name="<b>sin").html(tmp_path / "report.html")
+    report = report_on("layer_norm: mean(g) left out", rng)
+    report.name = "<b>layer_norm"
+    report.html(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<b>sin" not in page
-    assert "&lt;b&gt;sin" in page
-    assert '<span class="k">return</span>' in page
-    assert "return dy" not in page                       # nowhere as bare text
+    assert "<b>layer_norm" not in page
+    assert "&lt;b&gt;layer_norm" in page
+    assert page.count('<span class="n">dx</span> <span class="o">=</span>') == 2     # the line as it is, put right

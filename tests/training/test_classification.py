@@ -29,7 +29,7 @@ PRESETS = {
     "classify": {**SIZES, "L": 1, "H": 2, "m": 8, "f": 32},
     "classify-bag": {**SIZES, "L": 0, "positions": None},
 }
-FILES = ["config.json", "confusion.png", "curves.png", "metrics.csv", "model.safetensors", "predictions.tsv",
+FILES = ["config.json", "confusion.png", "curves.png", "metrics.csv", "model.safetensors", "moments", "predictions.tsv",
          "results.json", "vocabulary.json"]  # fmt: skip
 
 

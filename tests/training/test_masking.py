@@ -107,9 +107,15 @@ def test_other_words_are_hidden_each_round_and_the_same_in_a_test():
 def test_a_run_folder_is_whole(run):
     folder, model, passages, results = run
     assert sorted(os.listdir(folder)) == [
-        "config.json", "curves.png", "metrics.csv", "model.safetensors", "results.json", "sample.txt", "vocabulary.json",
+        "config.json", "curves.png", "metrics.csv", "model.safetensors", "moments", "results.json", "sample.txt",
+        "vocabulary.json",
     ]  # fmt: skip
     assert json.loads((folder / "results.json").read_text()) == results
+    moments = Run.open(folder).moments()
+    assert [step for step, _ in moments] == [0, PRESET.steps // 10]
+    for _, parameters in moments:
+        assert parameters.keys() == model.parameters().keys()
+    assert any((moments[0][1][name] != moments[1][1][name]).any() for name in moments[0][1])
     assert results["test"] < results["unigram"] / 2
     test = passages_in_order(passages.test, len(passages.vocabulary), PRESET.words, PRESET.share)
     assert results["test"] == pytest.approx(mean_loss(model, test), rel=1e-6)
