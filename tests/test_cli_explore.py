@@ -67,11 +67,12 @@ def test_an_op_and_a_function_of_a_file(mini_tf, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (("nowhere",), "there is no folder nowhere"),
+    (("nowhere",), "nowhere is neither a run folder nor the name of an op"),
+    (("layer_nrm",), "did you mean the op layer_norm"),
     (("my_ops.py::f",), "my_ops.py is not there"),
     (("layer_norm", "--text", "a text"), "--text is for models; layer_norm is a function"),
     (("--shape", "x=2,3"), "--shape and --arg are for your functions"),
-    (("run", "--corpus", "corpus.txt"), "--corpus is for the small model"),
+    ((".", "--corpus", "corpus.txt"), "--corpus is for the small model"),
     (("--corpus", "corpus.txt", "--text", ""), "has no words"),
     (("--corpus", "corpus.txt", "--text", "zebra crossing"), "the model knows no word"),
     (("--corpus", "corpus.txt", "--text", "the cat sat", "--bug", "nonsense"), "is no planted bug"),

@@ -23,7 +23,11 @@ def explore(f, *inputs, words=(), name=None, params=None, bugs=(), seed=0):
     bugs     names of planted bugs to put beside a model's right backward; by default some that matter
     seed     of dy
     """
+    if not inputs:
+        raise TypeError("explore(f) has nothing to call f with, expected explore(f, *inputs), or explore(model, batch)")
     if has_parameters(f) and callable(getattr(f, "loss", None)) and len(inputs) == 1:
         about = "The loss of one batch, forward and backward."
         return explore_model(of_batch(f, inputs[0], words), name or type(f).__name__, about, bugs=bugs)
+    if bugs:
+        raise TypeError("bugs are planted beside models: explore(model, batch, bugs=…); leave them out for a function")
     return explore_function(f, inputs, name, params, seed=seed)

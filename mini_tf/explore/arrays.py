@@ -6,11 +6,13 @@ import math
 from dataclasses import dataclass, field
 
 from mini_tf.backend import to_host
+from mini_tf.explore.evaluating import is_array
 
 import numpy as np
 
 LONGEST = 128            # entries shown along an axis,
 MOST = 4096              # and of an array
+ROUNDING = {2: 1e-2, 4: 5e-5, 8: 1e-9}                    # of a gradient in 2, 4, 8 bytes, relative to its largest
 FORMS = {"f": "f4", "i": "i4", "u": "i4", "b": "u1"}      # how a page holds dtypes of a kind
 
 
@@ -23,6 +25,8 @@ class Axes:
     shown    {kind: indices of the entries that are shown}, of a vocabulary too large for a page
     heads    how many; only the second of four axes is taken for the heads
     columns  n, the size of a word's vector: the last axis of fewer than four is taken for its columns first
+    words    how many; in a batch of one the last axis but one, whatever else has that size; of scores the last, too
+    m        the size of a head's vector
     """
 
     sizes: dict = field(default_factory=dict)
@@ -30,6 +34,8 @@ class Axes:
     shown: dict = field(default_factory=dict)
     heads: int = 0
     columns: int = 0
+    words: int = 0
+    m: int = 0
 
     def kinds(self, shape):
         """The kind of each axis, "" where that is not known"""
@@ -40,6 +46,10 @@ class Axes:
             kinds[1] = "head"
         if len(shape) > 2 and shape[0] == 1:
             kinds[0] = "example"
+            if shape[-2] == self.words:
+                kinds[-2] = "word"
+            if len(shape) == 4 and shape[-1] == self.words != self.m:
+                kinds[-1] = "word"
         return kinds
 
 
@@ -55,14 +65,15 @@ class Store:
 
     def __init__(self, axes=None):
         self.axes = axes or Axes()
-        self.arrays, self.numbers, self.same_entries = [], {}, {}
+        self.arrays, self.numbers, self.same_entries, self.disagreeing = [], {}, {}, []
 
     def refer(self, value):
         """The number of an array; a dict {"text": …} for numbers and the like; None for what cannot be shown."""
-        if hasattr(value, "dtype") and hasattr(value, "shape"):
+        if is_array(value) or is_on_gpu(value):
+            value = to_host(value)
             if value.dtype.kind not in FORMS:
                 return None
-            return self._number(to_host(value)) if np.ndim(value) else self.text(_scalar(value))
+            return self._number(value) if value.ndim else self.text(_scalar(value))
         if isinstance(value, bool) or value is None or isinstance(value, (int, float, str)):
             return self.text(repr(value) if not isinstance(value, float) else _scalar(value))
         if isinstance(value, tuple) and value and all(isinstance(one, (int, float)) for one in value):
@@ -88,10 +99,15 @@ class Store:
             self.same_entries.setdefault(key[1:], []).append(number)
         return self.numbers[key]
 
-    def add_slopes(self, gradient, of, entries, slopes):
+    def is_float(self, reference):
+        """True for the number of a floating array"""
+        return isinstance(reference, int) and self.arrays[reference]["dtype"].startswith("float")
+
+    def add_slopes(self, gradient, name, of, entries, slopes):
         """Add measured slopes to a gradient's array, and to every other that has the same entries in another shape.
 
-        of: "op", Σ dy·y of the op itself, or "loss"; entries: flat indices; slopes: their Slopes
+        name: "dx"; of: "op", Σ dy·y of the op itself, or "loss"; entries: flat indices; slopes: their Slopes. Slopes
+        that disagree with the gradient belong to it alone: they go to `disagreeing`, [(number, name, measured)].
         """
         good = ~slopes.kink
         found = {
@@ -99,8 +115,12 @@ class Store:
             "uncertainties": encoded(slopes.uncertainty[good].astype(np.float32))["data"],
             "kinks": encoded(entries[slopes.kink])["data"],
         }  # fmt: skip
-        for number in self.same_entries.get(self._key(np.asarray(gradient))[1:], ()):
-            self.arrays[number].setdefault("measured", {})[of] = found
+        numbers = self.same_entries.get(self._key(np.asarray(gradient))[1:], ())
+        if agree(np.asarray(gradient), entries[good], slopes.slope[good], slopes.uncertainty[good]):
+            for number in numbers:                       # whatever these entries are called, they are right
+                self.arrays[number].setdefault("measured", {})[of] = found
+        else:                                            # of this gradient alone: another may have the same entries
+            self.disagreeing += [(number, name, {of: found}) for number in numbers]
 
     def lacks_slopes(self, gradient):
         """True if this array is on the page, and has no measured slopes of its op yet."""
@@ -108,9 +128,8 @@ class Store:
         return any("op" not in self.arrays[number].get("measured", {}) for number in numbers)
 
     def _key(self, x):
-        shown = self.parts_shown(x.shape)
-        part = np.ascontiguousarray(x[np.ix_(*shown)]) if shown else np.ascontiguousarray(x)
-        return x.shape, x.size, x.dtype.str, hashlib.blake2b(part.tobytes()).digest(), statistics(x)["norm"]
+        """What tells arrays apart; from the second on, what tells their entries apart, whatever their shape"""
+        return x.shape, x.size, x.dtype.str, hashlib.blake2b(np.ascontiguousarray(x)).digest()
 
     def parts_shown(self, shape):
         """The indices shown along each axis, or None if all are."""
@@ -135,7 +154,16 @@ class Store:
 def encoded(part):
     """{"form": how, "data": base64} of an array: float64 and float32 as they are, integers as int32, booleans bytes"""
     form = "f8" if part.dtype == np.float64 else FORMS[part.dtype.kind]
+    if form == "i4" and part.size and not -(2**31) <= part.min() <= part.max() < 2**31:
+        form = "f8"
     return {"form": form, "data": base64.b64encode(np.ascontiguousarray(part, dtype=f"<{form}").tobytes()).decode()}
+
+
+def agree(gradient, entries, slopes, uncertainties):
+    """True if a gradient is what was measured, but for the measurement's uncertainty and its own rounding."""
+    yours, size = gradient.reshape(-1)[entries], np.abs(gradient).max(initial=0)
+    rounding = ROUNDING[gradient.dtype.itemsize] * size
+    return bool((np.abs(yours - slopes) <= uncertainties + rounding).all())
 
 
 def half(part):
@@ -160,6 +188,11 @@ def statistics(x):
         "norm": float(np.sqrt(flat @ flat)), "low": float(good.min()), "high": float(good.max()),
         "zeros": int(good.size - np.count_nonzero(good)), "bad": int(x.size - good.size),
     }  # fmt: skip
+
+
+def is_on_gpu(value):
+    """True for CuPy's arrays"""
+    return type(value).__module__.partition(".")[0] == "cupy" and hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 def _scalar(value):

@@ -1,5 +1,6 @@
 """A wrong backward beside the right one: every line and array that differs."""
 
+import difflib
 import linecache
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,9 +57,10 @@ def bug_named(name):
     """The planted bug of that name, or whose name begins so. Raises UserError, which lists those that come near."""
     found = [bug for bug in BUGS if bug.name == name] or [bug for bug in BUGS if bug.name.startswith(name)]
     if len(found) != 1:
-        near = [bug.name for bug in BUGS if bug.in_transformer and (not found or bug in found)]
         came = "is the beginning of several" if found else "is no planted bug"
-        raise UserError(f"--bug {name!r} {came}; there are: {'; '.join(near)}")
+        near = [bug.name for bug in found] or difflib.get_close_matches(name, [bug.name for bug in BUGS], 6, 0.4)
+        near = near or [bug.name for bug in BUGS if bug.name in FAMOUS]
+        raise UserError(f"the bug {name!r} {came}; there are:\n  " + "\n  ".join(near))
     return found[0]
 
 
@@ -84,7 +86,7 @@ def bugs_beside(read, base, record, names=(), full=lambda: False):
             wrong, losses = (None, []) if failed else (_gradients(read), descent.losses())
         lines, arguments = differences(base, recorder)
         if names and not lines:
-            raise UserError(f"--bug {bug.name!r} makes no difference here: its line does not run, or gives the same")
+            raise UserError(f"the bug {bug.name!r} makes no difference here: its line does not run, or gives the same")
         if lines and (names or not failed):
             cosine = None if failed else _cosine(right, wrong)
             error = f"{type(failed).__name__}: {failed}" if failed else ""
@@ -142,18 +144,22 @@ def differences(base, other):
         if key not in there:
             lines[number] = None
             continue
-        changed = [(name, ref) for (name, ref), (n, right) in zip(there[key], made) if n == name and ref != right]
-        if changed:
+        if changed := _changed(there[key], made):
             lines[number] = changed
     frames = dict(_keyed_frames(other))
     arguments = {}
     for key, frame in _keyed_frames(base):
-        if key in frames:
-            pairs = zip(frames[key].arguments, frame.arguments)
-            changed = [(name, ref) for (name, ref), (n, right) in pairs if n == name and ref != right]
-            if changed:
-                arguments[frame.number] = changed
+        if key in frames and (changed := _changed(frames[key].arguments, frame.arguments)):
+            arguments[frame.number] = changed
     return lines, arguments
+
+
+def _changed(other, base):
+    """[(the base's name, the other's reference)] of what differs: by its place, or by name if there are not as many"""
+    if len(other) == len(base):
+        return [(name, ref) for (_, ref), (name, right) in zip(other, base) if ref != right]
+    there = dict(other)
+    return [(name, there[name]) for name, right in base if name in there and there[name] != right]
 
 
 def _keyed_frames(recorder):
@@ -220,10 +226,10 @@ class Descent:
         self.right = self.losses()
 
     def losses(self, steps=None):
-        """The loss before each step; it ends where the loss is no longer finite"""
+        """The loss before each step, and after the last; it ends where the loss is no longer finite"""
         parameters, losses = self.read.model.parameters(), []
         try:
-            for _ in range(steps or self.steps):
+            for _ in range(1 + (steps or self.steps)):
                 with np.errstate(all="ignore"):
                     losses.append(self.read.run())
                 if not np.isfinite(losses[-1]):

@@ -1,5 +1,6 @@
 """What the command mini-tf explore does."""
 
+import difflib
 from pathlib import Path
 
 from mini_tf.errors import UserError
@@ -25,8 +26,10 @@ def explored(what, text, corpus, bugs, shapes, args, seed, solution):
     if is_function or is_op:
         _only_for_models(what, text, bugs, corpus)
     if is_function:
+        if solution and is_exercise(what):
+            what = _solved(what)
         f, inputs = load(what, shapes, seed, args)
-        hints = given_lines(what) if is_exercise(what) and not solution else None
+        hints = given_lines(what) if is_exercise(what) else None
         with running(what):
             return explore_function(f, inputs, what.rpartition("::")[2] or what, None, hints, seed)
     if shapes or args:
@@ -36,17 +39,39 @@ def explored(what, text, corpus, bugs, shapes, args, seed, solution):
         return explore_function(f, inputs, what, params, seed=seed)
     if what is None:
         return _of_small_model(text, corpus, bugs, seed)
+    if not Path(what).exists():
+        raise _unknown(what)
     if corpus is not None:
         raise UserError("--corpus is for the small model; a run has learned from its own text: leave one of them out")
     return _of_run(what, text, bugs)
+
+
+def _solved(what):
+    """The solution of an exercise, "exercises/solutions/01_softmax.py::softmax" """
+    path, colons, name = what.partition("::")
+    solved = Path(path).parent / "solutions" / Path(path).name
+    if not solved.is_file():
+        raise UserError(f"{solved}, the exercise's solution, is not there; leave --solution out")
+    return f"{solved}{colons}{name}"
+
+
+def _unknown(what):
+    near = difflib.get_close_matches(what, EXAMPLES, 3)
+    mean = f"did you mean the op {' or '.join(near)}? " if near else ""
+    return UserError(
+        f"{what} is neither a run folder nor the name of an op; {mean}Expected a folder that mini-tf train made, an op "
+        "such as layer_norm, a function of yours as in my_ops.py::softmax, or nothing, for a small model"
+    )
 
 
 def _of_small_model(text, corpus, bugs, seed):
     model, vocabulary, moments = small_model(corpus, seed)
     if text is None:
         text = TEXT if corpus is None else " ".join(word for word in vocabulary.words if word != "\n")[:200]
-    letters = f"T = {model.T}, n = {SMALL.n}, L = {model.config['L']}, H = {model.config['H']}"
-    about = f"Lab 6's transformer in small, trained for {SMALL.steps} steps: {letters}, {len(vocabulary):,} words."
+    about = (
+        f"Lab 6's transformer in small, trained for {SMALL.steps} steps: L = {model.config['L']} layers, "
+        f"H = {model.config['H']} heads, n = {SMALL.n} columns for a word, {len(vocabulary):,} words."
+    )
     return _page(model, vocabulary, text, about, moments, bugs)
 
 

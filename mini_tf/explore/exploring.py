@@ -16,6 +16,7 @@ from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.measuring.points import random_dy
+from mini_tf.gradcheck.measuring.styles import Pair
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.reasons.theirs import is_their_file
 from mini_tf.kernels import reference_only
@@ -48,7 +49,7 @@ class Exploration:
 
     title: str
     about: str
-    data: dict
+    data: dict = field(repr=False)
     notes: list = field(default_factory=list)
 
     def html(self):
@@ -60,7 +61,7 @@ class Exploration:
         try:
             write_text(path, self.html())
         except OSError as error:
-            raise UserError(f"{path} cannot be written ({error.strerror}); choose another --out") from error
+            raise UserError(f"{path} cannot be written ({error.strerror}); choose another file") from error
 
     def _repr_html_(self):
         return (f'<iframe srcdoc="{escape(self.html())}" title="{escape(self.title)}" '
@@ -73,9 +74,9 @@ class Pages:
     def __init__(self, axes=None):
         self.store, self.sheets, self.numbers = Store(axes), [], {}
 
-    def record(self, run, with_parts=True):
-        """The Recorder that has followed run(on_backward)."""
-        recorder = Recorder(self.store, follows, with_parts)
+    def record(self, run, with_parts=True, partners=None):
+        """The Recorder that has followed run(on_backward). partners: as for Recorder"""
+        recorder = Recorder(self.store, follows, with_parts, partners)
         with reference_only(), np.errstate(all="ignore"):
             try:
                 with recorder.on():
@@ -99,11 +100,20 @@ class Pages:
             for frame in recorder.frames
         ]  # fmt: skip
         lines = [
-            {"frame": line.frame.number, "first": line.first, "last": line.last, "made": line.made}
+            {"frame": line.frame.number, "first": line.first, "last": line.last, "made": self._made(line)}
             | ({"error": line.error} if line.error else {})
             for line in recorder.lines if line.frame.number in kept
         ]  # fmt: skip
-        return {"label": label, "frames": frames, "lines": lines} | more
+        failed = next((line.error for line in recorder.lines if line.error), "") if hasattr(recorder, "error") else ""
+        return {"label": label, "frames": frames, "lines": lines, "stopped": failed} | more
+
+    def _made(self, line):
+        """[[name, reference, parts, slopes]] of a line, the last only of a gradient that they disagree with"""
+        found = []
+        for name, ref, parts in line.made:
+            own = [measured for number, n, measured in self.store.disagreeing if (number, n) == (ref, name)]
+            found.append([name, ref, parts, own[-1]] if own and line.frame.is_backward else [name, ref, parts])
+        return found
 
     @staticmethod
     def _kept(recorder):
@@ -145,12 +155,11 @@ def explore_model(read, title, about, moments=(), bugs=(), with_bugs=True, updat
     for label, parameters in moments[:-1]:
         with at_moment(read.model, parameters):
             recorder = pages.record(read.run)
-            recordings.append(_model_recording(pages, recorder, label, names, read))
             measure_steps(pages.store, read.run, recorder, FEW)
+            recordings.append(_model_recording(pages, recorder, label, names, read))
         update(1, label)
     recorder = pages.record(read.run)
     error = getattr(recorder, "error", None)
-    recordings.append(_model_recording(pages, recorder, moments[-1][0] if moments else "", names, read))
     notes, beside, descent = list(read.notes), [], []
     if error is not None:
         notes.insert(0, f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked.")
@@ -165,6 +174,7 @@ def explore_model(read, title, about, moments=(), bugs=(), with_bugs=True, updat
             another, full = lambda: _coarsely(pages, read), lambda: pages.store.letters > LARGE
             found, descent = bugs_beside(read, recorder, another, bugs, full)
             beside = [as_data(one, recorder) for one in found]
+    recordings.append(_model_recording(pages, recorder, moments[-1][0] if moments else "", names, read))
     data = pages.data(
         recordings, beside=beside, descent=descent, words=read.words, asked=read.asked, kind="model"
     )  # fmt: skip
@@ -180,6 +190,7 @@ def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0)
     rng, seen = np.random.default_rng((seed, 1)), {}
 
     def run(on_backward):
+        seen.pop("gradients", None)
         for p in subject.params.values():
             p.grad = None
         y, backward = subject.f(*copy.deepcopy(list(inputs)))
@@ -187,31 +198,43 @@ def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0)
         dy = seen.setdefault("dy", random_dy(y, rng).astype(y.dtype) if np.ndim(y) else 1.0)
         seen["gradients"] = subject.named(backward(np.copy(dy) if np.ndim(dy) else dy))
 
-    recorder = pages.record(run)
-    error, notes, beside = getattr(recorder, "error", None), [], []
+    partners = {}
+    if isinstance(subject.f, Pair):
+        forward, backward = subject.f.written_forward, subject.f.written_backward
+        partners = {backward.__name__: (forward.__name__,)}
+    recorder = pages.record(run, partners=partners)
+    error, beside, targets = getattr(recorder, "error", None), [], []
     report = gradcheck(f, *inputs, params=params, name=name, seed=seed)
     if hints_only is not None:
         report.give_hints_only(hints_only)
-    if error is not None:
+    stopped = error is not None and any(line.error for line in recorder.lines)
+    notes = [] if stopped else [f"{finding[0].upper()}{finding[1:]}." for finding in report.findings]
+    if error is not None and not recorder.lines:
+        raise UserError(f"{report.name}: no line of it could be followed. {' '.join(notes) or error}")
+    if stopped:
         notes.append(f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked.")
-    else:
-        notes += _not_repeatable(pages, recorder, run)
+    elif error is None:
+        notes += _not_repeatable(recorder, pages.record(run, False, partners))
+    if "dy" in seen:
         with suppress(Exception):                        # what cannot be measured, the checker has said
-            measure_function(pages.store, f, inputs, seen["dy"], seen["gradients"])
+            found = measure_function(pages.store, f, inputs, seen["dy"], seen.get("gradients", {}))
+            targets = [[name, pages.store.refer(slopes)] for name, slopes in found.items()]
+        with suppress(Exception):
             measure_steps(pages.store, lambda: run(lambda: None), recorder)
         if report.repair and hints_only is None:
-            beside = [one for one in [put_right(report, subject, recorder, lambda: pages.record(run, False))] if one]
+            right = put_right(report, subject, recorder, lambda: pages.record(run, False, partners))
+            beside = [right] if right else []
     name = report.name
     data = pages.data(
         [pages.recording(recorder, "", flow=[])], beside=[as_data(one, recorder) for one in beside], descent=[],
-        words=[], asked=[], kind="function", verdict=report.verdict, checker=report.explain(),
+        words=[], asked=[], kind="function", verdict=report.verdict, checker=report.explain(), targets=targets,
     )  # fmt: skip
-    about = "Its loss is φ = Σ dy·y, with a random dy: the gradients are the slopes of that one number."
+    about = "A function by itself has no loss: dy is random, and the gradients are the slopes of φ = Σ dy·y."
     return Exploration(name, about, data, notes + bad_numbers(pages, recorder))
 
 
-def _not_repeatable(pages, recorder, run):
-    again = pages.record(run, with_parts=False)
+def _not_repeatable(recorder, again):
+    """[a sentence about the first line that gave other numbers when it ran again], or []"""
     lines, _ = differences(recorder, again)
     if not lines:
         return []

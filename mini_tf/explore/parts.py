@@ -3,52 +3,44 @@
     dx = r * (g - g.mean(-1, keepdims=True))
     →  a product of r and the rest;  the rest is a sum of g and −g.mean(…);  that is a mean of g over the last axis
 
-The parts are read from the source and evaluated with the variables that the line itself had. Only what has no side
-effects is evaluated again: arithmetic, NumPy's functions, methods of arrays. What other functions returned was recorded
-when they ran. A part that does not give what the line gave is left out.
+The parts are read from the source and evaluated with the variables that the line itself had, by `evaluating.py`, which
+does only what has no side effects. What other functions returned was recorded when they ran. Parts that together do not
+give what the line gave are left out.
 """
 
 import ast
-import types
 
-from mini_tf import backend
+from mini_tf.explore.evaluating import Evaluator, NotPure, is_array
+from mini_tf.gradcheck.planting.editing import function_of
 from mini_tf.ops import shapes
 
 import numpy as np
 
-METHODS = {
-    "sum", "mean", "max", "min", "reshape", "swapaxes", "transpose", "astype", "copy", "ravel", "dot", "var", "std",
-    "repeat", "squeeze", "cumsum", "prod", "any", "all", "argmax",
-}  # fmt: skip
-OURS = {shapes.transpose, shapes.sum_to, backend.array_module, backend.beside, backend.to_host, len, float, int, abs}
-NOT_PURE = {"put", "copyto", "place", "putmask", "fill_diagonal", "save", "savez", "load", "seterr"}
 DEEPEST = 6
 SIGNS = {ast.Add: 1, ast.Sub: -1}
-
-
-class NotPure(Exception):
-    """An expression that is not evaluated a second time."""
+SYMBOLS = {ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"}
+MADE_LATER = ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+CLOSE = 1e-4             # relative to the largest entry of an operand: float32 rounds a sum otherwise in another order
 
 
 class PartFinder:
     """Finds the parts of the expressions of one statement.
 
-    before, space    the function's variables before the statement ran, and its globals
-    calls            [(Frame, what it returned)] of the functions that the statement called
+    variables   {name: value} of the function before the statement ran, and its globals
+    calls       [(Frame, what it returned)] of the functions that the statement called
     """
 
-    def __init__(self, store, written, before, space, calls):
-        self.store, self.written, self.before, self.space, self.calls = store, written, before, space, calls
-        self.values, self.recorded = {}, {}              # of expressions, by id; of those that are not evaluated again
-        self.returned = set()                            # ids of the calls among them
+    def __init__(self, store, written, variables, calls):
+        self.store, self.written, self.calls = store, written, calls
+        self.evaluator = Evaluator(variables)
 
     def of(self, node, value):
         """The parts of an expression that gave `value`, or None if it has none that can be shown."""
-        if not _is_array(value) or value.ndim == 0:
+        if not is_array(value) or np.ndim(value) == 0:
             return None
         try:
             while isinstance(node, ast.IfExp):
-                node = node.body if self._value(node.test) else node.orelse
+                node = node.body if self.evaluator.plain(node.test) else node.orelse
             self._match_calls(node)
             found = self._parts(node, value, 0)
         except Exception:                                # an expression of a kind that nobody has thought of
@@ -58,156 +50,148 @@ class PartFinder:
     def of_change(self, before, statement, name, value):
         """Of x += y: what x was before, and what the statement has added to it"""
         old = before.get(name)
-        if not (_is_array(value) and _is_array(old)) or old.shape != value.shape or value.dtype.kind not in "fiu":
+        if not (is_array(value) and is_array(old)) or np.shape(old) != np.shape(value) or value.dtype.kind != "f":
             return None
-        added = value - old
-        terms = [self._leaf(f"{name} before", old), self._leaf(f"what the line has added to {name}", added)]
-        return self._leaf(self.written.source_of(statement), value) | {"op": "+", "of": terms, "signs": [1, 1]}
+        with np.errstate(all="ignore"):
+            terms = [self._leaf(f"{name} before", old), self._leaf(f"what the line has added to {name}", value - old)]
+        part = self._leaf(self.written.source_of(statement), value)
+        return part | {"op": "+", "of": terms, "signs": [1, 1], "change": True}
 
     # The parts ------------------------------------------------------------------------------------------------------
 
     def _parts(self, node, value, depth):
         part = self._leaf(self.written.source_of(node), value)
-        if depth >= DEEPEST or isinstance(node, (ast.Name, ast.Constant, ast.Attribute)) or not _is_array(value):
+        if depth >= DEEPEST or not is_array(value) or id(node) in self.evaluator.recorded:
             return part
-        found = self._operation(node, value, depth)
-        return part | found if found else part
-
-    def _operation(self, node, value, depth):
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return self._with("+", [(node.operand, -1)], depth)
-        if isinstance(node, ast.BinOp):
-            if type(node.op) in SIGNS:
-                return self._with("+", _terms(node, 1), depth)
-            if isinstance(node.op, ast.Mult):
-                return self._with("*", [(one, 1) for one in _factors(node)], depth)
-            symbol = {ast.Div: "/", ast.MatMult: "@", ast.Pow: "**"}.get(type(node.op))
-            return self._with(symbol, [(node.left, 1), (node.right, 1)], depth) if symbol else None
-        if isinstance(node, ast.Call):
-            return self._call(node, value, depth)
-        return None
-
-    def _call(self, node, value, depth):
-        f = node.func
-        if id(node) in self.returned:                    # what another function returned
-            return None
-        if isinstance(f, ast.Attribute) and f.attr in METHODS and _is_array(self._value(f.value)):
-            if f.attr in ("sum", "mean"):
-                return self._reduced(f.attr, f.value, node, depth)
-            if f.attr in ("reshape", "ravel", "astype", "copy"):
-                return self._with("reshape", [(f.value, 1)], depth)
-            if f.attr == "swapaxes" and len(node.args) == 2:
-                axes = [self._value(argument) % value.ndim for argument in node.args]
-                return self._with("swapaxes", [(f.value, 1)], depth) | {"axes": axes}
-            return None
-        called = self._value(f)
-        if called is shapes.transpose:
-            return self._with("swapaxes", [(node.args[0], 1)], depth) | {"axes": [value.ndim - 2, value.ndim - 1]}
-        if called is shapes.sum_to:
-            return self._with("sum_to", [(node.args[0], 1)], depth)
-        if getattr(called, "__name__", "") in ("sum", "mean") and getattr(called, "__module__", "") == "numpy":
-            return self._reduced(called.__name__, node.args[0], node, depth, node.args[1:])
-        if isinstance(called, np.ufunc) and called.nin == 1:
-            return self._with(called.__name__, [(node.args[0], 1)], depth)
-        return None
-
-    def _reduced(self, how, of, node, depth, args=None):
-        options = {keyword.arg: self._value(keyword.value) for keyword in node.keywords}
-        args = node.args if args is None else args
-        axis = options.get("axis", self._value(args[0]) if args else None)
-        x = self._value(of)
-        axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        found = self._with(how, [(of, 1)], depth)
-        return found | {"axes": [int(a) % x.ndim for a in axes], "keep": bool(options.get("keepdims", False))}
-
-    def _with(self, symbol, parts, depth):
-        of = [self._parts(node, self._value(node), depth + 1) for node, _ in parts]
-        return {"op": symbol, "of": of, "signs": [sign for _, sign in parts]}
+        found = self._operation(node, value)
+        if found is None:
+            return part
+        symbol, nodes, more = found
+        try:
+            operands = [self.evaluator.value(one) for one in nodes]
+        except NotPure:
+            return part
+        if not _gives(symbol, operands, more, value):
+            return part
+        of = [self._parts(one, operand, depth + 1) for one, operand in zip(nodes, operands)]
+        return part | {"op": symbol, "of": of} | more
 
     def _leaf(self, source, value):
         return {"src": source, "value": self.store.refer(value)}
 
-    # Their values ---------------------------------------------------------------------------------------------------
+    def _operation(self, node, value):
+        """(symbol, expressions of the operands, what else is to be known) of an expression; None if it is no such"""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return "+", [node.operand], {"signs": [-1]}
+        if isinstance(node, ast.BinOp) and type(node.op) in SIGNS:
+            terms = _terms(node, 1)
+            return "+", [one for one, _ in terms], {"signs": [sign for _, sign in terms]}
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            return "*", _factors(node), {}
+        if isinstance(node, ast.BinOp) and type(node.op) in SYMBOLS:
+            return SYMBOLS[type(node.op)], [node.left, node.right], {}
+        if isinstance(node, ast.Call):
+            return self._call(node, value)
+        return None
 
-    def _value(self, node):
-        if id(node) in self.recorded:
-            return self.recorded[id(node)]
-        if id(node) not in self.values:
-            self._check_pure(node)
-            names = {**self.space, **self.before}
-            self.values[id(node)] = eval(compile(ast.Expression(node), "<part>", "eval"), names)
-        return self.values[id(node)]
+    def _call(self, node, value):
+        f, options = node.func, {keyword.arg: keyword.value for keyword in node.keywords}
+        if isinstance(f, ast.Attribute) and is_array(owner := self._known(f.value)):
+            name, of, rest = f.attr, f.value, node.args
+        elif (called := self._known(f)) is not None and node.args:
+            owner, of, rest = self._known(node.args[0]), node.args[0], node.args[1:]
+            name = {shapes.transpose: "T", shapes.sum_to: "sum_to"}.get(called) or getattr(called, "__name__", "")
+            if isinstance(called, np.ufunc):
+                return (name, [of], {}) if called.nin == 1 else None
+        else:
+            return None
+        if not is_array(owner):
+            return None
+        if name in ("sum", "mean"):
+            axis = options.get("axis", rest[0] if rest else None)
+            axis = None if axis is None else self.evaluator.value(axis)
+            axes = range(owner.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+            keep = bool(self.evaluator.value(options["keepdims"])) if "keepdims" in options else False
+            return name, [of], {"axes": [int(a) % owner.ndim for a in axes], "keep": keep}
+        if name in ("reshape", "ravel", "astype", "copy"):
+            return "reshape", [of], {}
+        if name == "swapaxes" and len(rest) == 2:
+            return name, [of], {"axes": [int(self.evaluator.value(axis)) % owner.ndim for axis in rest]}
+        if name == "T":
+            return "swapaxes", [of], {"axes": [value.ndim - 2, value.ndim - 1]}
+        return (name, [of], {}) if name == "sum_to" else None
 
-    def _check_pure(self, node):
-        for one in ast.walk(node):
-            if isinstance(one, ast.Call) and not self._is_pure_call(one):
-                raise NotPure
-            if isinstance(one, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.JoinedStr)):
-                raise NotPure
+    def _known(self, node):
+        try:
+            return self.evaluator.value(node)
+        except NotPure:
+            return None
 
-    def _is_pure_call(self, node):
-        f = node.func
-        if any(keyword.arg == "out" for keyword in node.keywords):
-            return False
-        if isinstance(f, ast.Attribute) and f.attr in METHODS and not isinstance(self._root(f), types.ModuleType):
-            return True
-        if not isinstance(f, (ast.Name, ast.Attribute)):
-            return False
-        called = self._value(f)
-        if isinstance(called, np.ufunc):
-            return True
-        module = getattr(called, "__module__", None) or ""
-        return called in OURS or (module == "numpy" and getattr(called, "__name__", "") not in NOT_PURE)
-
-    def _root(self, node):
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return self.before.get(node.id, self.space.get(node.id)) if isinstance(node, ast.Name) else None
+    # What other functions returned ----------------------------------------------------------------------------------
 
     def _match_calls(self, node):
-        """Give each call in the expression that is not pure what it returned, if it is clear which that is."""
-        calls = []
-        for one in _in_order(node):
-            try:
-                pure = self._is_pure_call(one)
-            except Exception:
-                pure = False
-            if not pure:
-                calls.append(one)
-        if len(calls) != len(self.calls):
-            return
-        self.recorded = {id(one): value for one, (_, value) in zip(calls, self.calls)}
-        self.returned = set(self.recorded)
-        for one in reversed(list(ast.walk(node))):       # the innermost first
-            if id(one) not in self.recorded and any(id(inner) in self.recorded for inner in ast.walk(one)):
-                self._combine(one)
+        """Give each call of a function that was followed what it returned: in their order, and by their code."""
+        waiting = list(self.calls)
+        for call in _in_order(node):
+            if not waiting:
+                return
+            frame, returned = waiting[0]
+            if self._code_called(call.func) is frame.written.code:
+                self.evaluator.recorded[id(call)] = returned
+                waiting.pop(0)
 
-    def _combine(self, node):
-        """The value of an expression that has recorded calls in it: they are not made again."""
-        known = {id(inner): f"_{i}" for i, inner in enumerate(ast.walk(node)) if id(inner) in self.recorded}
+    def _code_called(self, node):
+        """The code that a call of this expression runs, or None if that cannot be known"""
         try:
-            replaced = _replaced(node, known)
-            self._check_pure(replaced)
-            names = {**self.space, **self.before, **{name: self.recorded[inner] for inner, name in known.items()}}
-            self.recorded[id(node)] = eval(compile(ast.Expression(replaced), "<part>", "eval"), names)
-        except Exception:                                # no expression, or not pure
-            return
+            return function_of(self.evaluator.value(node)).__code__
+        except (NotPure, ValueError):                    # UserError: it is no Python function
+            return None
 
 
-def _replaced(node, names):
-    """A copy of an expression with some of its nodes, by id, replaced by names"""
-    if id(node) in names:
-        return ast.copy_location(ast.Name(names[id(node)], ast.Load()), node)
-    copy = type(node)(**{
-        field: [_replaced(one, names) if isinstance(one, ast.AST) else one for one in value] if isinstance(value, list)
-        else _replaced(value, names) if isinstance(value, ast.AST) else value
-        for field, value in ast.iter_fields(node)
-    })  # fmt: skip
-    return ast.copy_location(copy, node) if hasattr(node, "lineno") else copy
+def _gives(symbol, operands, more, value):
+    """True if the operands together give the value, but for rounding."""
+    try:
+        with np.errstate(all="ignore"):
+            together, size = _together(symbol, operands, more, np.shape(value))
+            off = np.abs(np.subtract(together, value, dtype=float))
+            return np.shape(together) == np.shape(value) and bool(
+                (off <= CLOSE * size + 1e-12).all() or np.array_equal(together, value, equal_nan=True)
+            )
+    except Exception:
+        return False
+
+
+def _together(symbol, operands, more, shape):
+    """(what the operands give together, the size of the largest operand)"""
+    x = np.asarray(operands[0])
+    size = max(float(np.abs(one[np.isfinite(one)]).max(initial=0)) for one in map(np.asarray, operands))
+    if symbol == "+":
+        return sum(sign * np.asarray(one) for sign, one in zip(more["signs"], operands)), size
+    if symbol in ("sum", "mean"):
+        found = getattr(np, symbol)(x, axis=tuple(more["axes"]), keepdims=more["keep"])
+        return found, max(size, float(np.abs(found).max(initial=0)))
+    if symbol == "sum_to":
+        return shapes.sum_to(x, shape), size * max(1, x.size // max(1, np.prod(shape)))
+    if symbol == "reshape":
+        return x.reshape(shape), size
+    if symbol == "swapaxes":
+        return x.swapaxes(*more["axes"]), size
+    if symbol == "*":
+        found = operands[0]
+        for one in operands[1:]:
+            found = found * one
+    elif symbol in ("/", "@", "**"):
+        found = {"/": np.divide, "@": np.matmul, "**": np.power}[symbol](*operands)
+    else:
+        found = getattr(np, symbol)(x)
+    finite = np.abs(found[np.isfinite(found)]) if np.ndim(found) else np.abs(found)
+    return found, float(np.max(finite, initial=0))
 
 
 def _in_order(node):
-    """The calls of an expression in the order in which Python makes them"""
+    """The calls of an expression in the order in which Python makes them; none that are made later, or several times"""
+    if isinstance(node, MADE_LATER):
+        return
     for child in ast.iter_child_nodes(node):
         yield from _in_order(child)
     if isinstance(node, ast.Call):
@@ -225,7 +209,3 @@ def _factors(node):
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return _factors(node.left) + _factors(node.right)
     return [node]
-
-
-def _is_array(x):
-    return hasattr(x, "dtype") and hasattr(x, "shape")

@@ -74,7 +74,10 @@ def of_batch(model, batch, words=()):
 
 def _window(model, vocabulary, words, notes):
     if len(words) < 2:
-        raise UserError(f"the text has {len(words)} known word, expected 2: each is predicted from those before")
+        left_out = f" ({notes[0]})" if notes else ""
+        raise UserError(
+            f"the text has {len(words)} known word, expected 2{left_out}: each is predicted from those before it"
+        )
     if len(words) > model.T + 1:
         notes.append(f"The text has {len(words)} words and is cut: it reads T = {model.T}, and predicts one more.")
     words = words[: model.T + 1]
@@ -145,7 +148,8 @@ def _sentence(model, vocabularies, text):
     target = translations(model, [ids], 5, 0.0)[0].words
     target = [i for i in np.asarray(target).tolist() if i > 1]
     written = [english.words[i] for i in target]
-    notes.append("The loss is that of the model's own translation.")
+    said = " ".join(written) or "nothing at all, only its end"
+    notes.append(f"The loss is that of the model's own translation: “{said}”.")
     batch = sentence_batch([ids], [np.array(target, dtype=np.int64)])
     labels = {"source word": source[: model.T], "word": ["[SOS]", *written], "vocabulary": _labels(english.words)}
     axes = _axes(model, labels, np.array(target, dtype=np.int64))
@@ -169,7 +173,12 @@ def _known(text, vocabulary):
 
 def _axes(model, labels, likely=()):
     """The Axes of a model's arrays. Sizes that occur twice stay without a name."""
-    sizes, clash = {}, set()
+    attentions = [one for one in _layers_of(model) if isinstance(one, MultiHeadAttention)]
+    sizes, clash = {}, {one.m for one in attentions}     # sizes that say nothing of what an axis is
+    for name, p in model.parameters().items():
+        places = 1 if name.endswith(("table", "positions.P")) else 0     # the first axis of these is words, or places
+        clash |= set(p.data.shape[places:])
+    clash -= {len(labels.get("vocabulary", ()))}
     for kind, names in labels.items():
         clash |= {len(names)} & sizes.keys()
         sizes[len(names)] = kind
@@ -180,11 +189,11 @@ def _axes(model, labels, likely=()):
         chosen += [i for i in range(len(vocabulary)) if i not in set(chosen)][: SHOWN_WORDS - len(chosen)]
         shown["vocabulary"] = np.sort(chosen)
         labels = labels | {"vocabulary": {int(i): vocabulary[i] for i in shown["vocabulary"]}}
-    attentions = [one for one in _layers_of(model) if isinstance(one, MultiHeadAttention)]
     tables = [p.data for name, p in model.parameters().items() if name.endswith("table")]
     return Axes(
         {size: kind for size, kind in sizes.items() if size not in clash}, labels, shown,
-        attentions[0].H if attentions else 0, tables[0].shape[1] if tables else 0,
+        attentions[0].H if attentions else 0, tables[0].shape[1] if tables else 0, len(labels.get("word", ())),
+        attentions[0].m if attentions else 0,
     )  # fmt: skip
 
 
@@ -214,9 +223,9 @@ def _labels(words):
 def gradients_between_words(model, batch, words):
     """[(label, norms)]: how much gradient each word's loss sends to each word, into each layer and out of the last.
 
-    norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row if there is one loss for the whole text. The
-    batch is repeated, so that each copy keeps the loss of one word: one backward gives all rows. [] without layers, and
-    for batches of more than one text.
+    norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row for all losses together if the text has one
+    loss, or one that is no cross-entropy. The batch is repeated, so that each copy keeps the loss of one word: one
+    backward gives all rows. [] without layers, and for batches of more than one text.
     """
     T = len(words)
     if T < 2 or not isinstance(batch, np.ndarray) or len(batch) != 1:
@@ -242,7 +251,8 @@ def gradients_between_words(model, batch, words):
         found.append((f"into layer {number}", _norms(call.gradients, T)))
     if layers:
         found.append((f"out of layer {len(layers)}", _norms(layers[-1].dy, T)))
-    return [(label, norms) for label, norms in found if norms is not None]
+    each = T if losses == T else 1                       # the model's loss is the mean of the words' losses
+    return [(label, each * norms) for label, norms in found if norms is not None]
 
 
 def _rows_of_loss(model, batch):

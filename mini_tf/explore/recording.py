@@ -15,14 +15,24 @@ the names that the line assigns to are looked up in the function's own variables
 import ast
 import inspect
 import sys
+from collections import ChainMap
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
+from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder
 from mini_tf.explore.sheets import written_code
+from mini_tf.gradcheck.measuring.styles import FORWARD
+
+import numpy as np
 
 NOTHING = object()
+COMPOUND = ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.With, ast.Try, ast.Match
+WRITING = ast.Call, ast.Subscript, ast.AugAssign         # statements with one of these may write into any array
+MOST_COMPARED = 1_000_000                                # entries of an array that is looked at again after each line
+BACKWARD = "backward", "back", "backprop", "bwd"
 ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
 
 
@@ -44,7 +54,9 @@ class Frame:
     error: str = ""                  # what it raised, or let through
     gone_back: set = field(default_factory=set)          # keys of the functions defined in it that have run
     calls: list = field(default_factory=list)            # [(Frame, what it returned)] of the line that runs
-    running: object = None           # the statement that runs
+    gives_back: set = field(default_factory=set)         # codes of the functions that it returned
+    latest: dict = field(default_factory=dict)           # {name: reference} of what its lines have made
+    running: tuple = ()              # the statements of the line that runs
     before: dict = field(default_factory=dict)           # {name: value} before it
 
     @property
@@ -67,14 +79,16 @@ class Recorder:
     """Follows the functions for which follows(code) is true.
 
     store      turns values into references that a page can hold: store.refer(value), None for what cannot be shown
+    partners   {name of a function: (names of the forwards that it is the backward of,)}
     frames     every call, in the order in which they began
     lines      every statement that made something, in the order in which they ended
     """
 
-    def __init__(self, store, follows, with_parts=True):
+    def __init__(self, store, follows, with_parts=True, partners=None):
         self.store, self.follows, self.with_parts = store, follows, with_parts
         self.frames, self.lines, self.open = [], [], []
         self.is_backward = False
+        self.partners = partners or {}
         self.calls_of = {}                               # a WrittenCode's key -> the Frames that ran it
 
     @contextmanager
@@ -92,6 +106,12 @@ class Recorder:
         self.is_backward = True
 
     def _enter(self, frame, event, _):
+        try:
+            return self._entered(frame)
+        except Exception:                                # whatever cannot be recorded must not stop what is recorded
+            return None
+
+    def _entered(self, frame):
         code = frame.f_code
         written = written_code(code) if self.follows(code) else None
         if written is None:
@@ -112,51 +132,90 @@ class Recorder:
         return partial(self._follow, made)
 
     def _follow(self, made, frame, event, value):
-        if event == "line":
-            statement = made.written.statement_at(frame.f_lineno)
-            if statement is made.running and statement is not None and frame.f_lineno != statement.lineno:
-                return                              # another line of the same statement
-            made.error = ""                              # whatever was raised has been caught
-            self._complete(made, frame)
-            made.running, made.before, made.calls = statement, dict(frame.f_locals), []
+        try:
+            if event == "line":
+                self._line(made, frame)
+            elif event == "exception" and not issubclass(value[0], (StopIteration, GeneratorExit)):
+                made.error = f"{value[0].__name__}: {value[1]}"
+            elif event == "return":
+                self._return(made, frame, value)
+        except Exception:
+            made.running = ()
+        return partial(self._follow, made)
+
+    def _line(self, made, frame):
+        statements = made.written.statements_at(frame.f_lineno)
+        if statements and statements == made.running and frame.f_lasti not in made.written.beginnings:
+            return                                       # Python has come back to a line of the same statement
+        self._complete(made, frame)
+        made.error = ""                                  # whatever was raised has been caught
+        made.running, made.before, made.calls = statements, dict(frame.f_locals), []
+        for statement in statements:
             if isinstance(statement, ast.AugAssign):     # it may write into the array
                 made.before |= self._copies(statement.target, made.before)
-        elif event == "exception":
-            made.error = f"{value[0].__name__}: {value[1]}"
-        elif event == "return":
-            self._complete(made, frame, value)
-            made.variables, made.frame, made.running = dict(frame.f_locals), None, None
-            self.open.remove(made)
-            if self.open and made.parent is self.open[-1]:
-                made.parent.calls.append((made, value))
-        return
+
+    def _return(self, made, frame, value):
+        self._complete(made, frame, value)
+        made.variables, made.frame, made.running = dict(frame.f_locals), None, ()
+        given_back = value if isinstance(value, tuple) else (value,)
+        made.gives_back = {one.__code__ for one in given_back if inspect.isfunction(one)}
+        self.open.remove(made)
+        if self.open and made.parent is self.open[-1]:
+            made.parent.calls.append((made, value))
 
     def _complete(self, made, frame, returned=NOTHING):
-        """The running statement has ended: record what it made."""
-        statement = made.running
-        if statement is None:
+        """The running statements have ended: record what they made."""
+        if not made.running:
             return
+        first, last = made.running[0], made.running[-1]
+        end = first.lineno if isinstance(first, COMPOUND) else last.end_lineno
         if made.error:
-            self.lines.append(Line(made, statement.lineno, statement.end_lineno, [], made.error))
+            self.lines.append(Line(made, first.lineno, end, [], made.error))
             return
-        found = []
-        if isinstance(statement, (ast.Return, ast.expr)):
-            if returned is not NOTHING:
-                node = statement.value if isinstance(statement, ast.Return) else statement
-                found = self._returned(made, node, returned, frame)
-        elif isinstance(statement, ASSIGNMENTS):
-            found = self._assigned(made, statement, frame)
-        elif isinstance(statement, ast.FunctionDef):
-            kept = [name for name in frame.f_locals[statement.name].__code__.co_freevars if name != "self"]
-            found = [(statement.name, self.store.text(f"keeps {', '.join(kept)}" if kept else "keeps nothing"), None)]
+        found, written_before = [], set()
+        for statement in made.running:
+            finder = self._finder(made, frame) if not written_before & _names_read(statement) else None
+            found += self._made_by(made, statement, frame, returned, finder)
+            written_before |= _names_written(statement)
+        found += self._changed(made, frame, {name for name, _, _ in found})
+        for name, reference, _ in found:
+            made.latest[name] = reference
         if found:
-            last = statement.lineno if isinstance(statement, ast.FunctionDef) else statement.end_lineno
-            self.lines.append(Line(made, statement.lineno, last, found))
+            self.lines.append(Line(made, first.lineno, end, found))
 
-    def _assigned(self, made, statement, frame):
+    def _made_by(self, made, statement, frame, returned, finder):
+        """[(name, reference, parts)] of what one statement has made"""
+        if isinstance(statement, (ast.Return, ast.expr)):
+            node = statement.value if isinstance(statement, ast.Return) else statement
+            return [] if returned is NOTHING else self._returned(made, node, returned, finder)
+        if isinstance(statement, ASSIGNMENTS):
+            return self._assigned(made, statement, frame, finder)
+        if isinstance(statement, ast.FunctionDef):
+            defined = frame.f_locals.get(statement.name)
+            code = getattr(defined, "__code__", None)
+            kept = [name for name in getattr(code, "co_freevars", ()) if name != "self"]
+            return [(statement.name, self.store.text(f"keeps {', '.join(kept)}" if kept else "keeps nothing"), None)]
+        found = []
+        for name in sorted(_names_written(statement)):   # of for, with, :=
+            found += [(*one, None) for one in self._named(name, frame.f_locals.get(name, NOTHING))]
+        return found
+
+    def _changed(self, made, frame, known):
+        """[(name, reference, None)] of other arrays that these statements have written into: np.add.at(dx, ids, dy)"""
+        if not any(isinstance(node, WRITING) for statement in made.running for node in _own_nodes(statement)):
+            return []
+        found = []
+        for name, value in frame.f_locals.items():
+            if name in known or not is_array(value) or np.ndim(value) == 0 or value.size > MOST_COMPARED:
+                continue
+            before = made.latest.get(name, dict(made.arguments).get(name))
+            if isinstance(before, int) and (reference := self.store.refer(value)) != before:
+                found.append((name, reference, None))
+        return found
+
+    def _assigned(self, made, statement, frame, finder):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         after, found = frame.f_locals, []
-        finder = self._finder(made, frame)
         for target in targets:
             for one, node in _pairs(target, statement.value):
                 name, value = _what_is_written(one, after)
@@ -165,16 +224,17 @@ class Recorder:
                 if isinstance(statement, ast.AugAssign):
                     parts = finder.of_change(made.before, statement, name, value) if finder else None
                 else:
-                    whole = finder and node is not None and isinstance(one, ast.Name)        # not of x[i] = …
-                    parts = finder.of(node, value) if whole else None
+                    whole = finder and node is not None and not isinstance(one, ast.Subscript)       # not of x[i] = …
+                    overwritten = "." in name and name in ast.unparse(node)      # self.W = self.W - …: it is gone
+                    parts = finder.of(node, value) if whole and not overwritten else None
                 found += [(n, ref, parts if n == name else None) for n, ref in self._named(name, value)]
         return found
 
-    def _returned(self, made, node, value, frame):
+    def _returned(self, made, node, value, finder):
         """What a function returns: for y, backward the y; of several gradients each."""
         if node is None or value is None:
             return []
-        finder, elements = self._finder(made, frame), [(node, value)]
+        elements = [(node, value)]
         if isinstance(value, tuple):
             nodes = node.elts if isinstance(node, ast.Tuple) and len(node.elts) == len(value) else [None] * len(value)
             elements = list(zip(nodes, value))
@@ -187,19 +247,29 @@ class Recorder:
 
     def _names_of_returned(self, made, elements):
         """Names for what is returned: its own, or of gradients d and the name of the argument."""
-        arguments = []
-        if made.maker is not None:
-            arguments = [name for name in inspect.getargs(made.maker.written.code).args if name != "self"]
-        names = []
+        arguments, names = self._arguments_of_forward(made, len(elements)), []
         for place, (part, one) in enumerate(elements):
             if isinstance(part, ast.Name):
                 names.append(part.id)
-            elif made.is_backward and place < len(arguments):
+            elif place < len(arguments):
                 names.append(f"d{arguments[place]}")
             else:
                 shown = sum(not callable(one) for _, one in elements)
                 names.append("returned" if shown == 1 else f"returned {place + 1}")
         return names
+
+    def _arguments_of_forward(self, made, count):
+        """What the gradients that a backward returns belong to: the forward's floating arrays, or all its arguments"""
+        forward = made.maker
+        if forward is None or not made.is_backward:
+            return []
+        is_its_backward = made.written.code in forward.gives_back or made.written.name in ("<lambda>", *BACKWARD)
+        if not (is_its_backward or made.written.name in self.partners):
+            return []
+        names = [name for name in inspect.getargs(forward.written.code).args if name != "self"]
+        given = dict(forward.arguments)
+        floats = [name for name in names if self.store.is_float(given.get(name))]
+        return floats if len(floats) == count else names
 
     def _named(self, name, value):
         """[(name, reference)] of a value, or of what a tuple, list or dict has in it"""
@@ -217,7 +287,7 @@ class Recorder:
     def _finder(self, made, frame):
         if not self.with_parts:
             return None
-        return PartFinder(self.store, made.written, made.before, frame.f_globals, made.calls)
+        return PartFinder(self.store, made.written, ChainMap(made.before, frame.f_globals), made.calls)
 
     @staticmethod
     def _copies(target, variables):
@@ -227,16 +297,27 @@ class Recorder:
 
     def _maker(self, written, variables):
         """The Frame of the call in which this function was defined: its variables are those that the function keeps."""
-        found = []
+        found = [] if written.outer else self._forwards(written, variables)
         for made in reversed(self.calls_of.get(written.outer, ())):
             known = made.frame.f_locals if made.frame is not None else made.variables
             if all(known.get(name, NOTHING) is variables.get(name, NOTHING) for name in written.code.co_freevars):
                 found.append(made)
         # One that keeps nothing may be of any of these calls: backwards run in reverse order, each once.
+        if not written.outer:
+            return found[0] if found else None
+        found.sort(key=lambda made: made.frame is None)  # those that still run come first
         made = next((made for made in found if written.key not in made.gone_back), found[0] if found else None)
         if made is not None:
             made.gone_back.add(written.key)
         return made
+
+    def _forwards(self, written, variables):
+        """The last call of the forward that a method backward, or a function affine_backward, belongs to, in a list"""
+        if not self.is_backward or written.name not in (*BACKWARD, *self.partners):
+            return []
+        owner, names = variables.get("self"), self.partners.get(written.name, (*FORWARD, "__call__"))
+        same = (made for made in reversed(self.frames) if made.written.name in names and made.owner is owner)
+        return list(islice(same, 1))
 
 
 def _pairs(target, value):
@@ -258,3 +339,21 @@ def _what_is_written(target, variables):
         _, owner = _what_is_written(target.value, variables)
         return ast.unparse(target), getattr(owner, target.attr, NOTHING)
     return "", NOTHING
+
+
+def _own_nodes(statement):
+    """The nodes of a statement, of a compound one those of its first line"""
+    if isinstance(statement, COMPOUND):
+        parts = [getattr(statement, name, None) for name in ("target", "iter", "test", "subject")]
+        parts += [one for item in getattr(statement, "items", []) for one in (item.context_expr, item.optional_vars)]
+        return [node for part in parts if part is not None for node in ast.walk(part)]
+    return list(ast.walk(statement))
+
+
+def _names_written(statement):
+    nodes = _own_nodes(statement)
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _names_read(statement):
+    return {node.id for node in _own_nodes(statement) if isinstance(node, ast.Name)}

@@ -16,7 +16,7 @@ class Sheet:
     title      "layer_norm", "MultiHeadAttention.across"
     file       relative, "mini_tf/ops/normalization.py"; `first` is the number of its first line there
     source     its lines
-    formula    the docstring's text up to its source: the function's own, or its class's
+    formula    the docstring's text without its source: the function's own, or its class's
     docstring  (first, last) line of it, or None
     """
 
@@ -30,7 +30,7 @@ class Sheet:
         self.docstring = _docstring_lines(node)
         own = ast.get_docstring(node) if isinstance(node, ast.FunctionDef) else None
         of_class = ast.get_docstring(owner) if owner is not None else None
-        self.formula = _without_source("\n\n".join(filter(None, [own, of_class])))
+        self.formula = _formula(own or of_class or "")
 
 
 class WrittenCode:
@@ -47,15 +47,26 @@ class WrittenCode:
 
     @cached_property
     def statements(self):
-        """{line: statement}"""
-        if isinstance(self.node, ast.Lambda):
-            return dict.fromkeys(range(self.node.lineno, self.node.end_lineno + 1), self.node.body)
+        """{line: (statement, …)}: all that have this line"""
         found = {}
-        _collect(self.node.body, found)
-        return found
+        if isinstance(self.node, ast.Lambda):
+            found = {line: [self.node.body] for line in range(self.node.lineno, self.node.end_lineno + 1)}
+        else:
+            _collect(self.node.body, found)
+        return {line: tuple(statements) for line, statements in found.items()}
 
-    def statement_at(self, line):
-        return self.statements.get(line)
+    def statements_at(self, line):
+        return self.statements.get(line, ())
+
+    @cached_property
+    def beginnings(self):
+        """The offsets in the code at which a statement, or a line with several, begins; see f_lasti of a frame"""
+        offsets = {}
+        for number, (line, *_) in enumerate(self.code.co_positions()):
+            statements = self.statements.get(line)
+            if statements:
+                offsets.setdefault(statements, 2 * number)
+        return set(offsets.values())
 
     def source_of(self, node):
         """The text of an expression, on one line."""
@@ -106,20 +117,25 @@ def _first_line(node):
 
 
 def _collect(body, found):
-    """Add {line: statement} of a function's body, without those of functions inside it."""
+    """Add {line: [statement]} of a function's body, without those of functions inside it."""
     for statement in body:
         inner = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
         inner += [handler.body for handler in getattr(statement, "handlers", [])]
         inner += [case.body for case in getattr(statement, "cases", [])]
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            found.update(dict.fromkeys(range(_first_line(statement), statement.body[0].lineno), statement))
+            _add(found, range(_first_line(statement), max(statement.body[0].lineno, statement.lineno + 1)), statement)
             continue
         last = statement.end_lineno
         if any(inner):
             last = max(statement.lineno, min(part[0].lineno for part in inner if part) - 1)
-        found.update(dict.fromkeys(range(statement.lineno, last + 1), statement))
+        _add(found, range(statement.lineno, last + 1), statement)
         for part in inner:
             _collect(part, found)
+
+
+def _add(found, lines, statement):
+    for line in lines:
+        found.setdefault(line, []).append(statement)
 
 
 def _docstring_lines(node):
@@ -129,5 +145,7 @@ def _docstring_lines(node):
     return (first.lineno, first.end_lineno) if isinstance(said, str) else None
 
 
-def _without_source(doc):
-    return "\n".join(line for line in doc.split("\n") if not line.lstrip().startswith("Source:")).strip()
+def _formula(doc):
+    """A docstring without its source and its example"""
+    lines = (line for line in doc.split("\n") if not line.lstrip().startswith(("Source:", "Example:")))
+    return "\n".join(lines).strip()

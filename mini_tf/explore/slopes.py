@@ -76,13 +76,17 @@ def _affordable(most, level, cost):
 
 
 def _wanted(store, call):
-    """{name of an input: its gradient} where the page has that gradient, but no slopes for it yet"""
+    """{name of an input: its gradient}, of mini_tf's layers only those that have no slopes yet
+
+    A layer hands on what its ops gave back, and theirs have been measured.
+    """
     f, inputs, _ = alone(call)
     gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
     floats = [name for name, x in zip(argument_names(f, len(inputs)), inputs) if is_float(x)]
     names = call.f.arrays if isinstance(call.f, Op) else floats
     found = {name: to_host(g) for name, g in zip(names, gradients) if is_float(g)}
-    return {name: g for name, g in found.items() if g.size and store.lacks_slopes(g)}
+    ours = not isinstance(call.f, Op) and type(getattr(call.f, "__self__", call.f)).__module__.startswith("mini_tf.")
+    return {name: g for name, g in found.items() if g.size and (store.lacks_slopes(g) or not ours)}
 
 
 def measure_loss(store, f, inputs, parameters):
@@ -94,16 +98,26 @@ def measure_loss(store, f, inputs, parameters):
             phi = Phi(subject, 1.0, patterns)
             for name, gradient in gradients.items():
                 entries = np.sort(np.argsort(-np.abs(gradient), axis=None)[:MOST_OF_LOSS])
-                store.add_slopes(gradient, "loss", entries, slopes_of_entries(phi, subject.tensors[name], entries))
+                found = slopes_of_entries(phi, subject.tensors[name], entries)
+                store.add_slopes(gradient, f"d{name}", "loss", entries, found)
 
 
 def measure_function(store, f, inputs, dy, gradients):
-    """Measure the slopes of φ = Σ dy·f(*inputs), for a function that is no op; gradients: {name: array}"""
-    rng = np.random.default_rng(0)
+    """Measure the slopes of φ = Σ dy·f(*inputs), for a function that is no op; gradients: {name: array}
+
+    Returns {name: slopes} of the tensors that are measured whole: what their gradients should be.
+    """
+    rng, found = np.random.default_rng(0), {}
     with watched_relus() as patterns:
         subject = Subject(f, inputs, None)
         with subject.in_float64():
             _measure_tensors(store, subject, dy, patterns, gradients, MOST, rng)
+            phi = Phi(subject, np.asarray(dy, dtype=float), patterns)
+            for name, x in subject.tensors.items():
+                if 0 < x.size <= MOST:
+                    slopes = slopes_of_entries(phi, x, np.arange(x.size))
+                    found[name] = np.where(slopes.kink, np.nan, slopes.slope).reshape(x.shape)
+    return found
 
 
 def _measure(store, call, most, rng):
@@ -121,7 +135,7 @@ def _measure_tensors(store, subject, dy, patterns, gradients, most, rng):
         gradient = gradients.get(name)
         if gradient is not None and np.shape(gradient) == x.shape and x.size:
             entries = _chosen(to_host(gradient), most, rng)
-            store.add_slopes(to_host(gradient), "op", entries, slopes_of_entries(phi, x, entries))
+            store.add_slopes(to_host(gradient), f"d{name}", "op", entries, slopes_of_entries(phi, x, entries))
 
 
 def _chosen(gradient, most, rng):
@@ -152,7 +166,7 @@ def _measure_inside(store, call, frame, recorder, most, rng):
             phi = Inside(call, frame.written.code, made[name[1:]], name[1:])
             if np.shape(phi.x) == np.shape(gradient):
                 entries = _chosen(to_host(gradient), most, rng)
-                store.add_slopes(to_host(gradient), "op", entries, slopes_of_entries(phi, phi.x, entries))
+                store.add_slopes(to_host(gradient), name, "op", entries, slopes_of_entries(phi, phi.x, entries))
 
 
 class Inside:

@@ -2,7 +2,7 @@
 
 import re
 
-from mini_tf.progress import training_progress
+from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import read_corpus, shakespeare
 from mini_tf.training.language import prepare, preset_training
 from mini_tf.training.presets import Preset
@@ -32,6 +32,7 @@ def small_model(corpus=None, seed=0):
     moments: [(label, {name: data of the parameter})] at its first step, a tenth, and the end, which the model is at
     """
     text = spoken(shakespeare("complete")) if corpus is None else read_corpus(corpus)
+    prepare_kernels()
     prepared = prepare(text, SMALL.n, SMALL.model["T"], vectors=SMALL.vectors, seed=seed)
     model = SMALL.new_model(prepared, seed)
     training = preset_training(SMALL, model, prepared, SMALL.steps, seed)

@@ -196,7 +196,7 @@ class Report:
         said = set()
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
-            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said, self.hints_only)
+            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said)
             said.add(t.diagnosis)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
@@ -238,6 +238,10 @@ class Report:
         given: the latter, stripped
         """
         self.hints_only = True
+        for t in self.tensors:
+            t.diagnosis = _as_hint(t.diagnosis)
+        if self.wrong_step is not None:
+            self.wrong_step.words = [_as_hint(line) for line in self.wrong_step.words]
 
         def written(line):
             return line.partition("  ")[2].strip()
@@ -316,14 +320,13 @@ def _counts(t):
     return f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"
 
 
-def _explain_tensor(t, blind, said, hint):
+def _explain_tensor(t, blind, said):
     lines = [_counts(t)]
     c = t.worst
     if c is not None and c.directions is not None:
         lines += _explain_sampling(c)
-    diagnosis = _as_hint(t.diagnosis) if hint else t.diagnosis
-    if diagnosis:
-        lines.append(f"    → {'The same.' if t.diagnosis in said else diagnosis}")
+    if t.diagnosis:
+        lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
     if c is not None and c.wrong:
         where = f"worst at {written(c.index)}" + (", at the generic point" if c.point == "generic" else "")
         measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"

@@ -58,7 +58,7 @@ def test_axes_are_named_by_their_sizes():
     assert axes.kinds((1, 4, 7, 3)) == ["example", "head", "word", ""]
     assert axes.kinds((50, 8)) == ["vocabulary", "column"]
     assert axes.kinds((7,)) == ["word"]
-    as_many = Axes({8: "word"}, heads=8, columns=8)      # words, heads and columns of one size
+    as_many = Axes({}, heads=8, columns=8, words=8, m=3)      # words, heads and columns of one size
     assert as_many.kinds((1, 8, 8)) == ["example", "word", "column"]
     assert as_many.kinds((1, 8, 8, 8)) == ["example", "head", "word", "word"]
 
@@ -67,11 +67,22 @@ def test_slopes_belong_to_all_arrays_with_the_same_entries(rng):
     store, x = Store(), rng.standard_normal((3, 4))
     one, reshaped, other = store.refer(x), store.refer(x.reshape(12)), store.refer(x + 1)
     assert store.lacks_slopes(x)
-    store.add_slopes(x, "op", np.array([2, 5]), Slopes(np.array([0.5, 7.0]), np.array([1e-9, 1.0]), np.array([False, True])))
+    store.add_slopes(x, "dx", "op", np.array([2, 5]), Slopes(np.array([x[0, 2], 7.0]), np.array([1e-9, 1.0]), np.array([False, True])))
     assert not store.lacks_slopes(x)
     for number in (one, reshaped):
         measured = store.arrays[number]["measured"]["op"]
         assert decoded({"shape": [1], "form": "i4", "data": measured["entries"]}) == [2]
-        assert decoded({"shape": [1], "form": "f8", "data": measured["slopes"]}) == [0.5]
+        assert decoded({"shape": [1], "form": "f8", "data": measured["slopes"]}) == [x[0, 2]]
         assert decoded({"shape": [1], "form": "i4", "data": measured["kinks"]}) == [5]
     assert "measured" not in store.arrays[other]
+
+
+def test_slopes_that_disagree_belong_to_that_gradient_alone(rng):
+    """With y = a − b a backward that returns dy, dy has the right da and a wrong db, in one and the same array."""
+    store, dy = Store(), rng.standard_normal(3)
+    number, entries, exact = store.refer(dy), np.arange(3), np.full(3, 1e-9)
+    store.add_slopes(dy, "da", "op", entries, Slopes(dy, exact, np.zeros(3, bool)))
+    store.add_slopes(dy, "db", "op", entries, Slopes(-dy, exact, np.zeros(3, bool)))
+    measured = store.arrays[number]["measured"]["op"]
+    np.testing.assert_array_equal(decoded({"shape": [3], "form": "f8", "data": measured["slopes"]}), dy)
+    assert [(n, name) for n, name, _ in store.disagreeing] == [(number, "db")]

@@ -48,6 +48,16 @@ def test_every_line_that_differs_is_marked_and_no_other(read):
     assert any("gamma is forgotten" in words for words in found.words)
 
 
+def test_gradients_returned_under_other_names_are_marked(read):
+    """`return dz, dz` for `return dz, dz * on`: the second is dy, whatever it is called."""
+    pages, base, (found,), _ = beside(read, "residual_relu: pattern lost")
+    bug = bug_named("residual_relu: pattern lost")
+    edited = [n for n, line in enumerate(base.lines) if line.frame.sheet.title == "residual_relu" and line.first == bug.place[1]]
+    assert len(edited) == 2                              # two layers
+    for number in edited:
+        assert "dy" in dict(found.lines[number])
+
+
 def test_lines_that_no_longer_run_are_marked(read):
     _, base, (found,), _ = beside(read, "MultiHeadAttention: key's way back forgotten")
     missing = [base.lines[number] for number, made in found.lines.items() if made is None]
@@ -112,6 +122,7 @@ def test_descent_is_plain_gradient_descent(read):
         p.data = start[name]
     np.testing.assert_allclose(descent.right[:5], losses, rtol=1e-6)
     assert descent.right[0] > descent.right[1]
+    assert len(descent.right) == 41                      # before each of 40 steps, and after the last
 
 
 def test_two_runs_of_the_same_do_not_differ(read):

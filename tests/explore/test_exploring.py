@@ -42,7 +42,7 @@ def line_of(exploration, name):
     """(the line, the array) of the last thing of that name"""
     data = exploration.data
     for line in reversed(data["recordings"][-1]["lines"]):
-        for n, ref, _ in line["made"]:
+        for n, ref, *_ in line["made"]:
             if n == name:
                 return line, decoded(data["arrays"][ref]) if isinstance(ref, int) else ref
     raise AssertionError(name)

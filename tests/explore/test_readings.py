@@ -87,7 +87,7 @@ def test_gradients_between_words_are_those_of_each_words_own_loss():
             p = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
             p[read.batch[0, t + 1]] -= 1
             dlogits = np.zeros_like(logits)
-            dlogits[0, t] = p / T
+            dlogits[0, t] = p
             trunk_backward(head_backward(dlogits))
         layers = [call for call in calls if call.name == "TransformerLayer"]
         for number, call in enumerate(layers, 1):

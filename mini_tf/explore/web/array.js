@@ -16,7 +16,7 @@ function point(made) {
 function showArray() {
   const made = state.pointed || state.pinned, panel = document.getElementById("array");
   if (!made || typeof made.ref !== "number") {
-    panel.replaceChildren(element("p", { class: "soft" }, "Point at a name in the code, or click an array beside it."));
+    panel.replaceChildren(element("p", { class: "soft" }, state.empty ? `This line makes no array. ${state.empty}` : ""), element("p", { class: "soft" }, "Point at a name in the code, or click an array beside it."));
     return;
   }
   const array = arrayOf(made.ref), layout = layoutOf(array), entry = state.pointed ? null : state.entry;
@@ -39,9 +39,9 @@ function showArray() {
   const width = Math.max(240, panel.clientWidth - 24 || 330);
   if (array.values.length) {
     const isOther = made.right !== null && made.right !== undefined && typeof made.right === "number";
-    if (isOther) parts.push(element("h4", { class: page.kind === "model" ? "bad" : "good" }, page.kind === "model" ? "with the wrong backward" : "put right"));
+    if (isOther) parts.push(element("h4", { class: "bad" }, page.kind === "model" ? "with the wrong backward" : "yours"));
     parts.push(heatMap(array, { tile, chosen, choose, caption: made.name, width }).figure);
-    if (isOther) parts.push(element("h4", { class: page.kind === "model" ? "good" : "bad" }, page.kind === "model" ? "right" : "yours"), heatMap(arrayOf(made.right), { tile, chosen, choose, caption: `${made.name}, right`, width, most: array.most || undefined }).figure);
+    if (isOther) parts.push(element("h4", { class: "good" }, page.kind === "model" ? "right" : "put right"), heatMap(arrayOf(made.right), { tile, chosen, choose, caption: `${made.name}, right`, width, most: array.most || undefined }).figure);
     parts.push(scaleOf(array.most));
   }
   if (entry) parts.push(entryPanel(made, array, entry));
@@ -66,23 +66,27 @@ function statisticsOf(array) {
 function tileChoice(array, layout, tile) {
   const kind = layout.tiles.length === 1 ? array.kinds[layout.tiles[0]] : "";
   return element("p", { class: "tiles" }, ...[...Array(Math.min(layout.count, 24)).keys()].map((k) =>
-    element("button", { type: "button", class: k === tile ? "chosen" : "", onclick: () => { state.head = k; state.entry = null; showArray(); } }, kind ? labelOf(kind, k) : `part ${k + 1}`)));
+    element("button", { type: "button", class: k === tile ? "chosen" : "", onclick: () => { state.head = k; state.entry = null; showArray(); } }, kind ? labelOf(kind, k) : `part ${k}`)));
 }
 
 // The entry ------------------------------------------------------------------------------------------------------------
 
+const DIGITS = { f8: 9, f4: 7, f2: 3, i4: 12 };
+
 function entryPanel(made, array, index) {
   const value = valueAt(array, index);
   const panel = element("div", { class: "entry", "aria-live": "polite" }, element("h4", {}, `${made.name} at ${describedIndex(array, index)}`),
-    element("p", { class: "value" }, array.form === "u1" ? (value ? "True" : "False") : written(value, array.form === "f8" ? 9 : 7)));
-  if (typeof made.right === "number") panel.append(element("p", {}, page.kind === "model" ? "right: " : "yours: ", element("b", {}, written(valueAt(arrayOf(made.right), index), 7))));
-  panel.append(...measuredOf(made, typeof made.right === "number" ? arrayOf(made.right) : array, index));
+    element("p", { class: "value" }, array.form === "u1" ? (value ? "True" : "False") : written(value, DIGITS[array.form])));
+  const word = array.form === "i4" && page.labels.vocabulary && page.labels.vocabulary[value];
+  if (word) panel.append(element("p", {}, `the word “${word}”`));
+  if (typeof made.right === "number") panel.append(element("p", {}, "right: ", element("b", {}, written(valueAt(arrayOf(made.right), index), DIGITS[arrayOf(made.right).form]))));
+  panel.append(...measuredOf(made, typeof made.right === "number" && page.kind === "model" ? arrayOf(made.right) : array, index));
   const parts = made.parts || partsElsewhere(made);
   if (parts) {
     const terms = termsPanel(parts, index, 0);
     if (terms) panel.append(terms);
   } else if (typeof made.right === "number") {
-    panel.append(element("p", { class: "soft" }, "Its terms are shown for the page's own run: choose “nothing” beside it."));
+    panel.append(element("p", { class: "soft" }, "Its terms are shown for the right backward: compare with “nothing”."));
   } else if (made.line && madeInside(made)) {
     panel.append(element("p", { class: "soft" }, "It comes from a call: ", element("button", { type: "button", onclick: () => goTo(lastInside(madeInside(made))) }, `go to ${titleOf(madeInside(made))}`)));
   }
@@ -106,21 +110,28 @@ function madeInside(made) {
 
 function measuredOf(made, array, index) {
   const flat = flatten(index, array.shape), found = [];
-  const yours = valueAt(array, index), rounding = (array.form === "f8" ? 1e-9 : 2e-6) * array.most;
-  for (const [of, says] of [["op", "slope of the step alone, measured by moving what this is the gradient of"], ["loss", "slope of the whole loss, measured"]]) {
-    const slopes = slopesOf(array, of);
+  const of = made.name.startsWith("d") && made.name.length > 1 ? made.name.slice(1) : "what it is the gradient of";
+  for (const [which, says] of [["op", `measured, by moving this entry of ${of}`], ["loss", "measured, of the whole loss"]]) {
+    const slopes = slopesOf(made, array, which);
     if (!slopes) continue;
     const measured = slopes.map.get(flat);
     if (!measured) {
-      const why = slopes.atKinks.has(flat) ? "a kink of a ReLU is too near: there is no slope here" : `not measured here: ${slopes.map.size.toLocaleString("en")} of its ${sizeOf(array).toLocaleString("en")} entries are`;
-      if (of === "op") found.push(element("p", { class: "soft" }, why));
+      const why = slopes.atKinks.has(flat) ? "a kink of a ReLU is too near: there is no slope here" : `not measured here, but in ${slopes.map.size.toLocaleString("en")} of its ${sizeOf(array).toLocaleString("en")} entries`;
+      if (which === "op") found.push(element("p", { class: "soft" }, why));
       continue;
     }
-    const [slope, uncertainty] = measured, off = Math.abs(slope - yours), agrees = off <= uncertainty + rounding;
-    found.push(element("p", { class: "measured" }, `${says}: `, element("b", {}, `${written(slope, 9)} ± ${written(uncertainty, 1)}`), " ",
-      element("span", { class: agrees ? "good" : "bad" }, agrees ? "✓ the backward agrees" : `✗ the backward is off by ${written(off, 3)}`)));
+    const [slope, uncertainty] = measured, wrong = typeof made.right === "number" && page.kind === "model";
+    const verdict = wrong ? verdictOf(valueAt(arrayOf(made.ref), index), slope, uncertainty, arrayOf(made.ref), "the wrong backward") : verdictOf(valueAt(array, index), slope, uncertainty, array, "the backward");
+    found.push(element("p", { class: "measured" }, `${says}: `, element("b", {}, `${written(slope, 9)} ± ${written(uncertainty, 1)}`), " ", verdict));
   }
   return found;
+}
+
+const ROUNDING = { f8: 1e-9, f4: 5e-5, f2: 1e-3 };      // relative to the largest entry, as in arrays.py
+
+function verdictOf(yours, slope, uncertainty, array, who) {
+  const off = Math.abs(slope - yours), agrees = off <= uncertainty + ROUNDING[array.form] * array.most;
+  return element("span", { class: agrees ? "good" : "bad" }, agrees ? `✓ ${who} agrees` : `✗ ${who} is off by ${written(off, 3)}`);
 }
 
 const MOST_TERMS = 6;
@@ -136,7 +147,7 @@ function termsPanel(part, index, depth) {
   if (rows.length > MOST_TERMS || (terms.count && terms.count > rows.length)) {
     const rest = rows.slice(MOST_TERMS).reduce((sum, row) => sum + row.value, 0), more = (terms.count || rows.length) - MOST_TERMS;
     const hidden = terms.count && terms.count > rows.length ? `, of which ${terms.count - rows.length} are not on this page` : "";
-    panel.append(element("p", { class: "soft" }, `and ${more} more${hidden}; those that are here add up to ${written(rest, 4)}`));
+    panel.append(element("p", { class: "soft" }, `and ${more} more${hidden}, which add up to ${written(rest, 4)}`));
   }
   return panel;
 }

@@ -31,7 +31,7 @@ function firstDiffering(wrong) {
 
 function showWrong() {
   const panel = document.getElementById("wrong"), wrong = other(), parts = [];
-  if (page.kind === "function") parts.push(element("h3", {}, "What the checker says"), element("pre", { class: "checker" }, page.checker));
+  if (page.kind === "function") parts.push(element("h3", {}, "What the checker says"), element("pre", { class: "checker" }, page.checker), ...targets());
   if (!page.beside.length) {
     if (page.kind === "model") parts.push(element("p", { class: "soft" }, "No other backward is on this page."));
     panel.replaceChildren(...parts);
@@ -52,10 +52,17 @@ function showWrong() {
     parts.push(element("p", { class: "edited-pair" }, element("span", { class: "soft" }, `${wrong.file}:${wrong.line}`), pair[0], pair[1]));
   }
   if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
-  if (wrong.words.length) parts.push(element("h4", {}, "The checker says"), ...wrong.words.map((words) => element("p", { class: "checker" }, words)));
+  if (wrong.words.length) parts.push(element("h4", {}, "The checker says, of a small example with other numbers"), ...wrong.words.map((words) => element("p", { class: "checker" }, words)));
   if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
   parts.push(...differingLines(wrong));
   panel.replaceChildren(...parts);
+}
+
+/* What the gradients should be, as measured: a target for a backward that is still to be written. */
+function targets() {
+  if (!page.targets || !page.targets.length || page.verdict === "PASS") return [];
+  return [element("h3", {}, "What was measured"), element("p", { class: "soft" }, "The slopes of φ: a right backward gives these numbers for the dy of this page."),
+    ...page.targets.flatMap(([name, ref]) => [element("h4", {}, `d${name}`), heatMap(arrayOf(ref), { caption: `d${name}, measured`, choose: (place) => { pin({ name: `d${name}, measured`, ref, parts: null, right: null, frame: recording().frames[0], line: null }); state.entry = wholeIndex(arrayOf(ref), place); showArray(); } }).figure])];
 }
 
 function sheetLine(wrong) {
@@ -66,11 +73,13 @@ function sheetLine(wrong) {
 function whyItFalls(wrong) {
   const degrees = Math.round((Math.acos(Math.max(-1, Math.min(1, wrong.cosine))) * 180) / Math.PI);
   const first = wrong.losses[0], last = wrong.losses[wrong.losses.length - 1], right = page.descent[page.descent.length - 1];
-  const falls = last < first;
-  const words = falls
-    ? `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${degrees < 90 ? ": less than 90°, so it still points downhill" : ""}. In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}. That a loss falls does not mean that its gradient is right.`
-    : `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)}). In ${wrong.losses.length} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}; with the right gradient, to ${written(right, 4)}.`;
-  return [element("h4", {}, falls ? "Why the loss falls all the same" : "Here the loss does not fall"), curves(page.descent, wrong.losses), element("p", {}, words)];
+  const falls = last < first, steps = page.descent.length - 1, stops = wrong.losses.length < page.descent.length;
+  const words = [
+    `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${falls && degrees < 90 ? ": less than 90°, so it still points downhill" : ""}.`,
+    `In ${stops ? wrong.losses.length - 1 : steps} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}${stops ? ", and then it is no longer a number" : ""}; with the right gradient, in ${steps} steps, to ${written(right, 4)}.`,
+    falls ? "That a loss falls does not mean that its gradient is right." : "",
+  ];
+  return [element("h4", {}, falls ? "Why the loss falls all the same" : "Here the loss does not fall"), curves(page.descent, wrong.losses), element("p", {}, words.join(" "))];
 }
 
 /* Two losses over the steps of gradient descent. */
@@ -80,23 +89,35 @@ function curves(right, wrong) {
   const frame = element("div", { class: "curves" });
   frame.innerHTML = `<svg viewBox="0 0 ${wide} ${high}" role="img" aria-label="the loss over the steps, with the right and with the wrong gradient">
     <line x1="34" x2="${wide - 6}" y1="${high - 18}" y2="${high - 18}"/><text x="28" y="${high - 14}" text-anchor="end">0</text>
-    <text x="28" y="18" text-anchor="end">${written(top, 2)}</text><text x="${wide - 6}" y="${high - 4}" text-anchor="end">step ${steps + 1}</text>
+    <text x="28" y="18" text-anchor="end">${written(top, 2)}</text><text x="${wide - 6}" y="${high - 4}" text-anchor="end">step ${steps}</text>
     <path class="right" d="${path(right)}"/><path class="wrong" d="${path(wrong)}"/></svg>`;
   frame.append(element("p", { class: "soft" }, element("i", { class: "right" }), " right ", element("i", { class: "wrong" }), " wrong"));
   return frame;
 }
 
+/* The lines that differ, under the layers that they run in; without those that only hand on what another has made. */
 function differingLines(wrong) {
-  const rec = recording(), numbers = Object.keys(wrong.lines).map(Number).sort((a, b) => a - b);
+  const rec = recording(), numbers = Object.keys(wrong.lines).map(Number).sort((a, b) => a - b), seen = new Set();
   const list = element("ol", { class: "differing" });
+  let layer = null, count = 0;
   for (const number of numbers) {
-    const line = rec.lines[number], frame = rec.frames[line.frame], made = madeBy(line).filter((one) => typeof one.right === "number");
+    const line = rec.lines[number], frame = rec.frames[line.frame], made = madeBy(line).filter((one) => typeof one.right === "number" && !seen.has(`${one.ref} ${one.right}`));
     if (wrong.lines[number] !== null && !made.length) continue;
+    made.forEach((one) => seen.add(`${one.ref} ${one.right}`));
+    const at = placeOfCall(frame);
+    if (at !== layer) list.append(element("li", { class: "layer" }, (layer = at)));
     const share = made.length ? Math.max(...made.map((one) => differenceShare(one.ref, one.right) ?? 0)) : Infinity;
     const strip = element("i", {});
     strip.style.width = `${Math.round(60 * Math.min(1, share))}px`;
+    count += 1;
     list.append(element("li", {}, element("button", { type: "button", onclick: () => goTo(number) }, `${page.sheets[frame.sheet].title}:${line.first} `, element("b", {}, made.map((one) => one.name).join(", ") || "does not run")),
       element("span", { class: "strip" }, strip), element("span", { class: "soft" }, made.length ? differenceText(made[0].ref, made[0].right).replace("≠ by ", "") : "")));
   }
-  return [element("h4", {}, list.children.length === 1 ? "One line differs" : `${list.children.length} lines differ, in the order in which they ran`), list];
+  return [element("h4", {}, count === 1 ? "One array differs" : `${count} lines make something else, in the order in which they ran`), list];
+}
+
+/* The path in the model of the layer that a call belongs to, also of a backward */
+function placeOfCall(frame) {
+  for (let one = outermost(frame); one; one = one.parent === null ? null : recording().frames[one.parent]) if (one.at) return one.at.replace(/\.[A-Z]$|\.(gamma|beta|table)$/, "");
+  return "the model";
 }

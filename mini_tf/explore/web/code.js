@@ -92,6 +92,7 @@ function latestLines(frame) {
 function updateLines() {
   const frame = shownSheet.frame, latest = latestLines(frame), now = currentLine(), wrong = other();
   const edited = wrong && page.sheets[frame.sheet].file === wrong.file ? wrong.line : null;
+  const replaced = page.kind === "model" ? edited : null;            // a learner's line stays as it is
   for (const [number, { row, made, source, html }] of shownSheet.rows) {
     const line = latest.get(number);
     row.classList.toggle("now", line === now);
@@ -101,13 +102,13 @@ function updateLines() {
     row.classList.toggle("edited", number === edited);
     const chips = line ? madeBy(line).map((one) => chip(one, line)) : [];
     if (line && line.error) chips.push(element("span", { class: "bad" }, line.error));
-    if (line && wrong && wrong.lines[line.number] === null) chips.push(element("span", { class: "bad" }, "does not run with this backward"));
+    if (line && wrong && wrong.lines[line.number] === null) chips.push(element("span", { class: "bad" }, page.kind === "model" ? "does not run with this backward" : "does not run when put right"));
     const starting = family(frame).find((one) => one.lines.length && one.lines[0].number <= state.step && isDefinition(one, number));
     if (starting) chips.unshift(...argumentsOf(starting).filter((one) => typeof one.ref === "number").map((one) => chip(one, null, starting)));
     made.replaceChildren(...chips);
     if (number === edited || source.dataset.edited) {
       source.dataset.edited = number === edited ? "yes" : "";
-      source.innerHTML = number === edited ? `<span class="edit">${wrong.edited}</span>` : html;
+      source.innerHTML = number === edited ? `<span class="edit">${number === replaced ? wrong.edited : html}</span>` : html || " ";
     }
   }
   const row = shownSheet.rows.get(now.first);
@@ -182,9 +183,19 @@ function frameAt(number) {
   return family(shownSheet.frame).includes(now) ? now : shownSheet.frame;
 }
 
+/* The name that a piece of the source stands for: "self.dW" with its dot; null for x.sum and for axis in f(axis=1). */
+function nameOf(span) {
+  if (span.dataset.name) return span.dataset.name;
+  const before = span.previousSibling, after = span.nextSibling;
+  if (after && after.textContent === "=" ) return null;
+  if (!before || before.textContent !== ".") return span.textContent;
+  const owner = before.previousSibling;
+  return owner && owner.matches && owner.matches(".n, .bp") ? `${owner.textContent}.${span.textContent}` : null;
+}
+
 function light(name) {
   for (const span of document.querySelectorAll("#lines .n, #lines .made [data-name]")) {
-    span.classList.toggle("lit", name !== null && (span.dataset.name || span.textContent) === name);
+    span.classList.toggle("lit", name !== null && nameOf(span) === name);
   }
 }
 
@@ -197,7 +208,8 @@ function watchNames() {
   lines.addEventListener("mouseover", (event) => {
     const span = nameAt(event);
     if (!span) return;
-    const name = span.dataset.name || span.textContent;
+    const name = nameOf(span);
+    if (name === null) return;
     light(name);
     const found = lookUp(name, frameAt(Number(span.closest(".line").dataset.line)));
     if (found && typeof found.ref === "number") point(found);
@@ -210,7 +222,7 @@ function watchNames() {
   lines.addEventListener("click", (event) => {
     const span = event.target.closest(".source .n");
     if (!span || String(getSelection())) return;
-    const found = lookUp(span.textContent, frameAt(Number(span.closest(".line").dataset.line)));
+    const name = nameOf(span), found = name && lookUp(name, frameAt(Number(span.closest(".line").dataset.line)));
     if (found && typeof found.ref === "number") pin(found);
   });
 }

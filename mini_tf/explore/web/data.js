@@ -76,9 +76,10 @@ function wholeIndex(array, place) {
   return place.map((i, axis) => (array.shown[axis] ? array.shown[axis][i] : i));
 }
 
-/* {flat index: [slope, uncertainty]} of the slopes measured for a gradient, of its "op" or of the "loss"; or null */
-function slopesOf(array, of) {
-  const found = array.measured && array.measured[of];
+/* The slopes measured for a gradient, of its "op" or of the "loss": {map: {flat index: [slope, uncertainty]}, atKinks}; or
+   null. `made` has its own if they disagree with it: others may have the same entries. */
+function slopesOf(made, array, of) {
+  const found = (made.slopes && made.slopes[of]) || (array.measured && array.measured[of]);
   if (!found) return null;
   if (!found.map) {
     const entries = new Int32Array(bytesOf(found.entries)), slopes = new Float64Array(bytesOf(found.slopes));
@@ -114,21 +115,24 @@ function other() {
   return state.beside !== null && state.moment === page.recordings.length - 1 ? page.beside[state.beside] : null;
 }
 
-/* [{name, ref, parts, right}] of what a line made; `right` is the page's own if the other backward made something else. */
+/* [{name, ref, parts, slopes, right}] of what a line made; `right` is what is right if another backward is chosen, and this
+   differs. */
 function madeBy(line) {
   const changed = other() ? other().lines[line.number] : undefined;
-  return line.made.map(([name, ref, parts]) => {
-    const found = changed && changed.find(([n]) => n === name);
-    return found ? { name, ref: found[1], parts: null, right: ref } : { name, ref, parts, right: null };
-  });
+  return line.made.map(([name, ref, parts, slopes]) => compared({ name, ref, parts, slopes, right: null }, changed));
 }
 
 function argumentsOf(frame) {
   const changed = other() ? other().arguments[frame.number] : undefined;
-  return frame.arguments.map(([name, ref]) => {
-    const found = changed && changed.find(([n]) => n === name);
-    return found ? { name, ref: found[1], parts: null, right: ref } : { name, ref, parts: null, right: null };
-  });
+  return frame.arguments.map(([name, ref]) => compared({ name, ref, parts: null, right: null }, changed));
+}
+
+/* What was made, with what is right beside it. A model's own run is right, and the other is wrong; of a learner's function
+   its own run is wrong, and the other is put right. */
+function compared(made, changed) {
+  const found = changed && changed.find(([name]) => name === made.name);
+  if (!found) return made;
+  return page.kind === "model" ? { name: made.name, ref: found[1], parts: null, right: made.ref } : { ...made, right: found[1] };
 }
 
 /* What a name stands for in a call, after a line: what the call made last, its arguments, or what its function keeps. */
@@ -173,12 +177,14 @@ function labelOf(kind, i) {
 }
 
 function describedIndex(array, index) {
+  const last = array.shape.length - 1;
   const said = index.map((i, axis) => {
     const kind = array.kinds[axis];
     if (kind === "example") return null;
     const labels = page.labels[kind];
     if (labels && labels[i] !== undefined) return `“${labels[i]}”`;
-    return kind === "head" || kind === "column" ? labelOf(kind, i) : array.shape.length === 1 ? `entry ${i}` : axis === array.shape.length - 1 ? `column ${i}` : `row ${i}`;
+    if (kind === "head" || kind === "column") return labelOf(kind, i);
+    return last === 0 ? `entry ${i}` : `${axis === last ? "column" : axis === last - 1 ? "row" : "part"} ${i}`;
   });
   return said.filter(Boolean).join(", ") || `entry ${index.join(", ")}`;
 }

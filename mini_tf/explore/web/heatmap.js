@@ -1,18 +1,19 @@
 // Heat maps: blue below zero, white at zero, orange above; the same in light and dark.
 
-const NEGATIVE = [31, 95, 168], POSITIVE = [194, 86, 12], NOT_A_NUMBER = [122, 20, 140];
+const NEGATIVE = [31, 95, 168], POSITIVE = [194, 86, 12], NOT_A_NUMBER = [122, 20, 140], WHOLE_NUMBER = [90, 98, 108];
 
-function colourOf(value, most) {
+/* [red, green, blue] of a value. Whole numbers, such as the ids of words, and truth values are grey. */
+function colourOf(value, most, form = "f8") {
   if (Number.isNaN(value)) return NOT_A_NUMBER;
   const share = most > 0 ? Math.min(1, Math.abs(value) / most) ** 0.7 : 0;       // small entries stay visible
-  return (value < 0 ? NEGATIVE : POSITIVE).map((end) => 255 + (end - 255) * share);
+  const end = form === "i4" || form === "u1" ? WHOLE_NUMBER : value < 0 ? NEGATIVE : POSITIVE;
+  return end.map((channel) => 255 + (channel - 255) * share);
 }
 
-/* How an array is laid out: rows and columns; axes before the last two lie side by side, those of size 1 are left out. */
+/* How an array is laid out: the last two axes are rows and columns; axes before them lie side by side. */
 function layoutOf(array) {
-  const axes = array.part.map((size, axis) => axis).filter((axis) => array.part[axis] !== 1);
-  const row = axes.length > 1 ? axes[axes.length - 2] : null, column = axes.length ? axes[axes.length - 1] : null;
-  const tiles = axes.slice(0, -2);
+  const last = array.part.length - 1, row = last > 0 ? last - 1 : null, column = last >= 0 ? last : null;
+  const tiles = array.part.map((size, axis) => axis).filter((axis) => axis < last - 1 && array.part[axis] !== 1);
   return {
     row, column, tiles,
     rows: row === null ? 1 : array.part[row],
@@ -48,7 +49,7 @@ function pictureOf(array, tile = null, most = array.most) {
       for (let j = 0; j < layout.columns; j++) {
         const value = array.values[flatten(placeOf(array, layout, one, i, j), array.part)];
         const at = 4 * (i * canvas.width + k * (layout.columns + gap) + j);
-        const [r, g, b] = colourOf(value, most);
+        const [r, g, b] = colourOf(value, most, array.form);
         image.data.set([r, g, b, 255], at);
       }
     }
@@ -149,6 +150,7 @@ function drawScale(canvas) {
 
 /* −most … 0 … most, with the colours between */
 function scaleOf(most) {
+  if (most === 0) return element("span", { class: "scale-row" }, "all of it is 0");
   const canvas = element("canvas", { class: "scale", width: 120, height: 10 });
   drawScale(canvas);
   return element("span", { class: "scale-row" }, `−${written(most, 3)} `, canvas, ` ${written(most, 3)}`);

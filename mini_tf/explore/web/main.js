@@ -21,7 +21,8 @@ function goTo(step) {
   state.entry = null;
   const made = madeBy(currentLine()).filter((one) => typeof one.ref === "number");
   const shown = made.find((one) => typeof one.right === "number") || made[0];
-  state.pinned = shown ? { ...shown, frame: currentFrame(), line: currentLine() } : state.pinned;
+  state.pinned = shown ? { ...shown, frame: currentFrame(), line: currentLine() } : null;
+  state.empty = shown ? "" : madeBy(currentLine()).map((one) => `${one.name}: ${one.ref ? one.ref.text : ""}`).join(", ");
   state.pointed = null;
   showAll();
 }
@@ -31,7 +32,7 @@ function showAll() {
   steps.max = rec.lines.length - 1;
   steps.value = state.step;
   steps.style.setProperty("--turn", `${(100 * rec.turn) / Math.max(rec.lines.length - 1, 1)}%`);
-  document.getElementById("position").textContent = `line ${state.step + 1} of ${rec.lines.length.toLocaleString("en")} · ${currentFrame().back ? "backward" : "forward"}`;
+  document.getElementById("position").textContent = `line ${state.step + 1} of ${rec.lines.length.toLocaleString("en")} · ${currentFrame().back ? "backward" : "forward"}${turnOfLine()}`;
   document.getElementById("moment-name").textContent = rec.label;
   document.getElementById("moment").value = state.moment;
   showCode();
@@ -40,14 +41,43 @@ function showAll() {
   if (tab === "array" || tab === "wrong") ({ array: showArray, wrong: showWrong })[tab]();
 }
 
+/* " · turn 2 of 5" of a line that runs several times in one call, as in a loop */
+function turnOfLine() {
+  const line = currentLine(), turns = currentFrame().lines.filter((one) => one.first === line.first);
+  return turns.length > 1 ? ` · turn ${turns.indexOf(line) + 1} of ${turns.length}` : "";
+}
+
+/* True for a line that makes an array which no line before it has made: not for those that hand one on. */
+function makesNew(line) {
+  const rec = recording();
+  if (!rec.fresh) {
+    const seen = new Set();
+    rec.fresh = rec.lines.map((one) => {
+      const refs = one.made.map(([, ref]) => ref).filter((ref) => typeof ref === "number");
+      const fresh = refs.some((ref) => !seen.has(ref)) || Boolean(one.error);
+      refs.forEach((ref) => seen.add(ref));
+      return fresh;
+    });
+    rec.fresh[rec.turn] = true;
+  }
+  return rec.fresh[line.number] || (other() && line.number in other().lines);
+}
+
+/* The next line in a direction; of those that make something new, if only they are wanted. */
+function nextLine(direction) {
+  const lines = recording().lines, all = !document.getElementById("only-new").checked;
+  for (let step = state.step + direction; step >= 0 && step < lines.length; step += direction) if (all || makesNew(lines[step])) return step;
+  return state.step;
+}
+
 function play() {
   const button = document.getElementById("play");
   if (playing) {
     clearInterval(playing);
     playing = null;
   } else {
-    if (state.step === recording().lines.length - 1) goTo(0);
-    playing = setInterval(() => (state.step < recording().lines.length - 1 ? goTo(state.step + 1) : play()), 600);
+    if (nextLine(1) === state.step) goTo(0);
+    playing = setInterval(() => (nextLine(1) > state.step ? goTo(nextLine(1)) : play()), 600);
   }
   button.textContent = playing ? "stop" : "play";
 }
@@ -65,6 +95,8 @@ function nextCall(direction) {
 function chooseMoment(which) {
   const share = state.step;
   state.moment = which;
+  if (which !== page.recordings.length - 1) state.beside = null;     // other backwards were recorded at the end only
+  document.getElementById("beside").value = state.beside === null ? "" : state.beside;
   pictures.clear();
   shownSheet.frame = null;
   buildWay();
@@ -78,7 +110,7 @@ function switchTheme() {
 }
 
 const KEYS = {
-  ArrowRight: () => goTo(state.step + 1), ArrowLeft: () => goTo(state.step - 1), ArrowDown: () => goTo(nextCall(1)), ArrowUp: () => goTo(nextCall(-1)),
+  ArrowRight: () => goTo(nextLine(1)), ArrowLeft: () => goTo(nextLine(-1)), ArrowDown: () => goTo(nextCall(1)), ArrowUp: () => goTo(nextCall(-1)),
   Home: () => goTo(0), End: () => goTo(recording().lines.length - 1), " ": play, b: () => goTo(recording().turn),
   a: () => showTab("array"), w: () => tabShown("words") && showTab("words"), r: () => tabShown("wrong") && showTab("wrong"),
   d: switchTheme, "?": () => document.getElementById("hints").showModal(),
@@ -99,7 +131,11 @@ function begin() {
     moment.max = page.recordings.length - 1;
     moment.addEventListener("input", () => chooseMoment(Number(moment.value)));
   }
-  document.querySelector("#tabs [data-tab=words]").hidden = page.kind !== "model";
+  document.addEventListener("click", (event) => {      // a button that was clicked does not keep the keys to itself
+    const button = event.target.closest("button, summary");
+    if (button && event.detail > 0) button.blur();
+  });
+  document.querySelector("#tabs [data-tab=words]").hidden = !recording().flow.length && !attentions().length;
   document.querySelector("#tabs [data-tab=wrong]").textContent = page.kind === "model" ? "Right and wrong" : "The checker";
   buildBeside();
   buildWay();
@@ -112,7 +148,6 @@ function begin() {
   document.getElementById("steps").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("hints").open || event.target.matches("select")) return;
-    if (event.key === " " && event.target.matches("button, summary")) return;
     if (event.target.matches("input[type=range]") && event.key.startsWith("Arrow")) return;
     if (!(event.key in KEYS)) return;
     event.preventDefault();
@@ -121,8 +156,9 @@ function begin() {
   document.getElementById("hints").addEventListener("close", () => document.activeElement.blur());    // the keys are the page's again
   document.querySelectorAll("#hints canvas.scale").forEach(drawScale);
   showTab("array");
-  const failed = recording().lines.findIndex((line) => line.error);
+  const failed = recording().stopped ? recording().lines.findIndex((line) => line.error === recording().stopped) : -1;
   goTo(failed >= 0 ? failed : 0);
+  if (failed >= 0 && page.kind === "function") showTab("wrong");
   if (!location.hash.includes("quiet")) document.getElementById("hints").showModal();
 }
 

@@ -60,7 +60,7 @@ function termsOf(part, index) {
       return summed(a, axes, fixed, "the sum of");
     }
     case "reshape":
-      return inner(a, unflatten(flatten(index, shapeOf(part)), shapeOf(a)), "in another shape, of");
+      return inner(a, unflatten(flatten(index, shapeOf(part)), shapeOf(a)), String(shapeOf(a)) === String(shapeOf(part)) ? "a copy, of" : "in another shape, of");
     case "swapaxes": {
       const from = [...index], [i, j] = part.axes;
       [from[i], from[j]] = [from[j], from[i]];

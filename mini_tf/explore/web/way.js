@@ -6,7 +6,7 @@ const wayRows = new Map();
 function flowOf(frame) {
   const last = frame.lines[frame.lines.length - 1];
   const y = last ? madeBy(last).map((one) => arrayOf(one.ref)).find(Boolean) : null;
-  const text = last ? madeBy(last).find((one) => one.ref && one.ref.text !== undefined) : null;
+  const text = last ? madeBy(last).find((one) => one.name === "loss" && one.ref && one.ref.text !== undefined) : null;
   const back = frame.backwards.find((one) => one.back && one.kept && one.lines.length);
   if (!back) {                                         // it hands on what its last call gave back: so its first call's dx is its own
     const [first] = stepsInside(frame.inside), inner = first ? flowOf(first.frame) : null;
@@ -21,7 +21,7 @@ function flowOf(frame) {
 
 function isSumOfArrays(part) {
   const inner = part.op === "reshape" ? part.of[0] : part;
-  return inner.op === "+" && inner.of.filter((one) => typeof one.value === "number" && arrayOf(one.value).shape.length > 1).length > 1;
+  return inner.op === "+" && !inner.change && inner.of.filter((one) => typeof one.value === "number" && arrayOf(one.value).shape.length > 1).length > 1;
 }
 
 /* Calls that have a backward, as a tree: calls without one are skipped. */
@@ -73,7 +73,7 @@ function wayItem({ frame, inside }, sizes, depth, around) {
     item.append(fold);
   }
   const row = element("div", { class: "call" }, name,
-    flow.y || !flow.loss ? bar(flow.y, sizes.up, "up", "‖y‖", () => goTo(lastInside(frame))) : element("span", { class: "scalar", title: flow.loss.ref.text }, flow.loss.ref.text.slice(0, 5)),
+    !flow.loss ? bar(flow.y, sizes.up, "up", "‖y‖", () => goTo(lastInside(frame))) : element("span", { class: "scalar", title: flow.loss.ref.text }, flow.loss.ref.text.slice(0, 5)),
     bar(down, sizes.down, "down", flow.gradients && flow.gradients[0] ? `‖${flow.gradients[0].name}‖` : "", () => flow.back && goTo(firstInside(flow.back))),
     element("span", { class: "signs" }, ...signsOf(flow, down)));
   if (flow.gradients && flow.gradients.some((one) => one.right !== null)) row.classList.add("differs");
@@ -96,21 +96,22 @@ function signsOf(flow, down) {
   for (const line of flow.adds || []) sign("+", `gradients of several ways are added, at line ${line.first}`);
   if (flow.given && down && flow.given.norm > 0 && down.norm !== null) {
     const factor = down.norm / flow.given.norm;
-    if (down.norm > 0 && (factor < 0.5 || factor > 2)) sign(`×${written(factor, 2)}`, `‖${flow.gradients[0].name}‖ = ${written(factor, 3)} · the size of the gradient that came in`, factor < 0.5 ? "shrinks" : "grows");
+    if (down.norm > 0 && (factor < 0.5 || factor > 2)) sign(`×${written(factor, 2)}`, `‖${flow.gradients[0].name}‖ = ${written(factor, 3)} · the size of the gradient that came in`, "size");
   }
   for (const { name, array } of flow.gradients || []) {
     const size = sizeOf(array);
     if (!flow.given || size !== sizeOf(flow.given) || array.zeros - flow.given.zeros < 0.1 * size) continue;
-    sign(array.zeros === size ? `${name} = 0` : `${Math.round((100 * array.zeros) / size)}% 0`, array.zeros === size ? `no gradient at all gets through to ${name}` : `so many entries of ${name} are 0: there the gradient dies`, "dies");
+    sign(array.zeros === size ? `${name} = 0` : `${Math.round((100 * array.zeros) / size)}% 0`, array.zeros === size ? `no gradient at all gets through to ${name}` : `so many entries of ${name} are 0: there the gradient dies`, "zeros");
   }
   return signs;
 }
 
 function bar(array, sizes, side, what, go) {
   if (!array || array.norm === null) return element("span", { class: "bar" });
+  if (array.norm === 0) return element("span", { class: "scalar", title: `${what} = 0: nothing gets through` }, "0");
   const logs = sizes.filter((size) => size > 0).map(Math.log10), low = Math.min(...logs), high = Math.max(...logs);
-  const share = array.norm > 0 ? 0.12 + (0.88 * (Math.log10(array.norm) - low)) / Math.max(high - low, 1e-9) : 0;
-  const button = element("button", { type: "button", class: `bar ${side}`, onclick: go, title: `${what} = ${written(array.norm, 4)}, shape (${array.shape.join(", ")})` }, element("i"));
+  const share = high - low < 1e-9 ? 1 : 0.12 + (0.88 * (Math.log10(array.norm) - low)) / (high - low);
+  const button = element("button", { type: "button", class: `bar ${side}`, onclick: go, title: `${what} = ${written(array.norm, 4)} (bars are logarithmic; the longest is ${written(high === -Infinity ? 0 : 10 ** high, 3)}), shape (${array.shape.join(", ")})` }, element("i"));
   button.firstChild.style.width = `${Math.max(0, Math.min(1, share)) * 100}%`;
   return button;
 }

@@ -6,9 +6,10 @@ function showWords() {
   const panel = document.getElementById("words"), rec = recording(), width = Math.max(240, panel.clientWidth - 24 || 330);
   const parts = [];
   if (rec.flow && rec.flow.length) {
-    const asked = page.asked.length === page.words.length ? (i) => `${page.words[i]}→${page.asked[i]}` : (i) => page.asked[0] || "loss";
+    const rows = arrayOf(rec.flow[0][1]).shape[0], each = rows === page.words.length && page.asked.length === rows;
+    const asked = (i) => (each ? `${page.words[i]}→${page.asked[i]}` : page.asked.length === 1 ? page.asked[0] : "all losses");
     parts.push(element("h3", {}, "Whose loss sends gradient to whom"),
-      element("p", { class: "soft" }, "A row is the loss of predicting the word after the arrow; a column is a word; the colour is the size of the gradient of that loss with respect to that word's vector. The last layer is at the top."));
+      element("p", { class: "soft" }, `${each ? "A row is the loss of predicting the word after the arrow" : "The row is the loss"}; a column is a word; the colour is the size of the gradient of that loss with respect to that word's vector. The last layer is at the top.${other() ? " These are the gradients of the right backward." : ""}`));
     const said = element("p", { class: "entry", "aria-live": "polite" }, "Click a square.");
     parts.push(said);
     for (const [label, ref] of [...rec.flow].reverse()) {
@@ -31,6 +32,13 @@ function attentions() {
   return recording().frames.filter((frame) => frame.kept && page.sheets[frame.sheet].title === "attention" && page.sheets[frame.sheet].op && outermost(frame) === frame);
 }
 
+/* Where in the model an attention is: "layers.0", "decoder.layers.1.cross_attention" */
+function attentionName(frame, k) {
+  let around = frame;
+  while (around && !around.at) around = around.parent === null ? null : recording().frames[around.parent];
+  return around ? around.at.replace(/^trunk\./, "").replace(/\.attention$/, "") : `attention ${k + 1}`;
+}
+
 function attentionMaps(width) {
   const found = attentions();
   if (!found.length) return [];
@@ -38,8 +46,8 @@ function attentionMaps(width) {
   const frame = found[attentionState.layer], back = frame.backwards.find((one) => one.lines.length), end = Infinity;
   const A = lookUp("A", frame, end), heads = A ? arrayOf(A.ref).shape[1] : 1;
   attentionState.head = Math.min(attentionState.head, heads - 1);
-  const choice = (count, which, name) => element("p", { class: "tiles" }, ...[...Array(count).keys()].map((k) => element("button", { type: "button", class: attentionState[which] === k ? "chosen" : "", onclick: () => { attentionState[which] = k; showWords(); } }, `${name} ${k + 1}`)));
-  const parts = [element("h3", {}, "Attention"), element("p", { class: "soft" }, "A: how much each word (row) takes of each word (column). dA and dS: the gradient with respect to those weights, and to the scores before softmax."), choice(found.length, "layer", "attention"), choice(heads, "head", "head")];
+  const choice = (names, which) => element("p", { class: "tiles" }, ...names.map((name, k) => element("button", { type: "button", class: attentionState[which] === k ? "chosen" : "", onclick: () => { attentionState[which] = k; showWords(); } }, name)));
+  const parts = [element("h3", {}, "Attention"), element("p", { class: "soft" }, "A: how much each word (row) takes of each word (column). dA and dS: the gradient with respect to those weights, and to the scores before softmax."), choice(found.map(attentionName), "layer"), choice([...Array(heads).keys()].map((k) => `head ${k + 1}`), "head")];
   for (const [name, of, label] of [["A", frame, "A"], ["dA", back, "dA"], ["dscores", back, "dS"]]) {
     const made = of ? lookUp(name, of, end) : null, array = made && arrayOf(made.ref);
     if (!array || array.shape.length !== 4) continue;
