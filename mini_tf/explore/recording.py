@@ -189,7 +189,9 @@ class Recorder:
             node = statement.value if isinstance(statement, ast.Return) else statement
             return [] if returned is NOTHING else self._returned(made, node, returned, finder)
         if isinstance(statement, ASSIGNMENTS):
-            return self._assigned(made, statement, frame, finder)
+            inside = [node.target.id for node in ast.walk(statement) if isinstance(node, ast.NamedExpr)]     # x := …
+            before = [(*one, None) for name in inside for one in self._named(name, frame.f_locals.get(name, NOTHING))]
+            return before + self._assigned(made, statement, frame, finder)
         if isinstance(statement, ast.FunctionDef):
             defined = frame.f_locals.get(statement.name)
             code = getattr(defined, "__code__", None)
