@@ -82,7 +82,7 @@ def bugs_beside(read, base, record, names=(), full=lambda: False):
         with planted(bug):
             recorder = record()
             edited = linecache.getline(*place).rstrip("\n")
-            failed = getattr(recorder, "error", None)
+            failed = recorder.error
             wrong, losses = (None, []) if failed else (_gradients(read), descent.losses())
         lines, arguments = differences(base, recorder)
         if names and not lines:
@@ -251,7 +251,7 @@ class Descent:
         squares = sum(float((g.astype(float) ** 2).sum()) for g in gradients.values() if g is not None)
         self.rate = self.read.run() / max(squares, 1e-30)
         for _ in range(20):
-            losses = self.losses(4)
+            losses = self.losses(3)
             if len(losses) == 4 and all(after < before for before, after in zip(losses, losses[1:])):
                 break
             self.rate /= 2

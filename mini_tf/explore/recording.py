@@ -81,13 +81,14 @@ class Recorder:
     store      turns values into references that a page can hold: store.refer(value), None for what cannot be shown
     partners   {name of a function: (names of the forwards that it is the backward of,)}
     frames     every call, in the order in which they began
+    error      what the computation raised, if it did
     lines      every statement that made something, in the order in which they ended
     """
 
     def __init__(self, store, follows, with_parts=True, partners=None):
         self.store, self.follows, self.with_parts = store, follows, with_parts
         self.frames, self.lines, self.open = [], [], []
-        self.is_backward = False
+        self.is_backward, self.error = False, None
         self.partners = partners or {}
         self.calls_of = {}                               # a WrittenCode's key -> the Frames that ran it
 

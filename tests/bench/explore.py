@@ -26,6 +26,7 @@ PICTURE = """() => {
   goTo(line.number);
   state.entry = [0, 3, 5];
   showArray();
+  document.querySelector("#array .deeper").click();
 }"""
 
 
@@ -53,6 +54,7 @@ def main():
             opening.append(time.perf_counter() - start)
             steps += page.evaluate(STEPS)
             if options.picture:
+                page.reload()
                 page.evaluate(PICTURE)
                 page.screenshot(path=options.picture)
             page.close()

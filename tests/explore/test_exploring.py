@@ -7,7 +7,7 @@ import textwrap
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
 from mini_tf.explore import Exploration, explore
-from mini_tf.explore.exploring import paths
+from mini_tf.explore.gathering import paths
 from mini_tf.explore.small import spoken
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_model, tiny_reading

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from mini_tf.explore.exploring import Pages
+from mini_tf.explore.gathering import Pages
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_reading
 

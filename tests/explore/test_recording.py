@@ -5,7 +5,7 @@ import textwrap
 
 from mini_tf import ops
 from mini_tf.explore.arrays import Store
-from mini_tf.explore.exploring import Pages, follows
+from mini_tf.explore.gathering import Pages, follows
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck.learner import load
 from tests.explore.conftest import decoded, tiny_reading

@@ -4,7 +4,7 @@ import base64
 
 from mini_tf import ops
 from mini_tf.explore import explore
-from mini_tf.explore.exploring import Pages
+from mini_tf.explore.gathering import Pages
 from mini_tf.explore.slopes import _chosen, measure_loss, measure_steps
 from tests.explore.conftest import decoded, tiny_reading
 

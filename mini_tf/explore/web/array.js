@@ -42,7 +42,7 @@ function showArray() {
     if (isOther) parts.push(element("h4", { class: "bad" }, page.kind === "model" ? "with the wrong backward" : "yours"));
     parts.push(heatMap(array, { tile, chosen, choose, caption: made.name, width }).figure);
     if (isOther) parts.push(element("h4", { class: "good" }, page.kind === "model" ? "right" : "put right"), heatMap(arrayOf(made.right), { tile, chosen, choose, caption: `${made.name}, right`, width, most: array.most || undefined }).figure);
-    parts.push(scaleOf(array.most));
+    if (array.form[0] === "f") parts.push(scaleOf(array.most));
   }
   if (entry) parts.push(entryPanel(made, array, entry));
   else if (array.values.length) parts.push(element("p", { class: "soft" }, "Click an entry, or move to it with the arrow keys: what is it made of?"));
@@ -165,6 +165,6 @@ function termRow(row, largest, depth) {
         else { const inside = termsPanel(row.part, row.index, depth + 1); if (inside) item.append(inside); }
       } }, row.label)
     : element("code", {}, row.label);
-  item.append(element("span", { class: "term" }, label, row.text ? element("span", { class: "soft" }, row.text) : "", element("b", {}, written(row.value, 5)), element("span", { class: "strip" }, strip)));
+  item.append(element("span", { class: row.label.length > 14 ? "term long" : "term" }, label, row.text ? element("span", { class: "soft" }, row.text) : "", element("b", {}, written(row.value, 5)), element("span", { class: "strip" }, strip)));
   return item;
 }

@@ -32,7 +32,7 @@ function showStack(frame) {
     element("span", { class: frame.back ? "phase backward" : "phase" }, frame.back ? "backward" : "forward"),
     ...visible.map((one) =>
       element("button", { type: "button", class: one === frame ? "crumb here" : "crumb", title: one.at || null,
-        onclick: () => goTo((one.lines[0] || recording().lines[firstInside(one)]).number) }, titleOf(one))),
+        onclick: () => goTo((one.lines[0] || recording().lines[firstInside(one)]).number) }, page.sheets[one.sheet].title)),
   );
 }
 

@@ -182,7 +182,8 @@ function describedIndex(array, index) {
     const kind = array.kinds[axis];
     if (kind === "example") return null;
     const labels = page.labels[kind];
-    if (labels && labels[i] !== undefined) return `“${labels[i]}”`;
+    const bothWords = last > 0 && page.labels[array.kinds[last]] && page.labels[array.kinds[last - 1]];
+    if (labels && labels[i] !== undefined) return `${bothWords ? (axis === last ? "column " : "row ") : ""}“${labels[i]}”`;
     if (kind === "head" || kind === "column") return labelOf(kind, i);
     return last === 0 ? `entry ${i}` : `${axis === last ? "column" : axis === last - 1 ? "row" : "part"} ${i}`;
   });

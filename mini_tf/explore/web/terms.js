@@ -75,7 +75,7 @@ function termsOf(part, index) {
 
 function operand(part, index, before, sign = 1) {
   const at = broadcastIndex(index, shapeOf(part)), value = partAt(part, at);
-  return { label: before + part.src, value: value === undefined ? undefined : sign * value, part, index: at };
+  return { label: before + (part.op === "+" && !/^[+−]/.test(before) ? `(${part.src})` : part.src), value: value === undefined ? undefined : sign * value, part, index: at };
 }
 
 function inner(part, index, says) {
