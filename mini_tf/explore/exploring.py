@@ -113,7 +113,7 @@ def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0)
     if hints_only is not None:
         report.give_hints_only(hints_only)
     stopped = error is not None and any(line.error for line in recorder.lines)
-    notes = [] if stopped else [f"{finding[0].upper()}{finding[1:]}." for finding in report.findings]
+    notes = [] if stopped else [f"The checker: {finding}." for finding in report.findings]
     if error is not None and not recorder.lines:
         raise UserError(f"{report.name}: no line of it could be followed. {' '.join(notes) or error}")
     if stopped:

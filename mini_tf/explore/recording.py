@@ -19,7 +19,6 @@ from collections import ChainMap
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 
 from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder
@@ -300,27 +299,28 @@ class Recorder:
 
     def _maker(self, written, variables):
         """The Frame of the call in which this function was defined: its variables are those that the function keeps."""
-        found = [] if written.outer else self._forwards(written, variables)
+        if written.outer is None:
+            return self._forward_of(written, variables)
+        found = []
         for made in reversed(self.calls_of.get(written.outer, ())):
             known = made.frame.f_locals if made.frame is not None else made.variables
             if all(known.get(name, NOTHING) is variables.get(name, NOTHING) for name in written.code.co_freevars):
                 found.append(made)
         # One that keeps nothing may be of any of these calls: backwards run in reverse order, each once.
-        if not written.outer:
-            return found[0] if found else None
         found.sort(key=lambda made: made.frame is None)  # those that still run come first
         made = next((made for made in found if written.key not in made.gone_back), found[0] if found else None)
         if made is not None:
             made.gone_back.add(written.key)
         return made
 
-    def _forwards(self, written, variables):
-        """The last call of the forward that a method backward, or a function affine_backward, belongs to, in a list"""
+    def _forward_of(self, written, variables):
+        """The last call of the forward that a method backward, or a function affine_backward, belongs to; or None"""
         if not self.is_backward or written.name not in (*BACKWARD, *self.partners):
-            return []
-        owner, names = variables.get("self"), self.partners.get(written.name, (*FORWARD, "__call__"))
-        same = (made for made in reversed(self.frames) if made.written.name in names and made.owner is owner)
-        return list(islice(same, 1))
+            return None
+        names = self.partners.get(written.name, (*FORWARD, "__call__"))
+        kind = type(variables.get("self"))               # the checker calls copies of a learner's object
+        same = (made for made in reversed(self.frames) if made.written.name in names and type(made.owner) is kind)
+        return next(same, None)
 
 
 def _pairs(target, value):

@@ -158,6 +158,13 @@ def test_objects_and_pairs_can_be_explored(tmp_path, rng):
     found = explore(machine, *inputs)
     assert line_of(found, "self.dg")[1].shape == (4,)
     assert found.notes == []
+    for one, forward in ((pair, "affine_forward"), (found, "forward")):      # each backward belongs to its forward
+        frames = one.data["recordings"][0]["frames"]
+        makers = [frames[frame["maker"]]["name"] for frame in frames if frame["back"]]
+        assert makers == [forward]
+    assert line_of(pair, "dx")[1].shape == (3, 4)
+    line, _ = line_of(found, "self.dg")
+    assert line["made"][0][2]["op"] == "sum"             # its terms: self.x is what the forward kept
 
 
 def test_a_layer_and_a_model_with_a_batch(rng):

@@ -159,7 +159,7 @@ function begin() {
   const failed = recording().stopped ? recording().lines.findIndex((line) => line.error === recording().stopped) : -1;
   goTo(failed >= 0 ? failed : 0);
   if (failed >= 0 && page.kind === "function") showTab("wrong");
-  if (!location.hash.includes("quiet")) document.getElementById("hints").showModal();
+  if (window === window.top && !location.hash.includes("quiet")) document.getElementById("hints").showModal();
 }
 
 begin();

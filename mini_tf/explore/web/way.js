@@ -122,8 +122,8 @@ function updateWay() {
   let frame = currentFrame(), found = null;
   const back = frame.back;
   while (frame && !found) {
-    const top = outermost(frame);
-    found = wayRows.get(top.number);
+    const top = outermost(frame), maker = top.maker === null ? null : recording().frames[top.maker];
+    found = wayRows.get(top.number) || (maker && wayRows.get(outermost(maker).number));     // a method backward's forward
     frame = frame.parent === null ? null : recording().frames[frame.parent];
   }
   if (!found) return;
