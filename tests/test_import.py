@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from configparser import ConfigParser
+from fnmatch import fnmatch
+from pathlib import Path
 
 import mini_tf
 
@@ -40,3 +43,17 @@ def test_text_offers_what_reads_a_corpus():
 def test_threads_are_told_to_be_quiet_unless_the_user_says_otherwise():
     code = "import mini_tf, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
     assert _python(code, OPENBLAS_THREAD_TIMEOUT="28") == "28"
+
+
+def test_everything_that_pages_are_made_of_is_installed_with_the_package():
+    root = Path(mini_tf.__file__).parent
+    named = ConfigParser()
+    named.read(root.parent / "setup.cfg")
+    globs = {package: pattern.split(", ") for package, pattern in named["options.package_data"].items()}
+    needed = [path for suffix in ("jinja", "css", "js") for path in root.rglob(f"*.{suffix}")]
+    assert len(needed) > 10
+    for path in needed:
+        package = path.parent if (path.parent / "__init__.py").exists() else path.parent.parent
+        own = globs.get(".".join(package.relative_to(root.parent).parts), []) + globs["*"]
+        inside = path.relative_to(package)
+        assert any(fnmatch(str(inside), pattern) and len(inside.parts) == pattern.count("/") + 1 for pattern in own), path
