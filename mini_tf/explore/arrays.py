@@ -110,8 +110,9 @@ class Store:
         that disagree with the gradient belong to it alone: they go to `disagreeing`, [(number, name, measured)].
         """
         good = ~slopes.kink
+        whole = good.all() and np.array_equal(entries, self.entries_shown(np.shape(gradient)))
         found = {
-            "entries": encoded(entries[good])["data"], "slopes": encoded(slopes.slope[good])["data"],
+            "entries": None if whole else encoded(entries[good])["data"], "slopes": encoded(slopes.slope[good])["data"],
             "uncertainties": encoded(slopes.uncertainty[good].astype(np.float32))["data"],
             "kinks": encoded(entries[slopes.kink])["data"],
         }  # fmt: skip
@@ -140,6 +141,12 @@ class Store:
             longest //= 2
             limited = [indices[: max(longest, 1)] for indices in limited]
         return None if all(len(a) == size for a, size in zip(limited, shape)) else limited
+
+    def entries_shown(self, shape):
+        """Flat indices of the entries of an array of that shape that are shown, in order"""
+        shown = self.parts_shown(shape)
+        whole = np.arange(math.prod(shape)).reshape(shape)
+        return (whole[np.ix_(*shown)] if shown else whole).reshape(-1)
 
     def described(self, x):
         """What a page holds of an array: shape, dtype, the entries shown as bytes, which they are, statistics."""

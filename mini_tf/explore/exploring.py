@@ -7,6 +7,7 @@ from html import escape
 
 from mini_tf.errors import UserError
 from mini_tf.explore.beside import bugs_beside, differences, put_right
+from mini_tf.explore.cores import on_one_core
 from mini_tf.explore.gathering import Pages, as_data, bad_numbers, paths
 from mini_tf.explore.readings import gradients_between_words
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
@@ -52,6 +53,7 @@ class Exploration:
                 'style="width: 100%; height: 800px; border: 1px solid #8884"></iframe>')  # fmt: skip
 
 
+@on_one_core
 def explore_model(read, title, about, moments=(), bugs=(), update=lambda done, what: None):
     """The Exploration of a Reading. moments: [(label, {name: data})] of a training, the last of which the model is at
 
@@ -86,6 +88,7 @@ def explore_model(read, title, about, moments=(), bugs=(), update=lambda done, w
     return Exploration(title, about, data, notes + bad_numbers(pages, recorder))
 
 
+@on_one_core
 def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0):
     """The Exploration of y, backward = f(*inputs), with a random dy: an op, a layer, or a learner's own code.
 

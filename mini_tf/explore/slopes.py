@@ -17,12 +17,12 @@ from mini_tf.trace import trace
 
 import numpy as np
 
-MOST = 1024              # entries of an array that are measured: the largest gradients, and some at random
-MOST_OF_LAYER = 256      # of an input of a layer, and of a variable inside an op, which take longer
+MOST = 4096              # entries of an array that are measured, of those that the page shows
+MOST_OF_LAYER = 1024     # of an input of a layer, and of a variable inside an op, which take longer
 MOST_OF_LOSS = 6         # of a parameter, for the slope of the whole loss
 LEAST = 4                # of any
-SECONDS = 6.0            # for all, by the reckoning of `_cost`: of larger models fewer entries are measured
-CALL, ENTRY, TRACED = 1.2e-5, 4e-9, 6e-5                 # seconds of a call, of an entry, if traced
+SECONDS = 8.0            # for all, by the reckoning of `_cost`: of larger models fewer entries are measured
+CALL, ENTRY, TRACED = 1.2e-5, 1.2e-9, 6e-5                # seconds of a call, of an entry, if traced
 EVALUATIONS = 5          # of φ, for a slope
 
 
@@ -97,7 +97,8 @@ def measure_loss(store, f, inputs, parameters):
         with subject.in_float64():
             phi = Phi(subject, 1.0, patterns)
             for name, gradient in gradients.items():
-                entries = np.sort(np.argsort(-np.abs(gradient), axis=None)[:MOST_OF_LOSS])
+                shown = store.entries_shown(gradient.shape)
+                entries = np.sort(shown[np.argsort(-np.abs(gradient.reshape(-1)[shown]))[:MOST_OF_LOSS]])
                 found = slopes_of_entries(phi, subject.tensors[name], entries)
                 store.add_slopes(gradient, f"d{name}", "loss", entries, found)
 
@@ -134,18 +135,17 @@ def _measure_tensors(store, subject, dy, patterns, gradients, most, rng):
     for name, x in subject.tensors.items():
         gradient = gradients.get(name)
         if gradient is not None and np.shape(gradient) == x.shape and x.size:
-            entries = _chosen(to_host(gradient), most, rng)
+            entries = _chosen(to_host(gradient), most, rng, store.entries_shown(x.shape))
             store.add_slopes(to_host(gradient), f"d{name}", "op", entries, slopes_of_entries(phi, x, entries))
 
 
-def _chosen(gradient, most, rng):
-    """Indices of the entries to be measured: all, or the largest half and a random choice of the others"""
-    size = gradient.size
-    if size <= most:
-        return np.arange(size)
-    order = np.argsort(-np.nan_to_num(np.abs(gradient.reshape(-1))))
-    others = rng.choice(size - most // 2, most - most // 2, replace=False, shuffle=False)
-    return np.sort(np.concatenate([order[: most // 2], order[most // 2 :][others]]))
+def _chosen(gradient, most, rng, shown):
+    """Flat indices of the entries to be measured: all that are shown, or the largest half and some others at random"""
+    if len(shown) <= most:
+        return shown
+    order = np.argsort(-np.nan_to_num(np.abs(gradient.reshape(-1)[shown])))
+    others = rng.choice(len(shown) - most // 2, most - most // 2, replace=False, shuffle=False)
+    return np.sort(shown[np.concatenate([order[: most // 2], order[most // 2 :][others]])])
 
 
 # Inside an op -------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def _measure_inside(store, call, frame, recorder, most, rng):
                 continue
             phi = Inside(call, frame.written.code, made[name[1:]], name[1:])
             if np.shape(phi.x) == np.shape(gradient):
-                entries = _chosen(to_host(gradient), most, rng)
+                entries = _chosen(to_host(gradient), most, rng, store.entries_shown(phi.x.shape))
                 store.add_slopes(to_host(gradient), name, "op", entries, slopes_of_entries(phi, phi.x, entries))
 
 

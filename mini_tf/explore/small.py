@@ -2,6 +2,7 @@
 
 import re
 
+from mini_tf.explore.cores import on_one_core
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import read_corpus, shakespeare
 from mini_tf.training.language import prepare, preset_training
@@ -26,6 +27,7 @@ SMALL = Preset(
 )  # fmt: skip
 
 
+@on_one_core
 def small_model(corpus=None, seed=0):
     """(model, vocabulary, moments) of a small model trained on a file's text, or on what is spoken at Elsinore.
 

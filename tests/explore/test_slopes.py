@@ -15,10 +15,12 @@ import pytest
 def measured(about, of="op"):
     """(entries, slopes, uncertainties) of an array of a page"""
     found = about["measured"][of]
-    return tuple(
-        np.frombuffer(base64.b64decode(found[name]), form)
-        for name, form in (("entries", "<i4"), ("slopes", "<f8"), ("uncertainties", "<f4"))
+    slopes, uncertainties = (
+        np.frombuffer(base64.b64decode(found[name]), form) for name, form in (("slopes", "<f8"), ("uncertainties", "<f4"))
     )
+    if found["entries"] is None:                         # all of them
+        return np.arange(len(slopes)), slopes, uncertainties
+    return np.frombuffer(base64.b64decode(found["entries"]), "<i4"), slopes, uncertainties
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +93,19 @@ def test_slopes_of_an_op_at_a_kink_are_left_out():
 
 
 def test_the_largest_entries_are_among_those_measured(rng):
-    gradient = rng.standard_normal((40, 50))
-    chosen = _chosen(gradient, 200, rng)
+    gradient, shown = rng.standard_normal((40, 50)), np.arange(500, 2000)
+    chosen = _chosen(gradient, 200, rng, shown)
     assert len(set(chosen.tolist())) == 200
-    largest = np.argsort(-np.abs(gradient), axis=None)[:100]
-    assert set(largest.tolist()) <= set(chosen.tolist())
+    largest = shown[np.argsort(-np.abs(gradient.reshape(-1)[shown]))[:100]]
+    assert set(largest.tolist()) <= set(chosen.tolist()) <= set(shown.tolist())
+    np.testing.assert_array_equal(_chosen(gradient, 1500, rng, shown), shown)
+
+
+def test_every_entry_that_is_shown_is_measured(pages):
+    """In a small model all entries that can be clicked have their slope."""
+    for about in pages.store.arrays:
+        if "measured" in about and "op" in about["measured"]:
+            entries, slopes, _ = measured(about)
+            kinks = np.frombuffer(base64.b64decode(about["measured"]["op"]["kinks"]), "<i4")
+            assert len(slopes) == len(entries)
+            assert len(entries) + len(kinks) == decoded(about).size

@@ -76,13 +76,18 @@ function wholeIndex(array, place) {
   return place.map((i, axis) => (array.shown[axis] ? array.shown[axis][i] : i));
 }
 
+/* The flat indices in the whole array of all entries that are shown. */
+function entriesShown(array) {
+  return Array.from(array.values, (_, i) => flatten(wholeIndex(array, unflatten(i, array.part)), array.shape));
+}
+
 /* The slopes measured for a gradient, of its "op" or of the "loss": {map: {flat index: [slope, uncertainty]}, atKinks}; or
    null. `made` has its own if they disagree with it: others may have the same entries. */
 function slopesOf(made, array, of) {
   const found = (made.slopes && made.slopes[of]) || (array.measured && array.measured[of]);
   if (!found) return null;
   if (!found.map) {
-    const entries = new Int32Array(bytesOf(found.entries)), slopes = new Float64Array(bytesOf(found.slopes));
+    const entries = found.entries === null ? entriesShown(array) : new Int32Array(bytesOf(found.entries)), slopes = new Float64Array(bytesOf(found.slopes));
     const off = new Float32Array(bytesOf(found.uncertainties));
     found.map = new Map(Array.from(entries, (flat, i) => [flat, [slopes[i], off[i]]]));
     found.atKinks = new Set(new Int32Array(bytesOf(found.kinks)));
