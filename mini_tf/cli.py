@@ -332,15 +332,16 @@ def explore(
     text: Annotated[str | None, typer.Option(help="what the model reads")] = None,
     out_file: Annotated[Path, typer.Option("--out", help="the page to write")] = Path("explore.html"),
     bug: Annotated[
-        list[str] | None, typer.Option(help="a planted bug to see beside the right backward [default: some]")
+        list[str] | None,
+        typer.Option(help="a planted bug to compare with; may be repeated [default: some that matter]"),
     ] = None,
     corpus: Annotated[Path | None, typer.Option(help="the text that the small model learns from")] = None,
     shape: ShapeOption = None,
     arg: Annotated[list[str] | None, typer.Option(help="a value for an argument of your function: stride=2")] = None,
-    solution: Annotated[bool, typer.Option("--solution", help="of an exercise: show the line put right")] = False,
-    seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
+    solution: Annotated[bool, typer.Option("--solution", help="for an exercise: show its solution")] = False,
+    seed: Annotated[int, typer.Option(help="seed of the random numbers", min=0)] = 0,
 ):
-    """Write a page on which the backward pass can be looked at, line by line, with its numbers."""
+    """Write a page that shows the backward pass line by line, with its numbers."""
     from mini_tf.explore.command import explored
 
     explored(what, text, corpus, bug or [], shape or [], arg or [], seed, solution).write(out_file)

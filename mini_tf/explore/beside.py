@@ -23,6 +23,7 @@ FAMOUS = [
     "MultiHeadAttention: value's gradient not added", "linear: W not transposed", "embedding: repeats overwritten",
     "layer_norm: both means left out", "cross_entropy: one-hot not taken off", "linear: dW is a mean",
 ]  # fmt: skip
+IN_TRANSFORMER = [bug.name for bug in BUGS if bug.in_transformer]
 SHOWN = 6                # of them, those that make a difference in this model
 STEPS = 40               # of gradient descent with each,
 FEWER, LARGE = 12, 300_000                               # or so many, of a model with more numbers to learn than this
@@ -37,6 +38,7 @@ class Beside:
     lines          {number of a line: [(name, reference)] that differ, or None if it did not run}
     arguments      {number of a call: [(name, reference)]} of arguments that differ
     cosine         between its gradient and the right one, of all parameters together; None if it has none
+    length         of its gradient, relative to that of the right one
     losses         of gradient descent with it
     error          what it raised
     """
@@ -49,6 +51,7 @@ class Beside:
     lines: dict
     arguments: dict
     cosine: float | None = None
+    length: float | None = None
     losses: list = ()
     error: str = ""
 
@@ -58,9 +61,12 @@ def bug_named(name):
     found = [bug for bug in BUGS if bug.name == name] or [bug for bug in BUGS if bug.name.startswith(name)]
     if len(found) != 1:
         came = "is the beginning of several" if found else "is no planted bug"
-        near = [bug.name for bug in found] or difflib.get_close_matches(name, [bug.name for bug in BUGS], 6, 0.4)
-        near = near or [bug.name for bug in BUGS if bug.name in FAMOUS]
-        raise UserError(f"the bug {name!r} {came}; there are:\n  " + "\n  ".join(near))
+        near = [bug.name for bug in found] or difflib.get_close_matches(name, IN_TRANSFORMER, 6, 0.45)
+        near = near or FAMOUS
+        raise UserError(
+            f"the bug {name!r} {came}; did you mean one of these? All are in gradcheck/planting/bugs.py:\n  "
+            + "\n  ".join(near)
+        )
     return found[0]
 
 
@@ -88,10 +94,10 @@ def bugs_beside(read, base, record, names=(), full=lambda: False):
         if names and not lines:
             raise UserError(f"the bug {bug.name!r} makes no difference here: its line does not run, or gives the same")
         if lines and (names or not failed):
-            cosine = None if failed else _cosine(right, wrong)
+            cosine, length = (None, None) if failed else (_cosine(right, wrong), _length(wrong) / _length(right))
             error = f"{type(failed).__name__}: {failed}" if failed else ""
             found.append(Beside(
-                bug.name, bug.about, place, edited, _words(bug), lines, arguments, cosine, losses, error
+                bug.name, bug.about, place, edited, _words(bug), lines, arguments, cosine, length, losses, error
             ))  # fmt: skip
     return found, descent.right
 
@@ -210,6 +216,11 @@ def _cosine(right, wrong):
             pairs, [(a, a) for a, _ in pairs], [(b, b) for _, b in pairs]))  # fmt: skip
         cosine = dot / np.sqrt(size_a * size_b)
     return float(cosine) if np.isfinite(cosine) else None
+
+
+def _length(gradients):
+    """The root of the sum of the squares of all gradients, {name: array}"""
+    return float(np.sqrt(sum((g.astype(float) ** 2).sum() for g in gradients.values() if g is not None)))
 
 
 class Descent:

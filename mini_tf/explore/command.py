@@ -4,6 +4,7 @@ import difflib
 from pathlib import Path
 
 from mini_tf.errors import UserError
+from mini_tf.explore.beside import bug_named
 from mini_tf.explore.exploring import explore_function, explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
@@ -21,6 +22,8 @@ FEW = 13                 # words that a run's model reads, if no text is given
 
 def explored(what, text, corpus, bugs, shapes, args, seed, solution):
     """The Exploration of a run folder's model, of a learner's function, of an op by its name, or of a small model."""
+    for name in bugs:
+        bug_named(name)                                  # before anything takes time
     is_function = what is not None and ("::" in what or what.endswith(".py"))
     is_op = what is not None and not is_function and what in EXAMPLES and not Path(what).exists()
     if is_function or is_op:

@@ -116,7 +116,7 @@ def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0)
     if hints_only is not None:
         report.give_hints_only(hints_only)
     stopped = error is not None and any(line.error for line in recorder.lines)
-    notes = [] if stopped else [f"The checker: {finding}." for finding in report.findings]
+    notes = [] if stopped else _said_together(report.findings)
     if error is not None and not recorder.lines:
         raise UserError(f"{report.name}: no line of it could be followed. {' '.join(notes) or error}")
     if stopped:
@@ -139,6 +139,15 @@ def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0)
     )  # fmt: skip
     about = "A function by itself has no loss: dy is random, and the gradients are the slopes of φ = Σ dy·y."
     return Exploration(name, about, data, notes + bad_numbers(pages, recorder))
+
+
+def _said_together(findings):
+    """The checker's findings as sentences; blanks of an exercise in one"""
+    blank = " is still `...`: a blank to fill"
+    blanks = [finding.removesuffix(blank) for finding in findings if finding.endswith(blank)]
+    others = [f"The checker: {finding}." for finding in findings if not finding.endswith(blank)]
+    still = f"Still blank: {', '.join(blanks)}. The page shows how far the backward comes without."
+    return [still, *others] if blanks else others
 
 
 def _not_repeatable(recorder, again):

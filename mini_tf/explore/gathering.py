@@ -125,7 +125,8 @@ def as_data(beside, recorder):
         "name": beside.name, "about": beside.about, "file": file, "line": int(line),
         "edited": highlighted(beside.edited)[0] if beside.edited else "", "words": beside.words,
         "lines": {numbers[n]: made for n, made in beside.lines.items() if n in numbers},
-        "arguments": beside.arguments, "cosine": beside.cosine, "losses": beside.losses, "error": beside.error,
+        "arguments": beside.arguments, "cosine": beside.cosine, "length": beside.length, "losses": beside.losses,
+        "error": beside.error,
     }  # fmt: skip
 
 

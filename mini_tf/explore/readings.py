@@ -187,7 +187,7 @@ def _axes(model, labels, likely=()):
     if len(vocabulary) > SHOWN_WORDS:
         chosen = list(dict.fromkeys(int(i) for i in likely))[:SHOWN_WORDS]
         chosen += [i for i in range(len(vocabulary)) if i not in set(chosen)][: SHOWN_WORDS - len(chosen)]
-        shown["vocabulary"] = np.sort(chosen)
+        shown["vocabulary"] = np.array(chosen)           # the text's words first, in their order
         labels = labels | {"vocabulary": {int(i): vocabulary[i] for i in shown["vocabulary"]}}
     tables = [p.data for name, p in model.parameters().items() if name.endswith("table")]
     return Axes(
@@ -247,10 +247,10 @@ def gradients_between_words(model, batch, words):
     model.clear_gradients()
     found = []
     layers = [call for call in calls if _is_layer(call) and call.gradients is not None]
-    for number, call in enumerate(layers, 1):
-        found.append((f"into layer {number}", _norms(call.gradients, T)))
+    for number, call in enumerate(layers):
+        found.append((f"into layers.{number}", _norms(call.gradients, T)))
     if layers:
-        found.append((f"out of layer {len(layers)}", _norms(layers[-1].dy, T)))
+        found.append((f"out of layers.{len(layers) - 1}", _norms(layers[-1].dy, T)))
     each = T if losses == T else 1                       # the model's loss is the mean of the words' losses
     return [(label, each * norms) for label, norms in found if norms is not None]
 

@@ -207,15 +207,19 @@ def test_the_slider_goes_to_other_moments(explorer, exploration):
 def test_the_words_show_gradients_and_attention(explorer, exploration):
     explorer.keyboard.press("w")
     headings = explorer.locator("#words h4").all_inner_texts()
-    assert headings == ["out of layer 2", "into layer 2", "into layer 1", "A", "dA", "dS"]
+    assert headings == ["out of layers.1", "into layers.1", "into layers.0", "A", "dA", "dS"]
     explorer.locator("#words canvas.map").nth(2).click(position={"x": 5, "y": 5})
-    said = explorer.inner_text("#words .entry")
+    said = explorer.locator("#words .entry").first.inner_text()
     assert "the loss of the→cat sends a gradient of size" in said
     flow = dict(exploration.data["recordings"][-1]["flow"])
-    norm = decoded(exploration.data["arrays"][flow["into layer 1"]])[0, 0]
+    norm = decoded(exploration.data["arrays"][flow["into layers.0"]])[0, 0]
     assert float(said.split("size ")[1].split(" ")[0]) == pytest.approx(norm, rel=1e-3)
     explorer.get_by_role("button", name="head 2").click()
     explorer.locator("#words canvas.map").nth(3).click(position={"x": 5, "y": 5})
+    for _ in range(2):
+        explorer.keyboard.press("ArrowDown")             # the map keeps the keys
+    assert "A at head 2, row “sat”, column “the”" in explorer.locator("#words .entry").nth(1).inner_text()
+    explorer.keyboard.press("Enter")
     assert "head 2" in explorer.inner_text("#array .entry h4")
 
 
@@ -245,7 +249,7 @@ def test_nothing_is_cut_off_in_light_and_dark(opened, exploration, scheme, size)
 
 def test_three_hints_at_the_start(opened, exploration):
     page = opened(exploration, quiet=False)
-    assert page.locator("#hints li").count() == 3
+    assert page.locator("#hints ol li").count() == 3
     page.keyboard.press("Enter")
     assert not page.locator("#hints").is_visible()
     page.keyboard.press("?")

@@ -34,6 +34,7 @@ function showArray() {
     showArray();
     const canvas = panel.querySelector("canvas.map");
     if (canvas) canvas.focus({ preventScroll: true });
+    panel.querySelector(".entry").scrollIntoView({ block: "nearest" });
   };
   const chosen = entry ? placesOf(array, entry) : null;
   const width = Math.max(240, panel.clientWidth - 24 || 330);
@@ -116,7 +117,7 @@ function measuredOf(made, array, index) {
     if (!slopes) continue;
     const measured = slopes.map.get(flat);
     if (!measured) {
-      const why = slopes.atKinks.has(flat) ? "a kink of a ReLU is too near: there is no slope here" : `not measured here, but in ${slopes.map.size.toLocaleString("en")} of its ${sizeOf(array).toLocaleString("en")} entries`;
+      const why = slopes.atKinks.has(flat) ? "a kink of a ReLU is too near: there is no slope here" : `not measured at this entry (${slopes.map.size.toLocaleString("en")} of ${sizeOf(array).toLocaleString("en")} were)`;
       if (which === "op") found.push(element("p", { class: "soft" }, why));
       continue;
     }
@@ -147,7 +148,7 @@ function termsPanel(part, index, depth) {
   if (rows.length > MOST_TERMS || (terms.count && terms.count > rows.length)) {
     const rest = rows.slice(MOST_TERMS).reduce((sum, row) => sum + row.value, 0), more = (terms.count || rows.length) - MOST_TERMS;
     const hidden = terms.count && terms.count > rows.length ? `, of which ${terms.count - rows.length} are not on this page` : "";
-    panel.append(element("p", { class: "soft" }, `and ${more} more${hidden}, which add up to ${written(rest, 4)}`));
+    panel.append(element("p", { class: "soft" }, `and ${more} more${hidden}, adding up to ${written(rest, 4)}`));
   }
   return panel;
 }

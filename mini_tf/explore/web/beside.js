@@ -49,10 +49,11 @@ function showWrong() {
     const pair = [element("code", { class: page.kind === "model" ? "good" : "bad" }), element("code", { class: page.kind === "model" ? "bad" : "good" })];
     pair[0].innerHTML = edited.trim();
     pair[1].innerHTML = wrong.edited.trim();
-    parts.push(element("p", { class: "edited-pair" }, element("span", { class: "soft" }, `${wrong.file}:${wrong.line}`), pair[0], pair[1]));
+    parts.push(element("p", { class: "edited-pair" }, element("span", { class: "soft" }, `${wrong.file}:${wrong.line}`),
+      element("span", { class: "soft" }, page.kind === "model" ? "right" : "now"), pair[0], element("span", { class: "soft" }, page.kind === "model" ? "wrong" : "right"), pair[1]));
   }
   if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
-  if (wrong.words.length) parts.push(element("h4", {}, "The checker says, of a small example with other numbers"), ...wrong.words.map((words) => element("p", { class: "checker" }, words)));
+  if (wrong.words.length) parts.push(element("h4", {}, "What the checker says about a small example with other numbers"), ...wrong.words.map((words) => element("p", { class: "checker" }, words)));
   if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
   parts.push(...differingLines(wrong));
   panel.replaceChildren(...parts);
@@ -75,9 +76,9 @@ function whyItFalls(wrong) {
   const first = wrong.losses[0], last = wrong.losses[wrong.losses.length - 1], right = page.descent[page.descent.length - 1];
   const falls = last < first, steps = page.descent.length - 1, stops = wrong.losses.length < page.descent.length;
   const words = [
-    `The wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${falls && degrees < 90 ? ": less than 90°, so it still points downhill" : ""}.`,
+    `At the first step, the wrong gradient points ${degrees}° away from the right one (cos ${written(wrong.cosine, 3)})${falls && degrees < 90 ? ": less than 90°, so it still points downhill" : ""}.`,
     `In ${stops ? wrong.losses.length - 1 : steps} steps of gradient descent on this text the loss goes from ${written(first, 4)} to ${written(last, 4)}${stops ? ", and then it is no longer a number" : ""}; with the right gradient, in ${steps} steps, to ${written(right, 4)}.`,
-    falls ? "That a loss falls does not mean that its gradient is right." : "",
+    falls && last < right ? `Here the wrong one even ends lower: it is ${written(wrong.length, 2)} times as long as the right one, and on one short text such steps may go further. It is not the slope of this loss all the same.` : falls ? "That a loss falls does not mean that its gradient is right." : "",
   ];
   return [element("h4", {}, falls ? "Why the loss falls all the same" : "Here the loss does not fall"), curves(page.descent, wrong.losses), element("p", {}, words.join(" "))];
 }
@@ -113,11 +114,11 @@ function differingLines(wrong) {
     list.append(element("li", {}, element("button", { type: "button", onclick: () => goTo(number) }, `${page.sheets[frame.sheet].title}:${line.first} `, element("b", {}, made.map((one) => one.name).join(", ") || "does not run")),
       element("span", { class: "strip" }, strip), element("span", { class: "soft" }, made.length ? differenceText(made[0].ref, made[0].right).replace("≠ by ", "") : "")));
   }
-  return [element("h4", {}, count === 1 ? "One array differs" : `${count} lines make something else, in the order in which they ran`), list];
+  return [element("h4", {}, count === 1 ? "One array differs" : `${count} lines give a different result, in the order in which they ran`), list];
 }
 
 /* The path in the model of the layer that a call belongs to, also of a backward */
 function placeOfCall(frame) {
   for (let one = outermost(frame); one; one = one.parent === null ? null : recording().frames[one.parent]) if (one.at) return one.at.replace(/\.[A-Z]$|\.(gamma|beta|table)$/, "");
-  return "the model";
+  return page.kind === "model" ? "the model" : page.sheets[frame.sheet].title;
 }

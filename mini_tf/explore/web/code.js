@@ -42,6 +42,12 @@ function firstInside(frame) {
   return Math.min(...numbers);
 }
 
+/* The number of the first line inside a call that makes an array. */
+function firstArrayInside(frame) {
+  const numbers = [frame, ...frame.inside.filter((one) => one.kept)].flatMap((one) => (one === frame ? one.lines.filter((line) => line.made.some(([, ref]) => typeof ref === "number")).map((line) => line.number) : [firstArrayInside(one)]));
+  return Math.min(Infinity, ...numbers);
+}
+
 function lastInside(frame) {
   const numbers = [frame.lines.length ? frame.lines[frame.lines.length - 1].number : -1, ...frame.inside.filter((one) => one.kept).map(lastInside)];
   return Math.max(...numbers);

@@ -74,8 +74,8 @@ function thumbnail(array) {
 }
 
 /* A large heat map with labels on both axes. chosen: place of the entry that is marked; choose(place) when one is clicked.
-   labels: {row, column}, functions from the number of a row or a column to its label, in place of the array's own. */
-function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {}, caption = "", width = 330, most } = {}) {
+   open(place) when it is opened, by Enter; labels: {row, column}, functions from the number of a row or a column to its label, in place of the array's own. */
+function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {}, caption = "", width = 330, most, open = () => {} } = {}) {
   const layout = layoutOf(array), { rows, columns } = layout;
   const kinds = { row: layout.row === null ? "" : array.kinds[layout.row], column: layout.column === null ? "" : array.kinds[layout.column] };
   const whole = (axis, i) => (axis === null ? 0 : array.shown[axis] ? array.shown[axis][i] : i);
@@ -83,7 +83,8 @@ function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {
   const hasWords = (side) => labels[side] || page.labels[kinds[side]];
   const left = labels.row ? 100 : hasWords("row") ? 72 : 26, top = hasWords("column") ? 62 : 18;
   const cell = { wide: Math.max(2, Math.min(26, (width - left) / columns)) };
-  cell.high = Math.max(2, Math.min(26, cell.wide * (rows > columns ? 1 : 3), 420 / rows, rows === 1 ? 26 : 22));
+  const least = hasWords("row") && rows <= 64 ? 12 : 2;                // so that every word has its label
+  cell.high = Math.max(least, Math.min(26, cell.wide * (rows > columns ? 1 : 3), 420 / rows, rows === 1 ? 26 : 22));
   const canvas = element("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": `${caption} ${array.shape.join(" by ")}` });
   const picture = pictureOf(array, tile, most || array.most);
   canvas.width = Math.round(columns * cell.wide);
@@ -99,13 +100,20 @@ function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {
     context.strokeStyle = "#000";
     context.strokeRect(j * cell.wide + 0.5, i * cell.high + 0.5, Math.max(cell.wide - 1, 3), Math.max(cell.high - 1, 3));
   }
+  function select(place) {
+    chosen = place;
+    draw(chosen);
+    choose(place);
+  }
+
   draw(chosen);
   canvas.addEventListener("click", (event) => {
     const box = canvas.getBoundingClientRect();
     const j = Math.min(columns - 1, Math.floor(((event.clientX - box.left) / box.width) * columns));
     const i = Math.min(rows - 1, Math.floor(((event.clientY - box.top) / box.height) * rows));
-    choose(placeOf(array, layout, tile, i, j));
+    select(placeOf(array, layout, tile, i, j));
   });
+  canvas.addEventListener("dblclick", () => chosen && open(chosen));
   canvas.addEventListener("keydown", (event) => {
     const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
     if (!(event.key in moves) && event.key !== "Enter") return;
@@ -114,7 +122,9 @@ function heatMap(array, { tile = 0, chosen = null, choose = () => {}, labels = {
     event.preventDefault();
     event.stopPropagation();
     if (i < 0 || j < 0 || i >= rows || j >= columns) return;
-    choose(placeOf(array, layout, tile, i, j));
+    const place = placeOf(array, layout, tile, i, j);
+    if (event.key === "Enter" && chosen) open(place);
+    else select(place);
   });
 
   const ticks = (side, count, size) => {

@@ -148,7 +148,9 @@ function begin() {
   document.getElementById("steps").addEventListener("input", (event) => goTo(Number(event.target.value)));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.getElementById("hints").open || event.target.matches("select")) return;
-    if (event.target.matches("input[type=range]") && event.key.startsWith("Arrow")) return;
+    if (event.target.matches("input[type=range]") && /^(Arrow|Home|End)/.test(event.key)) return;
+    if (event.target.matches("button, summary, input[type=checkbox]") && event.key === " ") return;
+    if (event.key === "Escape" && playing) play();
     if (!(event.key in KEYS)) return;
     event.preventDefault();
     KEYS[event.key]();
@@ -158,7 +160,7 @@ function begin() {
   showTab("array");
   const failed = recording().stopped ? recording().lines.findIndex((line) => line.error === recording().stopped) : -1;
   goTo(failed >= 0 ? failed : 0);
-  if (failed >= 0 && page.kind === "function") showTab("wrong");
+  if (page.kind === "function" && page.verdict !== "PASS") showTab("wrong");
   if (window === window.top && !location.hash.includes("quiet")) document.getElementById("hints").showModal();
 }
 

@@ -95,7 +95,7 @@ function productOfMatrices(a, b, index) {
     const kind = array.kinds[left.length - 1] || other.kinds[right.length - 2];
     rows.push({ label: labelOf(kind, k), text: `${written(x, 4)} × ${written(y, 4)}`, value: x * y });
   }
-  return sorted(rows, count, `Σ over ${count}: ${a.src} × ${b.src}`);
+  return sorted(rows, count, `the sum of ${count} products, ${a.src} · ${b.src}`);
 }
 
 function reduced(part, a, index) {

@@ -15,8 +15,8 @@ function flowOf(frame) {
   const given = argumentsOf(back).map((one) => arrayOf(one.ref)).find(Boolean) || null;
   const ending = back.lines[back.lines.length - 1];
   const gradients = madeBy(ending).map((one) => ({ name: one.name, array: arrayOf(one.ref), right: one.right })).filter((one) => one.array);
-  const adds = back.lines.filter((line) => madeBy(line).some((one) => one.parts && isSumOfArrays(one.parts)));
-  return { y, loss: text, back, given, gradients, adds };
+  const adds = back.lines.filter((line) => line.made.some(([, , parts]) => parts && isSumOfArrays(parts)));
+  return { y, loss: text, back, ending, given, gradients, adds };
 }
 
 function isSumOfArrays(part) {
@@ -64,7 +64,7 @@ function wayName(frame, around) {
 function wayItem({ frame, inside }, sizes, depth, around) {
   const flow = flowOf(frame), down = flow.gradients && flow.gradients[0] ? flow.gradients[0].array : null;
   const item = element("li", {});
-  const name = element("button", { type: "button", class: "call-name", title: `${titleOf(frame)}${frame.at ? ` · ${frame.at}` : ""}`, onclick: () => goTo(firstInside(frame)) }, wayName(frame, around));
+  const name = element("button", { type: "button", class: "call-name", title: `${titleOf(frame)}${frame.at ? ` · ${frame.at}` : ""}`, onclick: () => goTo(firstArrayInside(frame)) }, wayName(frame, around));
   name.style.paddingLeft = `${8 + 8 * depth}px`;
   if (inside.length) {
     item.classList.toggle("closed", depth >= 4);
@@ -74,7 +74,7 @@ function wayItem({ frame, inside }, sizes, depth, around) {
   }
   const row = element("div", { class: "call" }, name,
     !flow.loss ? bar(flow.y, sizes.up, "up", "‖y‖", () => goTo(lastInside(frame))) : element("span", { class: "scalar", title: flow.loss.ref.text }, flow.loss.ref.text.slice(0, 5)),
-    bar(down, sizes.down, "down", flow.gradients && flow.gradients[0] ? `‖${flow.gradients[0].name}‖` : "", () => flow.back && goTo(firstInside(flow.back))),
+    bar(down, sizes.down, "down", flow.gradients && flow.gradients[0] ? `‖${flow.gradients[0].name}‖` : "", () => flow.ending && goTo(flow.ending.number)),
     element("span", { class: "signs" }, ...signsOf(flow, down)));
   if (flow.gradients && flow.gradients.some((one) => one.right !== null)) row.classList.add("differs");
   item.append(row);
@@ -91,7 +91,7 @@ function sizeOf(array) {
 function signsOf(flow, down) {
   const signs = [];
   const sign = (text, title, kind = "") => signs.push(element("abbr", { title, class: kind }, text));
-  const several = (flow.gradients || []).filter((one) => one.array.shape.length > 1);
+  const several = (flow.gradients || []).filter((one) => one.array.shape.length > 1 && one.array.norm !== 0);
   if (several.length > 1) sign("↙↘", `it splits: ${several.map((one) => `${one.name} ${written(one.array.norm, 3)}`).join(", ")}`);
   for (const line of flow.adds || []) sign("+", `gradients of several ways are added, at line ${line.first}`);
   if (flow.given && down && flow.given.norm > 0 && down.norm !== null) {
@@ -100,8 +100,12 @@ function signsOf(flow, down) {
   }
   for (const { name, array } of flow.gradients || []) {
     const size = sizeOf(array);
+    if (array.norm === 0 && flow.given && flow.given.norm > 0) {
+      sign(`${name} = 0`, `no gradient at all gets through to ${name}`, "zeros");
+      continue;
+    }
     if (!flow.given || size !== sizeOf(flow.given) || array.zeros - flow.given.zeros < 0.1 * size) continue;
-    sign(array.zeros === size ? `${name} = 0` : `${Math.round((100 * array.zeros) / size)}% 0`, array.zeros === size ? `no gradient at all gets through to ${name}` : `so many entries of ${name} are 0: there the gradient dies`, "zeros");
+    sign(`${Math.round((100 * array.zeros) / size)}% 0`, `${Math.round((100 * array.zeros) / size)} % of the entries of ${name} are 0: there the gradient stops`, "zeros");
   }
   return signs;
 }

@@ -243,7 +243,7 @@ SOFTMAX = [
         "masked_softmax", "wrong axis", "The sum runs over the queries instead of over the keys."),
     Bug(
         "masked_softmax: plus for minus", ops.masked_softmax, "(dy - (y * dy)", "(dy + (y * dy)",
-        "masked_softmax", "other", "The sum is added instead of taken off: a wrong sign in one of two terms."),
+        "masked_softmax", "other", "The sum is added instead of subtracted: a wrong sign in one of two terms."),
 ]  # fmt: skip
 
 LAYER_NORM = [
@@ -259,7 +259,8 @@ LAYER_NORM = [
         "layer_norm", "missing term", "Mean and variance are treated as constants, as batch norm does in evaluation."),
     Bug(
         "layer_norm: γ forgotten", ops.layer_norm, "g = dy * gamma", "g = dy",
-        "layer_norm", "gamma forgotten", "dx does without γ, which cannot be seen while γ = 1.", blind_at_init=True),
+        "layer_norm", "gamma forgotten",
+        "dx leaves out γ. At γ = 1, where training begins, this makes no difference.", blind_at_init=True),
     Bug(
         "layer_norm: γ after the means", ops.layer_norm,
         "dx = r * (g - g.mean(-1, keepdims=True) - normal * (g * normal).mean(-1, keepdims=True))",
@@ -313,7 +314,7 @@ ATTENTION = [
     Bug(
         "attention: scale forgotten in dquery", ops.attention, "dquery = scale * (dscores @ key)",
         "dquery = dscores @ key",
-        "attention, scaled", "scale", "The scores were scaled on the way up; dquery is not on the way down."),
+        "attention, scaled", "scale", "The scores were scaled on the way up; on the way down, dquery is not scaled."),
     Bug(
         "attention: scale twice in dkey", ops.attention, "dkey = scale * (", "dkey = scale * scale * (",
         "attention, scaled", "scale", "dkey is scaled twice."),
