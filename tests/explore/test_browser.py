@@ -194,6 +194,17 @@ def test_a_wrong_backward_marks_lines_and_entries(explorer, exploration):
     assert explorer.locator(".chip.differs").count() == 0
 
 
+def test_the_keys_stay_with_a_button_that_is_drawn_anew(explorer):
+    explorer.keyboard.press("r")
+    explorer.locator("#wrong .choices button").first.focus()
+    explorer.keyboard.press("Enter")
+    assert explorer.inner_text("#wrong h3") == "layer_norm: γ forgotten"
+    assert explorer.evaluate("document.activeElement.textContent") == "layer_norm: γ forgotten"
+    explorer.locator(".line.now .chip").first.focus()
+    explorer.keyboard.press("Enter")                     # opens its array
+    assert explorer.evaluate("currentTab()") == "array"
+
+
 def test_the_slider_goes_to_other_moments(explorer, exploration):
     explorer.evaluate("goTo(10)")
     before = explorer.evaluate("state.pinned.ref")

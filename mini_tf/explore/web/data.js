@@ -14,6 +14,15 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/* Draw a part of the page anew; the keys stay with the button that had them, if there is one with the same words. */
+function redraw(container, draw) {
+  const words = container.contains(document.activeElement) ? document.activeElement.textContent : null;
+  draw();
+  if (words === null || container.contains(document.activeElement)) return;
+  const same = Array.from(container.querySelectorAll("button")).find((button) => button.textContent === words);
+  if (same) same.focus({ preventScroll: true });
+}
+
 // Arrays ---------------------------------------------------------------------------------------------------------------
 
 function bytesOf(text) {

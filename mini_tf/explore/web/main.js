@@ -12,7 +12,7 @@ function showTab(name) {
     tab.setAttribute("aria-selected", String(chosen));
     document.getElementById(tab.dataset.tab).hidden = !chosen;
   }
-  ({ array: showArray, words: showWords, wrong: showWrong })[name]();
+  redraw(document.getElementById(name), { array: showArray, words: showWords, wrong: showWrong }[name]);
 }
 
 function goTo(step) {
@@ -35,10 +35,10 @@ function showAll() {
   document.getElementById("position").textContent = `line ${state.step + 1} of ${rec.lines.length.toLocaleString("en")} · ${currentFrame().back ? "backward" : "forward"}${turnOfLine()}`;
   document.getElementById("moment-name").textContent = rec.label;
   document.getElementById("moment").value = state.moment;
-  showCode();
+  redraw(document.getElementById("code"), showCode);
   updateWay();
-  const tab = currentTab();
-  if (tab === "array" || tab === "wrong") ({ array: showArray, wrong: showWrong })[tab]();
+  const tab = currentTab(), shows = { array: showArray, wrong: showWrong };
+  if (tab in shows) redraw(document.getElementById(tab), shows[tab]);
 }
 
 /* " · turn 2 of 5" of a line that runs several times in one call, as in a loop */
