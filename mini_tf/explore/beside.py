@@ -11,7 +11,7 @@ from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import function_of, planted, source_of
-from mini_tf.gradcheck.reasons.theirs import functions_of
+from mini_tf.gradcheck.reasons.theirs import functions_of, named_in
 from mini_tf.layers import Layer, Parameter
 from mini_tf.trace import place
 
@@ -94,7 +94,8 @@ def bugs_beside(read, base, record, names=(), full=lambda: False):
         if names and not lines:
             raise UserError(f"the bug {bug.name!r} makes no difference here: its line does not run, or gives the same")
         if lines and (names or not failed):
-            cosine, length = (None, None) if failed else (_cosine(right, wrong), _length(wrong) / _length(right))
+            cosine = None if failed else _cosine(right, wrong)
+            length = None if cosine is None else float(np.sqrt(_dot(wrong, wrong) / _dot(right, right)))
             error = f"{type(failed).__name__}: {failed}" if failed else ""
             found.append(Beside(
                 bug.name, bug.about, place, edited, _words(bug), lines, arguments, cosine, length, losses, error
@@ -134,9 +135,7 @@ def _functions(f, base):
     """The plain functions that ran: f's own, and those that can be found by their names."""
     found = functions_of(f)
     for frame in base.frames:
-        value = frame.space
-        for step in frame.written.code.co_qualname.split("."):
-            value = value.get(step) if isinstance(value, dict) else getattr(value, step, None)
+        value = named_in(frame.space, frame.written.code.co_qualname)
         with suppress(UserError):
             found.append(function_of(value) if value is not None else None)
     return list({id(g): g for g in found if g is not None}.values())
@@ -209,18 +208,15 @@ def _gradients(read):
 
 def _cosine(right, wrong):
     """cos of the angle between two gradients, all parameters in a row; None if one of them is not finite or 0"""
-    pairs = [(a.ravel().astype(float), np.zeros(a.size) if b is None else b.ravel().astype(float))
-             for a, b in ((right[name], wrong[name]) for name in right) if a is not None]  # fmt: skip
     with np.errstate(all="ignore"):
-        dot, size_a, size_b = (sum(float(x @ y) for x, y in some) for some in (
-            pairs, [(a, a) for a, _ in pairs], [(b, b) for _, b in pairs]))  # fmt: skip
-        cosine = dot / np.sqrt(size_a * size_b)
+        cosine = _dot(right, wrong) / np.sqrt(_dot(right, right) * _dot(wrong, wrong))
     return float(cosine) if np.isfinite(cosine) else None
 
 
-def _length(gradients):
-    """The root of the sum of the squares of all gradients, {name: array}"""
-    return float(np.sqrt(sum((g.astype(float) ** 2).sum() for g in gradients.values() if g is not None)))
+def _dot(a, b):
+    """The sum of the products of two gradients' entries, {name: array}; one that is missing is 0"""
+    pairs = ((a[name], b[name]) for name in a if a[name] is not None and b[name] is not None)
+    return np.float64(sum(float(x.ravel().astype(float) @ y.ravel().astype(float)) for x, y in pairs))
 
 
 class Descent:
@@ -259,8 +255,7 @@ class Descent:
 
         The rates that are tried begin with loss/‖gradient‖², which would bring a linear loss to 0, and are halved.
         """
-        squares = sum(float((g.astype(float) ** 2).sum()) for g in gradients.values() if g is not None)
-        self.rate = self.read.run() / max(squares, 1e-30)
+        self.rate = self.read.run() / max(float(_dot(gradients, gradients)), 1e-30)
         for _ in range(20):
             losses = self.losses(3)
             if len(losses) == 4 and all(after < before for before, after in zip(losses, losses[1:])):

@@ -1,6 +1,7 @@
 """What the command mini-tf explore does."""
 
 import difflib
+from itertools import count
 from pathlib import Path
 
 from mini_tf.errors import UserError
@@ -107,14 +108,8 @@ def _page(model, vocabulary, text, about, moments, bugs):
     says = "translates" if isinstance(model, Translator) else "reads"
     title = f"{type(model).__name__} {says} “{' '.join(read.text.split())}”"
     with progress_bar("exploring", 3 + len(moments[:-1])) as update:
-        done = 0
-
-        def on(_, what):
-            nonlocal done
-            done += 1
-            update(done, what)
-
-        return explore_model(read, title, about, moments, bugs, update=on)
+        done = count(1)
+        return explore_model(read, title, about, moments, bugs, lambda what: update(next(done), what))
 
 
 def _only_for_models(what, text, bugs, corpus):

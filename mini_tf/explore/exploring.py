@@ -54,7 +54,7 @@ class Exploration:
 
 
 @on_one_core
-def explore_model(read, title, about, moments=(), bugs=(), update=lambda done, what: None):
+def explore_model(read, title, about, moments=(), bugs=(), say=lambda what: None):
     """The Exploration of a Reading. moments: [(label, {name: data})] of a training, the last of which the model is at
 
     bugs: names of planted bugs to be put beside it; by default some that matter.
@@ -65,19 +65,19 @@ def explore_model(read, title, about, moments=(), bugs=(), update=lambda done, w
             recorder = pages.record(read.run)
             measure_steps(pages.store, read.run, recorder, FEW)
             recordings.append(_model_recording(pages, recorder, label, names, read))
-        update(1, label)
+        say(label)
     recorder = pages.record(read.run)
     error = recorder.error
     notes, beside, descent = list(read.notes), [], []
     if error is not None:
         notes.insert(0, f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked.")
     else:
-        update(1, "measuring slopes")
+        say("measuring slopes")
         measure_steps(pages.store, read.run, recorder)
         read.run()
         measure_loss(pages.store, read.model.loss, [read.batch], read.model.parameters())
         read.model.clear_gradients()
-        update(1, "planting bugs")
+        say("planting bugs")
         another, full = lambda: _coarsely(pages, read), lambda: pages.store.letters > LARGE
         found, descent = bugs_beside(read, recorder, another, bugs, full)
         beside = [as_data(one, recorder) for one in found]

@@ -7,7 +7,6 @@ from mini_tf.explore.arrays import Store
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck.reasons.theirs import is_their_file
 from mini_tf.kernels import reference_only
-from mini_tf.layers import Layer, Parameter
 from mini_tf.pages import highlighted
 from mini_tf.trace import place
 
@@ -130,13 +129,9 @@ def as_data(beside, recorder):
     }  # fmt: skip
 
 
-def paths(layer, path=""):
+def paths(layer):
     """{id: path} of a layer and of all layers and parameters inside it: "trunk.layers.0.attention.query" """
-    found = {id(layer): path}
-    for name, value in vars(layer).items():
-        members = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
-        for number, member in members:
-            if isinstance(member, (Layer, Parameter)):
-                own = name if number is None else f"{name}.{number}"
-                found = paths(member, f"{path}.{own}" if path else own) | found      # the first path of several stays
+    found = {id(layer): ""}
+    for path, member in layer.members():
+        found.setdefault(id(member), path)               # of several paths the first
     return found

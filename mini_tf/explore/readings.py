@@ -8,7 +8,7 @@ from mini_tf.decoding.beam import translations
 from mini_tf.errors import UserError
 from mini_tf.explore.arrays import Axes
 from mini_tf.kernels import reference_only
-from mini_tf.layers import Layer, MultiHeadAttention, TransformerLayer
+from mini_tf.layers import MultiHeadAttention, TransformerLayer
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
 from mini_tf.models.masked import MASK, MaskedBatch
@@ -173,7 +173,7 @@ def _known(text, vocabulary):
 
 def _axes(model, labels, likely=()):
     """The Axes of a model's arrays. Sizes that occur twice stay without a name."""
-    attentions = [one for one in _layers_of(model) if isinstance(one, MultiHeadAttention)]
+    attentions = [one for _, one in model.members() if isinstance(one, MultiHeadAttention)]
     sizes, clash = {}, {one.m for one in attentions}     # sizes that say nothing of what an axis is
     for name, p in model.parameters().items():
         places = 1 if name.endswith(("table", "positions.P")) else 0     # the first axis of these is words, or places
@@ -195,15 +195,6 @@ def _axes(model, labels, likely=()):
         attentions[0].H if attentions else 0, tables[0].shape[1] if tables else 0, len(labels.get("word", ())),
         attentions[0].m if attentions else 0,
     )  # fmt: skip
-
-
-def _layers_of(layer):
-    """A layer and all layers inside it"""
-    yield layer
-    for value in vars(layer).values():
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(one, Layer):
-                yield from _layers_of(one)
 
 
 def _likely(model, window, ids):

@@ -295,7 +295,7 @@ class Recorder:
     def _copies(target, variables):
         name = target.id if isinstance(target, ast.Name) else getattr(getattr(target, "value", None), "id", None)
         value = variables.get(name)
-        return {name: value.copy()} if hasattr(value, "dtype") and hasattr(value, "copy") else {}
+        return {name: value.copy()} if is_array(value) else {}
 
     def _maker(self, written, variables):
         """The Frame of the call in which this function was defined: its variables are those that the function keeps."""

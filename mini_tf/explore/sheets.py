@@ -4,7 +4,7 @@ import ast
 import inspect
 from functools import cached_property
 
-from mini_tf.gradcheck.planting.editing import parsed, written
+from mini_tf.gradcheck.planting.editing import first_line, parsed, written
 from mini_tf.trace import place
 
 FOUND = {}                           # (file, code) -> WrittenCode, or None if its source cannot be had
@@ -22,7 +22,7 @@ class Sheet:
 
     def __init__(self, text, path, node, owner):
         self.path, self.node = path, node
-        self.first = _first_line(node)
+        self.first = first_line(node)
         self.source = text.split("\n")[self.first - 1 : node.end_lineno]
         self.file = place(path, 0).rpartition(":")[0]
         name = getattr(node, "name", "lambda")
@@ -41,7 +41,7 @@ class WrittenCode:
 
     def __init__(self, code, text, way, owner):
         self.code, self.text, self.node, self.name = code, text, way[-1], code.co_name
-        keys = [(code.co_filename, getattr(one, "name", "<lambda>"), _first_line(one)) for one in way]
+        keys = [(code.co_filename, getattr(one, "name", "<lambda>"), first_line(one)) for one in way]
         self.key, self.outer = keys[-1], keys[-2] if len(keys) > 1 else None
         self.sheet = Sheet(text, code.co_filename, way[0], owner)
 
@@ -112,10 +112,6 @@ def _spans(outer, inner):
     return begins and (inner.end_lineno, inner.end_col_offset) <= (outer.end_lineno, outer.end_col_offset)
 
 
-def _first_line(node):
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-
-
 def _collect(body, found):
     """Add {line: [statement]} of a function's body, without those of functions inside it."""
     for statement in body:
@@ -123,7 +119,7 @@ def _collect(body, found):
         inner += [handler.body for handler in getattr(statement, "handlers", [])]
         inner += [case.body for case in getattr(statement, "cases", [])]
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            _add(found, range(_first_line(statement), max(statement.body[0].lineno, statement.lineno + 1)), statement)
+            _add(found, range(first_line(statement), max(statement.body[0].lineno, statement.lineno + 1)), statement)
             continue
         last = statement.end_lineno
         if any(inner):

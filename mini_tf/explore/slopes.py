@@ -26,7 +26,7 @@ CALL, ENTRY, TRACED = 1.2e-5, 1.2e-9, 6e-5                # seconds of a call, o
 EVALUATIONS = 5          # of φ, for a slope
 
 
-def measure_steps(store, run, recorder, most=MOST, update=lambda done, of: None):
+def measure_steps(store, run, recorder, most=MOST):
     """Measure the slopes of all ops that run() calls, and of the layers' inputs that no op has.
 
     run: forward and backward; recorder: a Recorder that has followed it; most: entries of an array. The store's arrays
@@ -38,21 +38,16 @@ def measure_steps(store, run, recorder, most=MOST, update=lambda done, of: None)
     ops, layers = ([call for call in calls if isinstance(call.f, Op) is of_op] for of_op in (True, False))
     formulas = {call.f.formula.__code__ for call in ops}
     frames = [frame for frame in recorder.frames if frame.written.code in formulas]
-    rng, costs = np.random.default_rng(0), {call: _cost(call) for call in ops}
-    level = _level(EVALUATIONS * costs[call] * min(g.size, most) for call in ops for g in _wanted(store, call).values())
-    for done, call in enumerate(ops, 1):
-        few = _affordable(most, level, costs[call])
+    costs = {call: _cost(call) for call in ops}
+    layer_costs = {call: CALL + sum(cost for op, cost in costs.items() if call in op.parents) for call in layers}
+    frame_of = dict(zip(ops, frames)) if len(frames) == len(ops) else {}
+    rng = np.random.default_rng(0)
+    for call, few in _affordable(store, costs, most):
         _measure(store, call, few, rng)
-        if len(frames) == len(ops):
-            _measure_inside(store, call, frames[done - 1], recorder, min(few, MOST_OF_LAYER), rng)
-        update(done, len(calls))
-    most = min(most, MOST_OF_LAYER)
-    costs = {call: CALL + sum(cost for op, cost in costs.items() if call in op.parents) for call in layers}
-    wanted = [(costs[call], g.size) for call in layers for g in _wanted(store, call).values()]
-    level = _level(EVALUATIONS * cost * min(size, most) for cost, size in wanted)
-    for done, call in enumerate(layers, len(ops) + 1):
-        _measure(store, call, _affordable(most, level, costs[call]), rng)
-        update(done, len(calls))
+        if call in frame_of:
+            _measure_inside(store, call, frame_of[call], recorder, min(few, MOST_OF_LAYER), rng)
+    for call, few in _affordable(store, layer_costs, min(most, MOST_OF_LAYER)):
+        _measure(store, call, few, rng)
 
 
 def _cost(call):
@@ -70,9 +65,11 @@ def _level(needs):
     return np.inf
 
 
-def _affordable(most, level, cost):
-    """How many entries of an array can be measured in so many seconds"""
-    return int(min(most, max(LEAST, level / (EVALUATIONS * cost))))
+def _affordable(store, costs, most):
+    """[(call, how many entries of each of its arrays can be measured)]. costs: {call: seconds}"""
+    wanted = [(cost, g.size) for call, cost in costs.items() for g in _wanted(store, call).values()]
+    level = _level(EVALUATIONS * cost * min(size, most) for cost, size in wanted)
+    return [(call, int(min(most, max(LEAST, level / (EVALUATIONS * cost))))) for call, cost in costs.items()]
 
 
 def _wanted(store, call):

@@ -1,30 +1,29 @@
 """A small model, trained on the spot: the lab's transformer on the first scenes of Hamlet."""
 
 import re
+from dataclasses import replace
 
 from mini_tf.explore.cores import on_one_core
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import read_corpus, shakespeare
 from mini_tf.training.language import prepare, preset_training
-from mini_tf.training.presets import Preset
+from mini_tf.training.presets import PRESETS
 
 TEXT = "What, is Horatio there? A piece of him."
 BEGINS, WORDS = "BERNARDO:\nWho's there?", 12000         # characters of the play, from its beginning
-SMALL = Preset(
+QUICK = PRESETS["quick"]
+SMALL = replace(
+    QUICK,
     name="small",
-    description="the lab's transformer in small: seconds",
-    n=64,
-    model={
-        "T": 12, "L": 2, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
-        "positions": "geometric", "scaled_attention": True, "train_embeddings": True,
-    },
+    description="quick's model in small: seconds",
+    model=QUICK.model | {"T": 12},
     vectors="random",
     embedding_scale=1.0,
     learning_rate=3e-3,
     batch=32,
     steps=300,
     every=300,
-)  # fmt: skip
+)
 
 
 @on_one_core

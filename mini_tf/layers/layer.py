@@ -39,10 +39,10 @@ class Layer:
     def parameters(self):
         """{dotted name: Parameter} in the order of definition; a parameter that is shared appears once."""
         found, seen = {}, set()
-        for name, parameter in self._walk():
-            if id(parameter) not in seen:
-                seen.add(id(parameter))
-                found[name] = parameter
+        for name, member in self.members():
+            if isinstance(member, Parameter) and id(member) not in seen:
+                seen.add(id(member))
+                found[name] = member
         return found
 
     def numbers_to_learn(self):
@@ -67,15 +67,16 @@ class Layer:
             parameter.grad = None
         return self
 
-    def _walk(self, prefix=""):
+    def members(self, prefix=""):
+        """(dotted path, member) of every Layer and Parameter inside, each before what is inside it"""
         for name, value in vars(self).items():
-            members = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
-            for index, member in members:
+            several = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
+            for index, member in several:
                 path = f"{prefix}{name}" if index is None else f"{prefix}{name}.{index}"
-                if isinstance(member, Parameter):
+                if isinstance(member, (Layer, Parameter)):
                     yield path, member
-                elif isinstance(member, Layer):
-                    yield from member._walk(f"{path}.")
+                if isinstance(member, Layer):
+                    yield from member.members(f"{path}.")
 
 
 def clear_gradients(parameters):

@@ -5,7 +5,6 @@ function pin(made) {
   state.pointed = null;
   state.entry = null;
   showTab("array");
-  showArray();
 }
 
 function point(made) {
@@ -39,7 +38,7 @@ function showArray() {
   const chosen = entry ? placesOf(array, entry) : null;
   const width = Math.max(240, panel.clientWidth - 24 || 330);
   if (array.values.length) {
-    const isOther = made.right !== null && made.right !== undefined && typeof made.right === "number";
+    const isOther = typeof made.right === "number";
     if (isOther) parts.push(element("h4", { class: "bad" }, page.kind === "model" ? "with the wrong backward" : "yours"));
     parts.push(heatMap(array, { tile, chosen, choose, caption: made.name, width }).figure);
     if (isOther) parts.push(element("h4", { class: "good" }, page.kind === "model" ? "right" : "put right"), heatMap(arrayOf(made.right), { tile, chosen, choose, caption: `${made.name}, right`, width, most: array.most || undefined }).figure);

@@ -36,16 +36,14 @@ function showStack(frame) {
   );
 }
 
-/* The number of the first line that a call, or a call inside it, has. */
-function firstInside(frame) {
-  const numbers = [frame.lines.length ? frame.lines[0].number : Infinity, ...frame.inside.filter((one) => one.kept).map(firstInside)];
-  return Math.min(...numbers);
+/* The number of the first line that a call, or a call inside it, has; of those that count. */
+function firstInside(frame, counts = () => true) {
+  const own = frame.lines.filter(counts).map((line) => line.number);
+  return Math.min(Infinity, ...own, ...frame.inside.filter((one) => one.kept).map((one) => firstInside(one, counts)));
 }
 
-/* The number of the first line inside a call that makes an array. */
-function firstArrayInside(frame) {
-  const numbers = [frame, ...frame.inside.filter((one) => one.kept)].flatMap((one) => (one === frame ? one.lines.filter((line) => line.made.some(([, ref]) => typeof ref === "number")).map((line) => line.number) : [firstArrayInside(one)]));
-  return Math.min(Infinity, ...numbers);
+function makesArray(line) {
+  return line.made.some(([, ref]) => typeof ref === "number");
 }
 
 function lastInside(frame) {
@@ -98,6 +96,7 @@ function latestLines(frame) {
 function updateLines() {
   const frame = shownSheet.frame, latest = latestLines(frame), now = currentLine(), wrong = other();
   const edited = wrong && page.sheets[frame.sheet].file === wrong.file ? wrong.line : null;
+  const started = family(frame).filter((one) => one.lines.length && one.lines[0].number <= state.step);
   const replaced = page.kind === "model" ? edited : null;            // a learner's line stays as it is
   for (const [number, { row, made, source, html }] of shownSheet.rows) {
     const line = latest.get(number);
@@ -109,7 +108,7 @@ function updateLines() {
     const chips = line ? madeBy(line).map((one) => chip(one, line)) : [];
     if (line && line.error) chips.push(element("span", { class: "bad" }, line.error));
     if (line && wrong && wrong.lines[line.number] === null) chips.push(element("span", { class: "bad" }, page.kind === "model" ? "does not run with this backward" : "does not run when put right"));
-    const starting = family(frame).find((one) => one.lines.length && one.lines[0].number <= state.step && isDefinition(one, number));
+    const starting = started.find((one) => isDefinition(one, number));
     if (starting) chips.unshift(...argumentsOf(starting).filter((one) => typeof one.ref === "number").map((one) => chip(one, null, starting)));
     made.replaceChildren(...chips);
     if (number === edited || source.dataset.edited) {
@@ -124,8 +123,7 @@ function updateLines() {
 /* True if the line is the one on which this call's function is defined. */
 function isDefinition(frame, number) {
   if (frame === shownSheet.frame) {
-    const sheet = page.sheets[frame.sheet];
-    return /^\s*def |^\s*@/.test(textOf(sheet.lines[number - sheet.first] || "")) && number - sheet.first <= 1 && firstDef(sheet) === number;
+    return number === firstDef(page.sheets[frame.sheet]);
   }
   const maker = recording().frames[frame.maker];
   const defined = maker.lines.find((line) => line.made.some(([name, ref]) => name === frame.name && ref && ref.text !== undefined && ref.text.startsWith("keeps")));

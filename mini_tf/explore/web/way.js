@@ -64,7 +64,7 @@ function wayName(frame, around) {
 function wayItem({ frame, inside }, sizes, depth, around) {
   const flow = flowOf(frame), down = flow.gradients && flow.gradients[0] ? flow.gradients[0].array : null;
   const item = element("li", {});
-  const name = element("button", { type: "button", class: "call-name", title: `${titleOf(frame)}${frame.at ? ` · ${frame.at}` : ""}`, onclick: () => goTo(firstArrayInside(frame)) }, wayName(frame, around));
+  const name = element("button", { type: "button", class: "call-name", title: `${titleOf(frame)}${frame.at ? ` · ${frame.at}` : ""}`, onclick: () => goTo(firstInside(frame, makesArray)) }, wayName(frame, around));
   name.style.paddingLeft = `${8 + 8 * depth}px`;
   if (inside.length) {
     item.classList.toggle("closed", depth >= 4);

@@ -106,7 +106,7 @@ def source_of(function):
 def statement_around(text, line):
     """(first, last) line of the statement of a file's text, at its top level, that has this line in it."""
     for node in parsed(text).body:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        first = first_line(node)
         if first <= line <= node.end_lineno:
             return first, node.end_lineno
     return 1, text.count("\n") + 1
@@ -260,4 +260,9 @@ def _is_source(node, code):
         return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
         return False
-    return code.co_firstlineno == min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return code.co_firstlineno == first_line(node)
+
+
+def first_line(node):
+    """The number of the line at which a statement begins, of a function that of its first decorator"""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])

@@ -260,13 +260,18 @@ def _codes_of_steps(subject):
     return found
 
 
+def named_in(space, name):
+    """What a dotted name, "Affine.backward", stands for in a module's globals, or None"""
+    found = space
+    for step in name.split("."):
+        found = found.get(step) if isinstance(found, dict) else getattr(found, step, None)
+    return found
+
+
 def _around(function, forward):
     """The function whose code has this function's in it: the forward, or one that can be found by its name."""
     name, *_ = function.__qualname__.split(".<locals>")
-    outer = function.__globals__
-    for step in name.split("."):
-        outer = outer.get(step) if isinstance(outer, dict) else getattr(outer, step, None)
-    for g in (forward, outer):
+    for g in (forward, named_in(function.__globals__, name)):
         if inspect.isfunction(g) and g is not function and function.__code__ in codes_inside(g.__code__)[1:]:
             return g
     return function
