@@ -1,5 +1,6 @@
 """The command mini-tf: train | generate | translate | classify | fill | compare | gradcheck | explore | doctor."""
 
+import signal
 import sys
 from enum import StrEnum
 from functools import partial
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import mini_tf
-from mini_tf.errors import UserError
+from mini_tf.errors import Terminated, UserError
 from mini_tf.progress import console as out
 
 import typer
@@ -61,6 +62,7 @@ class Unknown(StrEnum):
 
 @app.command()
 def train(
+    context: typer.Context,
     preset: PresetOption = "quick",
     corpus: CorpusOption = None,
     shakespeare: FlavourOption = Flavour.lab,
@@ -72,37 +74,50 @@ def train(
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights, the batches and the sample", min=0)] = 0,
     device: DeviceOption = "auto",
+    resume: Annotated[
+        Path | None, typer.Option(help="go on with the training in this run folder, exactly where it stopped")
+    ] = None,
+    rescue: Annotated[
+        Path | None,
+        typer.Option(help="a folder on another disk, for what is learned if the run's own can no longer be written"),
+    ] = None,
 ):
     """Train a language model on a text and let it write; a translator on pairs of sentences; a classifier on texts with
     labels; or a model that fills gaps.
 
-    Ctrl-C ends the training and keeps the best model so far. The run folder gets the model, metrics.csv, curves.png,
-    results.json, and sample.txt, translations.tsv or predictions.tsv.
+    Ctrl-C ends the training and keeps the best model so far; --resume goes on. The run folder gets the model,
+    metrics.csv, curves.png, gradient_flow.png, results.json, and sample.txt, translations.tsv or predictions.tsv.
     """
-    from mini_tf.experiment import POINTER  # noqa: F401, which adds its preset to the others
-    from mini_tf.training.classification import CLASSIFICATION
-    from mini_tf.training.masking import MASKING
-    from mini_tf.training.presets import PRESETS
-    from mini_tf.training.translation import TRANSLATION
+    from mini_tf.training.every_kind import learns_from, preset_named, resumed
+    from mini_tf.training.run import Run
 
-    presets = PRESETS | TRANSLATION | CLASSIFICATION | MASKING
-    if preset not in presets:
-        raise UserError(f"preset {preset!r} is unknown, expected one of {', '.join(presets)}")
-    learns_from = {"--corpus": corpus, "--pairs": pairs, "--table": table}
-    takes = "--pairs" if preset in TRANSLATION else "--table" if preset in CLASSIFICATION else "--corpus"
-    given = next((option for option, path in learns_from.items() if path is not None and option != takes), None)
+    if resume is not None:
+        given = [name for name in context.params if name not in ("resume", "rescue", "device")
+                 and context.get_parameter_source(name).name == "COMMANDLINE"]  # fmt: skip
+        if given:
+            raise UserError(f"--{given[0]} was given with --resume, which goes on with the settings of the run: leave "
+                            "it out")  # fmt: skip
+        with Run.resume(resume) as folder:
+            folder.rescue = rescue
+            if folder.is_finished():
+                note(f"{resume} is finished; there is nothing to go on with. How it went: mini-tf doctor {resume}")
+                return
+            chosen, command, steps, seed = resumed(folder)
+            trained(folder, chosen, command, steps, seed, device)
+        return
+    chosen = preset_named(preset)
+    sources = {"--corpus": corpus, "--pairs": pairs, "--table": table}
+    takes = learns_from(chosen)
+    given = next((option for option, path in sources.items() if path is not None and option != takes), None)
     if given is not None:
         for_it = {"--pairs": "translate", "--table": "classify", "--corpus": "quick"}[given]
         raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
-    settings = run, steps, seed, device
-    if preset in TRANSLATION:
-        train_to_translate(presets[preset], pairs, *settings)
-    elif preset in CLASSIFICATION:
-        train_to_classify(presets[preset], table, text, label, *settings)
-    elif preset in MASKING:
-        train_to_fill_gaps(presets[preset], corpus, shakespeare, *settings)
-    else:
-        train_to_write(presets[preset], corpus, shakespeare, *settings)
+    path = sources[takes]
+    options = {"--corpus": {"shakespeare": shakespeare.value}, "--pairs": {}, "--table": {"text": text, "label": label}}
+    with Run.new(run, chosen.name) as folder:
+        folder.command = {"path": path and str(path.absolute())} | options[takes]
+        folder.rescue = rescue
+        trained(folder, chosen, {"path": path} | options[takes], steps, seed, device)
 
 
 @app.command()
@@ -265,7 +280,7 @@ def compare(
 
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
-    text = chosen_text(corpus, shakespeare)
+    text = chosen_text(corpus, shakespeare.value)
     try:
         rungs = climb(
             text, run, seed, resolve_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
@@ -389,34 +404,45 @@ def doctor():
     out.print(table)
 
 
-def train_to_write(preset, corpus, flavour, run, steps, seed, device):
+def trained(run, preset, command, steps, seed, device):
+    """Train what the preset is for, on what the command names, into the run; show how good it is, and what to try."""
+    from mini_tf.training.every_kind import learns_from
+    from mini_tf.training.masking import MaskingPreset
+
+    if learns_from(preset) == "--pairs":
+        train_to_translate(run, preset, command["path"], steps, seed, device)
+    elif learns_from(preset) == "--table":
+        train_to_classify(run, preset, command, steps, seed, device)
+    else:
+        text = chosen_text(command["path"], command["shakespeare"])
+        train = train_to_fill_gaps if isinstance(preset, MaskingPreset) else train_to_write
+        train(run, preset, text, steps, seed, device)
+
+
+def train_to_write(run, preset, text, steps, seed, device):
     """Train a language model on a text, and show its losses and what it writes."""
     from mini_tf.text import join, tokenize
     from mini_tf.training.language import GIVEN_WORDS, train_language_model
-    from mini_tf.training.run import Run
 
-    folder = Run.new(run, preset.name)
     _, prepared, results = train_language_model(
-        chosen_text(corpus, flavour), preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+        text, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
     )
     out.print(loss_table(results, len(prepared.vocabulary)))
-    written = tokenize((folder / "sample.txt").read_text(encoding="utf-8"))
+    written = tokenize((run / "sample.txt").read_text(encoding="utf-8"))
     out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
     out.print(Text(join(written[: GIVEN_WORDS + 100])))
-    out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
-    out.print(Text(f"  mini-tf generate {folder.folder} --prompt 'Good morrow, my lord'"))
+    out.print(Text(f"Kept in {run.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
+    out.print(Text(f"  mini-tf generate {run.folder} --prompt 'Good morrow, my lord'"))
 
 
-def train_to_translate(preset, path, run, steps, seed, device):
+def train_to_translate(run, preset, path, steps, seed, device):
     """Train a translator on the pairs of a file, or on those of the grammar, and show what it can do."""
     from mini_tf.data import french_pairs, read_pairs
-    from mini_tf.training.run import Run
     from mini_tf.training.translation import train_translator
 
-    folder = Run.new(run, preset.name)
     pairs = french_pairs(preset.pairs, seed) if path is None else read_pairs(path)
     _, _, results = train_translator(
-        pairs, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+        pairs, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
     )
     table = Table("", "", box=None, show_header=False)
     table.columns[1].justify = "right"
@@ -425,25 +451,24 @@ def train_to_translate(preset, path, run, steps, seed, device):
     table.add_row(f"BLEU, beam {preset.beam}", f"{results['bleu']:.1f}", style="bold")
     table.add_row("the same, each reference alone", f"{results['bleu_one_reference']:.1f}")
     out.print(table)
-    examples = (folder / "translations.tsv").read_text(encoding="utf-8").splitlines()[1:9]
+    examples = (run / "translations.tsv").read_text(encoding="utf-8").splitlines()[1:9]
     for french, english, reference in (line.split("\t") for line in examples):
         right = "" if english == reference else f"  (reference: {reference})"
         out.print(Text.assemble((f"{french}  → ", "dim"), english, (right, "dim")))
     example = examples[0].split("\t")[0]
-    out.print(Text(f"Kept in {folder.folder}: curves.png, translations.tsv, metrics.csv, the model. Now try"))
-    out.print(Text(f'  mini-tf translate {folder.folder} "{example}" --attention attention.png'))
+    out.print(Text(f"Kept in {run.folder}: curves.png, translations.tsv, metrics.csv, the model. Now try"))
+    out.print(Text(f'  mini-tf translate {run.folder} "{example}" --attention attention.png'))
 
 
-def train_to_classify(preset, path, text, label, run, steps, seed, device):
+def train_to_classify(run, preset, command, steps, seed, device):
     """Train a classifier on the texts of a table, or on film reviews, and show how good it is."""
     from mini_tf.data import movie_reviews, read_labelled
     from mini_tf.training.classification import train_classifier
-    from mini_tf.training.run import Run
 
-    folder = Run.new(run, preset.name)
-    examples = movie_reviews() if path is None else read_labelled(path, text, label)
+    path = command["path"]
+    examples = movie_reviews() if path is None else read_labelled(path, command["text"], command["label"])
     _, prepared, results = train_classifier(
-        examples, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line))
+        examples, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
     )
     table = Table("", "accuracy", box=None, header_style="bold")
     table.columns[1].justify = "right"
@@ -456,28 +481,25 @@ def train_to_classify(preset, path, text, label, run, steps, seed, device):
         table.add_row(name, f"{results[key]:.1%}", style="bold" if key == "accuracy" else None)
     out.print(table)
     example = min(prepared.test_texts, key=lambda text: abs(len(text) - 60)).replace('"', "'")
-    out.print(Text(f"Kept in {folder.folder}: curves.png, confusion.png, predictions.tsv, the model. Now try"))
-    out.print(Text(f'  mini-tf classify {folder.folder} "{example}" --words'))
+    out.print(Text(f"Kept in {run.folder}: curves.png, confusion.png, predictions.tsv, the model. Now try"))
+    out.print(Text(f'  mini-tf classify {run.folder} "{example}" --words'))
 
 
-def train_to_fill_gaps(preset, corpus, flavour, run, steps, seed, device):
+def train_to_fill_gaps(run, preset, text, steps, seed, device):
     """Train a model on a text whose words are hidden in turns, and show what it puts into gaps."""
     from mini_tf.training.masking import train_to_fill
-    from mini_tf.training.run import Run
 
-    folder = Run.new(run, preset.name)
-    text = chosen_text(corpus, flavour)
-    _, _, results = train_to_fill(text, preset, folder, steps, seed, device, say=lambda line: out.print(Text(line)))
+    _, _, results = train_to_fill(text, preset, run, steps, seed, device, say=lambda line: out.print(Text(line)))
     table = Table("", "nats per hidden word", box=None, header_style="bold")
     table.columns[1].justify = "right"
     for key, name in (("unigram", "by how often a word occurs"), ("test", "model, test lines")):
         table.add_row(name, f"{results[key]:.3f}", style="bold" if key == "test" else None)
     out.print(table)
-    shown = (folder / "sample.txt").read_text(encoding="utf-8").splitlines()
+    shown = (run / "sample.txt").read_text(encoding="utf-8").splitlines()
     out.print(Text("\n".join(shown[:12])))
-    out.print(Text(f"Kept in {folder.folder}: curves.png, sample.txt, metrics.csv, the model. Now try"))
+    out.print(Text(f"Kept in {run.folder}: curves.png, sample.txt, metrics.csv, the model. Now try"))
     example = next((line for line in shown if "____" in line), "____")
-    out.print(Text(f'  mini-tf fill {folder.folder} "{example}"'))
+    out.print(Text(f'  mini-tf fill {run.folder} "{example}"'))
 
 
 def opened(run, command):
@@ -502,7 +524,7 @@ def chosen_text(corpus, flavour):
     """The text of a file, or Shakespeare's."""
     from mini_tf.text import read_corpus, shakespeare
 
-    return shakespeare(flavour.value) if corpus is None else read_corpus(corpus)
+    return shakespeare(flavour) if corpus is None else read_corpus(corpus)
 
 
 def comparison_table(rungs):
@@ -589,8 +611,17 @@ def note(line):
     err.print(Text(f"note: {line}", style="yellow"))
 
 
+def _terminated(*_):
+    raise Terminated
+
+
 def main():
-    """Run the command. A UserError is printed in one line, without a traceback; the exit code is then 2."""
+    """Run the command. A UserError is printed in one line, without a traceback; the exit code is then 2.
+
+    SIGTERM raises Terminated, so that files that are being written are removed, and not left half-written.
+    """
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except UserError as error:

@@ -7,3 +7,10 @@ class UserError(ValueError):
     The message is one or two sentences: what was given, what was expected, what to try. The commands print
     it without a traceback and exit with code 2; in a script it is an ordinary `ValueError`.
     """
+
+
+class Terminated(SystemExit):
+    """This process was asked to end, by SIGTERM: raised after the work in hand was saved."""
+
+    def __init__(self):
+        super().__init__(143)            # 128 + SIGTERM, as shells have it

@@ -31,8 +31,11 @@ def progress_bar(what, total):
 
 
 @contextmanager
-def training_progress(steps, words_per_step):
-    """Yields an on_step for a Watcher of `fit`: a bar with the loss, words per second and the time left."""
+def training_progress(steps, words_per_step, done=0):
+    """Yields an on_step for a Watcher of `fit`: a bar with the loss, words per second and the time left.
+
+    done: steps of the training before this one
+    """
     start = time.perf_counter()
     loss_mean = None
 
@@ -41,7 +44,7 @@ def training_progress(steps, words_per_step):
         def on_step(step, loss):
             nonlocal loss_mean
             loss_mean = loss if loss_mean is None else 0.9 * loss_mean + 0.1 * loss
-            rate = step * words_per_step / (time.perf_counter() - start)
+            rate = (step - done) * words_per_step / (time.perf_counter() - start)
             update(step, f"loss {loss_mean:.3f} · {rate:,.0f} words/s")
 
         yield on_step

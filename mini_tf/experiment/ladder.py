@@ -2,8 +2,7 @@
 
 import csv
 import io
-import json
-import shutil
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,14 +11,15 @@ from time import perf_counter
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.experiment.figures import draw_ladder
-from mini_tf.files import replacing, write_text
+from mini_tf.files import own, replacing, sweep, write_text
 from mini_tf.metrics import perplexity, uniform_cross_entropy
 from mini_tf.models import NGramModel
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
-from mini_tf.training.language import GIVEN_WORDS, text_hash, train_language_model
-from mini_tf.training.presets import preset_named
+from mini_tf.training.by_preset import about as about_run
+from mini_tf.training.language import GIVEN_WORDS, train_language_model
+from mini_tf.training.presets import PRESETS
 from mini_tf.training.run import Run
 
 import numpy as np
@@ -109,10 +109,11 @@ class Words:
 def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None, on_rung=lambda rung: None):
     """Train and measure every model. Returns the Rungs; writes them as table.csv, table.md and table.png to `folder`.
 
-    Each neural model is trained by its preset into folder/PRESET; one that is there already is not trained again, so
-    an interrupted comparison can go on. All choices are made on the validation words; the test words are only scored.
-    For the choices, counting models are fitted on the training words; then again on all words before the test. Neural
-    models never learn from the validation words. The vocabulary is that of the whole text, for all models.
+    Each neural model is trained by its preset into folder/PRESET. One that is there already is not trained again, and
+    one whose training was stopped goes on exactly there, so an interrupted comparison can go on.
+    All choices are made on the validation words; the test words are only scored. For the choices, counting models are
+    fitted on the training words; then again on all words before the test. Neural models never learn from the validation
+    words. The vocabulary is that of the whole text, for all models.
     steps: batches for each model in place of the presets' numbers, for a quick look.
     Raises UserError when `folder` holds anything else, or runs of another text or with other settings.
     """
@@ -121,6 +122,12 @@ def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None
     presets = {name: _preset(name, steps) for name in NEURAL}
     for preset in presets.values():
         _check_text(words, preset)
+    with _ours_alone(folder):
+        return _climb(text, words, folder, presets, seed, device, say, on_rung)
+
+
+def _climb(text, words, folder, presets, seed, device, say, on_rung):
+    """See `climb`; the folder is ours."""
     rungs, scores = {}, {}
 
     def add(name, parameters, seconds, validation, test, about, sample):
@@ -231,38 +238,39 @@ def markdown(rungs):
 
 def _preset(name, steps):
     """The preset, with other steps if given, and never with word vectors computed from the test words."""
-    preset = preset_named(name)
+    preset = PRESETS[name]
     vectors = "training" if preset.vectors == "eigenvectors" else preset.vectors
     return replace(preset, vectors=vectors, steps=preset.steps if steps is None else steps)
 
 
+@contextmanager
+def _ours_alone(folder):
+    """Inside the block, no other comparison writes to the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = own(folder)
+    try:
+        sweep(folder)
+        yield
+    finally:
+        lock.release()
+
+
 def _trained(text, preset, folder, seed, device, say):
-    """(model, numbers to learn, results) of the run in `folder`, which is trained unless it exists."""
-    if folder.exists():
-        _check_settings(Run.open(folder), preset, seed, text)
-        say(f"{preset.name}: trained before, in {folder}")
-    else:
-        part = folder.with_name(f"{folder.name}.part")   # renamed to `folder` when complete
-        shutil.rmtree(part, ignore_errors=True)
-        say(f"{preset.name}: {preset.description}")
-        _, _, results = train_language_model(text, preset, Run(part), seed=seed, device=device, say=say)
-        if results["stopped"] == "interrupted":
-            raise KeyboardInterrupt                      # never compare a partly trained model
-        part.rename(folder)
-    run = Run.open(folder)
-    results, config = (run.read_json(f"{name}.json") for name in ("results", "config"))
-    return run.load()[0].to(device), config["text"]["parameters"], results
-
-
-def _check_settings(run, preset, seed, text):
-    """Raise UserError when the run was trained on another text, or with other settings."""
-    made = run.read_json("config.json")
-    found = made["settings"] | {"text": made["text"].get("sha256")}
-    wanted = json.loads(json.dumps(asdict(preset) | {"seed": seed, "text": text_hash(text)}))    # tuples become lists
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise UserError(f"{run.folder} was trained with {name} = {found.get(name)}, expected {value}; choose "
-                            "another --run, or delete that folder")  # fmt: skip
+    """(model, numbers to learn, results) of the run in `folder`; it is trained, or goes on, unless it is finished."""
+    begun = (folder / "config.json").is_file()
+    with Run.resume(folder) if begun else Run.new(folder) as run:
+        if run.is_finished():
+            run.begin(about_run(preset, preset.steps, seed, device, text), say)
+            say(f"{preset.name}: trained before, in {folder}")
+        else:
+            say(f"{preset.name}: {preset.description}")
+            _, _, results = train_language_model(text, preset, run, seed=seed, device=device, say=say)
+            if results["stopped"] == "interrupted":
+                raise KeyboardInterrupt                  # never compare a partly trained model
+        results, config = run.read_json("results.json"), run.config()
+        if not isinstance(results, dict) or not {"training_seconds", "steps", "best_step"} <= set(results):
+            raise UserError(f"{run / 'results.json'} is damaged: delete the folder {folder}, to train again")
+        return run.load()[0].to(device), config["text"]["parameters"], results
 
 
 def _check_text(words, preset):
@@ -278,9 +286,10 @@ def _check_text(words, preset):
 
 def _check_folder(folder):
     """Raise UserError when the folder holds anything but a comparison."""
-    ours = {"table.csv", "table.md", "table.png", *NEURAL, *(f"{name}.part" for name in NEURAL)}
+    ours = {"table.csv", "table.md", "table.png", *NEURAL}
     if any(path.is_file() for path in (folder, *folder.parents)):
         raise UserError(f"{folder} is a file, or in one; expected a folder for the comparison; choose another --run")
-    other = sorted(path.name for path in folder.glob("*") if path.name not in ours) if folder.exists() else []
+    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    other = [name for name in names if name not in ours and not name.startswith(".")]
     if other:
         raise UserError(f"the folder {folder} has {other[0]} in it, which is not of a comparison; choose another --run")

@@ -158,6 +158,7 @@ class CarriedState(Layer):
         return {"carried": self.carried, "last_words": self.last_words, "batches": np.array([self.batches])}
 
     def restore(self, state):
+        self.carried, self.last_words, self.batches = None, None, 0
         if state:
             self.carried = beside(state["carried"], self.model.recurrent.h0.data)
             self.last_words, self.batches = state["last_words"], int(state["batches"][0])

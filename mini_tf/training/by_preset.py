@@ -1,17 +1,25 @@
 """Training by a preset, into a run folder: what all kinds of models share."""
 
+import hashlib
+import json
 import platform
+import tempfile
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import mini_tf
+from mini_tf import kernels
 from mini_tf.backend import resolve_device
 from mini_tf.errors import UserError
+from mini_tf.files import NotWritten
 from mini_tf.progress import prepare_kernels, training_progress
+from mini_tf.training.health import complaints
 from mini_tf.training.loop import Watcher, fit
 from mini_tf.training.optimizers import Adam
-from mini_tf.training.state import Schedule, Training
+from mini_tf.training.state import NotFinite, Schedule, Training
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 KEPT_UP_TO = 3_000_000   # numbers to learn: of larger models no earlier moments are kept
 
@@ -74,37 +82,89 @@ def new_training(preset, model, batches, steps, seed):
 def train_into(run, training, model, preset, steps, validate, words_per_step, say):
     """`fit`, as the preset has it, with a progress bar, and a line for each measurement. Returns the History.
 
-    The run folder gets the metrics, the best model so far, and two earlier moments of a model that is not too large.
+    The run folder gets the metrics, the best model so far, the training's state after each measurement, and two earlier
+    moments of a model that is not too large. If it has a state already, the training goes on from there.
     """
     keeps_moments = model.numbers_to_learn() <= KEPT_UP_TO
-    if keeps_moments:
+    run.restore(training, say)
+    if keeps_moments and training.step == 0:
         run.save_moment(model, 0)
+    told = set()
 
     def on_row(row, is_best):
         run.save_metrics(training.rows)
         if is_best:
             run.save_model(model)
+        run.save_state(training)
         say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
             f"{'' if is_best else '  (not better)'}")  # fmt: skip
+        for what, sentence in complaints(training.rows).items():
+            if what not in told:
+                say(f"  {sentence}")
+        told.update(complaints(training.rows))
 
-    with training_progress(steps, words_per_step) as show_step:
+    with training_progress(steps, words_per_step, training.step) as show_step:
 
         def on_step(step, loss):
             show_step(step, loss)
             if keeps_moments and step == steps // 10:
                 run.save_moment(model, step)
 
-        history = fit(training, steps, validate, preset.every, preset.patience, Watcher(on_step, on_row))
+        watcher = Watcher(on_step, on_row, on_stop=lambda: run.save_state(training))
+        history = fit(training, steps, validate, preset.every, preset.patience, watcher)
+    run.save_model(model)
+    run.save_metrics(history.rows)
+    run.save_gradient_flow(history.rows)
     say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
         history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
     return history
 
 
-def about(preset, steps, seed, device, **numbers):
-    """What config.json says of a run: all settings, some facts about the data, the versions."""
-    settings = asdict(preset) | {"steps": steps, "seed": seed, "device": device}
-    versions = {"mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version()}
-    return {"settings": settings, **numbers, "versions": versions}
+@contextmanager
+def kept_safe(run, training, model):
+    """Inside the block, in which a model is trained and tested, what is learned survives what goes wrong.
+
+    If the run's folder cannot be written to any more, everything goes to another one, run.rescue, or a new one in the
+    system's folder for temporary files, where the training can go on. If a number is not finite, the state before that
+    step is kept. The error that ends the block says how to go on.
+    """
+    go_on = f"mini-tf train --resume {run.folder}" if run.command else "the same call with Run.resume(folder)"
+    try:
+        yield
+    except NotFinite as error:
+        run.save_state(training)
+        raise NotFinite(f"{error}. The state before this step is kept: {run.states()[-1][1]}") from None
+    except NotWritten as error:
+        steps = [step for step, _ in run.states()]
+        kept = f"the last state there is that of step {steps[-1]}" if steps else "no state is there"
+        try:
+            safe = run.copy_to(run.rescue or tempfile.mkdtemp(prefix="mini-tf-rescue-"), training, model)
+        except UserError as second:
+            raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is lost: {second}. "
+                            f"Make room, and go on with: {go_on}") from None  # fmt: skip
+        raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is now in {safe}: go on with "
+                        f"{go_on.replace(str(run.folder), str(safe))}") from None  # fmt: skip
+
+
+def about(preset, steps, seed, device, data):
+    """What config.json says of a run before it begins: all settings, a hash of what it learns from, the machine."""
+    settings = asdict(preset) | {"steps": steps, "seed": seed}
+    machine = {
+        "device": device, "threads": threads(), "kernels": kernels.switched_on(), "mini_tf": mini_tf.__version__,
+        "numpy": np.__version__, "python": platform.python_version(), "processor": platform.machine(),
+    }  # fmt: skip
+    return {"settings": settings, "data": hash_of(data), "machine": machine}
+
+
+def hash_of(data):
+    """The sha256 of a text, or of tuples of texts: a run keeps it to know again what it learned from."""
+    text = data if isinstance(data, str) else json.dumps(data)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def threads():
+    """How many threads BLAS uses; the last digits of a result depend on it."""
+    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
 def how_it_went(history):

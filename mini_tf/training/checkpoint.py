@@ -4,46 +4,41 @@ import json
 from contextlib import suppress
 from importlib import import_module
 
-from mini_tf.backend import to_host
 from mini_tf.errors import UserError
-from mini_tf.files import replacing
 from mini_tf.models.saved import SavedModel
+from mini_tf.training.archive import read_archive, write_archive
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 
-def save_checkpoint(path, model):
-    """Write the model's parameters and configuration to `path` (.safetensors), whole or not at all."""
-    # safetensors 0.8.0 scrambles arrays that are not C-contiguous, without an error.
-    arrays = {name: np.ascontiguousarray(to_host(p.data)) for name, p in model.parameters().items()}
-    # One entry of metadata: several would come in any order, and the same model should give the same bytes.
+def save_checkpoint(path, model, vocabulary=None):
+    """Write the model's parameters and configuration to `path` (.safetensors), whole or not at all.
+
+    vocabulary: a hash of the words that the model's ids stand for, which `load_checkpoint` can compare.
+    Raises NotWritten.
+    """
     made = type(model)
-    about = json.dumps({"model": made.__name__, "module": made.__module__, "config": _plain(model.config)})
-    with replacing(path) as temporary:
-        save_file(arrays, temporary, {"mini_tf": about})
+    about = {"model": made.__name__, "module": made.__module__, "config": _plain(model.config)}
+    about["vocabulary"] = vocabulary
+    write_archive(path, "model", {name: p.data for name, p in model.parameters().items()}, about)
 
 
-def load_checkpoint(path, model=None):
+def load_checkpoint(path, model=None, vocabulary=None):
     """The model that `save_checkpoint` wrote, on the CPU; or `model`, with its parameters replaced by those in `path`.
 
-    Raises UserError when the file is missing or not a checkpoint, and when `model` has another configuration.
+    Raises UserError when the file is missing, damaged or not a checkpoint (see `read_archive`), when `model` has
+    another configuration, and when the model was saved with another vocabulary than `vocabulary`, a hash.
     """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("mini_tf", "{}"))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
-    except FileNotFoundError:
-        raise UserError(f"there is no checkpoint {path}; train a model first: mini-tf train") from None
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a checkpoint ({error}); it may be damaged: train again") from None
-    if str(about.get("module")).startswith("mini_tf."):  # the classes of models register when they are defined
+    arrays, about = read_archive(path, "model")
+    if vocabulary is not None and about["vocabulary"] not in (None, vocabulary):
+        raise UserError(f"{path} belongs to another vocabulary: either file was damaged or replaced; train again")
+    if about["module"].startswith("mini_tf."):           # the classes of models register when they are defined
         with suppress(ImportError):
             import_module(about["module"])
-    made = SavedModel.classes.get(about.get("model"))
+    made = SavedModel.classes.get(about["model"])
     if made is None:
-        raise UserError(f"{path} is a safetensors file, but not a checkpoint of mini_tf")
+        raise UserError(f"{path} holds a {about['model']}, expected one of {', '.join(sorted(SavedModel.classes))}: "
+                        "import the module that defines it first")  # fmt: skip
     config = about["config"]
     if model is None:
         try:

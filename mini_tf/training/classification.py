@@ -17,6 +17,7 @@ from mini_tf.training.by_preset import (
     about,
     how_it_went,
     introduce,
+    kept_safe,
     listed,
     new_training,
     random_vectors,
@@ -116,31 +117,35 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
     if few is not None:
         raise UserError(f"the label {few[0]!r} has {few[1]} example(s), expected at least 3: to learn from, to choose "
                         "by, and to test with; add examples, or take the label out")  # fmt: skip
+    config = about(preset, steps, seed, device, examples)
+    run.begin(config, say)
     rest, test = split_labelled(examples, preset.held_out, seed)
     texts = prepare_texts(*split_labelled(rest, preset.validation, seed), test, preset, say)
     model = new_classifier(preset, texts, seed).to(device)
     learned = introduce(model, listed(n=preset.n, **preset.model), device, say)
     numbers = {"train": len(texts.train[0]), "test": len(test), "parameters": learned}
-    run.save_config(about(preset, steps, seed, device, texts=numbers), texts.vocabulary)
+    run.save_config(config | {"texts": numbers}, texts.vocabulary)
     training = classifier_training(preset, model, texts, steps, seed)
-    history = train_into(run, training, model, preset, steps, partial(mean_loss, model, texts.validation),
-                         preset.words, say)  # fmt: skip
+    with kept_safe(run, training, model):
+        history = train_into(run, training, model, preset, steps, partial(mean_loss, model, texts.validation),
+                             preset.words, say)  # fmt: skip
 
-    log_p = log_probabilities(model, texts.test[0])
-    labels, predicted = texts.test[1], log_p.argmax(1)
-    results = {
-        "validation": history.best_validation_loss, "test": float(-log_p[np.arange(len(labels)), labels].mean()),
-        "accuracy": accuracy(predicted, labels), **counting_accuracies(texts), **how_it_went(history),
-    }  # fmt: skip
-    run.write_json("results.json", results)
-    guess = {"uniform": float(np.log(model.classes)), "test": results["test"]}
-    run.save_curves(history.rows, guess, training="training, with dropout", unit="nats per text")
-    run.save_confusion(confusion(predicted, labels, model.classes), texts.vocabulary.classes)
-    names = texts.vocabulary.classes
-    lines = ["probability\tpredicted\tlabel\ttext"]
-    for p, k, label, text in zip(np.exp(log_p.max(1)), predicted, labels, texts.test_texts):
-        lines.append(f"{p:.3f}\t{names[k]}\t{names[label]}\t{' '.join(text.split())}")
-    write_text(run / "predictions.tsv", "\n".join(lines) + "\n")
+        log_p = log_probabilities(model, texts.test[0])
+        labels, predicted = texts.test[1], log_p.argmax(1)
+        results = {
+            "validation": history.best_validation_loss, "test": float(-log_p[np.arange(len(labels)), labels].mean()),
+            "accuracy": accuracy(predicted, labels), **counting_accuracies(texts), **how_it_went(history),
+        }  # fmt: skip
+        run.write_json("results.json", results)
+        guess = {"uniform": float(np.log(model.classes)), "test": results["test"]}
+        run.save_curves(history.rows, guess, training="training, with dropout", unit="nats per text")
+        run.save_confusion(confusion(predicted, labels, model.classes), texts.vocabulary.classes)
+        names = texts.vocabulary.classes
+        lines = ["probability\tpredicted\tlabel\ttext"]
+        for p, k, label, text in zip(np.exp(log_p.max(1)), predicted, labels, texts.test_texts):
+            lines.append(f"{p:.3f}\t{names[k]}\t{names[label]}\t{' '.join(text.split())}")
+        write_text(run / "predictions.tsv", "\n".join(lines) + "\n")
+        run.finished(history)
     return model, texts, results
 
 

@@ -1,6 +1,9 @@
 """The pictures of a training run, of a translation, and of a classified text."""
 
+from mini_tf.training.health import NORM, layers_of
+
 import numpy as np
+from matplotlib import cm
 from matplotlib.figure import Figure
 
 
@@ -33,6 +36,38 @@ def draw_curves(rows, lines, training="training", unit="nats per word"):
     axes.set_ylabel(f"cross-entropy in {unit}")
     axes.legend()
     axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_gradient_flow(rows):
+    """What `Health` saw during training: the norm of each layer's gradient, what a step changes of the weights, and the
+    share of dead ReLUs, if there are any ReLUs.
+
+    rows: those of a History
+    """
+    rows = [row for row in rows if "update_ratio" in row]
+    steps, layers = [row["step"] for row in rows], list(layers_of(rows[0]))
+    has_relus = rows[0]["dead_relus"] != ""
+    figure = Figure(figsize=(8, 5.6 + 1.6 * has_relus), layout="constrained")
+    flow, *others = figure.subplots(2 + has_relus, 1, sharex=True, height_ratios=[3, 1.3, 1.3][: 2 + has_relus])
+    for i, layer in enumerate(layers):
+        norms = [layers_of(row)[layer] or np.nan for row in rows]
+        flow.plot(steps, norms, "o-", markersize=3, label=layer, color=cm.viridis(i / max(len(layers), 2)))
+    flow.plot(steps, [row[NORM] for row in rows], "--", color="0.4", linewidth=1, label="all together")
+    flow.set_yscale("log")
+    flow.set_ylabel("norm of the gradient")
+    flow.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8, title="from the words up")
+    others[0].plot(steps, [row["update_ratio"] or np.nan for row in rows], "o-", markersize=3, color="tab:orange")
+    others[0].axhline(1e-3, color="0.6", linestyle="--", linewidth=1)
+    others[0].set_yscale("log")
+    others[0].set_ylabel("update / weights")
+    if has_relus:
+        others[1].plot(steps, [row["dead_relus"] for row in rows], "o-", markersize=3, color="tab:red")
+        others[1].set_ylim(0, 1)
+        others[1].set_ylabel("dead ReLUs")
+    others[-1].set_xlabel("step")
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

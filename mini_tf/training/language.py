@@ -1,6 +1,5 @@
 """From a text to a trained language model: the tasks of ESE-2000 Lab 6 in sequence."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +14,7 @@ from mini_tf.training.by_preset import (
     about,
     how_it_went,
     introduce,
+    kept_safe,
     new_training,
     random_vectors,
     ready_to_train,
@@ -78,6 +78,8 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     """
     device, steps = ready_to_train(preset, steps, device, say)
     T = preset.model["T"]
+    config = about(preset, steps, seed, device, text)
+    run.begin(config, say)
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)
     model = preset.new_model(corpus, seed).to(device)
@@ -87,28 +89,30 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
         "uniform": uniform_cross_entropy(c),
         "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
     }
-    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned, "sha256": text_hash(text)}
-    run.save_config(about(preset, steps, seed, device, text=numbers), corpus.vocabulary)
+    numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned}
+    run.save_config(config | {"text": numbers}, corpus.vocabulary)
     training = preset_training(preset, model, corpus, steps, seed)
     validate = partial(mean_loss, model, corpus.validation, preset.validation_words)
-    history = train_into(run, training, model, preset, steps, validate, preset.batch * T, say)
+    with kept_safe(run, training, model):
+        history = train_into(run, training, model, preset, steps, validate, preset.batch * T, say)
 
-    results = baselines | {
-        "validation": history.best_validation_loss,
-        "train": mean_loss(model, corpus.train, most=preset.validation_words),
-    }
-    with progress_bar("testing", len(corpus.test) - T) as update:
-        results["test"] = mean_loss(model, corpus.test, on_batch=lambda done, _: update(done))
-    results |= how_it_went(history)
-    run.write_json("results.json", results)
-    run.save_curves(history.rows, {name: results[name] for name in ("uniform", "unigram", "test")})
-    prompt = corpus.test[T : T + GIVEN_WORDS]            # the first words that the model has never seen
-    with progress_bar("writing a sample", preset.sample_words) as update:
-        written = []
-        for word in generate(model, prompt, preset.sample_words, partial(sample, rng=np.random.default_rng(seed))):
-            written.append(word)
-            update(len(written))
-    write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
+        results = baselines | {
+            "validation": history.best_validation_loss,
+            "train": mean_loss(model, corpus.train, most=preset.validation_words),
+        }
+        with progress_bar("testing", len(corpus.test) - T) as update:
+            results["test"] = mean_loss(model, corpus.test, on_batch=lambda done, _: update(done))
+        results |= how_it_went(history)
+        run.write_json("results.json", results)
+        run.save_curves(history.rows, {name: results[name] for name in ("uniform", "unigram", "test")})
+        prompt = corpus.test[T : T + GIVEN_WORDS]            # the first words that the model has never seen
+        with progress_bar("writing a sample", preset.sample_words) as update:
+            written = []
+            for word in generate(model, prompt, preset.sample_words, partial(sample, rng=np.random.default_rng(seed))):
+                written.append(word)
+                update(len(written))
+        write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
+        run.finished(history)
     return model, corpus, results
 
 
@@ -116,11 +120,6 @@ def preset_training(preset, model, corpus, steps, seed):
     """The preset's Training on the corpus. Batches and dropout have a generator each, both derived from the seed."""
     batches = preset.training_batches(corpus, [seed, 2])
     return new_training(preset, preset.in_training(model), batches, steps, seed)
-
-
-def text_hash(text):
-    """The sha256 of the text: a run keeps it to know its text again."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def describe(preset):

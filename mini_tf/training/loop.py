@@ -2,12 +2,13 @@
 
 import signal
 import threading
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mini_tf import kernels
+from mini_tf.errors import Terminated, UserError
+from mini_tf.training.state import nothing_yet
 
 import numpy as np
 
@@ -17,7 +18,8 @@ class History:
     """What happened during training.
 
     rows       one dict per measurement: step, train_loss (mean since the last row), validation_loss, learning_rate,
-               seconds (of training since the start), words_per_second (read since the last row)
+               seconds (of training since the start), words_per_second (read since the last row), and what `Health` says
+               of the last step
     best_step  the step whose parameters the model has now
     stopped    "finished", "early" (the validation loss had stopped falling) or "interrupted" (Ctrl-C)
     """
@@ -33,14 +35,16 @@ class History:
 
 @dataclass(frozen=True)
 class Watcher:
-    """Callbacks that follow a training, for a progress bar or a run folder.
+    """Callbacks that follow a training, for a progress bar or a run folder. The training can be saved in each.
 
     on_step  called as on_step(step, loss) after each step
     on_row   called as on_row(row, is_best) after each measurement, with its row of the History
+    on_stop  called as on_stop() when the training stops between two measurements
     """
 
     on_step: Callable = lambda step, loss: None
     on_row: Callable = lambda row, is_best: None
+    on_stop: Callable = lambda: None
 
 
 def fit(training, steps, validate, every=100, patience=None, watcher=None):
@@ -51,43 +55,63 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
     patience    stop after so many measurements without a new best one; None: never
     watcher     a Watcher, told of each step and each measurement
 
-    Ctrl-C ends the training after the current step: the History says "interrupted", and the model gets the best
-    parameters so far. A loss that is not finite raises UserError.
+    Ctrl-C ends the training after the current step: the History says "interrupted", with a last measurement that the
+    Training itself does not keep, and the model gets the best parameters so far. SIGTERM ends it, too, and then the
+    process, with Terminated.
+    Raises NotFinite as `Training.one_step`, and UserError for steps, every or patience below 1.
     """
+    for name, value in {"steps": steps, "every": every, "patience": patience}.items():
+        if value is not None and value < 1:
+            raise UserError(f"{name} is {value}, expected at least 1")
     watcher = watcher or Watcher()
-    seconds = training.rows[-1]["seconds"] if training.rows else 0.0
-    losses, words, clock, stopped = [], 0, time.perf_counter(), None
-    with kernels.recycled_memory(), _interruptions() as interrupted:
+    training.go_on()
+    stopped = "early" if _patience_is_over(training, patience) else None
+    last = None                                          # the measurement that an interruption adds
+    with kernels.recycled_memory(), _asked_to_stop() as asked:
         while stopped is None and training.step < steps:
-            loss, words_read = training.one_step()
-            losses.append(loss)
-            words += words_read
+            to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
+            loss, _ = training.one_step(observe=to_measure)
             watcher.on_step(training.step, loss)
-            if training.step == steps or interrupted():
-                stopped = "interrupted" if interrupted() else "finished"
-            elif training.step % every:
-                continue
-
-            elapsed = time.perf_counter() - clock
-            seconds += elapsed
-            row = {
-                "step": training.step,
-                "train_loss": float(np.mean(losses)),
-                "validation_loss": float(validate()),
-                "learning_rate": training.optimizer.learning_rate,
-                "seconds": round(seconds, 3),
-                "words_per_second": round(words / elapsed),
-            }
-            training.rows.append(row)
-            is_best = training.measured(row["validation_loss"])
-            watcher.on_row(row, is_best)
-            since_best = sum(row["step"] > training.best[1] for row in training.rows)
-            if stopped is None and since_best == patience:
-                stopped = "early"
-            losses, words, clock = [], 0, time.perf_counter()
-    training.take_best()
+            if to_measure:
+                row = _row(training, validate())
+                training.rows.append(row)
+                training.since = nothing_yet()
+                watcher.on_row(row, training.measured(row["validation_loss"]))
+                stopped = "early" if _patience_is_over(training, patience) else None
+            if asked():
+                if not to_measure:
+                    watcher.on_stop()
+                if asked() == signal.SIGTERM:
+                    raise Terminated
+                stopped = "interrupted"
+                if not to_measure:
+                    last = _row(training, validate())
+    if last and last["validation_loss"] < training.best[0]:
+        best_step = training.step
+    else:
+        best_step = training.best[1]
+        training.take_best()
     training.model.clear_gradients()
-    return History(training.rows, training.best[1], stopped or "finished")
+    return History([*training.rows, *([last] if last else [])], best_step, stopped or "finished")
+
+
+def _row(training, validation_loss):
+    """What History.rows has of a measurement."""
+    since, health = training.since, training.health
+    return {
+        "step": training.step,
+        "train_loss": float(np.mean(since["losses"])),
+        "validation_loss": float(validation_loss),
+        "learning_rate": training.optimizer.learning_rate,
+        "seconds": round(training.seconds, 3),
+        "words_per_second": round(since["words"] / since["seconds"]),
+        **health,
+    }
+
+
+def _patience_is_over(training, patience):
+    """True if the last `patience` measurements were no new best ones."""
+    return patience is not None and sum(row["step"] > training.best[1] for row in training.rows) >= patience
 
 
 def mean_loss(model, ids, most=None, on_batch=None):
@@ -101,22 +125,27 @@ def mean_loss(model, ids, most=None, on_batch=None):
 
 
 @contextmanager
-def _interruptions():
-    """Inside the block, the first Ctrl-C raises nothing: the function that is yielded returns True from then on.
+def _asked_to_stop():
+    """Inside the block, the first Ctrl-C and the first SIGTERM raise nothing: the function that is yielded returns the
+    signal from then on, and None before.
 
-    So no update is ever left half done. A second Ctrl-C acts as usual.
+    So no update is ever left half done. A second one acts as usual. A signal that the process ignores stays ignored.
     """
     noted = []
-
-    def note(*_):
-        noted.append(True)
-        signal.signal(signal.SIGINT, before)
-
     if threading.current_thread() is not threading.main_thread():        # only the main thread may handle signals
-        yield lambda: False
+        yield lambda: None
         return
-    before = signal.signal(signal.SIGINT, note)
+
+    def note(number, _):
+        noted.append(number)
+        signal.signal(number, before[number])
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+    for number in before:
+        signal.signal(number, note)
     try:
-        yield lambda: bool(noted)
+        yield lambda: noted[-1] if noted else None
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

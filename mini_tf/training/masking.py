@@ -15,6 +15,7 @@ from mini_tf.training.by_preset import (
     about,
     how_it_went,
     introduce,
+    kept_safe,
     listed,
     new_training,
     random_vectors,
@@ -123,29 +124,33 @@ def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lamb
     "stopped", …  Ctrl-C ends the training; the best model so far is kept and tested.
     """
     device, steps = ready_to_train(preset, steps, device, say)
+    config = about(preset, steps, seed, device, text)
+    run.begin(config, say)
     passages = prepare_passages(text, preset, seed, say)
     c = len(passages.vocabulary)
     model = new_masked_model(preset, passages, seed).to(device)
     learned = introduce(model, listed(n=preset.n, **preset.model), device, say)
     numbers = {"passages": len(passages.train), "vocabulary": c, "parameters": learned}
-    run.save_config(about(preset, steps, seed, device, text=numbers), passages.vocabulary)
+    run.save_config(config | {"text": numbers}, passages.vocabulary)
     batches = MaskedPassages(passages.train, c, preset.words, preset.share, [seed, 2])
     training = new_training(preset, model, batches, steps, seed)
     validate = partial(mean_loss, model, passages_in_order(passages.validation, c, preset.words, preset.share))
-    history = train_into(run, training, model, preset, steps, validate, preset.words, say)
+    with kept_safe(run, training, model):
+        history = train_into(run, training, model, preset, steps, validate, preset.words, say)
 
-    test = passages_in_order(passages.test, c, preset.words, preset.share)
-    hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
-    results = {
-        "unigram": unigram_cross_entropy(np.concatenate(passages.train), hidden, c),
-        "validation": history.best_validation_loss, "test": mean_loss(model, test), **how_it_went(history),
-    }  # fmt: skip
-    run.write_json("results.json", results)
-    run.save_curves(history.rows, {name: results[name] for name in ("unigram", "test")},
-                    training="training, with dropout", unit="nats per hidden word")  # fmt: skip
-    rng = np.random.default_rng(seed)
-    shown = [passages.test[i] for i in rng.permutation(len(passages.test))[:20] if len(passages.test[i]) > 4]
-    write_text(run / "sample.txt", "\n".join(examples_of(model, passages.vocabulary, shown, rng)) + "\n")
+        test = passages_in_order(passages.test, c, preset.words, preset.share)
+        hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
+        results = {
+            "unigram": unigram_cross_entropy(np.concatenate(passages.train), hidden, c),
+            "validation": history.best_validation_loss, "test": mean_loss(model, test), **how_it_went(history),
+        }  # fmt: skip
+        run.write_json("results.json", results)
+        run.save_curves(history.rows, {name: results[name] for name in ("unigram", "test")},
+                        training="training, with dropout", unit="nats per hidden word")  # fmt: skip
+        rng = np.random.default_rng(seed)
+        shown = [passages.test[i] for i in rng.permutation(len(passages.test))[:20] if len(passages.test[i]) > 4]
+        write_text(run / "sample.txt", "\n".join(examples_of(model, passages.vocabulary, shown, rng)) + "\n")
+        run.finished(history)
     return model, passages, results
 
 

@@ -3,6 +3,7 @@
 import math
 
 from mini_tf.backend import array_module
+from mini_tf.errors import UserError
 from mini_tf.ops.updates import adam, sum_of_squares
 
 
@@ -78,14 +79,22 @@ class AdamW(Adam):
         self.weight_decay = weight_decay
 
 
-def clip_gradients(parameters, most):
+def squared_norms(parameters):
+    """{name: Σ g² over all entries} of the gradients of {name: Parameter}"""
+    return {name: sum_of_squares(parameter.grad) for name, parameter in with_gradient(parameters)}
+
+
+def clip_gradients(parameters, most, norm=None):
     """g ← g·min(1, most/‖g‖) for all gradients together; returns ‖g‖ before clipping
 
-    ‖g‖ = √(Σ over all parameters and entries of g²), one number for {name: Parameter}.
+    ‖g‖ = √(Σ over all parameters and entries of g²), one number for {name: Parameter}; `norm`, if it is known already.
     The direction stays; one steep place of the loss, as recurrent networks have, no longer makes a huge step.
+    Raises UserError unless most > 0.
     Source: Pascanu, Mikolov, Bengio 2013, arXiv:1211.5063
     """
-    norm = math.sqrt(sum(sum_of_squares(parameter.grad) for _, parameter in with_gradient(parameters)))
+    if not most > 0:
+        raise UserError(f"clip is {most}, expected the largest norm of the gradients, above 0, or None")
+    norm = math.sqrt(sum(squared_norms(parameters).values())) if norm is None else norm
     if norm > most:
         for _, parameter in with_gradient(parameters):
             parameter.grad = parameter.grad * (most / norm)      # a new array: someone else may hold the old one

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from inspect import signature
 
-from mini_tf.errors import UserError
 from mini_tf.models import CarriedState, TextModel
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows
 from mini_tf.training.by_preset import TrainingPreset
@@ -127,10 +126,3 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
         ),
     )
 }  # fmt: skip
-
-
-def preset_named(name):
-    """The preset of that name. Raises UserError, which lists them, for any other name."""
-    if name not in PRESETS:
-        raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(PRESETS)}")
-    return PRESETS[name]

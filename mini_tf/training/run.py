@@ -1,19 +1,25 @@
 """A run folder: the model, its settings and its text, how training went, and what the model writes."""
 
 import csv
+import hashlib
 import io
 import json
+import os
+from itertools import chain, count
 from pathlib import Path
 
 from mini_tf.errors import UserError
-from mini_tf.files import replacing, write_text
+from mini_tf.files import NotWritten, is_ours, own, replacing, sweep, write_text
 from mini_tf.models import Classifier, Translator
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
+from mini_tf.training.state import load_training, save_training
 
 SIDES = "source", "target"           # of a translator
+STATES = 2                           # how many states of the training are kept, the last ones
+DECIDES = "settings", "data"         # of config.json: what decides each number of a training
 
 
 class Run:
@@ -23,50 +29,139 @@ class Run:
     vocabulary.json     the words, in the order of their ids; a translator's source and target, with the names in each;
                         a classifier's words and classes
     model.safetensors   the best parameters so far
+    state/              the last two states of a training that is not finished: what it takes to go on exactly there
     moments/            of a small model, the parameters before its first step and after a tenth, for mini-tf explore
     metrics.csv         a row for each measurement of the validation loss
     curves.png          the losses during training, with the baselines
+    gradient_flow.png   the norm of each layer's gradient during training
     results.json        the losses at the end
     sample.txt          a text that the model wrote, or gaps that it filled
     translations.tsv    the test sentences, as a translator translated them, and their references
     predictions.tsv     the test texts, with their classes and those that a classifier found
     confusion.png       how often it took one class for another
+
+    with Run.new("runs/mine") as run:    # nobody else writes to the folder inside the block
+
+    command  what `mini-tf train` was told, for config.json: so `--resume` can read the same text
+    rescue   a folder for what is in memory, if the run's own cannot be written to any more
     """
 
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder, self.command, self.rescue, self.made = Path(folder), {}, None, []
+        self.lock = self.there = self.settings = self.vocabulary = self.decided = None
 
     @classmethod
     def new(cls, folder=None, name="run"):
-        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; created when first written to.
+        """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; nobody else gets it.
 
-        Raises UserError when `folder` is a file or not empty.
+        Raises UserError when `folder` is a file or not empty, and when it cannot be made.
         """
-        if folder is None:
-            folder, number = Path("runs") / name, 1
-            while folder.exists():
-                number += 1
-                folder = Path("runs") / f"{name}-{number}"
-        folder = Path(folder)
-        if folder.is_file():
-            raise UserError(f"{folder} is a file, expected a folder for the run; choose another --run")
-        if folder.exists() and any(folder.iterdir()):
-            raise UserError(f"the folder {folder} is not empty; a run never overwrites one: choose another --run")
-        return cls(folder)
+        made = [Path("runs"), *Path("runs").parents] if folder is None else [Path(folder), *Path(folder).parents]
+        missing = [path for path in made if not os.path.lexists(path)]
+        run = cls(_made(folder) if folder is not None else _first_free(name))
+        run.made = [run.folder, *(path for path in missing if path != run.folder)]
+        run._check_empty()                               # before a lock is put into a folder that is not ours
+        run._take()
+        run._check_empty()                               # somebody may have been faster
+        return run
+
+    def _check_empty(self):
+        if any(not is_ours(path) for path in self.folder.iterdir()):
+            self.close()
+            raise UserError(f"the folder {self.folder} is not empty; a run never overwrites one: choose another --run")
+
+    @classmethod
+    def resume(cls, folder):
+        """The run in that folder, whose training can go on; nobody else gets it.
+
+        Raises UserError when there is none, and when another process is writing to it.
+        """
+        run = cls._existing(folder)
+        if not (run.folder / "config.json").is_file():
+            raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
+        run._take()
+        sweep(run.folder)
+        return run
 
     @classmethod
     def open(cls, folder):
-        """The run in that folder. Raises UserError when it is not a run folder."""
-        run = cls(folder)
-        if not run.folder.exists():
-            raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
+        """The run in that folder, to be read. Raises UserError when it is not a run folder."""
+        run = cls._existing(folder)
         missing = [f for f in ("config.json", "vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
+        if missing == ["config.json", "vocabulary.json", "model.safetensors"]:
+            raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
         if missing:
-            raise UserError(f"{folder} is not a run folder: it has no {missing[0]}; name one that mini-tf train made")
+            raise UserError(f"{folder} has no {missing[0]}: its training has not come far enough, or the file was "
+                            f"deleted; go on with mini-tf train --resume {folder}")  # fmt: skip
         return run
 
+    @classmethod
+    def _existing(cls, folder):
+        try:
+            if not Path(folder).exists():
+                raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
+            if not Path(folder).is_dir():
+                raise UserError(f"{folder} is a file, expected a run folder; name one that mini-tf train made")
+            list(Path(folder).iterdir())
+        except OSError as error:
+            raise UserError(f"the folder {folder} cannot be read: {error.strerror}") from None
+        return cls(folder)
+
+    # The folder is ours --------------------------------------------------------------------------------------------
+
+    def _take(self):
+        self.lock = own(self.folder)
+        self.there = _identity(self.folder)
+
+    def close(self):
+        """Let others have the folder; if nothing was written to it, it goes, if it was made for this run."""
+        if self.lock is None:
+            return
+        try:
+            if all(is_ours(path) for path in self.folder.iterdir()):
+                sweep(self.folder)
+                Path(self.lock.lock_file).unlink(missing_ok=True)
+                for folder in self.made:
+                    folder.rmdir()
+        except OSError:
+            pass                                         # it has vanished, or somebody has put something there
+        self.lock.release()
+        self.lock = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def __truediv__(self, name):
+        """The path of one of its files. Raises NotWritten if the folder that this run has taken is no longer there."""
+        if self.lock is not None and _identity(self.folder) != self.there:
+            raise NotWritten(f"the folder {self.folder} has vanished")
         return self.folder / name
+
+    # Writing -------------------------------------------------------------------------------------------------------
+
+    def begin(self, config, say=lambda line: None):
+        """Before any work: see that a run that goes on is the same training.
+
+        Raises UserError if the run was begun with other settings, or from another text.
+        """
+        config = _plain(config)
+        decides = {key: config.get(key) for key in DECIDES}
+        self.decided = _hash(decides)
+        if not (self / "config.json").is_file():
+            return
+        begun = self.config()
+        for key, value in decides.items():
+            if begun.get(key) != value:
+                what = f"with {_difference(key, begun.get(key), value)}" if key == "settings" else "on other data"
+                raise UserError(f"{self.folder} was trained {what}; choose another --run, or delete that folder")
+        before, now = begun.get("machine", {}), config.get("machine", {})
+        changed = [f"{what} {before.get(what)} → {value}" for what, value in now.items() if before.get(what) != value]
+        if changed:
+            say(f"note: the machine has changed since the run was begun, and the last digits may, too: "
+                f"{', '.join(changed)}")  # fmt: skip
 
     def save_config(self, config, vocabulary):
         """vocabulary: a Vocabulary, a ClassVocabulary, or a translator's two SentenceVocabularies, (source, target)"""
@@ -76,11 +171,73 @@ class Run:
             words = {"words": vocabulary.words, "classes": list(vocabulary.classes)}
         else:
             words = vocabulary.words
-        self.write_json("config.json", config)
+        self._save_config({"command": self.command} | config)
+        self.vocabulary = words
         self.write_json("vocabulary.json", words)
 
+    def _save_config(self, config):
+        self.settings = config
+        self.write_json("config.json", config | {"sha256": _hash(_plain(config))})
+
     def save_model(self, model):
-        save_checkpoint(self / "model.safetensors", model)
+        save_checkpoint(self / "model.safetensors", model, self.vocabulary and _hash(self.vocabulary))
+
+    def save_state(self, training):
+        """Keep the training's state, and the one before."""
+        save_training(self / "state" / f"step-{training.step}.safetensors", training, run=self.decided)
+        for _, path in self.states()[:-STATES]:
+            path.unlink()
+
+    def states(self):
+        """[(step, path)] of the states of the training that were kept, the last at the end"""
+        return sorted((int(path.stem.removeprefix("step-")), path) for path in self.folder.glob("state/step-*"))
+
+    def restore(self, training, say=lambda line: None):
+        """Put the last state into the training; if it is damaged, say so and take the one before.
+
+        Returns True, or False if no state was kept yet. Raises UserError if none of them can be read.
+        """
+        states = self.states()
+        for step, path in reversed(states):
+            try:
+                load_training(path, training, run=self.decided)
+            except UserError as error:
+                say(f"note: {error}")
+                continue
+            say(f"going on after step {step:,}")
+            return True
+        if states:
+            raise UserError(f"no state in {self / 'state'} can be read: train again, into another folder")
+        return False
+
+    def finished(self, history):
+        """Delete the training's states, unless it was interrupted."""
+        if history.stopped == "interrupted":
+            return
+        for _, path in self.states():
+            path.unlink()
+        if (self / "state").is_dir():
+            (self / "state").rmdir()
+
+    def is_finished(self):
+        """True if there is nothing left to do: trained, tested, and all written."""
+        return (self / "results.json").is_file() and not self.states()
+
+    def copy_to(self, folder, training, model):
+        """Write all that is in memory into another folder, where the training can go on. Returns that folder.
+
+        Raises UserError if that fails, too.
+        """
+        with Run.new(folder) as other:
+            other.vocabulary, other.decided = self.vocabulary, self.decided
+            other._save_config(self.settings)
+            other.write_json("vocabulary.json", self.vocabulary)
+            other.save_state(training)
+            training.take_best()
+            other.save_model(model)
+            if training.rows:
+                other.save_metrics(training.rows)
+            return other.folder
 
     def save_moment(self, model, step):
         """Keep the model as it is after that step."""
@@ -107,6 +264,12 @@ class Run:
         with replacing(self / "curves.png") as temporary:
             draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
 
+    def save_gradient_flow(self, rows):
+        from mini_tf.training.figures import draw_gradient_flow
+
+        with replacing(self / "gradient_flow.png") as temporary:
+            draw_gradient_flow(rows).savefig(temporary, dpi=120)
+
     def save_confusion(self, confusion, classes):
         from mini_tf.training.figures import draw_confusion
 
@@ -116,13 +279,15 @@ class Run:
     def write_json(self, name, value):
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
+    # Reading -------------------------------------------------------------------------------------------------------
+
     def load(self):
         """(model, vocabulary) of the run; a translator's vocabulary is a pair: of the source, of the target.
 
         Raises UserError when a file is damaged or the two do not fit.
         """
-        model = load_checkpoint(self / "model.safetensors")
         words = self.read_json("vocabulary.json")
+        model = load_checkpoint(self / "model.safetensors", vocabulary=_hash(words))
         if isinstance(model, Translator):
             vocabularies = tuple(self._language(self._part(words, side)) for side in SIDES)
             expected = model.sizes
@@ -166,9 +331,70 @@ class Run:
         vocabulary.classes = list(self._part(words, "classes"))
         return vocabulary
 
+    def config(self):
+        """What config.json says. Raises UserError if anything in it has changed since it was written."""
+        config = self.read_json("config.json")
+        if not isinstance(config, dict) or config.pop("sha256", None) != _hash(config):
+            raise UserError(f"{self / 'config.json'} is damaged or was edited: it does not match its checksum")
+        return config
+
     def read_json(self, name):
         """The content of a .json file of the run. Raises UserError when it cannot be read."""
         try:
             return json.loads((self / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
+
+
+def _made(folder):
+    """The folder, made if it is not there. Raises UserError if it cannot be made."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UserError(f"{folder} is a file, expected a folder for the run; choose another --run") from None
+    except OSError as error:
+        raise UserError(f"the folder {folder} cannot be made: {error.strerror}; choose another --run") from None
+    return folder
+
+
+def _first_free(name):
+    """The first of runs/NAME, runs/NAME-2, … that nobody has: making it fails if somebody is faster."""
+    _made("runs")
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    while True:
+        folder = Path("runs") / next(names)
+        try:
+            folder.mkdir()
+            return folder
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(f"the folder {folder} cannot be made: {error.strerror}; choose another --run") from None
+
+
+def _identity(folder):
+    """What tells this folder from another one that is put in its place; None if there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _plain(value):
+    """The value as JSON gives it back: lists for tuples."""
+    return json.loads(json.dumps(value))
+
+
+def _hash(value):
+    """The sha256 of a value that JSON can hold."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _difference(name, one, other):
+    """Where two values of config.json differ first: "steps = 300, expected 200"."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        odd = next(key for key in {**other, **one} if one.get(key) != other.get(key))
+        return _difference(odd, one.get(odd), other.get(odd))
+    return f"{name} = {one}, expected {other}"

@@ -1,18 +1,26 @@
 """The state of a training: all that its next step depends on, which can be saved, loaded and continued."""
 
-import json
 import math
+import time
+from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 
-from mini_tf.backend import array_module, to_host
+from mini_tf.backend import array_module
 from mini_tf.errors import UserError
-from mini_tf.files import replacing
 from mini_tf.layers import clear_gradients
-from mini_tf.training.optimizers import clip_gradients
+from mini_tf.training import not_finite
+from mini_tf.training.archive import read_archive, write_archive
+from mini_tf.training.health import Health
+from mini_tf.training.optimizers import clip_gradients, squared_norms
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+
+PROGRESS = "step", "seconds", "since", "rows", "health"  # of a Training, besides the best: what a state keeps of it
+
+
+class NotFinite(UserError):
+    """A loss or a gradient is inf or nan. The message says where it comes from."""
 
 
 @dataclass(frozen=True)
@@ -45,35 +53,77 @@ class Training:
     rng         a Generator for dropout alone, so that it does not disturb the order of batches; None: no dropout
 
     step        steps done
+    seconds     that they took
+    since       of the steps since the last measurement: their losses, words and seconds
     rows        a dict per measurement: see `fit`
     best        (validation loss, step, {name: parameters' data}) of the best measurement
+    health      a row of `Health`, of the last step that was observed
     """
 
     def __init__(self, model, batches, optimizer, schedule=None, clip=None, rng=None):
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.schedule, self.clip, self.rng = schedule or Schedule(), clip, rng
         self.learning_rate = optimizer.learning_rate     # what the schedule's factor is applied to
-        self.step, self.rows, self.best = 0, [], (math.inf, 0, {})
+        self.step, self.seconds, self.rows, self.best, self.health = 0, 0.0, [], (math.inf, 0, {}), {}
+        self.since, self.last = nothing_yet(), None
         self.parameters = model.parameters()
 
-    def one_step(self):
+    def one_step(self, observe=False):
         """Learn from the next batch. Returns (loss, number of words read).
 
-        Raises UserError for a loss that is not finite, before any parameter changes.
+        observe: look at the gradients, too, and keep what `Health` says of them
+        Raises NotFinite for a loss or a gradient that is not finite. Then no parameter has changed, and the training is
+        as it was before the step: it can be saved.
         """
+        clock, before = time.perf_counter(), self._before_step()
         batch = next(self.batches)
         clear_gradients(self.parameters)
-        loss, backward = self.model.loss(batch, self.rng)
-        if not math.isfinite(float(loss)):
-            raise UserError(f"the loss became {float(loss)} at step {self.step + 1}, expected a number; "
-                            "try a smaller learning rate, or clip=1")  # fmt: skip
+        health = Health(self.parameters) if observe else None
+        with health.watching_relus() if health else nullcontext():
+            loss, backward = self.model.loss(batch, self.rng)
+        loss = float(loss)
+        if not math.isfinite(loss):
+            raise self._not_finite(f"the loss became {loss}", batch, before)
         backward()
+        squares = squared_norms(self.parameters)
+        norm = math.sqrt(sum(squares.values()))
+        if not math.isfinite(norm):
+            raise self._not_finite(f"the gradient's norm became {norm}", batch, before)
         if self.clip is not None:
-            clip_gradients(self.parameters, self.clip)
+            clip_gradients(self.parameters, self.clip, norm)
         self.step += 1
         self.optimizer.learning_rate = self.learning_rate * self.schedule(self.step)
         self.optimizer.step(self.parameters)
-        return float(loss), np.size(batch)
+        if health:
+            self.health = health.row(squares)
+        seconds, words = time.perf_counter() - clock, np.size(batch)
+        self.seconds += seconds
+        self.since["losses"].append(loss)
+        self.since["words"] += words
+        self.since["seconds"] += seconds
+        return loss, words
+
+    def _before_step(self):
+        """What a step changes before it changes a parameter: the places in the batches and in the random numbers."""
+        batches = self.batches.state() if hasattr(self.batches, "state") else None
+        return batches, self.rng and self.rng.bit_generator.state, self.model.state()
+
+    def _go_back(self, before):
+        batches, rng, carried = before
+        if batches is not None:
+            self.batches.restore(batches)
+        if self.rng is not None:
+            self.rng.bit_generator.state = rng
+        self.model.restore(carried)
+
+    def _not_finite(self, what, batch, before):
+        """The NotFinite to raise; the training is then as it was before the step."""
+        self._go_back(before)
+        origin = not_finite.origin(self.model, batch, self.rng)
+        self._go_back((None, *before[1:]))               # the search has drawn random numbers, too
+        clear_gradients(self.parameters)
+        return NotFinite(f"{what} at step {self.step + 1}, expected a number. {origin} Try a smaller learning rate, or "
+                         "clip=1")  # fmt: skip
 
     def measured(self, validation_loss):
         """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
@@ -89,9 +139,18 @@ class Training:
         return True
 
     def take_best(self):
-        """Put the parameters of the best measurement into the model."""
-        for name, data in self.best[2].items():
+        """Put the parameters of the best measurement into the model; `go_on` brings back the last ones."""
+        best = self.best[2]
+        if best and self.last is None:
+            self.last = {name: self.parameters[name].data.copy() for name in best}
+        for name, data in best.items():
             self.parameters[name].data[...] = data
+
+    def go_on(self):
+        """Put the parameters of the last step into the model, if it has those of the best measurement."""
+        for name, data in (self.last or {}).items():
+            self.parameters[name].data[...] = data
+        self.last = None
 
     # Saving and loading -----------------------------------------------------------------------------------------------
 
@@ -99,17 +158,19 @@ class Training:
         """(arrays, numbers): all that changes from step to step, as {name: array} and as a dict that JSON can hold."""
         loss, step, kept = self.best
         memory = self.optimizer.memory
-        arrays = {f"parameters/{name}": parameter.data for name, parameter in self.parameters.items()}
+        last = {name: parameter.data for name, parameter in self.parameters.items()} | (self.last or {})
+        arrays = {f"parameters/{name}": data for name, data in last.items()}
         arrays |= {f"best/{name}": data for name, data in kept.items()}
         for which, of in memory.items():
             arrays |= {f"optimizer/{which}/{name}": x for name, x in of.items() if np.ndim(x)}
         numbers = {
-            "optimizer": type(self.optimizer).__name__, "step": self.step, "rows": self.rows, "best": [loss, step],
+            "optimizer": type(self.optimizer).__name__, "best": [loss, step],
+            **{name: getattr(self, name) for name in PROGRESS},
             "counts": {which: of for which, of in memory.items() if not any(map(np.ndim, of.values()))},
             "batches": self.batches.state(), "rng": self.rng and self.rng.bit_generator.state,
         }  # fmt: skip
         arrays |= {f"model/{name}": x for name, x in self.model.state().items()}
-        return {name: np.ascontiguousarray(to_host(x)) for name, x in arrays.items()}, numbers
+        return arrays, numbers
 
     def restore(self, arrays, numbers):
         """Go on from a state. Raises UserError if it is of another model, or if only one of the two has dropout."""
@@ -132,8 +193,11 @@ class Training:
         here = {name: _beside(x, self.parameters[name].data) for name, x in groups["parameters"].items()}
         for name, x in here.items():
             self.parameters[name].data[...] = x
+        self.last = None
         kept = {name: _beside(x, self.parameters[name].data) for name, x in groups.get("best", {}).items()}
-        self.step, self.rows, self.best = numbers["step"], list(numbers["rows"]), (*numbers["best"], kept)
+        for name in PROGRESS:
+            setattr(self, name, deepcopy(numbers[name]))
+        self.best = *numbers["best"], kept
         self.optimizer.memory = {which: dict(of) for which, of in numbers["counts"].items()}
         for path, x in groups.get("optimizer", {}).items():
             which, _, name = path.partition("/")
@@ -144,30 +208,29 @@ class Training:
         self.model.restore(groups.get("model", {}))
 
 
-def save_training(path, training):
-    """Write the training's state to `path` (.safetensors), whole or not at all."""
+def save_training(path, training, **about):
+    """Write the training's state, and what else there is to say, to `path` (.safetensors), whole or not at all."""
     arrays, numbers = training.state()
-    with replacing(path) as temporary:
-        save_file(arrays, temporary, {"mini_tf_training": json.dumps(numbers)})
+    write_archive(path, "training", arrays, {"numbers": numbers, **about})
 
 
-def load_training(path, training):
+def load_training(path, training, **about):
     """Put the state in `path` into `training`, which must be built like the saved one; returns it.
 
-    Raises UserError when there is no such file, or it is not a training's state, or it is that of another training.
+    Raises UserError when the file is missing, damaged or not a training's state (see `read_archive`), when it is that
+    of another training, and when it was saved with another `about`.
     """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            numbers = (file.metadata() or {}).get("mini_tf_training")
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
-    except FileNotFoundError:
-        raise UserError(f"there is no training state {path}") from None
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a training's state ({error}); it may be damaged") from None
-    if numbers is None:
-        raise UserError(f"{path} is a safetensors file, but not the state of a training")
-    training.restore(arrays, json.loads(numbers))
+    arrays, found = read_archive(path, "training")
+    for name, value in about.items():
+        if found.get(name) != value:
+            raise UserError(f"{path} was saved with {name} {found.get(name)!r}, expected {value!r}")
+    training.restore(arrays, found["numbers"])
     return training
+
+
+def nothing_yet():
+    """What Training.since is after a measurement."""
+    return {"losses": [], "words": 0, "seconds": 0.0}
 
 
 def _beside(x, reference):

@@ -16,6 +16,7 @@ from mini_tf.training.by_preset import (
     about,
     how_it_went,
     introduce,
+    kept_safe,
     listed,
     new_training,
     ready_to_train,
@@ -123,34 +124,38 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
     device, steps = ready_to_train(preset, steps, device, say)
+    config = about(preset, steps, seed, device, pairs)
+    run.begin(config, say)
     bitext = prepare_pairs(pairs, preset, seed, say)
     model = Translator(len(bitext.french), len(bitext.english), seed=seed, **preset.model).to(device)
     learned = introduce(model, listed(**preset.model), device, say)
     numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
-    run.save_config(about(preset, steps, seed, device, pairs=numbers), (bitext.french, bitext.english))
+    run.save_config(config | {"pairs": numbers}, (bitext.french, bitext.english))
     training = translator_training(preset, model, bitext, steps, seed)
     validate = partial(mean_loss, model, batches_in_order(*bitext.ids(bitext.validation), preset.words))
-    history = train_into(run, training, model, preset, steps, validate, preset.words, say)
+    with kept_safe(run, training, model):
+        history = train_into(run, training, model, preset, steps, validate, preset.words, say)
 
-    results = {"validation": history.best_validation_loss}
-    results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
-    examples = same_source(bitext.test)[: preset.tested]
-    for name, beam in (("bleu_greedy", 1), ("bleu", preset.beam)):
-        with progress_bar(f"translating, beam {beam}", len(examples)) as update:
-            written = translated(model, bitext, examples, beam, on_batch=lambda done, _: update(done))
-        results[name] = bleu_of(examples, written)
-    results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
-    results |= {"tested": len(examples)} | how_it_went(history)
-    run.write_json("results.json", results)
-    as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
-    run.save_curves(history.rows, {"test": results["test"]}, training=as_trained)
-    lines = ["French\ttranslation\treference"]
-    for (french, references), english in zip(examples, written):
-        lines.append("\t".join((
-            join_sentence(french, bitext.french.names, "french"), *(join_sentence(words, bitext.english.names)
-            for words in (english, references[0])),
-        )))  # fmt: skip
-    write_text(run / "translations.tsv", "\n".join(lines) + "\n")
+        results = {"validation": history.best_validation_loss}
+        results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
+        examples = same_source(bitext.test)[: preset.tested]
+        for name, beam in (("bleu_greedy", 1), ("bleu", preset.beam)):
+            with progress_bar(f"translating, beam {beam}", len(examples)) as update:
+                written = translated(model, bitext, examples, beam, on_batch=lambda done, _: update(done))
+            results[name] = bleu_of(examples, written)
+        results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
+        results |= {"tested": len(examples)} | how_it_went(history)
+        run.write_json("results.json", results)
+        as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
+        run.save_curves(history.rows, {"test": results["test"]}, training=as_trained)
+        lines = ["French\ttranslation\treference"]
+        for (french, references), english in zip(examples, written):
+            lines.append("\t".join((
+                join_sentence(french, bitext.french.names, "french"), *(join_sentence(words, bitext.english.names)
+                for words in (english, references[0])),
+            )))  # fmt: skip
+        write_text(run / "translations.tsv", "\n".join(lines) + "\n")
+        run.finished(history)
     return model, bitext, results
 
 

@@ -1,0 +1,46 @@
+"""The presets of every kind of model, and how to go on with a run of any of them."""
+
+import mini_tf.experiment  # noqa: F401, which adds its preset to the others
+from mini_tf.errors import UserError
+from mini_tf.training.by_preset import TrainingPreset
+from mini_tf.training.classification import CLASSIFICATION, ClassificationPreset
+from mini_tf.training.masking import MASKING
+from mini_tf.training.presets import PRESETS
+from mini_tf.training.translation import TRANSLATION, TranslationPreset
+
+
+def every_preset():
+    """{name: preset} of all kinds of models"""
+    return PRESETS | TRANSLATION | CLASSIFICATION | MASKING
+
+
+def preset_named(name):
+    """The preset of that name. Raises UserError, which lists them, for any other name."""
+    presets = every_preset()
+    if name not in presets:
+        raise UserError(f"preset {name!r} is unknown, expected one of {', '.join(presets)}")
+    return presets[name]
+
+
+def learns_from(preset):
+    """The option of `mini-tf train` that names what the preset's model learns from."""
+    kinds = {TranslationPreset: "--pairs", ClassificationPreset: "--table", TrainingPreset: "--corpus"}
+    return next(option for kind, option in kinds.items() if isinstance(preset, kind))
+
+
+def resumed(run):
+    """(preset, command, steps, seed) of a run that goes on: as they were when it was begun, whatever the preset is now.
+
+    Raises UserError if the run was not made by `mini-tf train`, or by a version with other settings.
+    """
+    config = run.config()
+    if not config["command"]:
+        raise UserError(f"{run.folder} was not made by mini-tf train: go on with it as it was begun, "
+                        "by mini-tf compare or by your own script")  # fmt: skip
+    settings = dict(config["settings"])
+    steps, seed = settings["steps"], settings.pop("seed")
+    kind = type(preset_named(settings["name"]))
+    try:
+        return kind(**settings | {"betas": tuple(settings["betas"])}), config["command"], steps, seed
+    except TypeError as error:
+        raise UserError(f"{run.folder} was begun by another version of mini_tf: {error}") from None

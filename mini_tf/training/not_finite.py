@@ -1,0 +1,94 @@
+"""Where do inf and nan come from?  The first op or layer that makes them out of finite numbers."""
+
+from contextlib import nullcontext
+
+from mini_tf import kernels
+from mini_tf.backend import array_module, to_host
+from mini_tf.trace import source_line, trace
+
+import numpy as np
+
+REACH_IN = tuple, list
+
+
+def origin(model, batch, rng=None):
+    """One or two sentences: the call of model.loss(batch, rng), or of its backward, that was the first to make numbers
+    that are not finite; its line, its layer, and the range of what it was given.
+
+    The step is traced once more, with the formulas of `mini_tf/ops`; if these stay finite, with their twins.
+    """
+    for name, parameter in model.parameters().items():
+        if not finite(parameter.data):
+            return f"The parameter {name} is not finite already: {spread(parameter.data)}."
+    carried, random = model.state(), rng and rng.bit_generator.state
+    for twins in (False, True):
+        model.restore(carried)
+        if rng is not None:
+            rng.bit_generator.state = random
+        with trace() as calls, kernels.with_twins() if twins else nullcontext(), np.errstate(all="ignore"):
+            try:
+                _, backward = model.loss(batch, rng)
+                backward()
+            except (ArithmeticError, ValueError):
+                pass                                     # what it was given was not finite by then
+        paths = {id(member): path for path, member in model.members()}
+        found = _first_maker(calls, paths)
+        if found:
+            only = " Only its faster twin does; MINI_TF_KERNELS=off runs the formula." if twins else ""
+            return found + only
+    return "All numbers of this step are finite; its sum of squares is too large for the numbers' range."
+
+
+def _first_maker(calls, paths):
+    for call in calls:                                   # in the order in which the forwards began
+        inside = [other for other in calls if call in other.parents]
+        if not finite(call.output) and all(finite(other.output) for other in inside):
+            return _sentence("", call, call.line, {**_inputs(call)}, call.output, paths)
+    ended = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
+    for call in ended:
+        if not finite(call.gradients):
+            given = {"dy": call.dy, **_inputs(call)}
+            line = source_line(call.backward, call.f)
+            return _sentence("the backward of ", call, line, given, call.gradients, paths)
+    return None
+
+
+def _sentence(side, call, line, given, result, paths):
+    owners = [paths.get(id(getattr(c.f, "__self__", None))) for c in (*call.parents, call)]
+    inside = next((path for path in reversed(owners) if path), None)
+    place = f", in {inside}" if inside else ""
+    ranges = "; ".join(f"{name} {spread(x)}" for name, x in given.items() if _numbers(x))
+    return (f"The first numbers that are not finite came from {side}{call.name} ({line}{place}), {spread(result)}, "
+            f"out of {ranges or 'nothing'}.")  # fmt: skip
+
+
+def _inputs(call):
+    """{name: array} of what the call was given."""
+    names = getattr(call.f, "arrays", None) or [f"argument {i}" for i, _ in enumerate(call.inputs, 1)]
+    return dict(zip(names, call.inputs)) | {name: x for name, x in call.options.items() if hasattr(x, "dtype")}
+
+
+def _numbers(x):
+    """All floating arrays and numbers in x, an array, a number, or a tuple of some."""
+    if isinstance(x, REACH_IN):
+        return [array for part in x for array in _numbers(part)]
+    if isinstance(x, float):
+        return [np.array(x)]
+    return [x] if hasattr(x, "dtype") and x.dtype.kind == "f" else []
+
+
+def finite(x):
+    """True if all numbers in x, an array, a number, or a tuple of some, are finite."""
+    return all(bool(array_module(array).isfinite(array).all()) for array in _numbers(x))
+
+
+def spread(x):
+    """The range of the numbers in x, and how many are not finite: "between −3.2 and 812", "12 of 96 nan, …"."""
+    numbers = np.concatenate([to_host(array).ravel() for array in _numbers(x)] or [np.zeros(0)])
+    good = numbers[np.isfinite(numbers)]
+    between = f"between {good.min():.4g} and {good.max():.4g}" if good.size else ""
+    counts = {"nan": np.isnan(numbers).sum(), "inf": np.isinf(numbers).sum()}
+    odd = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    if odd:
+        odd = f"{odd} of {numbers.size:,} numbers"
+    return ", the others ".join(part for part in (odd, between) if part) or "empty"
