@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -97,13 +98,13 @@ def train(
         if given:
             raise UserError(f"--{given[0]} was given with --resume, which goes on with the settings of the run: leave "
                             "it out")  # fmt: skip
-        with Run.resume(resume) as folder:
+        with Run.resume(resume) as folder, kept(folder):
             folder.rescue = rescue
             if folder.is_finished():
                 note(f"{resume} is finished; there is nothing to go on with. How it went: mini-tf doctor {resume}")
                 return
-            chosen, command, steps, seed = resumed(folder)
-            trained(folder, chosen, command, steps, seed, device)
+            chosen, folder.command, steps, seed = resumed(folder)
+            trained(folder, chosen, folder.command, steps, seed, device)
         return
     chosen = preset_named(preset)
     sources = {"--corpus": corpus, "--pairs": pairs, "--table": table}
@@ -114,7 +115,7 @@ def train(
         raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
     path = sources[takes]
     options = {"--corpus": {"shakespeare": shakespeare.value}, "--pairs": {}, "--table": {"text": text, "label": label}}
-    with Run.new(run, chosen.name) as folder:
+    with Run.new(run, chosen.name) as folder, kept(folder):
         folder.command = {"path": path and str(path.absolute())} | options[takes]
         folder.rescue = rescue
         trained(folder, chosen, {"path": path} | options[takes], steps, seed, device)
@@ -364,8 +365,16 @@ def explore(
 
 
 @app.command()
-def doctor():
-    """Show versions, threads, the GPU or why there is none, and where the text comes from."""
+def doctor(
+    run: Annotated[Path | None, typer.Argument(help="a run folder: look at it instead of at this machine")] = None,
+):
+    """Show versions, threads, the GPU or why there is none, and where the text comes from; or how a run is.
+
+    Of a run: whether its files are whole, whether it is finished, and whether its losses and gradients are normal. Exit
+    code 1: something is wrong with it.
+    """
+    if run is not None:
+        raise typer.Exit(0 if examined(run) else 1)
     import os
     import platform
     from importlib.metadata import PackageNotFoundError, version
@@ -402,6 +411,34 @@ def doctor():
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
+
+
+def examined(folder):
+    """Show what `checkup` finds in a run folder. Returns True if nothing is wrong."""
+    from mini_tf.training.checkup import checkup
+    from mini_tf.training.run import Run
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for column in ("what", "verdict", "more"):
+        table.add_column(column, overflow="fold")
+    found = checkup(Run.look(folder))
+    for what, verdict, more in found:
+        sign = {"good": Text("✓", "green"), "bad": Text("✗", "bold red"), "": Text("·", "dim")}[verdict]
+        table.add_row(Text(what), sign, Text(more))
+    out.print(table)
+    return all(verdict != "bad" for _, verdict, _ in found)
+
+
+@contextmanager
+def kept(run):
+    """Inside the block, a training that is ended by a signal says how to go on with it."""
+    try:
+        yield run
+    except (Terminated, KeyboardInterrupt) as end:
+        if run.states():
+            how = "terminated" if isinstance(end, Terminated) else "interrupted"
+            note(f"{how}: the training is kept, and goes on with: {run.how_to_go_on()}")
+        raise
 
 
 def trained(run, preset, command, steps, seed, device):

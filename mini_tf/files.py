@@ -1,5 +1,6 @@
 """Files that are never half-written, and folders to which one process at a time writes."""
 
+import errno
 import os
 import secrets
 import stat
@@ -8,10 +9,9 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 
-from filelock import FileLock, Timeout
-
 LOCK = ".lock"
 PART = ".part-"                      # begins the name of a file that is being written
+_owned = {}                          # folder -> its identity, of the folders that this process has locked
 
 
 class NotWritten(UserError):
@@ -34,9 +34,11 @@ def replacing(path):
     path = Path(path)
     try:
         path = Path(os.path.realpath(path))              # of a link, replace the file it leads to
+        if path.is_symlink():                            # still
+            raise NotWritten(f"{path} cannot be written: it is a link that leads to itself")
         if path.exists() and not path.is_file():
             raise NotWritten(f"{path} cannot be written: it is {kind_of(path)}, expected a file or a new name")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make(path.parent)
         temporary = path.with_name(f"{PART}{secrets.token_hex(6)}{path.suffix}")
         try:
             temporary.touch(exist_ok=False)
@@ -49,7 +51,9 @@ def replacing(path):
         if os.name == "posix":                           # elsewhere folders cannot be flushed
             _flush(path.parent)
     except OSError as error:
-        raise NotWritten(f"{path} cannot be written: {error.strerror or error}") from error
+        gone = [folder for folder in path.parents if not _is_there(folder)]
+        why = f"the folder {gone[0]} has vanished" if gone else error.strerror or error
+        raise NotWritten(f"{path} cannot be written: {why}") from error
 
 
 def write_text(path, text):
@@ -65,23 +69,72 @@ def kind_of(path):
     return next((name for is_it, name in kinds.items() if is_it(mode)), "a device")
 
 
-def own(folder):
-    """A lock on the folder: until .release(), or the end of this process, nobody else gets one.
+class own:
+    """A lock on a folder: until .release(), or the end of this process, nobody else gets one.
 
     A killed process holds nothing: the operating system releases its lock, and the file .lock that stays means nothing.
+    Nor is the folder made anew if it vanishes: `replacing` raises NotWritten for a file in it.
     Raises UserError when somebody else holds the lock, and NotWritten when the folder cannot be written to.
     """
-    lock = FileLock(Path(folder) / LOCK)
+
+    def __init__(self, folder):
+        self.folder = Path(os.path.realpath(folder))
+        self.path = self.folder / LOCK
+        try:
+            self.handle = self._locked()
+            os.truncate(self.handle, 0)
+            os.write(self.handle, str(os.getpid()).encode())
+        except OSError as error:
+            raise NotWritten(f"{folder} cannot be written to: {error.strerror or error}") from error
+        _owned[self.folder] = _identity(self.folder)
+
+    def _locked(self):
+        while True:
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            if not _lock(handle):
+                who = os.read(handle, 20).decode(errors="replace") if os.name == "posix" else ""
+                os.close(handle)
+                which = f" (process {who})" if who.isdecimal() else ""
+                raise UserError(f"another process{which} is writing to {self.folder}; wait until it is done, or choose "
+                                "another folder")  # fmt: skip
+            if self.path.exists() and os.path.samestat(os.fstat(handle), self.path.stat()):
+                return handle
+            os.close(handle)                             # of a lock that was released, and deleted, meanwhile
+
+    def release(self):
+        """Let others have the folder."""
+        if _owned.pop(self.folder, None) is None:
+            return
+        if os.name == "posix":                           # elsewhere an open file cannot be deleted
+            self.path.unlink(missing_ok=True)
+        os.close(self.handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.release()
+
+
+def _lock(handle):
+    """Lock an open file, for this process; False if another one has locked it. Some network drives have no locks: there
+    nobody is kept out.
+    """
     try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise UserError(f"another process is writing to {folder}; wait until it is done, or choose another folder"
-                        ) from None  # fmt: skip
-    except NotImplementedError:                          # some network drives have no locks
-        return lock
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    except (BlockingIOError, PermissionError):
+        return False
     except OSError as error:
-        raise NotWritten(f"{folder} cannot be written to: {error.strerror or error}") from error
-    return lock
+        if error.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS):
+            raise
+    return True
 
 
 def sweep(folder):
@@ -93,6 +146,33 @@ def sweep(folder):
 def is_ours(path):
     """True for what is not the user's: a lock, a file being written, or what a file browser leaves."""
     return path.name in (LOCK, ".DS_Store", "Thumbs.db") or path.name.startswith(PART)
+
+
+def _make(folder):
+    """Make the folder, and those that it is in, but none that is owned: if that is not there, its disk is gone."""
+    if folder in _owned:
+        if not _is_there(folder):
+            raise FileNotFoundError
+        return
+    if folder.parent != folder:
+        _make(folder.parent)
+    if folder.exists() and not folder.is_dir():
+        raise NotWritten(f"{folder} is {kind_of(folder)}, expected a folder")
+    folder.mkdir(exist_ok=True)
+
+
+def _is_there(folder):
+    """False if the folder is owned, and vanished, or if another one is in its place."""
+    return folder not in _owned or _identity(folder) == _owned[folder]
+
+
+def _identity(folder):
+    """What tells this folder from another one that is put in its place; None if there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _flush(path):

@@ -1,8 +1,12 @@
 """Files are whole or not there."""
 
+import errno
+import multiprocessing
 import os
+from pathlib import Path
 
-from mini_tf.files import replacing, write_text
+from mini_tf.errors import UserError
+from mini_tf.files import NotWritten, own, replacing, sweep, write_text
 
 import pytest
 
@@ -35,3 +39,88 @@ def test_the_suffix_is_kept_and_the_file_is_readable_by_others(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "figure.png").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """Else a power cut leaves an empty file under the good name."""
+    done, fsync, replace = [], os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: done.append(("flush", os.fstat(handle).st_ino)) or fsync(handle))
+    monkeypatch.setattr(Path, "replace", lambda self, to: done.append("rename") or replace(self, to))
+    write_text(tmp_path / "a.txt", "new")
+    assert done[:2] == [("flush", (tmp_path / "a.txt").stat().st_ino), "rename"]
+    if os.name == "posix":
+        assert done[2:] == [("flush", tmp_path.stat().st_ino)]
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_one_sentence_and_the_old_file_stays(tmp_path, monkeypatch):
+    write_text(tmp_path / "a.txt", "old")
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(NotWritten, match=r"a.txt cannot be written: No space left on device"):
+        write_text(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no pipes among its files")
+def test_only_files_are_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink(tmp_path / "file", tmp_path / "link")
+    os.symlink(tmp_path / "loop", tmp_path / "loop")
+    for name, message in {"": "it is a folder", "pipe": "it is a pipe", "loop": "a link that leads to itself",
+                          "x" * 256: "File name too long", "pipe/a": "pipe is a pipe, expected a folder"}.items():  # fmt: skip
+        with pytest.raises(NotWritten, match=message):
+            write_text(tmp_path / name, "text")
+    with pytest.raises(NotWritten, match="it is a device"):
+        write_text("/dev/null", "text")
+    write_text(tmp_path / "link", "text")                # what the link leads to is written, and the link stays
+    assert (tmp_path / "file").read_text() == "text"
+    assert (tmp_path / "link").is_symlink()
+    write_text(tmp_path / ("x" * 251 + ".txt"), "the longest name")
+
+
+def own_and_wait(folder, connection):
+    with own(folder):
+        connection.send("mine")
+        connection.recv()
+
+
+def test_one_process_owns_a_folder_and_a_killed_one_none(tmp_path):
+    here, there = multiprocessing.Pipe()
+    other = multiprocessing.get_context("spawn").Process(target=own_and_wait, args=(tmp_path, there))
+    other.start()
+    assert here.recv() == "mine"
+    with pytest.raises(UserError, match=rf"another process .process {other.pid}. is writing to .*; wait until it"):
+        own(tmp_path)
+    other.kill()
+    other.join()
+    assert (tmp_path / ".lock").exists()
+    with own(tmp_path), pytest.raises(UserError, match=f"another process .process {os.getpid()}. is writing to"):
+        own(tmp_path)                                    # nor does this process get it twice
+    assert not (tmp_path / ".lock").exists()
+    own(tmp_path).release()
+
+
+def test_a_folder_that_vanishes_is_not_made_anew(tmp_path):
+    folder = tmp_path / "disk" / "run"
+    folder.mkdir(parents=True)
+    with own(folder):
+        write_text(folder / "state" / "a.txt", "text")
+        (tmp_path / "disk").rename(tmp_path / "away")
+        with pytest.raises(NotWritten, match=r"a.txt cannot be written: the folder .*run has vanished"):
+            write_text(folder / "state" / "a.txt", "text")
+        assert not (tmp_path / "disk").exists()
+        folder.mkdir(parents=True)
+        with pytest.raises(NotWritten, match="has vanished"):                        # another one is in its place
+            write_text(folder / "a.txt", "text")
+
+
+def test_sweeping_removes_what_killed_processes_left(tmp_path):
+    (tmp_path / "state").mkdir()
+    for name in (".part-1.csv", "state/.part-2.safetensors", "metrics.csv"):
+        (tmp_path / name).write_text("half")
+    sweep(tmp_path)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["metrics.csv", "state"]

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -122,7 +121,9 @@ def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None
     presets = {name: _preset(name, steps) for name in NEURAL}
     for preset in presets.values():
         _check_text(words, preset)
-    with _ours_alone(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with own(folder):
+        sweep(folder)
         return _climb(text, words, folder, presets, seed, device, say, on_rung)
 
 
@@ -241,18 +242,6 @@ def _preset(name, steps):
     preset = PRESETS[name]
     vectors = "training" if preset.vectors == "eigenvectors" else preset.vectors
     return replace(preset, vectors=vectors, steps=preset.steps if steps is None else steps)
-
-
-@contextmanager
-def _ours_alone(folder):
-    """Inside the block, no other comparison writes to the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = own(folder)
-    try:
-        sweep(folder)
-        yield
-    finally:
-        lock.release()
 
 
 def _trained(text, preset, folder, seed, device, say):

@@ -43,10 +43,7 @@ class Exploration:
 
     def write(self, path):
         """Write the page, whole or not at all. Raises UserError if it cannot be written."""
-        try:
-            write_text(path, self.html())
-        except OSError as error:
-            raise UserError(f"{path} cannot be written ({error.strerror}); choose another file") from error
+        write_text(path, self.html())
 
     def _repr_html_(self):
         return (f'<iframe srcdoc="{escape(self.html())}" title="{escape(self.title)}" '

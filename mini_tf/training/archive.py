@@ -70,7 +70,7 @@ def read_archive(path, kind):
     digest = found[1].decode()
     content[slice(*found.span(1))] = NO_DIGEST.encode()
     if hashlib.sha256(content).hexdigest() != digest:
-        raise UserError(f"{path} is damaged: its content does not match its checksum")
+        raise UserError(f"{path} is damaged: its content does not match its checksum; restore a copy, or train again")
     arrays = load(bytes(content))
     header = json.loads(content[8 : _end_of_header(content)])
     about = json.loads(header["__metadata__"]["mini_tf"])

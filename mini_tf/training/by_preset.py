@@ -13,6 +13,7 @@ from mini_tf.backend import resolve_device
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
 from mini_tf.progress import prepare_kernels, training_progress
+from mini_tf.training.bands import as_text, band_of
 from mini_tf.training.health import complaints
 from mini_tf.training.loop import Watcher, fit
 from mini_tf.training.optimizers import Adam
@@ -89,15 +90,18 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
     run.restore(training, say)
     if keeps_moments and training.step == 0:
         run.save_moment(model, 0)
-    told = set()
+    told, band = set(), band_of(run.settings)
 
     def on_row(row, is_best):
         run.save_metrics(training.rows)
         if is_best:
             run.save_model(model)
         run.save_state(training)
+        verdict = band and band.judge(row["validation_loss"], row["step"])
         say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-            f"{'' if is_best else '  (not better)'}")  # fmt: skip
+            f"{', as usual' if verdict == 'inside' else ''}{'' if is_best else '  (not better)'}")  # fmt: skip
+        if verdict in ("above", "below"):
+            say(f"  {verdict} what is usual here: {as_text(band.limits(row['step']))}, over {band.seeds} seeds")
         for what, sentence in complaints(training.rows).items():
             if what not in told:
                 say(f"  {sentence}")
@@ -115,8 +119,10 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
     run.save_model(model)
     run.save_metrics(history.rows)
     run.save_gradient_flow(history.rows)
-    say({"finished": "training finished", "interrupted": "interrupted: keeping the best model so far"}.get(
-        history.stopped, "stopped early: the validation loss no longer falls"))  # fmt: skip
+    say({
+        "finished": "training finished", "early": "stopped early: the validation loss no longer falls",
+        "interrupted": f"interrupted: keeping the best model so far; to go on with the training: {run.how_to_go_on()}",
+    }[history.stopped])  # fmt: skip
     return history
 
 
@@ -128,7 +134,6 @@ def kept_safe(run, training, model):
     system's folder for temporary files, where the training can go on. If a number is not finite, the state before that
     step is kept. The error that ends the block says how to go on.
     """
-    go_on = f"mini-tf train --resume {run.folder}" if run.command else "the same call with Run.resume(folder)"
     try:
         yield
     except NotFinite as error:
@@ -141,9 +146,9 @@ def kept_safe(run, training, model):
             safe = run.copy_to(run.rescue or tempfile.mkdtemp(prefix="mini-tf-rescue-"), training, model)
         except UserError as second:
             raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is lost: {second}. "
-                            f"Make room, and go on with: {go_on}") from None  # fmt: skip
+                            f"Make room, and go on with {run.how_to_go_on()}") from None  # fmt: skip
         raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is now in {safe}: go on with "
-                        f"{go_on.replace(str(run.folder), str(safe))}") from None  # fmt: skip
+                        f"{run.how_to_go_on(safe)}") from None  # fmt: skip
 
 
 def about(preset, steps, seed, device, data):

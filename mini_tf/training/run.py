@@ -5,11 +5,12 @@ import hashlib
 import io
 import json
 import os
+import shutil
 from itertools import chain, count
 from pathlib import Path
 
 from mini_tf.errors import UserError
-from mini_tf.files import NotWritten, is_ours, own, replacing, sweep, write_text
+from mini_tf.files import is_ours, own, replacing, sweep, write_text
 from mini_tf.models import Classifier, Translator
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
@@ -48,7 +49,7 @@ class Run:
 
     def __init__(self, folder):
         self.folder, self.command, self.rescue, self.made = Path(folder), {}, None, []
-        self.lock = self.there = self.settings = self.vocabulary = self.decided = None
+        self.lock = self.settings = self.vocabulary = self.decided = None
 
     @classmethod
     def new(cls, folder=None, name="run"):
@@ -76,27 +77,24 @@ class Run:
 
         Raises UserError when there is none, and when another process is writing to it.
         """
-        run = cls._existing(folder)
-        if not (run.folder / "config.json").is_file():
-            raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
+        run = cls.look(folder)
         run._take()
         sweep(run.folder)
         return run
 
     @classmethod
     def open(cls, folder):
-        """The run in that folder, to be read. Raises UserError when it is not a run folder."""
-        run = cls._existing(folder)
-        missing = [f for f in ("config.json", "vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
-        if missing == ["config.json", "vocabulary.json", "model.safetensors"]:
-            raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
+        """The run in that folder, to be read. Raises UserError when it is not a run folder, or has no model yet."""
+        run = cls.look(folder)
+        missing = [f for f in ("vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
         if missing:
             raise UserError(f"{folder} has no {missing[0]}: its training has not come far enough, or the file was "
                             f"deleted; go on with mini-tf train --resume {folder}")  # fmt: skip
         return run
 
     @classmethod
-    def _existing(cls, folder):
+    def look(cls, folder):
+        """The run in that folder, in whatever state it is. Raises UserError when it is not a run folder."""
         try:
             if not Path(folder).exists():
                 raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
@@ -105,13 +103,14 @@ class Run:
             list(Path(folder).iterdir())
         except OSError as error:
             raise UserError(f"the folder {folder} cannot be read: {error.strerror}") from None
+        if not (Path(folder) / "config.json").is_file():
+            raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
         return cls(folder)
 
     # The folder is ours --------------------------------------------------------------------------------------------
 
     def _take(self):
         self.lock = own(self.folder)
-        self.there = _identity(self.folder)
 
     def close(self):
         """Let others have the folder; if nothing was written to it, it goes, if it was made for this run."""
@@ -120,7 +119,7 @@ class Run:
         try:
             if all(is_ours(path) for path in self.folder.iterdir()):
                 sweep(self.folder)
-                Path(self.lock.lock_file).unlink(missing_ok=True)
+                self.lock.release()
                 for folder in self.made:
                     folder.rmdir()
         except OSError:
@@ -135,9 +134,6 @@ class Run:
         self.close()
 
     def __truediv__(self, name):
-        """The path of one of its files. Raises NotWritten if the folder that this run has taken is no longer there."""
-        if self.lock is not None and _identity(self.folder) != self.there:
-            raise NotWritten(f"the folder {self.folder} has vanished")
         return self.folder / name
 
     # Writing -------------------------------------------------------------------------------------------------------
@@ -211,13 +207,15 @@ class Run:
         return False
 
     def finished(self, history):
-        """Delete the training's states, unless it was interrupted."""
-        if history.stopped == "interrupted":
-            return
-        for _, path in self.states():
-            path.unlink()
-        if (self / "state").is_dir():
-            (self / "state").rmdir()
+        """All is written: delete the training's states, unless it was interrupted, and let others have the folder."""
+        if history.stopped != "interrupted":
+            shutil.rmtree(self / "state")
+        self.close()
+
+    def how_to_go_on(self, folder=None):
+        """The command that goes on with the training, in this folder or another."""
+        folder = folder or self.folder
+        return f"mini-tf train --resume {folder}" if self.command else f"Run.resume({str(folder)!r}), and the same call"
 
     def is_finished(self):
         """True if there is nothing left to do: trained, tested, and all written."""
@@ -229,7 +227,7 @@ class Run:
         Raises UserError if that fails, too.
         """
         with Run.new(folder) as other:
-            other.vocabulary, other.decided = self.vocabulary, self.decided
+            other.vocabulary, other.decided, other.command = self.vocabulary, self.decided, self.command
             other._save_config(self.settings)
             other.write_json("vocabulary.json", self.vocabulary)
             other.save_state(training)
@@ -371,15 +369,6 @@ def _first_free(name):
             continue
         except OSError as error:
             raise UserError(f"the folder {folder} cannot be made: {error.strerror}; choose another --run") from None
-
-
-def _identity(folder):
-    """What tells this folder from another one that is put in its place; None if there is none."""
-    try:
-        found = folder.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _plain(value):

@@ -1,0 +1,102 @@
+"""What is there to say of a run folder: is it whole, is it finished, are its losses and its gradients normal?"""
+
+import csv
+
+from mini_tf.errors import UserError
+from mini_tf.training.archive import read_archive
+from mini_tf.training.bands import as_text, band_of
+from mini_tf.training.health import complaints
+
+
+def checkup(run):
+    """[(what, "good", "bad" or "", a sentence), …] about a Run, whatever state it is in."""
+    try:
+        config = run.config()
+    except UserError as error:
+        return [("settings", "bad", str(error))]
+    settings = config["settings"]
+    found = [("settings", "good", f"preset {settings.get('name')}, {settings.get('steps'):,} steps, seed "
+                                  f"{settings.get('seed')}")]  # fmt: skip
+    found += [_files(run), *_states(run)]
+    try:
+        rows = _rows(run)
+    except UserError as error:
+        return [*found, ("measurements", "bad", str(error))]
+    found.append(_progress(run, rows, settings))
+    if rows:
+        found += [_losses(run, rows, band_of(config)), _gradients(rows)]
+    return found
+
+
+def _files(run):
+    try:
+        model, _ = run.load()
+    except UserError as error:
+        there = (run.folder / "model.safetensors").exists()
+        return "model", "bad" if there else "", str(error)
+    return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} numbers to learn; no bit has changed"
+
+
+def _states(run):
+    for step, path in run.states():
+        try:
+            read_archive(path, "training")
+            yield f"state, step {step:,}", "good", "no bit has changed"
+        except UserError as error:
+            yield f"state, step {step:,}", "bad", str(error)
+
+
+def _progress(run, rows, settings):
+    if run.is_finished():
+        results = run.read_json("results.json")
+        early = ", early: the validation loss no longer fell" if results["stopped"] == "early" else ""
+        return "training", "good", f"finished after {results['steps']:,} steps{early}"
+    states = [step for step, _ in run.states()]
+    done = states[-1] if states else 0
+    return ("training", "", f"{done:,} of {settings['steps']:,} steps are kept; if it no longer runs, go on with: "
+                            f"mini-tf train --resume {run.folder}")  # fmt: skip
+
+
+def _losses(run, rows, band):
+    if band is None:
+        return ("losses", "", f"validation {rows[-1]['validation_loss']:.3f} at the end; what is usual was not "
+                              "measured for these settings and this text")  # fmt: skip
+    judged = [(row, band.judge(row["validation_loss"], row["step"])) for row in rows]
+    measured = [(row, verdict) for row, verdict in judged if verdict]
+    if not measured:
+        return "losses", "", "what is usual was not measured at these steps"
+    outside = [(row, verdict) for row, verdict in measured if verdict != "inside"]
+    if outside:
+        row, verdict = outside[0]
+        return ("losses", "bad", f"{verdict} what is usual at {len(outside)} of {len(measured)} measurements, first at "
+                                 f"step {row['step']:,}: {row['validation_loss']:.3f}, usual are "
+                                 f"{as_text(band.limits(row['step']))}")  # fmt: skip
+    last = measured[-1][0]
+    usual = as_text(band.limits(last["step"]))
+    return ("losses", "good", f"as usual at all {len(measured)} measurements; at the last {last['validation_loss']:.3f}"
+                              f", usual are {usual} ({band.seeds} seeds)")  # fmt: skip
+
+
+def _gradients(rows):
+    wrong = {}
+    for end in range(1, len(rows) + 1):
+        for what, sentence in complaints(rows[:end]).items():
+            wrong.setdefault(what, f"step {rows[end - 1]['step']:,}: {sentence}")
+    if wrong:
+        return "gradients", "bad", "; ".join(wrong.values())
+    return "gradients", "good", "neither vanish nor explode; see gradient_flow.png"
+
+
+def _rows(run):
+    """The rows of metrics.csv, as numbers; none if it is not there yet."""
+    if not (run.folder / "metrics.csv").exists():
+        return []
+    try:
+        with open(run.folder / "metrics.csv", newline="", encoding="utf-8") as file:
+            rows = [
+                {name: float(value) if value != "" else "" for name, value in row.items()}
+                for row in csv.DictReader(file, strict=True)
+            ]
+        return [row | {"step": int(row["step"]), "validation_loss": float(row["validation_loss"])} for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        raise UserError(f"{run.folder / 'metrics.csv'} cannot be read ({error}); it is damaged") from None

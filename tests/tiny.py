@@ -1,0 +1,91 @@
+"""Every preset in small, with something to learn from: for tests that train all kinds of models."""
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from mini_tf.training.classification import train_classifier
+from mini_tf.training.every_kind import every_preset, learns_from
+from mini_tf.training.language import train_language_model
+from mini_tf.training.masking import MaskingPreset, train_to_fill
+from mini_tf.training.run import Run
+from mini_tf.training.translation import train_translator
+
+import numpy as np
+
+NAMES = list(every_preset())
+SIZES = {"T": 6, "L": 1, "H": 2, "m": 4, "f": 8, "k": 6, "dropout": 0.2, "word_dropout": 0.2}
+SUBJECTS = {"je": "I", "tu": "you", "nous": "we", "elles": "they"}
+VERBS = {"vois": "see", "veux": "want", "cherche": "seek", "aime": "like"}
+THINGS = {"le chat": "the cat", "la mer": "the sea", "un livre": "a book", "tout": "all"}
+
+
+def preset(name, **changes):
+    """The preset in small; 12 steps, measured after every third."""
+    whole = every_preset()[name]
+    sizes = {key: SIZES.get(key, value) for key, value in whole.model.items()}
+    small = {"model": sizes, "steps": 12, "every": 3, "warm_up": 3, "learning_rate": 1e-2, "patience": 5}
+    if learns_from(whole) == "--pairs":
+        small |= {"words": 60, "least": 1, "longest": 4, "tested": 4, "model": sizes | {"n": 8}}
+    elif learns_from(whole) == "--table":
+        small |= {"words": 40, "least": 1, "n": 8}
+    elif isinstance(whole, MaskingPreset):
+        small |= {"words": 60, "n": 8}
+    else:
+        small |= {"n": 8, "batch": 4, "anew": 3, "validation_words": 40, "sample_words": 5}
+    return replace(whole, **small | changes)
+
+
+def lines(count=60):
+    """Lines of four words, of which some are rare"""
+    words = np.minimum(np.random.default_rng(0).zipf(1.4, (count, 4)), 50)
+    return [" ".join(f"w{i}x" for i in line) for line in words]
+
+
+def pairs():
+    """(French, English) sentences"""
+    return [
+        (f"{french} {verb} {thing}.", f"{english} {does} {something}.")
+        for french, english in SUBJECTS.items() for verb, does in VERBS.items() for thing, something in THINGS.items()
+    ]  # fmt: skip
+
+
+def train(name, run, rescue=None, say=lambda line: None, **changes):
+    """Train the small preset into `run`, a Run or a folder: a new one, or one in which a training goes on."""
+    if not isinstance(run, Run):
+        folder = Path(run)
+        with Run.resume(folder) if (folder / "config.json").exists() else Run.new(folder) as run:
+            run.rescue = rescue
+            return train(name, run, say=say, **changes)
+    small = preset(name, **changes)
+    if learns_from(small) == "--pairs":
+        return train_translator(pairs(), small, run, device="cpu", say=say)
+    if learns_from(small) == "--table":
+        examples = [(line, "even" if i % 2 else "odd") for i, line in enumerate(lines())]
+        return train_classifier(examples, small, run, device="cpu", say=say)
+    if isinstance(small, MaskingPreset):
+        return train_to_fill("\n".join(lines()), small, run, device="cpu", say=say)
+    return train_language_model("\n".join(lines(160)), small, run, device="cpu", say=say)
+
+
+def contents(folder):
+    """{file: its content} of a run folder, without what a clock has measured"""
+    found = {}
+    for path in sorted(Path(folder).rglob("*")):
+        name = os.path.relpath(path, folder)
+        if path.is_dir() or path.name == ".lock":
+            continue
+        if name == "metrics.csv":
+            with open(path, newline="", encoding="utf-8") as file:
+                found[name] = [_without_times(row) for row in csv.DictReader(file)]
+        elif name == "results.json":
+            found[name] = _without_times(json.loads(path.read_text(encoding="utf-8")))
+        else:
+            found[name] = path.read_bytes()
+    return found
+
+
+def _without_times(row):
+    return {name: value for name, value in row.items() if "second" not in name}

@@ -1,0 +1,94 @@
+"""Is a run whole, and is its loss normal?"""
+
+import json
+from dataclasses import asdict
+
+from mini_tf.training import bands
+from mini_tf.training.bands import Band, as_text, band_of
+from mini_tf.training.checkup import checkup
+from mini_tf.training.every_kind import every_preset
+from mini_tf.training.run import Run
+from tests import tiny
+
+import pytest
+from scipy import stats
+
+MEASURED = json.loads(bands.FILE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tiny.train("gpt", tmp_path / "run")
+    return tmp_path / "run"
+
+
+def verdicts(folder):
+    return {what: verdict for what, verdict, _ in checkup(Run.look(folder))}
+
+
+def sentences(folder):
+    return {what: sentence for what, _, sentence in checkup(Run.look(folder))}
+
+
+def test_a_finished_run_is_in_order(folder):
+    assert verdicts(folder) == {"settings": "good", "model": "good", "training": "good", "losses": "", "gradients": "good"}
+    found = sentences(folder)
+    assert found["training"] == "finished after 12 steps"
+    assert found["model"].startswith("GPT, ")
+    assert "what is usual was not measured for these settings" in found["losses"]
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.json", "model.safetensors", "metrics.csv"])
+def test_a_changed_byte_is_found(name, folder):
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] = 255
+    (folder / name).write_bytes(content)
+    what = {"config.json": "settings", "metrics.csv": "measurements"}.get(name, "model")
+    assert verdicts(folder)[what] == "bad"
+    assert "damaged" in sentences(folder)[what]
+
+
+def test_a_run_that_was_stopped_says_how_to_go_on(folder, tmp_path):
+    (folder / "results.json").unlink()
+    assert verdicts(folder)["training"] == ""
+    assert sentences(folder)["training"].endswith(f"go on with: mini-tf train --resume {folder}")
+
+
+def test_losses_are_compared_with_the_band(folder, monkeypatch):
+    usual = Band(5, {3: (3.6, 0.5), 6: (3.5, 0.5)}, (3.0, 0.1))
+    monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: usual)
+    assert verdicts(folder)["losses"] == "good"
+    assert "as usual at all 2 measurements; at the last " in sentences(folder)["losses"]
+    narrow = Band(5, {3: (0.5, 0.01), 6: (9.0, 0.01)}, (3.0, 0.1))
+    monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: narrow)
+    assert verdicts(folder)["losses"] == "bad"
+    assert "above what is usual at 2 of 2 measurements, first at step 3: " in sentences(folder)["losses"]
+    assert "usual are 0.450 to 0.550" in sentences(folder)["losses"]
+
+
+def test_the_limits_are_students():
+    band = Band(5, {10: (2.0, 0.1)}, (1.0, 0.2))
+    reach = stats.t(4).ppf(0.995) * 0.1 * (1 + 1 / 5) ** 0.5
+    assert band.limits(10) == pytest.approx((2 - reach, 2 + reach))
+    assert band.limits() == pytest.approx((1 - 2 * reach, 1 + 2 * reach))
+    assert band.judge(2.2, 10) == "inside"
+    assert band.judge(9.0, 10) == "above"
+    assert band.judge(float("nan"), 10) == "above"
+    assert band.judge(0.1, 10) == "below"
+    assert band.judge(2.0, 20) is None
+    assert as_text((1.23456, 2)) == "1.235 to 2.000"
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_each_band_is_of_the_preset_as_it_is_now(name):
+    """Otherwise measure it again: tests/bench/bands.py"""
+    preset = every_preset()[name]
+    config = {"command": {"path": None, "shakespeare": "lab"}, "settings": asdict(preset) | {"seed": 7}}
+    band = band_of(config)
+    assert band.seeds == 5
+    assert band.limits()[0] > 0
+    assert set(band.validation) <= set(range(preset.every, preset.steps + 1))
+    assert band_of({**config, "settings": config["settings"] | {"learning_rate": 1.0}}) is None
+    assert band_of({**config, "command": {"path": "/my/text", "shakespeare": "lab"}}) is None
+    assert band_of({**config, "command": {"path": None, "shakespeare": "complete"}}) is None
+    assert band_of({**config, "command": {}}) is None

@@ -1,0 +1,115 @@
+"""A training that was stopped goes on, and ends as if it had never been stopped: to the last byte of every file."""
+
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+
+from mini_tf.errors import Terminated
+from mini_tf.training.archive import read_archive
+from mini_tf.training.run import Run
+from tests import tiny
+
+import pytest
+
+KILLS = 50
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """whole(name) → the files of a run of that preset that was never stopped"""
+    kept = {}
+
+    def train(name):
+        if name not in kept:
+            folder = tmp_path_factory.mktemp("whole") / name
+            tiny.train(name, folder)
+            kept[name] = tiny.contents(folder)
+        return kept[name]
+
+    return train
+
+
+def stopped_at(step, number, monkeypatch):
+    """From here on, every training gets this signal in that step, and then no more."""
+    from mini_tf.training.state import Training
+
+    one_step = Training.one_step
+
+    def stops(self, *arguments, **options):
+        if self.step + 1 == step:
+            monkeypatch.setattr(Training, "one_step", one_step)
+            os.kill(os.getpid(), number)
+        return one_step(self, *arguments, **options)
+
+    monkeypatch.setattr(Training, "one_step", stops)
+
+
+@pytest.mark.parametrize("name", tiny.NAMES)
+def test_a_run_that_was_stopped_twice_ends_like_one_that_was_not(name, whole, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    stopped_at(5, signal.SIGTERM, monkeypatch)
+    with pytest.raises(Terminated):
+        tiny.train(name, folder)
+    assert [step for step, _ in Run(folder).states()] == [3, 5]
+    stopped_at(7, signal.SIGINT, monkeypatch)            # Ctrl-C: tested, and written, but not finished
+    *_, results = tiny.train(name, folder)
+    assert results["stopped"] == "interrupted"
+    assert results["steps"] == 7
+    assert [step for step, _ in Run(folder).states()] == [6, 7]
+    said = []
+    tiny.train(name, folder, say=said.append)
+    assert "going on after step 7" in said
+    assert tiny.contents(folder) == whole(name)
+    assert Run(folder).is_finished()
+
+
+def live(name, folder, rescue):
+    """What a process does that is about to be killed; it starts the training or goes on with it."""
+    tiny.train(name, folder, rescue=rescue, steps=60, every=2)
+
+
+def test_a_training_survives_being_killed_at_any_moment(tmp_path):
+    """SIGKILL, SIGTERM, and a folder that vanishes as if its disk were pulled out, at random times, 50 times in a row."""
+    tiny.train("quick", tmp_path / "whole", steps=60, every=2)
+    expected = tiny.contents(tmp_path / "whole")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.tiny", "mini_tf.training.figures"])
+    rng, kills, finished, went_on = random.Random(0), 0, 0, 0
+    run, away = tmp_path / "run", tmp_path / "away"
+    while kills < KILLS or run.exists():
+        process = processes.Process(target=live, args=("quick", run, tmp_path / "rescue" / str(kills)))
+        process.start()
+        if kills < KILLS:
+            process.join(rng.uniform(0.02, 1.2))
+        else:
+            process.join()
+        if process.is_alive():
+            kills += 1
+            how = rng.choice(["kill", "terminate", "pull"])
+            if how == "pull" and run.exists():
+                run.rename(away)
+                process.join()
+                shutil.rmtree(run, ignore_errors=True)   # of a process that found no folder, and began a new one
+                away.rename(run)
+            else:
+                process.terminate() if how == "terminate" else process.kill()
+                process.join()
+        for path in run.glob("**/[!.]*.safetensors"):
+            read_archive(path, "training" if path.parent.name == "state" else "model")
+        if process.exitcode == 0:
+            assert tiny.contents(run) == expected
+            finished += 1
+            run.rename(tmp_path / f"done-{finished}")
+        elif run.exists() and Run(run).states():
+            went_on += 1
+    rescued = list((tmp_path / "rescue").glob("*"))
+    for folder in rescued:                               # what was in memory when the disk was pulled out goes on, too
+        live("quick", folder, None)
+        found = tiny.contents(folder)
+        assert found == {name: content for name, content in expected.items() if name in found}
+        assert {"model.safetensors", "metrics.csv", "results.json", "sample.txt"} <= set(found)
+    assert went_on > KILLS / 3
+    assert finished >= 1
+    assert rescued
