@@ -140,7 +140,7 @@ def test_two_trainings_that_begin_together_take_two_folders(mini_tf, monkeypatch
     assert sorted(os.listdir("runs")) == ["quick", "quick-2"]
 
 
-PROGRAM = "from mini_tf.cli import main; main()"
+PROGRAM = [sys.executable, "-m", "mini_tf"]
 
 
 def start(tmp_path, *arguments, **options):
@@ -148,7 +148,7 @@ def start(tmp_path, *arguments, **options):
     text = "\n".join(tiny.lines(3000))
     (tmp_path / "text").write_text(text)
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "train", "--preset", "window", "--corpus", "text", *arguments],
+        [*PROGRAM, "train", "--preset", "window", "--corpus", "text", *arguments],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
     )  # fmt: skip
 
@@ -168,7 +168,7 @@ def test_the_real_program_is_terminated_and_goes_on(tmp_path):
     second = start(tmp_path, "--run", "run")             # a second one is told so
     assert second.wait(60) == 2
     assert "is not empty" in second.stderr.read()
-    resumed = subprocess.run([sys.executable, "-c", PROGRAM, "train", "--resume", "run"], cwd=tmp_path,
+    resumed = subprocess.run([*PROGRAM, "train", "--resume", "run"], cwd=tmp_path,
                              capture_output=True, text=True, check=False)  # fmt: skip
     assert resumed.returncode == 2
     assert "is writing to" in resumed.stderr

@@ -16,9 +16,13 @@ def split_words(ids, T, test=0.1, validation=0.05):
     The validation part, the last twentieth of the rest, is for choices (when to stop, which settings); the test part is
     only for reporting. Each part begins with the last T words of the one before it, its first history: so every word is
     predicted in one part only.
-    Raises UserError when the corpus is too short for a window of T + 1 words in each part.
+    Raises UserError when the corpus is too short for a window of T + 1 words in each part, and for a share that is not
+    between 0 and 1.
     Source: ESE-2000 Lab 6, Task 6.7
     """
+    for name, share in {"test": test, "validation": validation}.items():
+        if not 0 < share < 1:
+            raise UserError(f"{name} is {share}, expected a share of the words between 0 and 1, such as 0.1")
     first_test = int(len(ids) * (1 - test))
     first_validation = int(first_test * (1 - validation))
     parts = ids[:first_validation], ids[max(first_validation - T, 0) : first_test], ids[max(first_test - T, 0) :]
@@ -52,9 +56,11 @@ class RandomWindows:
     """
 
     def __init__(self, ids, T, batch, seed=0, apart=1):
+        _check_sizes(T, batch)
+        if apart < 1:
+            raise UserError(f"apart is {apart}, expected at least 1 word from one window to the next")
         if len(ids) < T + 1:
             raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
-        _check_batch(batch)
         self.ids, self.T, self.batch, self.apart = ids, T, batch, apart
         self.rng = np.random.default_rng(seed)
         self._new_round()
@@ -96,7 +102,7 @@ class ConsecutiveWindows:
     """
 
     def __init__(self, ids, T, batch):
-        _check_batch(batch)
+        _check_sizes(T, batch)
         length = len(ids) // batch
         if length < T + 1:
             raise UserError(
@@ -126,6 +132,8 @@ class ConsecutiveWindows:
         self.first, self.shift = state["first"], state["shift"]
 
 
-def _check_batch(batch):
+def _check_sizes(T, batch):
+    if T < 1:
+        raise UserError(f"T is {T}, expected a history of at least 1 word")
     if batch < 1:
         raise UserError(f"batch is {batch}, expected at least 1 window")

@@ -58,9 +58,9 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
     Ctrl-C ends the training after the current step: the History says "interrupted", with a last measurement that the
     Training itself does not keep, and the model gets the best parameters so far. SIGTERM ends it, too, and then the
     process, with Terminated.
-    Raises NotFinite as `Training.one_step`, and UserError for steps, every or patience below 1.
+    Raises NotFinite as `Training.one_step`, and UserError for every or patience below 1.
     """
-    for name, value in {"steps": steps, "every": every, "patience": patience}.items():
+    for name, value in {"every": every, "patience": patience}.items():
         if value is not None and value < 1:
             raise UserError(f"{name} is {value}, expected at least 1")
     watcher = watcher or Watcher()

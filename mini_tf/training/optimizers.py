@@ -14,6 +14,8 @@ class Optimizer:
     """
 
     def __init__(self, learning_rate):
+        if not 0 <= learning_rate < math.inf:
+            raise UserError(f"the learning rate is {learning_rate}, expected a number of at least 0, such as 1e-3")
         self.learning_rate, self.memory = learning_rate, {}
 
     def step(self, parameters):
@@ -34,6 +36,8 @@ class SGD(Optimizer):
 
     def __init__(self, learning_rate=0.1, momentum=0.0):
         super().__init__(learning_rate)
+        if not 0 <= momentum < 1:
+            raise UserError(f"momentum is {momentum}, expected at least 0 and less than 1: at 1, steps add up for ever")
         self.momentum = momentum
 
     def update(self, name, p, g):
@@ -59,6 +63,11 @@ class Adam(Optimizer):
 
     def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
         super().__init__(learning_rate)
+        if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+            raise UserError(f"betas are {betas}, expected two numbers of at least 0 and less than 1: at 1, a running "
+                            "mean never moves")  # fmt: skip
+        if not 0 < eps < math.inf:
+            raise UserError(f"eps is {eps}, expected a small number above 0, such as 1e-8")
         self.betas, self.eps = betas, eps
 
     def update(self, name, p, g):
@@ -76,6 +85,8 @@ class AdamW(Adam):
 
     def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         super().__init__(learning_rate, betas, eps)
+        if not 0 <= weight_decay < math.inf:
+            raise UserError(f"weight_decay is {weight_decay}, expected a number of at least 0, such as 0.01")
         self.weight_decay = weight_decay
 
 
@@ -89,11 +100,10 @@ def clip_gradients(parameters, most, norm=None):
 
     ‖g‖ = √(Σ over all parameters and entries of g²), one number for {name: Parameter}; `norm`, if it is known already.
     The direction stays; one steep place of the loss, as recurrent networks have, no longer makes a huge step.
-    Raises UserError unless most > 0.
     Source: Pascanu, Mikolov, Bengio 2013, arXiv:1211.5063
     """
     if not most > 0:
-        raise UserError(f"clip is {most}, expected the largest norm of the gradients, above 0, or None")
+        raise UserError(f"most is {most}, expected the largest norm of the gradients, above 0")
     norm = math.sqrt(sum(squared_norms(parameters).values())) if norm is None else norm
     if norm > most:
         for _, parameter in with_gradient(parameters):

@@ -61,6 +61,8 @@ class Training:
     """
 
     def __init__(self, model, batches, optimizer, schedule=None, clip=None, rng=None):
+        if clip is not None and not clip > 0:
+            raise UserError(f"clip is {clip}, expected the largest norm of the gradients, above 0, or None")
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.schedule, self.clip, self.rng = schedule or Schedule(), clip, rng
         self.learning_rate = optimizer.learning_rate     # what the schedule's factor is applied to

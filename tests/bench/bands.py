@@ -22,7 +22,7 @@ from mini_tf.training.every_kind import every_preset
 
 import numpy as np
 
-COMMAND = [sys.executable, "-c", "from mini_tf.cli import main; main()", "train"]
+COMMAND = [sys.executable, "-m", "mini_tf", "train"]
 
 
 def main():

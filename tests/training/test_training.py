@@ -13,10 +13,12 @@ from mini_tf.training import (
     SGD,
     Adam,
     AdamW,
+    ConsecutiveWindows,
     RandomWindows,
     Schedule,
     Training,
     Watcher,
+    clip_gradients,
     fit,
     load_checkpoint,
     mean_loss,
@@ -465,3 +467,30 @@ def test_metrics_and_curves_are_written(tmp_path):
     run.save_curves(rows, {"uniform": 9.568, "unigram": 6.06, "test": 5.4})
     assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert sorted(os.listdir(tmp_path)) == ["curves.png", "metrics.csv"]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: SGD(-1), "the learning rate is -1, expected"),
+        (lambda: Adam(float("nan")), "the learning rate is nan"),
+        (lambda: SGD(0.1, momentum=1), "momentum is 1, expected at least 0 and less than 1"),
+        (lambda: Adam(1e-3, (0.9, 1)), r"betas are \(0.9, 1\), expected two numbers"),
+        (lambda: Adam(1e-3, (1.0, 0.9)), "betas are"),
+        (lambda: Adam(eps=0.0), "eps is 0.0, expected"),
+        (lambda: AdamW(weight_decay=-0.1), "weight_decay is -0.1, expected"),
+        (lambda: Training(Slope(), _ones(), SGD(0.1), clip=-1), "clip is -1, expected"),
+        (lambda: Training(Slope(), _ones(), SGD(0.1), clip=float("nan")), "clip is nan, expected"),
+        (lambda: clip_gradients({}, 0), "most is 0, expected"),
+        (lambda: fit(Training(Slope(), _ones(), SGD(0.1)), 3, lambda: 1.0, every=0), "every is 0, expected"),
+        (lambda: fit(Training(Slope(), _ones(), SGD(0.1)), 3, lambda: 1.0, patience=0), "patience is 0, expected"),
+        (lambda: split_words(np.arange(99), 3, test=0.0), "test is 0.0, expected a share"),
+        (lambda: split_words(np.arange(99), 3, validation=1), "validation is 1, expected a share"),
+        (lambda: RandomWindows(np.arange(99), 0, 2), "T is 0, expected"),
+        (lambda: RandomWindows(np.arange(99), 3, 2, apart=0), "apart is 0, expected"),
+        (lambda: ConsecutiveWindows(np.arange(99), 0, 2), "T is 0, expected"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(build, message):
+    with pytest.raises(UserError, match=message):
+        build()
