@@ -1,13 +1,17 @@
 """Arrays and what there is to say of them, in one file that is read back whole or not at all.
 
-The file is a .safetensors file, which other tools read, too: the length of the header (8 bytes), the header (JSON), the
-bytes of the arrays. The header's metadata has
+The file is a .safetensors file, which other tools read, too:
 
-    format          "pt": other tools ask for it, although nothing here is PyTorch's
-    mini_tf         JSON: {"kind", "version", …}, and what the writer wants to keep
-    mini_tf_sha256  of the whole file, with 64 zeros in its own place
+    8 bytes     the length of the header
+    header      JSON: each array's type, shape and place; and "__metadata__", which has
+                    format          "pt": other tools ask for it, although nothing here is PyTorch's
+                    mini_tf         JSON: {"kind", "version", …}, and what the writer wants to keep
+                    mini_tf_sha256  of the whole file, with 64 zeros in its own place
+    arrays      one after the other, in C order
 
-No file is unpickled: reading one runs no code of it.
+It is written here, because the library copies all arrays first, and orders the metadata at random; the library reads
+it. No file is unpickled: reading one runs no code of it.
+Source: github.com/huggingface/safetensors, "Format"
 """
 
 import hashlib
@@ -20,13 +24,14 @@ from mini_tf.errors import UserError
 from mini_tf.files import kind_of, replacing
 
 import numpy as np
-from safetensors import SafetensorError, deserialize
-from safetensors.numpy import load, save
+from safetensors import SafetensorError, safe_open
 
 VERSION = 2                          # of the files' format; those of version 1 had no checksum
 KINDS = {"model": "a model", "training": "the state of a training"}
+TYPES = {"f": "F", "i": "I", "u": "U"}                   # NumPy's kind -> safetensors' letter, before the bits
 NO_DIGEST = "0" * 64
 DIGEST = re.compile(rb'"mini_tf_sha256":"([0-9a-f]{64})"')
+CHUNK = 1 << 20
 
 
 def write_archive(path, kind, arrays, about):
@@ -34,23 +39,32 @@ def write_archive(path, kind, arrays, about):
 
     kind: one of KINDS. Raises NotWritten.
     """
-    # safetensors 0.8.0 scrambles arrays that are not C-contiguous, without an error.
-    arrays = {name: np.asarray(to_host(x), order="C") for name, x in arrays.items()}
     about = json.dumps({"kind": kind, "version": VERSION} | about, default=lambda array: np.asarray(array).tolist())
-    content = bytearray(save(arrays, {"format": "pt", "mini_tf": about, "mini_tf_sha256": NO_DIGEST}))
-    # safetensors writes the metadata in random order.
-    end = _end_of_header(content)
-    header = json.loads(content[8:end])
-    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    content[8:end] = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode().ljust(end - 8)
-    start, stop = DIGEST.search(content, 8, end).span(1)
-    content[start:stop] = hashlib.sha256(content).hexdigest().encode()
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
+    header = {"__metadata__": {"format": "pt", "mini_tf": about, "mini_tf_sha256": NO_DIGEST}}
+    end = 0
+    for name, x in arrays.items():
+        start, end = end, end + x.size * x.dtype.itemsize
+        letters = "BOOL" if x.dtype.kind == "b" else f"{TYPES[x.dtype.kind]}{8 * x.dtype.itemsize}"
+        header[name] = {"dtype": letters, "shape": list(x.shape), "data_offsets": [start, end]}
+    header = json.dumps(header, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    digest = hashlib.sha256()
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        for part in (len(header).to_bytes(8, "little"), header, *map(_bytes_of, arrays.values())):
+            digest.update(part)
+            file.write(part)
+        file.seek(8 + DIGEST.search(header).start(1))
+        file.write(digest.hexdigest().encode())
+
+
+def _bytes_of(x):
+    """The bytes of an array on any device, little-endian, in C order; no copy if they lie in memory like that."""
+    x = to_host(x)
+    return np.asarray(x, x.dtype.newbyteorder("<"), order="C").reshape(-1).view(np.uint8).data
 
 
 def read_archive(path, kind):
-    """(arrays, about) as `write_archive` got them. Other tools may have no part in the file.
+    """(arrays, about) as `write_archive` got them.
 
     Raises UserError if there is no such file, if it is not of mini_tf, not of this kind, or of a newer version, and if
     a single bit of it has changed since it was written.
@@ -59,21 +73,13 @@ def read_archive(path, kind):
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{path} is {kind_of(path)}, expected {KINDS[kind]}, a .safetensors file")
-        content = bytearray(path.read_bytes())
+        about = _checked(path)
+        with safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
     except FileNotFoundError:
         raise UserError(f"there is no file {path}, expected {KINDS[kind]}") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
-    found = DIGEST.search(content, 8, _end_of_header(content))
-    if found is None:
-        raise UserError(_foreign(path, bytes(content)))
-    digest = found[1].decode()
-    content[slice(*found.span(1))] = NO_DIGEST.encode()
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise UserError(f"{path} is damaged: its content does not match its checksum; restore a copy, or train again")
-    arrays = load(bytes(content))
-    header = json.loads(content[8 : _end_of_header(content)])
-    about = json.loads(header["__metadata__"]["mini_tf"])
     if about["version"] > VERSION:
         raise UserError(f"{path} is of version {about['version']}, expected at most {VERSION}: a newer mini_tf wrote "
                         "it; update this one")  # fmt: skip
@@ -82,16 +88,28 @@ def read_archive(path, kind):
     return arrays, about
 
 
-def _end_of_header(content):
-    return min(8 + int.from_bytes(content[:8], "little"), len(content))
+def _checked(path):
+    """What the file says of itself. Raises UserError unless all of it is as it was written."""
+    with open(path, "rb") as file:
+        start = file.read(8)
+        header = file.read(min(int.from_bytes(start, "little"), path.stat().st_size))
+        found = DIGEST.search(header)
+        if found is None:
+            raise UserError(_foreign(path, header))
+        digest = hashlib.sha256(start + header[: found.start(1)] + NO_DIGEST.encode() + header[found.end(1) :])
+        while part := file.read(CHUNK):
+            digest.update(part)
+    if digest.hexdigest().encode() != found[1]:
+        raise UserError(f"{path} is damaged: its content does not match its checksum; restore a copy, or train again")
+    return json.loads(json.loads(header)["__metadata__"]["mini_tf"])
 
 
-def _foreign(path, content):
+def _foreign(path, header):
     """Why a file without a checksum cannot be read."""
     try:
-        deserialize(content)
+        safe_open(path, framework="numpy")
     except SafetensorError:
         return f"{path} is not a .safetensors file, or damaged"
-    if b'"mini_tf"' in content or b'"mini_tf_training"' in content:
+    if b'"mini_tf"' in header or b'"mini_tf_training"' in header:
         return f"{path} was written by a mini_tf before its files had checksums, or is damaged: train again"
     return f"{path} is a .safetensors file, but not of mini_tf"
