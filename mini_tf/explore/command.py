@@ -61,9 +61,9 @@ def _solved(what):
 
 def _unknown(what):
     near = difflib.get_close_matches(what, EXAMPLES, 3)
-    mean = f"did you mean the op {' or '.join(near)}? " if near else ""
+    mean = f"did you mean the op {' or '.join(near)}? Expected" if near else "expected"
     return UserError(
-        f"{what} is neither a run folder nor the name of an op; {mean}Expected a folder that mini-tf train made, an op "
+        f"{what} is neither a run folder nor the name of an op; {mean} a folder that mini-tf train made, an op "
         "such as layer_norm, a function of yours as in my_ops.py::softmax, or nothing, for a small model"
     )
 

@@ -2,15 +2,20 @@
 
 import csv
 import math
+import os
 import re
 import shutil
+import signal
 from dataclasses import replace
 
-from mini_tf.errors import UserError
+from mini_tf.errors import Terminated, UserError
 from mini_tf.experiment import ladder
+from mini_tf.files import own
 from mini_tf.models import NGramModel
 from mini_tf.text import join, tokenize
 from mini_tf.training import presets
+from mini_tf.training.run import Run
+from mini_tf.training.state import Training
 
 import numpy as np
 import pytest
@@ -168,6 +173,39 @@ def test_an_interrupted_training_is_not_in_the_table(rungs, text, folder, monkey
     again = ladder.climb(text, folder)
     assert [r.test for r in again] == pytest.approx([r.test for r in rungs], abs=1e-4)
     assert not (folder / "quick" / ".part-rest").exists()
+
+
+@pytest.mark.parametrize(("name", "step"), [("recurrent", 2), ("recurrent", 5), ("pointer", 4)])
+def test_a_comparison_that_was_terminated_goes_on_exactly(name, step, rungs, text, tmp_path, monkeypatch):
+    one_step = Training.one_step
+
+    def stops(self, **options):
+        if type(self.batches).__name__ == batches[name] and self.step + 1 == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return one_step(self, **options)
+
+    batches = {"recurrent": "ConsecutiveWindows", "pointer": "BatchesWithNewWords"}
+    with monkeypatch.context() as patch, pytest.raises(Terminated):
+        patch.setattr(Training, "one_step", stops)
+        ladder.climb(text, tmp_path / "compare")
+    assert [number for number, _ in Run(tmp_path / "compare" / name).states()][-1] == step
+    said = []
+    again = ladder.climb(text, tmp_path / "compare", say=said.append)
+    assert f"going on after step {step}" in said
+    assert [(r.model, r.validation, r.test) for r in again] == [(r.model, r.validation, r.test) for r in rungs]
+
+
+def test_one_comparison_at_a_time_in_a_folder(text, tmp_path):
+    (tmp_path / "compare").mkdir()
+    with own(tmp_path / "compare"), pytest.raises(UserError, match="is writing to .*compare"):
+        ladder.climb(text, tmp_path / "compare")
+
+
+def test_damaged_results_are_one_sentence(text, folder):
+    for content in ("{", "[]", "null", "{}"):
+        (folder / "quick" / "results.json").write_text(content)
+        with pytest.raises(UserError, match=r"results.json (is damaged: delete the folder|cannot be read)"):
+            ladder.climb(text, folder)
 
 
 def test_no_word_vectors_know_the_test_words():
