@@ -84,6 +84,46 @@ def test_repeated_eigenvalues():
     np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-12)
 
 
+def sentence(seed, words):
+    """The co-occurrence matrix of a short text of its own words"""
+    return cooccurrence(np.random.default_rng(seed).integers(0, words, 40), words, window=4).toarray()
+
+
+@pytest.mark.parametrize(("C", "n"), [
+    (np.kron(np.eye(350), [[0, 1], [1, 0]]), 20),                 # 350 eigenvalues are 1, 350 are −1
+    (np.kron(np.eye(350), [[0, 1], [1, 0]]), 300),
+    (np.kron(np.eye(120), sentence(0, 6)), 200),                  # 120 texts alike, without a word in common
+    (np.kron(np.eye(120), sentence(1, 6)), 200),
+    (np.kron(np.eye(180), sentence(0, 4)), 200),
+    (np.ones((700, 700)) - np.eye(700), 20),                      # one is 699, the others −1: all words are neighbours
+    (-np.eye(600), 20),
+    (np.diag(np.repeat([2.0, 0.0], [30, 570])), 60),
+])
+def test_every_copy_of_a_repeated_eigenvalue_is_found(C, n):
+    expected = np.linalg.eigvalsh(C)[::-1][:n]
+    values, V = eigenvector_embeddings(sparse.csr_array(C), n)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10 * abs(expected).max())
+    np.testing.assert_allclose(V.T @ V, np.eye(n), atol=1e-10)
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_an_eigenvector_that_one_iteration_misses_is_found_by_the_next(C, lost, monkeypatch):
+    expected = eigenvector_embeddings(C, 12)
+    eigsh, calls = module.eigsh, []
+
+    def forgetful(A, k, **options):
+        calls.append(k)
+        if len(calls) > 1:
+            return eigsh(A, k, **options)
+        values, V = eigsh(A, k + 1, **options)                    # the first time, without one of the largest
+        return np.delete(values, k - lost), np.delete(V, k - lost, axis=1)
+
+    monkeypatch.setattr(module, "eigsh", forgetful)
+    values, V = eigenvector_embeddings(C, 12)
+    np.testing.assert_allclose(values, expected[0])
+    np.testing.assert_allclose(V, expected[1], atol=1e-9)
+
+
 @pytest.mark.parametrize("n", [4, 300])
 def test_the_same_every_time(C, embeddings, n):
     first, second = embeddings(n), eigenvector_embeddings(C.copy(), n)
@@ -153,6 +193,8 @@ def test_a_wrong_decomposition_is_not_returned(C, monkeypatch):
     eigsh = module.eigsh
 
     def inaccurate(*arguments, **options):
+        if not options.get("return_eigenvectors", True):
+            return eigsh(*arguments, **options)
         values, V = eigsh(*arguments, **options)
         return values * (1 + 1e-6), V
 
