@@ -7,8 +7,10 @@ Any other array class that names its library through the standard method `__arra
 tests use that: their strict array refuses, like CuPy's, to be converted to NumPy implicitly.
 """
 
+import re
 import sys
 
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 
 import numpy as np
@@ -150,7 +152,7 @@ def _library(array):
 
 
 def _gpu_number(device):
-    kind, _, number = str(device).partition(":")
-    if kind != "gpu" or not (number or "0").isdigit():
-        raise UserError(f"unknown device {device!r}; expected cpu, gpu, gpu:1 (the second GPU) or auto")
-    return int(number or 0)
+    found = re.fullmatch(r"gpu(?::([0-9]{1,4}))?", str(device))
+    if found is None:
+        raise UserError(f"unknown device {shown(device)}; expected cpu, gpu, gpu:1 (the second GPU) or auto")
+    return int(found[1] or 0)

@@ -9,18 +9,23 @@ from mini_tf.backend import to_host
 from mini_tf.bleu import Bleu as Bleu
 from mini_tf.bleu import bleu as bleu
 from mini_tf.bleu import corpus_bleu as corpus_bleu
+from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 
 import numpy as np
 
 
 def perplexity(cross_entropy):
-    """exp(cross-entropy): the number of equally likely words that would be as hard to guess."""
-    return math.exp(cross_entropy)
+    """exp(cross-entropy): the number of equally likely words that would be as hard to guess; ∞ above 1.8e308"""
+    try:
+        return math.exp(cross_entropy)
+    except OverflowError:
+        return math.inf
 
 
 def uniform_cross_entropy(c):
-    """−ln(1/c) = ln c: all c words are equally likely."""
+    """−ln(1/c) = ln c: all c words are equally likely. Raises UserError unless c is a whole number of at least 1."""
+    check_whole(c=c)
     return math.log(c)
 
 
@@ -31,7 +36,11 @@ def unigram_cross_entropy(train, test, c, discount=0.75):
     that words that never occur in `train` have a probability, too (Kneser-Ney at order 1).
 
     train, test   integer arrays of word ids, 0 … c − 1
+    Raises UserError when one of them has no words.
     """
+    if len(train) == 0 or len(test) == 0:
+        raise UserError(f"unigram_cross_entropy: train has {len(train)} words and test {len(test)}, expected at least "
+                        "one in each")  # fmt: skip
     count = np.bincount(train, minlength=c)
     N = len(train)
     p = np.maximum(count - discount, 0) / N + discount * np.count_nonzero(count) / N / c
@@ -53,22 +62,33 @@ def log_shares(frequencies, c):
 def log_softmax(logits):
     """ln softmax(logits) over the last axis, in double precision, on the host:  logits (…, c) → (…, c)
 
-    Raises UserError for logits that are not numbers.
+    Raises UserError as `shifted_logits` does.
     """
-    logits = no_nan(logits).astype(np.float64)
-    shifted = logits - logits.max(-1, keepdims=True)
+    shifted = shifted_logits(logits)
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
 def log_softmax_at(logits, words):
     """ln softmax(logits)[word] in double precision, on the host:  logits (…, c), words (…) → (…)
 
-    Raises UserError for logits that are not numbers.
+    Raises UserError as `shifted_logits` does.
     """
-    logits = no_nan(logits).astype(np.float64)
-    shifted = logits - logits.max(-1, keepdims=True)
+    shifted = shifted_logits(logits)
     at_word = np.take_along_axis(shifted, to_host(words)[..., None], -1)[..., 0]
     return at_word - np.log(np.exp(shifted).sum(-1))
+
+
+def shifted_logits(logits):
+    """logits − their maximum over the last axis, in double precision, on the host; none above 0, so exp is at most 1
+
+    Raises UserError for logits that are not numbers, are +∞, or have nothing but −∞ in a row.
+    """
+    logits = no_nan(logits).astype(np.float64)
+    largest = logits.max(-1, keepdims=True)
+    if not np.isfinite(largest).all():
+        raise UserError("the largest logit of a word is infinite: the model's weights are damaged, or its training "
+                        "diverged; train again, with a smaller learning rate")  # fmt: skip
+    return logits - largest
 
 
 def no_nan(logits):

@@ -47,7 +47,7 @@ def test_scatter_add_counts_repeats():
 
 
 def test_unknown_devices_are_refused():
-    for name in ("tpu", "gpu:x", "", "cuda"):
+    for name in ("tpu", "gpu:x", "", "cuda", "gpu:", "gpu:²", "gpu:١", "gpu:-1", "gpu: 1", "gpu:1\n", "gpu:" + 5000 * "9", None):
         with pytest.raises(UserError, match="expected cpu, gpu"):
             resolve_device(name)
 

@@ -22,6 +22,20 @@ def test_a_uniform_guess_among_c_words_has_perplexity_c():
     assert perplexity(uniform_cross_entropy(50)) == pytest.approx(50)
 
 
+def test_a_perplexity_beyond_all_floats_is_infinite():
+    assert perplexity(800) == perplexity(math.inf) == math.inf
+    assert perplexity(709) == pytest.approx(8.2e307, rel=0.01)
+
+
+def test_without_words_there_is_no_baseline():
+    for c in (0, -1, 2.5):
+        with pytest.raises(UserError, match="c is .*, expected a whole number of at least 1"):
+            uniform_cross_entropy(c)
+    for train, test in (([], [0]), ([0], [])):
+        with pytest.raises(UserError, match="expected at least one in each"):
+            unigram_cross_entropy(np.array(train, int), np.array(test, int), 3)
+
+
 def test_unigram_by_hand():
     # 4 words, "0" three times and "1" once; D = 0.5 taken from both kinds gives 2·0.5/4 to share among c = 4
     p = [2.5 / 4 + 0.25 / 4, 0.5 / 4 + 0.25 / 4, 0.25 / 4, 0.25 / 4]
@@ -44,6 +58,9 @@ def test_log_softmax_at_words(rng):
     np.testing.assert_allclose(log_softmax_at(logits, words), expected)
     far = log_softmax_at(np.array([[1000.0, 0.0]], dtype=np.float32), np.array([1]))
     assert far == pytest.approx(-1000)                   # where the probability itself underflows to 0
+    for infinite in ([[np.inf, 0.0]], [[-np.inf, -np.inf]]):
+        with pytest.raises(UserError, match="largest logit of a word is infinite"):
+            log_softmax_at(np.array(infinite), np.array([1]))
     logits[1, 2, 3] = np.nan
     with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
         log_softmax_at(logits, words)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mini_tf import ops
+from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan
 from mini_tf.text.sentences import EOS, SOS, UNK, padded
@@ -42,12 +43,12 @@ def beam_search(writer, beam, longest, length_penalty=0.0, never=(SOS, UNK)):
 
     A sentence's search stops as soon as no live hypothesis can overtake the best final one: ln p only falls, so the
     best score that it can reach is the one it would have at `longest` without losing any more probability.
-    Raises UserError unless 1 ≤ beam ≤ c, longest ≥ 1 and length_penalty ≥ 0.
+    Raises UserError unless 1 ≤ beam ≤ c, longest ≥ 1 and 0 ≤ length_penalty ≤ 10.
     Source: CMU 10-417 HW3a (the shrinking beam); Wu et al. 2016, arXiv:1609.08144, equation (14) (length penalty)
     """
-    if beam < 1 or longest < 1 or not length_penalty >= 0:
-        raise UserError(f"beam search: beam = {beam}, longest = {longest}, length_penalty = {length_penalty}; "
-                        "expected beam ≥ 1, longest ≥ 1, length_penalty ≥ 0")  # fmt: skip
+    check_whole(beam=beam, longest=longest)
+    if not is_number(length_penalty) or not 0 <= length_penalty <= 10:
+        raise UserError(f"length_penalty is {shown(length_penalty)}, expected 0 to 10; 0.6 to 1 is usual")
 
     def penalty(length):
         return ((5 + length) / 6) ** length_penalty
@@ -116,8 +117,9 @@ def translations(model, sources, beam=1, length_penalty=0.0, batch=64, on_batch=
 
     Sentences of about the same length are searched together, `batch` at a time; a sentence's translation does not
     depend on the others. An empty sentence has an empty translation. on_batch(done, of) is called after each batch.
-    Raises UserError for a sentence longer than the model's T.
+    Raises UserError for a sentence longer than the model's T, a batch below 1, and as `beam_search` does.
     """
+    check_whole(batch=batch)
     long = next((ids for ids in sources if len(ids) > model.T), None)
     if long is not None:
         raise UserError(f"a sentence has {len(long)} words, expected at most T = {model.T}, the most that this model "

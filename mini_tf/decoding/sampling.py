@@ -3,9 +3,12 @@
 Source: ESE-2000 Lab 6, Model Sampling (Task 6.8) and Language Generation (Task 6.9)
 """
 
+import sys
+
 from mini_tf import ops
+from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.metrics import no_nan
+from mini_tf.metrics import no_nan, shifted_logits
 
 import numpy as np
 
@@ -24,20 +27,20 @@ def sample(logits, rng, temperature=1.0, top_k=None):
     temperature   below 1 probable words become more probable, above 1 improbable ones do
     top_k         choose among the k most probable words only
     rng           a NumPy Generator
-    Raises UserError unless temperature > 0 and top_k ≥ 1, and for logits that are NaN.
+    Raises UserError unless temperature is a finite number above 0 and top_k ≥ 1, and for logits that are NaN or have no
+    finite maximum.
     """
-    if not temperature > 0:
-        raise UserError(f"temperature is {temperature}, expected a number above 0; argmax takes the most probable word")
-    if top_k is not None and top_k < 1:
-        raise UserError(f"top_k is {top_k}, expected a whole number of at least 1")
-    logits = no_nan(logits).astype(np.float64) / temperature
-    c = logits.shape[-1]
-    if top_k is not None and top_k < c:
-        allowed = np.zeros(logits.shape, dtype=bool)
-        np.put_along_axis(allowed, np.argpartition(-logits, top_k - 1, axis=-1)[..., :top_k], True, axis=-1)
-        probabilities, _ = ops.masked_softmax(logits, allowed)
-    else:
-        probabilities, _ = ops.softmax(logits)
+    if not is_number(temperature) or not 0 < temperature <= sys.float_info.max:
+        raise UserError(f"temperature is {shown(temperature)}, expected a number above 0; argmax takes the most "
+                        "probable word")  # fmt: skip
+    if top_k is not None:
+        check_whole(top_k=top_k)
+    logits = shifted_logits(logits)                      # the largest is 0: so it stays, however small the temperature
+    if top_k is not None and top_k < logits.shape[-1]:
+        others = np.argpartition(-logits, top_k - 1, axis=-1)[..., top_k:]
+        np.put_along_axis(logits, others, -np.inf, axis=-1)
+    with np.errstate(over="ignore"):                     # to −∞: probability 0
+        probabilities, _ = ops.softmax(logits / float(temperature))
     cumulative = probabilities.cumsum(-1)
     u = rng.random(logits.shape[:-1])[..., None] * cumulative[..., -1:]      # in [0, 1), up to rounding
     return (cumulative > u).argmax(-1)                                       # the first word whose share reaches u
@@ -51,7 +54,9 @@ def generate(model, prompt, words, choose):
     model     a TextModel; its reader decides how many words it sees, and what it keeps of them
     prompt    any number of ids; if there are more than the reader sees, the last ones are used
     choose    a function from logits (1, c) to ids (1,): `greedy`, or functools.partial(sample, rng=rng, …)
+    Raises UserError for a prompt that is not ids in one row, and for a number of words below 0.
     """
+    check_whole(0, words=words)
     reader = model.reader()
     new = _checked_prompt(prompt)
     for _ in range(words):
@@ -61,8 +66,9 @@ def generate(model, prompt, words, choose):
 
 
 def continuations(model, prompt, most=10):
-    """(ids, probabilities) of the `most` most probable words after the prompt, the best first."""
-    p, _ = ops.softmax(no_nan(model.reader().read(_checked_prompt(prompt))).astype(np.float64)[0])
+    """(ids, probabilities) of the `most` most probable words after the prompt, the best first; `most` is at least 1."""
+    check_whole(most=most)
+    p, _ = ops.softmax(shifted_logits(model.reader().read(_checked_prompt(prompt)))[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
 

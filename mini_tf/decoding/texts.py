@@ -2,6 +2,7 @@
 
 import re
 
+from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
 from mini_tf.metrics import confusion
@@ -68,7 +69,8 @@ def attention_received(model, ids):
 
 
 def best_words(model, vocabulary, ids, place, most=5):
-    """[(word, p), …]: the most probable words at a place of a text ids (T,), given all others"""
+    """[(word, p), …]: the `most` most probable words at a place of a text ids (T,), given all others; `most` ≥ 1"""
+    check_whole(most=most)
     log_p = model.log_probabilities(ids, place)
     best = np.argsort(-log_p, kind="stable")[: min(most, len(log_p) - 1)]        # [MASK] is no guess
     return [(vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]

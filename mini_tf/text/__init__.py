@@ -4,9 +4,9 @@ from mini_tf.data import read_corpus, shakespeare
 from mini_tf.text.cooccurrence import cooccurrence
 from mini_tf.text.eigenvectors import eigenvector_embeddings
 from mini_tf.text.sentences import EOS, SOS, UNK, SentenceVocabulary, join_sentence, split_sentence
-from mini_tf.text.tokens import Vocabulary, join, tokenize
+from mini_tf.text.tokens import Vocabulary, join, spaced, tokenize
 
 __all__ = [
     "EOS", "SOS", "UNK", "SentenceVocabulary", "Vocabulary", "cooccurrence", "eigenvector_embeddings", "join",
-    "join_sentence", "read_corpus", "shakespeare", "split_sentence", "tokenize",
+    "join_sentence", "read_corpus", "shakespeare", "spaced", "split_sentence", "tokenize",
 ]  # fmt: skip

@@ -23,14 +23,16 @@ def tokenize(text):
 
 def join(tokens):
     """Words as a text that reads well. Splitting it gives the same words: tokenize(join(tokens)) == tokens."""
-    pieces = []
+    return "".join(spaced(tokens))
+
+
+def spaced(tokens):
+    """Yield each word with the space that belongs before it, as it comes: for a text that is still being written."""
     after = "\n"                                         # no space at the start of the text
     for token in tokens:
-        if token not in NO_SPACE_BEFORE and after not in NO_SPACE_AFTER:
-            pieces.append(" ")
-        pieces.append(token)
+        space = token not in NO_SPACE_BEFORE and after not in NO_SPACE_AFTER
+        yield " " + token if space else token
         after = token
-    return "".join(pieces)
 
 
 class Vocabulary:

@@ -162,8 +162,11 @@ def test_words_that_are_never_written():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"beam": 0}, "expected beam ≥ 1"), ({"beam": 6}, "at most the size of the vocabulary, 5"),
-        ({"longest": 0}, "longest ≥ 1"), ({"length_penalty": -1.0}, "length_penalty ≥ 0"),
+        ({"beam": 0}, "beam is 0, expected a whole number of at least 1"), ({"beam": 2.5}, "beam is 2.5"),
+        ({"beam": 6}, "at most the size of the vocabulary, 5"),
+        ({"longest": 0}, "longest is 0"), ({"length_penalty": -1.0}, "length_penalty is -1.0, expected 0 to 10"),
+        ({"length_penalty": float("nan")}, "length_penalty is nan"), ({"length_penalty": 1e300}, r"is 1e\+300"),
+        ({"length_penalty": "1"}, "length_penalty is '1'"),
     ],
 )  # fmt: skip
 def test_wrong_options(wrong, message):

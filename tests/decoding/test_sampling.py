@@ -32,6 +32,20 @@ def test_temperature_sharpens_and_flattens(rng):
     assert (sample(np.tile(LOGITS, (100, 1)), rng, temperature=1e-3) == 1).all()
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 1e-300, 1e-310, 5e-324])
+@pytest.mark.parametrize("top_k", [None, 2])
+def test_at_the_smallest_temperatures_the_most_probable_word_is_left(temperature, top_k, rng):
+    logits = np.concatenate([LOGITS, [-np.inf]])
+    for shift in (0, -1000, 1e300):
+        assert (sample(np.tile(logits + shift, (50, 1)), rng, temperature, top_k) == 1).all() or shift == 1e300
+    assert set(sample(np.tile([0.0, 3.0, 3.0], (100, 1)), rng, temperature, top_k)) == {1, 2}
+
+
+def test_at_the_largest_temperature_all_words_are_alike_but_impossible_ones(rng):
+    frequencies = np.bincount(sample(np.tile([0.0, 2.0, -np.inf, 9.0], (9_000, 1)), rng, temperature=1e308)) / 9_000
+    np.testing.assert_allclose(frequencies, [1 / 3, 1 / 3, 0, 1 / 3], atol=0.02)
+
+
 def test_top_k_keeps_the_k_most_probable(rng):
     frequencies = _frequencies(rng, top_k=2)
     np.testing.assert_allclose(frequencies, [0, *softmax(LOGITS[[1, 2]]), 0], atol=0.01)
@@ -63,11 +77,30 @@ def test_logits_on_a_device_come_to_the_host(rng):
 
 
 def test_bad_settings_are_named(rng):
-    for temperature in (0, -1, float("nan")):
+    for temperature in (0, -1, float("nan"), float("inf"), 10**400, "1", None, True):
         with pytest.raises(UserError, match="temperature is .*expected a number above 0"):
             sample(LOGITS[None], rng, temperature=temperature)
-    with pytest.raises(UserError, match="top_k is 0, expected a whole number of at least 1"):
-        sample(LOGITS[None], rng, top_k=0)
+    for top_k in (0, -1, 2.5, float("nan"), "2", True):
+        with pytest.raises(UserError, match="top_k is .*, expected a whole number of at least 1"):
+            sample(LOGITS[None], rng, top_k=top_k)
+    assert sample(LOGITS[None], rng, top_k=10**30) in range(4)
+
+
+def test_how_many_words_is_checked():
+    for words in (-1, 2.5, "3"):
+        with pytest.raises(UserError, match="words is .*, expected a whole number of at least 0"):
+            list(generate(Counting(), [1], words, greedy))
+    assert list(generate(Counting(), [1], 0, greedy)) == []
+    for most in (0, -1, 2.5):
+        with pytest.raises(UserError, match="most is .*, expected a whole number of at least 1"):
+            continuations(Counting(), [1], most)
+    assert len(continuations(Counting(), [1], 99)[0]) == 10
+
+
+@pytest.mark.parametrize("row", [[np.inf, 0.0], [np.inf, -np.inf], [-np.inf, -np.inf]])
+def test_logits_without_a_finite_maximum_are_refused(row, rng):
+    with pytest.raises(UserError, match="largest logit of a word is infinite"):
+        sample(np.array([[0.0, 0.0], row]), rng)
 
 
 class Counting(TextModel):

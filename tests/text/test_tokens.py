@@ -1,7 +1,7 @@
 """Words to integers and back (Task 6.1)."""
 
 from mini_tf.errors import UserError
-from mini_tf.text import Vocabulary, join, tokenize
+from mini_tf.text import Vocabulary, join, spaced, tokenize
 
 import numpy as np
 import pytest
@@ -44,6 +44,17 @@ def test_joined_words_are_the_same_words_again(text):
 @given(st.lists(st.sampled_from(["a", "b", "o'er", ",", ".", "-", "\n", "?"]), max_size=20), st.integers(0, 20))
 def test_join_only_ever_appends(tokens, cut):
     assert join(tokens).startswith(join(tokens[:cut]))
+
+
+def test_words_are_spaced_as_they_come():
+    """Each as soon as it is there, and without a look at all the words before it."""
+    given = iter(["\n", "a", "b", ",", "-", "c"])
+    pieces = spaced(given)
+    assert next(pieces) == "\n"
+    assert next(pieces) == "a"
+    assert next(given) == "b"
+    assert list(pieces) == [",", "-", "c"]
+    assert "".join(spaced(["a", "b", ",", "-", "c"])) == join(["a", "b", ",", "-", "c"]) == "a b,-c"
 
 
 def test_unknown_words_are_named_with_their_neighbours():
