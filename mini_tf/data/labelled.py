@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
+from mini_tf.checks import generator
 from mini_tf.data.corpus import read_text
 from mini_tf.data.shakespeare import spoken_lines
 from mini_tf.data.wheels import Wheel, read_member
@@ -178,8 +179,6 @@ def split_labelled(examples, share=0.1, seed=0):
     capitals and spaces, stay on one side; they count for the label of the first of them, should they have several.
     Raises UserError for a share that is not between 0 and 1, without examples, and for a label with only one text.
     """
-    import numpy as np  # here, so that reading data does not need it
-
     if not 0 < share < 1:
         raise UserError(f"share is {share}, expected more than 0 and less than 1: 0.1 holds out a tenth of them")
     if not examples:
@@ -191,7 +190,7 @@ def split_labelled(examples, share=0.1, seed=0):
     for group in group_of_text.values():
         groups_of_label[examples[group[0]][1]].append(group)
 
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     held_out = set()
     for label, groups in groups_of_label.items():
         if len(groups) < 2:
@@ -273,14 +272,12 @@ def split_plays(passages, held_out=2, seed=0):
     of `passages`; the same seed gives the same lists. Raises UserError for less than 1 play, and for a genre with no
     play left for the rest.
     """
-    import numpy as np
-
     if held_out < 1:
         raise UserError(f"held_out is {held_out}, expected 1 play of each genre or more")
     plays = {}                                           # {genre: its plays}; the keys of a dict keep their order
     for passage in passages:
         plays.setdefault(passage.genre, {})[passage.play] = None
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     drawn = set()
     for genre, names in plays.items():
         if len(names) <= held_out:

@@ -2,6 +2,7 @@
 
 import math
 
+from mini_tf.checks import generator
 from mini_tf.data.corpus import read_text
 from mini_tf.errors import UserError
 
@@ -67,7 +68,7 @@ def split_pairs(pairs, share=0.1, seed=0):
     group = group_of_sentence[first]                     # of each pair
     sizes = np.bincount(group, minlength=groups)
 
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     wanted = min(math.ceil(share * len(pairs)), len(pairs) - 1)
     held_out = np.zeros(groups, bool)
     for g in rng.permutation(groups):

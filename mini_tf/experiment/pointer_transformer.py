@@ -4,6 +4,7 @@ import math
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
+from mini_tf.checks import generator
 from mini_tf.layers import (
     Dropout,
     Embedding,
@@ -52,7 +53,7 @@ class PointerTransformer(TextModel, Layer):
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
         check_dropout(dropout, below=2 / 3)              # some places drop 1.5 times as much
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.scale = T, m**-0.5
 

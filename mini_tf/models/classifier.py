@@ -2,6 +2,7 @@
 
 from mini_tf import ops
 from mini_tf.backend import array_module, beside, to_host
+from mini_tf.checks import generator
 from mini_tf.errors import UserError
 from mini_tf.layers import (
     ClassWord,
@@ -20,7 +21,15 @@ from mini_tf.layers import (
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import right_class
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.options import (
+    check_choice,
+    check_dropout,
+    check_embeddings,
+    check_flags,
+    check_share,
+    check_sizes,
+    options_of,
+)
 from mini_tf.models.saved import MadeOfWordVectors
 
 import numpy as np
@@ -61,7 +70,7 @@ class Classifier(MadeOfWordVectors, Layer):
     ):  # fmt: skip
         self.config = options_of(locals())
         _check_options(embeddings, **self.config)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype, size = embeddings.shape, embeddings.dtype, embeddings.shape[1] ** -0.5
         self.T, self.classes, self.word_dropout = T, classes, word_dropout
         self.cls = ClassWord(n, rng, size, dtype) if pool == "first" else None
@@ -170,7 +179,8 @@ def _residual(e, norm, block):
 
 
 def _check_options(
-    embeddings, *, classes, T, L, H, m, f, positions, pool, causal, blocks, k, dropout, word_dropout, **_
+    embeddings, *, classes, T, L, H, m, f, positions, pool, causal, blocks, k, train_embeddings, dropout,
+    word_dropout,
 ):  # fmt: skip
     check_embeddings(embeddings)
     check_sizes(classes=classes, T=T, H=H, m=m, k=k)
@@ -178,7 +188,8 @@ def _check_options(
     check_choice("positions", positions, POSITIONS)
     check_choice("pool", pool, POOLS)
     check_dropout(dropout)
-    check_dropout(word_dropout)
+    check_share("word_dropout", word_dropout)
+    check_flags(causal=causal, train_embeddings=train_embeddings)
     if causal and pool == "first":
         raise UserError("pool='first' with causal=True: the first word would see no other; use pool='mean'")
     if pool == "first" and L == 0:

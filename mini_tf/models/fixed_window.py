@@ -1,13 +1,12 @@
 """The fixed-window neural language model of Bengio et al.: a hidden layer over the last T words' vectors."""
 
 from mini_tf import ops
+from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Linear, walk_back
 from mini_tf.metrics import log_shares
 from mini_tf.models.objectives import next_words
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
-
-import numpy as np
 
 COMPOSITIONS = {
     "concatenation": "e = [x_1; …; x_T], (T·n): each place has weights of its own",
@@ -41,10 +40,11 @@ class FixedWindowModel(WindowModel):
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
+        check_flags(train_embeddings=train_embeddings)
         check_dropout(dropout)
         check_choice("composition", composition, COMPOSITIONS)
         check_choice("activation", activation, ACTIVATIONS)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.composition, self.activation = T, composition, activation
         self.embedding = Embedding(embeddings, trainable=train_embeddings)

@@ -1,12 +1,11 @@
 """A small GPT over words: the decoder-only transformer in common use today."""
 
+from mini_tf.checks import generator
 from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers, walk_back
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.reading import ReadsWithMemory
 from mini_tf.models.windows import WindowModel
-
-import numpy as np
 
 
 class GPT(ReadsWithMemory, WindowModel):
@@ -27,7 +26,7 @@ class GPT(ReadsWithMemory, WindowModel):
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
         check_dropout(dropout)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)

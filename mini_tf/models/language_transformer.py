@@ -1,10 +1,12 @@
 """The language transformer of ESE-2000 Lab 6: from a history of words to the next word."""
 
 from mini_tf import ops
+from mini_tf.checks import generator, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
+from mini_tf.layers.positions import FREQUENCIES
 from mini_tf.models.objectives import next_vector, next_words
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.reading import ReadsWithMemory, WindowReader
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
@@ -45,7 +47,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
     ):  # fmt: skip
         self.config = options_of(locals())
         _check_options(embeddings, **self.config)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.readout = T, readout
 
@@ -123,17 +125,43 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         return super().reader() if self.readout == "shared" else WindowReader(self)
 
 
-def _check_options(embeddings, *, T, L, H, m, readout, causal, positions, train_embeddings, tied, dropout, **_):
+def _check_options(
+    embeddings, *, T, L, H, m, readout, causal, layer_norm, positions, position_scale, scaled_attention,
+    train_embeddings, tied, dropout,
+):  # fmt: skip
     check_sizes(T=T, H=H, m=m)
     check_sizes(least=0, L=L)
     check_embeddings(embeddings)
     check_choice("readout", readout, READOUTS)
     check_dropout(dropout)
+    check_flags(
+        causal=causal, layer_norm=layer_norm, scaled_attention=scaled_attention, train_embeddings=train_embeddings,
+        tied=tied,
+    )  # fmt: skip
+    check_positions(positions, embeddings.shape[1])
+    if not is_number(position_scale) or not abs(position_scale) <= np.finfo(embeddings.dtype).max:
+        raise UserError(f"position_scale is {shown(position_scale)}, expected a finite number")
     if readout == "shared" and not causal:
         raise UserError("readout 'shared' predicts after every word and needs causal=True: else a word sees its answer")
     if readout == "average" and train_embeddings:
         raise UserError("readout 'average' needs fixed embeddings: else all words becoming equal would be the best fit")
     if tied and readout != "shared":
         raise UserError(f"tied=True needs readout 'shared', got {readout!r}: only there A has the table's shape")
-    if positions is not None and embeddings.shape[1] % 2:
-        raise UserError(f"n is {embeddings.shape[1]}, expected an even n: positions come in pairs of cosine and sine")
+
+
+def check_positions(positions, n):
+    """Raises UserError unless positions are None, the name of FREQUENCIES, or n/2 finite numbers."""
+    if positions is None:
+        return
+    if n % 2:
+        raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
+    if isinstance(positions, str):
+        check_choice("positions", positions, FREQUENCIES)
+        return
+    try:
+        frequencies = np.asarray(positions, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        frequencies = np.full(0, np.nan)
+    if frequencies.shape != (n // 2,) or not np.isfinite(frequencies).all():
+        raise UserError(f"positions are {shown(positions)}, expected None, {', '.join(FREQUENCIES)}, or n/2 = {n // 2} "
+                        "finite numbers, one for each pair of cosine and sine")  # fmt: skip

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
+from mini_tf.checks import generator
 from mini_tf.errors import UserError
 from mini_tf.layers import (
     Embedding,
@@ -46,7 +47,7 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         check_embeddings(embeddings)
         check_sizes(T=T, L=L, H=H, m=m, f=f)
         check_dropout(dropout)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)

@@ -1,6 +1,8 @@
 """The smallest language model with attention: one layer, and nothing around it."""
 
 from mini_tf.backend import beside, to_host
+from mini_tf.checks import generator
+from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, LearnedPositions, Linear, MultiHeadAttention, walk_back
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import next_words
@@ -26,8 +28,10 @@ class OneAttention(WindowModel):
         self.config = options_of(locals())
         check_embeddings(embeddings)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
-        check_sizes(T=T, H=H, **{"n/H": n // H if H and n % H == 0 else n / max(H, 1)})
-        rng = np.random.default_rng(seed)
+        check_sizes(T=T, H=H)
+        if n % H:
+            raise UserError(f"n = {n} is not a multiple of H = {H}, expected heads of n/H numbers each")
+        rng = generator(seed)
         self.T, m = T, n // H
         self.embedding = Embedding(embeddings)
         self.positions = LearnedPositions(T, n, rng, float(np.std(embeddings)) or 1.0, dtype)

@@ -1,9 +1,11 @@
 """The options of a model: checked, and kept, so that a checkpoint can build the model again."""
 
+from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 
 import numpy as np
 
+MOST = {"T": 100_000, "L": 1_000, "blocks": 1_000}       # far more than fits into a memory
 NO_OPTIONS = ("self", "embeddings", "frequencies", "seed")               # they set parameters, which a checkpoint has
 
 
@@ -13,27 +15,51 @@ def options_of(given):
 
 
 def check_embeddings(embeddings):
-    """Raises UserError unless the initial word vectors are (c, n), and not empty."""
+    """Raises UserError unless the initial word vectors are (c, n), not empty, in single or double precision."""
+    if not hasattr(embeddings, "shape") or not hasattr(embeddings, "dtype"):
+        raise UserError(f"embeddings are {shown(embeddings)}, expected an array (c, n): try np.array(embeddings)")
     if len(embeddings.shape) != 2 or 0 in embeddings.shape:
         raise UserError(
             f"embeddings have shape {embeddings.shape}, expected (c, n): a row for each word of the vocabulary"
         )
+    check_dtype(embeddings.dtype, "embeddings")
+
+
+def check_dtype(dtype, name="dtype"):
+    """Raises UserError for what is not a precision that models compute in: float32 or float64."""
+    try:
+        known = np.dtype(dtype) in (np.float32, np.float64) and dtype is not None
+    except (TypeError, ValueError):
+        known = False
+    if not known:
+        raise UserError(f"{name}: the dtype is {shown(dtype)}, expected float32 or float64")
 
 
 def check_sizes(least=1, **sizes):
-    """Raises UserError for the first size that is not a whole number, or less than `least`."""
+    """Raises UserError for the first size that is not a whole number, is less than `least`, or absurdly large."""
     for name, value in sizes.items():
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise UserError(f"{name} is {value!r}, expected a whole number of at least {least}")
+        check_whole(least, MOST.get(name, 10**8), **{name: value})
+
+
+def check_flags(**flags):
+    """Raises UserError for the first that is neither True nor False."""
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise UserError(f"{name} is {shown(value)}, expected True or False")
 
 
 def check_choice(name, value, choices):
     """Raises UserError, which lists the choices, for any other value."""
-    if value not in choices:
-        raise UserError(f"{name} {value!r} is unknown, expected one of {', '.join(map(str, choices))}")
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise UserError(f"{name} {shown(value)} is unknown, expected one of {', '.join(map(str, choices))}")
+
+
+def check_share(name, share, below=1):
+    """Raises UserError unless 0 ≤ share < below."""
+    if not is_number(share) or not 0 <= share < below:
+        raise UserError(f"{name} is {shown(share)}, expected 0 ≤ {name} < {below:.3g}")
 
 
 def check_dropout(rate, below=1):
     """Raises UserError unless 0 ≤ rate < below."""
-    if not 0 <= rate < below:
-        raise UserError(f"dropout is {rate}, expected 0 ≤ dropout < {below:.3g}")
+    check_share("dropout", rate, below)

@@ -1,10 +1,11 @@
 """The recurrent language model: one state, updated by every word."""
 
 from mini_tf.backend import beside, to_host
+from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
 from mini_tf.metrics import log_shares, log_softmax_at
 from mini_tf.models.objectives import next_words
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
 
@@ -37,9 +38,10 @@ class RecurrentModel(TextModel, Layer):
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
+        check_flags(train_embeddings=train_embeddings)
         check_dropout(dropout)
         check_choice("activation", activation, ACTIVATIONS)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         self.embedding = Embedding(embeddings, trainable=train_embeddings)

@@ -1,6 +1,18 @@
 """What a checkpoint needs of a model: to find its class by name, and to build it again."""
 
+from inspect import signature
+from math import prod
+
+from mini_tf.errors import UserError
+from mini_tf.models.options import check_embeddings, check_sizes
+
 import numpy as np
+
+# Of which sizes the parameters of some model have at least the product as entries
+PRODUCTS = [
+    ("L", "n", "H", "m"), ("L", "n", "f"), ("n", "classes"), ("n", "source_words"), ("n", "target_words"),
+]  # fmt: skip
+SIZES = ("T", "L", "H", "m", "n", "f", "k", "blocks", "classes", "source_words", "target_words")
 
 
 class SavedModel:
@@ -16,9 +28,38 @@ class SavedModel:
     def rebuilt(cls, config, arrays):
         """A model with these options, for parameters {name: array}, which are still to be put into it.
 
-        Raises KeyError or TypeError if the options or the parameters are not this class's.
+        Raises KeyError or TypeError if the options or the parameters are not this class's, and UserError for options
+        that do not fit: before any memory is taken, if they are too large for these parameters.
         """
+        cls.check_fits(config, arrays)
         return cls(**config)
+
+    @classmethod
+    def check_fits(cls, config, arrays, **more):
+        """Raises UserError for sizes in the configuration that are too large for the parameters {name: array}.
+
+        more: sizes that are not in the configuration. Of T, only some parameters depend: it has a limit in
+        `check_sizes`.
+        """
+        if not isinstance(config, dict):
+            raise TypeError(f"the configuration is a {type(config).__name__}, expected a dict of options")
+        defaults = {p.name: p.default for p in signature(cls).parameters.values() if p.default is not p.empty}
+        options = defaults | config
+        sizes = {name: options[name] for name in SIZES if name in options} | more
+        check_sizes(least=0, **sizes)
+
+        products = [*PRODUCTS, ("blocks", "n", "k") if "blocks" in sizes else ("c", "k")]
+        if options.get("readout") == "vec":
+            products.append(("T", "n", "c"))
+        if options.get("composition") == "concatenation":
+            products.append(("T", "n", "k"))
+        room = {("L",): len(arrays), ("blocks",): len(arrays)}           # each has arrays of its own
+        room |= dict.fromkeys(products, sum(array.size for array in arrays.values()))
+        for names, most in room.items():
+            if all(name in sizes for name in names) and prod(sizes[name] for name in names) > most:
+                given = ", ".join(f"{name} = {sizes[name]:,}" for name in names)
+                raise UserError(f"the configuration says {given}: too large for the {len(arrays)} arrays of "
+                                "parameters; the file is damaged")  # fmt: skip
 
 
 class MadeOfWordVectors(SavedModel):
@@ -30,4 +71,6 @@ class MadeOfWordVectors(SavedModel):
         table = arrays.get("embedding.table", arrays.get("trunk.embedding.table"))
         if table is None:
             raise KeyError("embedding.table")
+        check_embeddings(table)
+        cls.check_fits(config, arrays, c=table.shape[0], n=table.shape[1])
         return cls(np.zeros_like(table), **config)

@@ -1,5 +1,6 @@
 """The encoder-decoder transformer: from a sentence to its translation."""
 
+from mini_tf.checks import generator
 from mini_tf.errors import UserError
 from mini_tf.layers import (
     Decoder,
@@ -17,7 +18,15 @@ from mini_tf.layers import (
 from mini_tf.layers.linear import normal
 from mini_tf.models.looking import attention_seen
 from mini_tf.models.objectives import words_of_sentences
-from mini_tf.models.options import check_choice, check_dropout, check_sizes, options_of
+from mini_tf.models.options import (
+    check_choice,
+    check_dropout,
+    check_dtype,
+    check_flags,
+    check_share,
+    check_sizes,
+    options_of,
+)
 from mini_tf.models.saved import SavedModel
 
 import numpy as np
@@ -57,14 +66,15 @@ class Translator(SavedModel, Layer):
         check_choice("norm", norm, ("before", "after"))
         check_choice("tied", tied, TIES)
         check_dropout(dropout)
-        if not 0 <= smoothing < 1:
-            raise UserError(f"smoothing is {smoothing}, expected 0 ≤ smoothing < 1")
+        check_share("smoothing", smoothing)
+        check_flags(bias=bias)
+        check_dtype(dtype)
         if n % 2:
             raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
         if tied == "all" and source_words != target_words:
             raise UserError(f"tied='all' needs one vocabulary of both languages, got sizes {source_words} and "
                             f"{target_words}")  # fmt: skip
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
 
         def table(size):

@@ -104,7 +104,7 @@ def test_a_checkpoint_gives_the_same_model(rng, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"T": 0}, "T is 0"), ({"H": 0}, "H is 0"), ({"H": 4}, "n/H is 1.5"), ({"H": 12}, "n/H is 0.5"), ({"H": -1}, "H is -1")],
+    [({"T": 0}, "T is 0"), ({"H": 0}, "H is 0"), ({"H": 4}, "n = 6 is not a multiple of H = 4"), ({"H": 12}, "n = 6 is not a multiple of H = 12"), ({"H": -1}, "H is -1")],
 )
 def test_sizes_that_do_not_fit(options, message):
     with pytest.raises(UserError, match=message):

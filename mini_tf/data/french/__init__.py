@@ -15,6 +15,7 @@ lexicon.py has the words, spelling.py what happens where words meet, phrases.py 
 agreement, patterns/ one function for each sentence pattern, and choices.py numbers the sentences.
 """
 
+from mini_tf.checks import generator
 from mini_tf.errors import UserError
 
 __all__ = ["french_pairs"]
@@ -31,11 +32,9 @@ def french_pairs(count, seed=0):
     from mini_tf.data.french.choices import draw, size
     from mini_tf.data.french.patterns import GRAMMAR
 
-    import numpy as np
-
     sentences = size(GRAMMAR)
     if not 1 <= count <= sentences:
         raise UserError(f"count={count}, but the French grammar has between 1 and {sentences:,} sentence pairs to give")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     pairs = draw(GRAMMAR, count, rng)
     return [pairs[i] for i in rng.permutation(count).tolist()]
