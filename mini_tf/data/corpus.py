@@ -1,5 +1,6 @@
 """A corpus of your own: any text file in UTF-8."""
 
+import os
 from pathlib import Path
 
 from mini_tf.errors import UserError
@@ -12,7 +13,7 @@ def read_corpus(path):
 
     A byte order mark at the start is dropped, and Windows line endings (CR LF) become "\\n", so that a line
     break is the same word whichever system wrote the file. Raises UserError for a missing file, a folder, a
-    file that cannot be read, one that is not UTF-8, and one with nothing but white space.
+    device, a file that cannot be read, one that is not UTF-8, and one with nothing but white space.
     """
     return read_text(path, "a corpus", "words")
 
@@ -22,16 +23,7 @@ def read_text(path, kind, needs):
     "needs words".
     """
     path = Path(path)
-    if path.is_dir():
-        raise UserError(f"{path} is a folder; {kind} is one text file in UTF-8, so name a file in it")
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(
-            f"there is no file {path}; {kind} is a text file in UTF-8, so check the name and the folder"
-        ) from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
+    data = _content(path, kind)
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -44,6 +36,36 @@ def read_text(path, kind, needs):
         what = "has nothing but white space" if text else "is empty"
         raise UserError(f"{path} {what}; {kind} needs {needs}, so name a file that has some")
     return text.replace("\r\n", "\n")
+
+
+def _content(path, kind):
+    """The bytes of a file, or of a pipe that someone writes into. Raises UserError for anything else."""
+    try:
+        if path.is_dir():
+            raise UserError(f"{path} is a folder; {kind} is one text file in UTF-8, so name a file in it")
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            if not (path.is_file() or path.is_fifo()):   # a device may never end
+                raise UserError(f"{path} is a device; {kind} is a text file in UTF-8, so name a file")
+            return file.read()
+    except FileNotFoundError:
+        raise UserError(
+            f"there is no file {path}; {kind} is a text file in UTF-8, so check the name and the folder"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); check its name and its permissions") from error
+    except ValueError as error:                          # a name with the character 0
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path!r} cannot be read ({error}); check its name") from None
+
+
+def _open_without_waiting(path, flags):
+    """Open a pipe even if no one writes into it yet: it is empty then. Otherwise this would wait until someone does."""
+    if not hasattr(os, "O_NONBLOCK"):                    # Windows has no such pipes
+        return os.open(path, flags)
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(handle, True)
+    return handle
 
 
 def _likely_encoding(data):

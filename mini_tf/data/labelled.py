@@ -81,7 +81,7 @@ def read_labelled(path, text="text", label="label"):
     if text == label:
         raise UserError(f"the text and the label are both the column {text!r}; name two with --text and --label")
     rows = _rows(path)
-    _, header = next(rows, (1, []))
+    _, header = rows.pop(0) if rows else (1, [])
     columns = [name.strip() for name in header]
     for name in (text, label):
         if name not in columns:
@@ -107,20 +107,24 @@ def read_labelled(path, text="text", label="label"):
 
 
 def _rows(path):
-    """(line, fields) of each row that is not empty; `line` is the number of the row's first line in the file."""
-    content = io.StringIO(read_text(path, "a table of labelled texts", "rows"), newline="")
-    reader = csv.reader(content, delimiter=_separator(path), strict=True)
-    line = 1
+    """[(line, fields), …] of the rows that are not empty; `line` is the number of the row's first line in the file."""
+    text = read_text(path, "a table of labelled texts", "rows")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(path), strict=True)
+    rows, line = [], 1
+    usual = csv.field_size_limit(len(text) + 1)          # a text may be as long as it likes
     try:
         for row in reader:
             if len(row) > 1 or "".join(row).strip():
-                yield line, row
+                rows.append((line, row))
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
             f"{path}, line {line}: the row that begins here cannot be read ({error}), most likely for a quote that is "
             'never closed; close it, and write a quote inside a quoted text twice: "a ""good"" film"'
         ) from None
+    finally:
+        csv.field_size_limit(usual)
+    return rows
 
 
 def _separator(path):

@@ -1,5 +1,10 @@
 """Corpora of the user's own, good and bad."""
 
+import os
+import socket
+from pathlib import Path
+
+from mini_tf.data import read_labelled, read_pairs
 from mini_tf.data.corpus import read_corpus
 from mini_tf.errors import UserError
 
@@ -62,9 +67,71 @@ def test_a_folder(tmp_path):
 
 
 def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
-    def refuse(path):
+    def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
+    monkeypatch.setattr("mini_tf.data.corpus.open", refuse, raising=False)
     with pytest.raises(UserError, match=r"cannot be read \(Permission denied\)"):
         read_corpus(written(tmp_path, b"one"))
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"a\0b\n", "a\0b\n"),
+        ("\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627\n".encode(), "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627\n"),
+        (b"x" * 1_000_000, "x" * 1_000_000),
+        (b"a\x0bb\x0cc\xe2\x80\xa8d\re", "a\x0bb\x0cc\u2028d\re"),
+    ],
+    ids=["character 0", "from right to left", "a word of a million letters", "other line separators"],
+)
+def test_unusual_texts_are_read_as_they_are(tmp_path, data, text):
+    assert read_corpus(written(tmp_path, data)) == text
+
+
+def test_half_a_surrogate_pair_is_not_utf8(tmp_path):
+    with pytest.raises(UserError, match="byte 0xed at offset 1"):
+        read_corpus(written(tmp_path, b"a\xed\xa0\x80b"))
+
+
+needs_unix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes, sockets and devices in the file system")
+
+
+@needs_unix
+@pytest.mark.parametrize("read", [read_corpus, read_pairs, read_labelled])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (os.mkfifo, "is empty"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (lambda path: path.symlink_to("nowhere"), "there is no file"),
+        (lambda path: path.symlink_to(path.name), "cannot be read"),
+        (lambda path: socket.socket(socket.AF_UNIX).bind(str(path)), "cannot be read"),
+        (lambda path: path.mkdir(), "is a folder"),
+        (lambda path: path.write_bytes(b"\n\r\n\n"), "nothing but white space"),
+    ],
+    ids=["pipe", "device", "link to nothing", "link to itself", "socket", "folder", "only line breaks"],
+)
+def test_what_is_no_text_is_named(tmp_path, monkeypatch, read, make, message):
+    monkeypatch.chdir(tmp_path)                          # the name of a socket has to be short
+    make(Path("file"))
+    with pytest.raises(UserError, match=f"file .*{message}|{message} file"):
+        read("file")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a\udc80b"], ids=["too long", "character 0", "not UTF-8"])
+def test_impossible_names_are_named(name):
+    with pytest.raises(UserError, match="(cannot be read|there is no file)"):
+        read_corpus(name)
+
+
+@needs_unix
+def test_a_pipe_that_someone_writes_into_is_read(tmp_path):
+    """As in mini-tf train --corpus <(zcat text.gz)"""
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"to be\n")
+    os.close(write_end)
+    try:
+        assert read_corpus(f"/dev/fd/{read_end}") == "to be\n"
+    finally:
+        os.close(read_end)

@@ -1,5 +1,6 @@
 """Texts with labels: the film reviews, tables of one's own, passages by genre, and what is held out of them."""
 
+import csv
 from collections import Counter
 from importlib import import_module
 
@@ -130,7 +131,7 @@ GOOD = "text,label\ngood,a\nbad,b\nfine,a\npoor,b\n"
         ("\n" + GOOD.replace("good", '"go\n\nod"').replace("bad", "bad, really bad"), r"line 6: the row has 3"),
         (GOOD.replace("fine", '"fine'), r"line 4: the row that begins here cannot be read \(unexpected end of data\), most likely for a quote that is never closed"),
         (GOOD.replace("bad", '"bad').replace("poor", '"poor"'), r"line 3: the row that begins here cannot be read \(',' expected after '\"'\)"),
-        (GOOD.replace("bad", '"bad') + GOOD * 5000, r"line 3: the row that begins here cannot be read \(field larger"),
+        (GOOD.replace("bad", '"bad') + GOOD * 5000, r"line 3: the row that begins here cannot be read \(unexpected end"),
         (GOOD.replace("good", " "), "line 2: the column 'text' is empty, expected a text and its label in each row; write it"),
         (GOOD.replace("poor,b", "poor,"), "line 5: the column 'label' is empty"),
         (GOOD.replace("bad,b", ","), "line 3: the column 'text' is empty"),
@@ -380,3 +381,16 @@ def test_no_play_of_shakespeare_is_on_both_sides(passages):
     assert by_genre(held_out) == {"comedy": 2, "history": 2, "tragedy": 2}
     assert by_genre(rest) == {"comedy": 6, "history": 9, "tragedy": 8}
     assert len(rest) + len(held_out) == len(passages)
+
+
+def test_a_text_may_be_longer_than_the_limit_of_the_csv_module(tmp_path):
+    path = tmp_path / "table.csv"
+    long = "word " * 100_000
+    path.write_text(f'text,label\n"{long}",a\nb,a\nc,b\nd,b\n', encoding="utf-8")
+    before = csv.field_size_limit()
+    assert read_labelled(path)[0] == (long.strip(), "a")
+    assert csv.field_size_limit() == before
+    path.write_text(f'text,label\n"{long},a\nb,a\n', encoding="utf-8")
+    with pytest.raises(UserError, match="line 2: .*a quote that is never closed"):
+        read_labelled(path)
+    assert csv.field_size_limit() == before
