@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from mini_tf.checks import generator
+from mini_tf.checks import check_whole, generator, is_number, shown
 from mini_tf.data.corpus import read_text
 from mini_tf.data.shakespeare import spoken_lines
 from mini_tf.data.wheels import Wheel, read_member
@@ -183,8 +183,8 @@ def split_labelled(examples, share=0.1, seed=0):
     capitals and spaces, stay on one side; they count for the label of the first of them, should they have several.
     Raises UserError for a share that is not between 0 and 1, without examples, and for a label with only one text.
     """
-    if not 0 < share < 1:
-        raise UserError(f"share is {share}, expected more than 0 and less than 1: 0.1 holds out a tenth of them")
+    if not is_number(share) or not 0 < share < 1:
+        raise UserError(f"share is {shown(share)}, expected more than 0 and less than 1: 0.1 holds out a tenth of them")
     if not examples:
         raise UserError("there are no examples to split; give a list of (text, label)")
     group_of_text = {}                                   # {text: numbers of the examples with that text}
@@ -245,8 +245,7 @@ def genre_passages(words=60):
     """
     from mini_tf.text import tokenize  # here, because mini_tf.text imports this package
 
-    if words < 1:
-        raise UserError(f"words is {words}, expected 1 or more: 60 gives passages of about seven lines")
+    check_whole(words=words)
     passages = []
     for play, (folder, lines) in spoken_lines().items():
         if folder not in FOLDER_GENRES:
@@ -276,8 +275,7 @@ def split_plays(passages, held_out=2, seed=0):
     of `passages`; the same seed gives the same lists. Raises UserError for less than 1 play, and for a genre with no
     play left for the rest.
     """
-    if held_out < 1:
-        raise UserError(f"held_out is {held_out}, expected 1 play of each genre or more")
+    check_whole(held_out=held_out)
     plays = {}                                           # {genre: its plays}; the keys of a dict keep their order
     for passage in passages:
         plays.setdefault(passage.genre, {})[passage.play] = None

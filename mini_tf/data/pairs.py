@@ -2,7 +2,7 @@
 
 import math
 
-from mini_tf.checks import generator
+from mini_tf.checks import generator, is_number, shown
 from mini_tf.data.corpus import read_text
 from mini_tf.errors import UserError
 
@@ -53,8 +53,8 @@ def split_pairs(pairs, share=0.1, seed=0):
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    if not 0 < share < 1:
-        raise UserError(f"share is {share}, expected more than 0 and less than 1: 0.1 holds out a tenth of the pairs")
+    if not is_number(share) or not 0 < share < 1:
+        raise UserError(f"share is {shown(share)}, expected more than 0 and less than 1: 0.1 holds out a tenth")
     if len(pairs) < 2:
         raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
 

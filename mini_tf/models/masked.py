@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
-from mini_tf.checks import generator
+from mini_tf.checks import generator, is_number
 from mini_tf.errors import UserError
 from mini_tf.layers import (
     Embedding,
@@ -122,7 +122,7 @@ def hide_words(ids, c, rng, share=0.15):
     Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
     """
     present = ids != ABSENT
-    if not 0 < share <= 1 or not present.any():
+    if not is_number(share) or not 0 < share <= 1 or not present.any():
         raise UserError(f"hide_words: share is {share} and there are {present.sum()} words, expected 0 < share ≤ 1 and "
                         "at least one word")  # fmt: skip
     chosen = (rng.random(ids.shape) < share) & present

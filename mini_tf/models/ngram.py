@@ -222,7 +222,7 @@ class NGramModel(TextModel):
             )
         if not isinstance(smoothing, str) or smoothing not in SMOOTHINGS:
             raise UserError(f"smoothing {smoothing!r} is unknown, expected one of {', '.join(SMOOTHINGS)}")
-        if not isinstance(size, (int, np.integer)) or size < 1:
+        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= 10**8:
             raise UserError(f"size is {size!r}, expected the number of words in the vocabulary: try len(vocabulary)")
         for name, value, most in (("discount", discount, 1), ("k", k, 1e6), ("backoff", backoff, 1)):
             if not isinstance(value, (int, float, np.number)) or not LEAST <= value <= most:

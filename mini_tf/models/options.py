@@ -28,8 +28,8 @@ def check_embeddings(embeddings):
 def check_dtype(dtype, name="dtype"):
     """Raises UserError for what is not a precision that models compute in: float32 or float64."""
     try:
-        known = np.dtype(dtype) in (np.float32, np.float64) and dtype is not None
-    except (TypeError, ValueError):
+        known = isinstance(dtype, (str, type, np.dtype)) and np.dtype(dtype) in (np.float32, np.float64)
+    except TypeError:                                    # no name of a dtype
         known = False
     if not known:
         raise UserError(f"{name}: the dtype is {shown(dtype)}, expected float32 or float64")

@@ -2,6 +2,7 @@
 
 import operator
 
+from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax
 from mini_tf.models.reading import WindowReader
@@ -29,9 +30,11 @@ class TextModel(MadeOfWordVectors):
     def mean_loss(self, ids, most=None, on_batch=None):
         """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
 
-        Raises UserError when there is no such word.
+        Raises UserError when there is no such word, and for most < 1.
         """
         checked_long_enough(ids, self.T)
+        if most is not None:
+            check_whole(most=most)
         ids = ids if most is None else ids[: self.T + most]
         return float(-self.log_probabilities(ids, self.T, on_batch).mean())
 

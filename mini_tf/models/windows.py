@@ -1,6 +1,7 @@
 """Models that predict the next word from a window of the words before it."""
 
 from mini_tf.backend import to_host
+from mini_tf.checks import check_whole
 from mini_tf.layers import Layer
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
@@ -42,9 +43,11 @@ class WindowModel(TextModel, Layer):
     def mean_loss(self, ids, most=None, on_batch=None):
         """The mean loss of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced.
 
-        Raises UserError when there is no such word.
+        Raises UserError when there is no such word, and for most < 1.
         """
         checked_long_enough(ids, self.T)
+        if most is not None:
+            check_whole(most=most)
         ends = np.arange(self.T, len(ids))
         if most is not None and most < len(ends):
             ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]

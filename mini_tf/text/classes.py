@@ -2,6 +2,7 @@
 
 from mini_tf.errors import UserError
 from mini_tf.text.sentences import SentenceVocabulary, split_sentence
+from mini_tf.text.tokens import different_words
 
 import numpy as np
 
@@ -14,6 +15,13 @@ class ClassVocabulary(SentenceVocabulary):
     """
 
     classes = ()
+
+    @classmethod
+    def of(cls, words, classes=()):
+        """The vocabulary whose `.words` and `.classes` these are. Raises UserError as SentenceVocabulary.of does."""
+        vocabulary = super().of(words)
+        vocabulary.classes = different_words(classes, "the classes")
+        return vocabulary
 
     def read(self, text):
         """The ids of a text's words, int64"""

@@ -4,9 +4,10 @@ import re
 import unicodedata
 from collections import Counter
 
+from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.text.tokens import Vocabulary
+from mini_tf.text.tokens import Vocabulary, different_words, row_of_ids
 
 import numpy as np
 
@@ -109,24 +110,24 @@ class SentenceVocabulary(Vocabulary):
     names = frozenset()                                  # printed with a capital: see `names_in`
 
     def __init__(self, sentences, least=1):
-        if least < 1:
-            raise UserError(f"least is {least}, expected at least 1: how often a word occurs that gets an id")
+        check_whole(least=least)
         count = Counter()
         for sentence in sentences:
             count.update(_checked(sentence))
         super().__init__([*SPECIAL, *(word for word, times in count.most_common() if times >= least)])
 
     @classmethod
-    def of(cls, words):
-        """The vocabulary whose list `.words` is this one. Raises UserError for a list that cannot be one's."""
-        words = list(words)
-        if words[: len(SPECIAL)] != SPECIAL:
-            raise UserError(f"the list of words begins {words[:3]}, expected {SPECIAL}: the .words of a vocabulary")
-        vocabulary = cls([])
-        Vocabulary.__init__(vocabulary, words)
-        if len(vocabulary) < len(words):
-            twice = next(word for word, times in Counter(words).items() if times > 1)
-            raise UserError(f"{twice!r} is twice in the list of words, expected each once: the .words of a vocabulary")
+    def of(cls, words, names=()):
+        """The vocabulary whose list `.words` is this one, as read from a file, and whose `.names` are these.
+
+        Raises UserError for anything but lists of different strings, the words beginning with the special ones.
+        """
+        vocabulary = super().of(words)
+        if vocabulary.words[: len(SPECIAL)] != SPECIAL:
+            raise UserError(
+                f"the words begin {shown(vocabulary.words[:3])}, expected {SPECIAL}: the .words of a vocabulary"
+            )
+        vocabulary.names = frozenset(different_words(names, "the names"))
         return vocabulary
 
     def unknown(self, words):
@@ -143,7 +144,7 @@ class SentenceVocabulary(Vocabulary):
         Raises UserError for an id that is not in the vocabulary.
         """
         words = []
-        for i in np.asarray(ids).tolist():
+        for i in row_of_ids(ids):
             if i in (EOS, ABSENT):
                 break
             if i != SOS:

@@ -3,6 +3,7 @@
 import difflib
 import re
 
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 
 import numpy as np
@@ -47,6 +48,17 @@ class Vocabulary:
         self.words = list(dict.fromkeys(tokens))
         self.index = {word: i for i, word in enumerate(self.words)}
 
+    @classmethod
+    def of(cls, words):
+        """The vocabulary whose list `.words` is this one, as read from a file.
+
+        Raises UserError for anything but a list of different strings.
+        """
+        vocabulary = cls([])
+        vocabulary.words = different_words(words)
+        vocabulary.index = {word: i for i, word in enumerate(vocabulary.words)}
+        return vocabulary
+
     def __len__(self):
         return len(self.words)
 
@@ -59,6 +71,7 @@ class Vocabulary:
 
     def encode(self, tokens, unknown="error"):
         """The ids of the words, int64. Raises UserError naming unknown words; unknown="skip" leaves them out."""
+        tokens = list(tokens)                            # they are looked at twice
         if unknown not in ("error", "skip"):
             raise UserError(f"unknown={unknown!r} is not an option, expected 'error' or 'skip'")
         missing = self.unknown(tokens)
@@ -67,8 +80,11 @@ class Vocabulary:
         return np.array([self.index[token] for token in tokens if token in self.index], dtype=np.int64)
 
     def decode(self, ids):
-        """The text that the ids stand for, with spaces where a reader expects them."""
-        return join(self._word(i) for i in np.asarray(ids).tolist())
+        """The text that the ids stand for, with spaces where a reader expects them.
+
+        Raises UserError for what is not a row of ids, and for an id that is not in the vocabulary.
+        """
+        return join(self._word(i) for i in row_of_ids(ids))
 
     def _word(self, i):
         if not 0 <= i < len(self.words):
@@ -78,10 +94,38 @@ class Vocabulary:
     def _explain(self, missing):
         named = []
         for word in missing[:5]:
-            near = difflib.get_close_matches(word, self.words, n=3, cutoff=0.6)
-            named.append(f"{word!r}" + (f" (near: {', '.join(near)})" if near else ""))
+            near = difflib.get_close_matches(word, self.words, n=3, cutoff=0.6) if len(word) < 100 else []
+            named.append(shown(word) + (f" (near: {', '.join(near)})" if near else ""))
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         return (
             f"{len(missing)} word(s) are not among the {len(self)} of the vocabulary: {', '.join(named)}{more}. "
             "Choose known words, or leave the unknown ones out: --unknown skip, in Python unknown='skip'"
         )
+
+
+def different_words(words, what="the words"):
+    """The list of words itself. Raises UserError unless it is a list of strings, none of them twice.
+
+    what: the subject of the messages, which is plural
+    """
+    if not isinstance(words, (list, tuple)):
+        raise UserError(f"{what} are {shown(words)}, expected a list of strings")
+    seen = set()
+    for word in words:
+        if not isinstance(word, str):
+            raise UserError(f"{what} have {shown(word)} among them, expected strings")
+        if word in seen:
+            raise UserError(f"{what} have {shown(word)} twice, expected each once")
+        seen.add(word)
+    return list(words)
+
+
+def row_of_ids(ids):
+    """Ids as a list of integers. Raises UserError for other shapes and dtypes."""
+    try:
+        ids = np.asarray(ids)
+    except ValueError:                                   # lists of different lengths
+        ids = np.asarray(None)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise UserError(f"ids have shape {ids.shape} and dtype {ids.dtype}, expected integers in one row")
+    return ids.tolist()

@@ -110,7 +110,7 @@ def test_every_pattern_has_its_share(pairs):
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_count_below_one_is_refused(count):
-    with pytest.raises(UserError, match=f"count={count}, but the French grammar has between 1 and "):
+    with pytest.raises(UserError, match=f"count is {count}, expected a whole number of at least 1"):
         french_pairs(count)
 
 

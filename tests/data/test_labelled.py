@@ -330,8 +330,8 @@ def test_small_plays_are_cut_as_promised(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (0, "words is 0, expected 1 or more"),
-        (-60, "words is -60, expected 1 or more"),
+        (0, "words is 0, expected a whole number of at least 1"),
+        (-60, "words is -60, expected a whole number"),
         (7, "words is 7, more than all of a-roman-play has; try 60"),
     ],
 )
@@ -366,7 +366,7 @@ def test_the_seed_decides_which_plays():
 @pytest.mark.parametrize(
     ("passages", "held_out", "message"),
     [
-        (SOME, 0, "held_out is 0, expected 1 play of each genre or more"),
+        (SOME, 0, "held_out is 0, expected a whole number of at least 1"),
         (SOME, 5, r"the genre 'a' has 5 play\(s\), so 5 cannot be held out with one left to learn from; hold out fewer"),
         ([*SOME, Passage("x", "c", "x"), Passage("y", "c", "x")], 1, r"the genre 'c' has 1 play\(s\), so 1 cannot"),
     ],

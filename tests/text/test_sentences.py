@@ -150,11 +150,11 @@ def test_a_vocabulary_survives_json():
     [
         (lambda: SentenceVocabulary(["je suis"]), "the words are the text 'je suis', expected a list of words"),
         (lambda: SentenceVocabulary("je suis"), "the words are the text 'j', expected"),
-        (lambda: SentenceVocabulary(SENTENCES, least=0), "least is 0, expected at least 1"),
+        (lambda: SentenceVocabulary(SENTENCES, least=0), "least is 0, expected a whole number of at least 1"),
         (lambda: SentenceVocabulary(SENTENCES).encode("je"), "the words are the text 'je', expected a list"),
         (lambda: SentenceVocabulary(SENTENCES).unknown("je"), "the words are the text 'je', expected a list"),
-        (lambda: SentenceVocabulary.of(["je", "tu"]), r"the list of words begins \['je', 'tu'\], expected \['\[SOS\]'"),
-        (lambda: SentenceVocabulary.of(["[SOS]", "[EOS]", "[UNK]", "je", "tu", "je"]), "'je' is twice in the list of words"),
+        (lambda: SentenceVocabulary.of(["je", "tu"]), r"the words begin \['je', 'tu'\], expected \['\[SOS\]'"),
+        (lambda: SentenceVocabulary.of(["[SOS]", "[EOS]", "[UNK]", "je", "tu", "je"]), "the words have 'je' twice, expected each once"),
     ],
 )
 def test_bad_words_are_named(make, message):

@@ -1,7 +1,9 @@
 """Words to integers and back (Task 6.1)."""
 
 from mini_tf.errors import UserError
-from mini_tf.text import Vocabulary, join, spaced, tokenize
+from mini_tf.text import SentenceVocabulary, Vocabulary, join, spaced, tokenize
+from mini_tf.text.classes import ClassVocabulary
+from mini_tf.text.sentences import SPECIAL
 
 import numpy as np
 import pytest
@@ -64,6 +66,53 @@ def test_unknown_words_are_named_with_their_neighbours():
     assert vocabulary.decode(vocabulary.encode(["my", "xyzzy", "father"], unknown="skip")) == "my father"
     with pytest.raises(UserError, match="unknown='drop' is not an option"):
         vocabulary.encode([], unknown="drop")
+
+
+def test_a_vocabulary_from_its_list_of_words():
+    again = Vocabulary.of(["b", "a", ","])
+    assert again.words == ["b", "a", ","]
+    assert again.encode(["a", ","]).tolist() == [1, 2]
+    assert len(Vocabulary.of([])) == 0
+    assert SentenceVocabulary.of([*SPECIAL, "tom"], ["tom"]).names == {"tom"}
+    assert ClassVocabulary.of([*SPECIAL, "good"], ["no", "yes"]).class_ids(["yes"]).tolist() == [1]
+
+
+NO_LISTS_OF_WORDS = [
+    ("a text", "are 'a text', expected a list of strings"), (None, "are None"), ({"a": 1}, r"are \{'a': 1\}"),
+    (7, "are 7"), (["a", 1], "have 1 among them, expected strings"), (["a", None], "have None among them"),
+    ([["a"]], r"have \['a'\] among them"), (["a", "b", "a"], "have 'a' twice, expected each once"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), NO_LISTS_OF_WORDS)
+def test_what_is_no_list_of_words_is_refused(words, message):
+    """As a damaged file of a run may have it: else all ids after a repeated word would stand for other words."""
+    with_special = [*SPECIAL, *words] if isinstance(words, list) else words
+    for read in (lambda: Vocabulary.of(words), lambda: SentenceVocabulary.of(with_special),
+                 lambda: ClassVocabulary.of(with_special)):  # fmt: skip
+        with pytest.raises(UserError, match=f"the words {message}"):
+            read()
+    with pytest.raises(UserError, match=f"the names {message}"):
+        SentenceVocabulary.of(SPECIAL, words)
+    with pytest.raises(UserError, match=f"the classes {message}"):
+        ClassVocabulary.of(SPECIAL, words)
+
+
+def test_an_iterator_of_words_is_encoded_whole():
+    assert Vocabulary(["a", "b"]).encode(iter(["b", "a"])).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("ids", [[0.0], [[0]], 0, "a", [True], [0, [1]], [10**30], None])
+def test_what_is_no_row_of_ids_is_refused(ids):
+    for vocabulary in (Vocabulary(["a", "b"]), SentenceVocabulary([["a"]])):
+        with pytest.raises(UserError, match="ids have shape .*expected integers in one row"):
+            vocabulary.decode(ids)
+
+
+def test_very_long_unknown_words_are_named_in_short():
+    with pytest.raises(UserError, match="1 word") as raised:
+        Vocabulary(tokenize(QUOTES)).encode(["x" * 1_000_000])
+    assert len(str(raised.value)) < 300
 
 
 def test_ids_beyond_the_vocabulary_are_named():

@@ -15,7 +15,7 @@ lexicon.py has the words, spelling.py what happens where words meet, phrases.py 
 agreement, patterns/ one function for each sentence pattern, and choices.py numbers the sentences.
 """
 
-from mini_tf.checks import generator
+from mini_tf.checks import check_whole, generator
 from mini_tf.errors import UserError
 
 __all__ = ["french_pairs"]
@@ -33,7 +33,8 @@ def french_pairs(count, seed=0):
     from mini_tf.data.french.patterns import GRAMMAR
 
     sentences = size(GRAMMAR)
-    if not 1 <= count <= sentences:
+    check_whole(count=count)
+    if count > sentences:
         raise UserError(f"count={count}, but the French grammar has between 1 and {sentences:,} sentence pairs to give")
     rng = generator(seed)
     pairs = draw(GRAMMAR, count, rng)
