@@ -88,7 +88,8 @@ def shifted_logits(logits):
     if not np.isfinite(largest).all():
         raise UserError("the largest logit of a word is infinite: the model's weights are damaged, or its training "
                         "diverged; train again, with a smaller learning rate")  # fmt: skip
-    return logits - largest
+    with np.errstate(over="ignore"):                     # to −∞
+        return logits - largest
 
 
 def no_nan(logits):

@@ -9,6 +9,7 @@ from mini_tf import ops
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan, shifted_logits
+from mini_tf.models.text_model import checked_ids
 
 import numpy as np
 
@@ -54,11 +55,11 @@ def generate(model, prompt, words, choose):
     model     a TextModel; its reader decides how many words it sees, and what it keeps of them
     prompt    any number of ids; if there are more than the reader sees, the last ones are used
     choose    a function from logits (1, c) to ids (1,): `greedy`, or functools.partial(sample, rng=rng, …)
-    Raises UserError for a prompt that is not ids in one row, and for a number of words below 0.
+    Raises UserError for a prompt that is not ids of the vocabulary in one row, and for a number of words below 0.
     """
     check_whole(0, words=words)
     reader = model.reader()
-    new = _checked_prompt(prompt)
+    new = _checked_prompt(prompt, model)
     for _ in range(words):
         word = int(choose(reader.read(new))[0])
         yield word
@@ -68,14 +69,17 @@ def generate(model, prompt, words, choose):
 def continuations(model, prompt, most=10):
     """(ids, probabilities) of the `most` most probable words after the prompt, the best first; `most` is at least 1."""
     check_whole(most=most)
-    p, _ = ops.softmax(shifted_logits(model.reader().read(_checked_prompt(prompt)))[0])
+    p, _ = ops.softmax(shifted_logits(model.reader().read(_checked_prompt(prompt, model)))[0])
     best = np.argsort(-p, kind="stable")[:most]
     return best, p[best]
 
 
-def _checked_prompt(prompt):
-    prompt = np.asarray(prompt)
+def _checked_prompt(prompt, model):
+    try:
+        prompt = np.asarray(prompt)
+    except ValueError:                                   # lists of different lengths
+        prompt = np.asarray(None)
     if prompt.ndim != 1 or (prompt.size and prompt.dtype.kind not in "iu"):
         raise UserError(f"the prompt has shape {prompt.shape} and dtype {prompt.dtype}, expected the ids of words in "
                         "one row: try vocabulary.encode(tokenize(text))")  # fmt: skip
-    return prompt.astype(np.int64)
+    return checked_ids(prompt, model.c, "the prompt")

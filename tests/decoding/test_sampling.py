@@ -142,6 +142,9 @@ def test_bad_prompts_and_nan_logits_are_refused():
             list(generate(Model(), prompt, 1, greedy))
         with pytest.raises(UserError, match="the prompt has shape"):
             continuations(Model(), prompt)
+    for prompt in ([10], [-1], [2**40], np.array([2**63], dtype=np.uint64)):
+        with pytest.raises(UserError, match="the prompt: word 0 has the id .*, expected ids from 0 to 9"):
+            list(generate(Counting(), prompt, 1, greedy))
     with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
         sample(np.array([[0.0, np.nan]]), np.random.default_rng(0))
     with pytest.raises(UserError, match=r"not numbers \(NaN\)"):
