@@ -36,8 +36,8 @@ def test_temperature_sharpens_and_flattens(rng):
 @pytest.mark.parametrize("top_k", [None, 2])
 def test_at_the_smallest_temperatures_the_most_probable_word_is_left(temperature, top_k, rng):
     logits = np.concatenate([LOGITS, [-np.inf]])
-    for shift in (0, -1000, 1e300):
-        assert (sample(np.tile(logits + shift, (50, 1)), rng, temperature, top_k) == 1).all() or shift == 1e300
+    for shift in (0, -1000, 1e9):
+        assert (sample(np.tile(logits + shift, (50, 1)), rng, temperature, top_k) == 1).all()
     assert set(sample(np.tile([0.0, 3.0, 3.0], (100, 1)), rng, temperature, top_k)) == {1, 2}
 
 
