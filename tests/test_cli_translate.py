@@ -144,8 +144,8 @@ def test_an_empty_sentence(mini_tf, trained, sentence):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("Je vois le chat.", "--beam", "0"), "beam = 0"), (("Je vois le chat.", "--beam", "999"), "size of the vocabulary"),
-        (("Je vois le chat.", "--length-penalty", "-1"), "length_penalty = -1"),
+        (("Je vois le chat.", "--beam", "0"), "beam is 0"), (("Je vois le chat.", "--beam", "999"), "size of the vocabulary"),
+        (("Je vois le chat.", "--length-penalty", "-1"), "length_penalty is -1"),
         (("je " * 11,), "line 1 has 11 words, expected at most T = 10"),
         (("Je vois.", "--file", "some.txt"), "expected one of them"), (("--file", "none.txt"), "there is no file none.txt"),
     ],
