@@ -630,17 +630,15 @@ def strongest_words(words, found, name, most=4):
 
 def write_on(model, vocabulary, prompt, words, choose):
     """Print the prompt, dimmed, and then each word as the model chooses it."""
-    from mini_tf.decoding import generate
-    from mini_tf.text import join
+    from itertools import chain, islice
 
-    tokens = [vocabulary.words[i] for i in prompt]
-    printed = join(tokens)
-    out.print(Text(printed, style="dim"), end="")
-    for word in generate(model, prompt, words, choose):
-        tokens.append(vocabulary.words[word])
-        text = join(tokens)                              # join only ever appends
-        out.print(Text(text[len(printed):]), end="")
-        printed = text
+    from mini_tf.decoding import generate
+    from mini_tf.text import spaced
+
+    pieces = spaced(vocabulary.words[i] for i in chain(prompt, generate(model, prompt, words, choose)))
+    out.print(Text("".join(islice(pieces, len(prompt))), style="dim"), end="")
+    for piece in pieces:
+        out.print(Text(piece), end="")
     out.print()
 
 

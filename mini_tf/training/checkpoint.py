@@ -45,6 +45,8 @@ def load_checkpoint(path, model=None, vocabulary=None):
             model = made.rebuilt(config, arrays)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
     else:
         _same_config(path, config, _plain(model.config))
     parameters = model.parameters()

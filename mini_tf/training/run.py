@@ -286,48 +286,28 @@ class Run:
         """
         words = self.read_json("vocabulary.json")
         model = load_checkpoint(self / "model.safetensors", vocabulary=_hash(words))
+        try:
+            return model, self._vocabulary(model, words)
+        except UserError as error:
+            raise UserError(f"{self / 'vocabulary.json'}: {error}; the run is damaged: train again") from None
+
+    def _vocabulary(self, model, words):
+        """The vocabulary of the model, or a translator's two, from what vocabulary.json says"""
         if isinstance(model, Translator):
-            vocabularies = tuple(self._language(self._part(words, side)) for side in SIDES)
+            sides = [_parts(side, "words", "names") for side in _parts(words, *SIDES)]
+            vocabularies = tuple(SentenceVocabulary.of(*side) for side in sides)
             expected = model.sizes
         elif isinstance(model, Classifier):
-            vocabularies = (self._words_and_classes(words),)
-            expected, classes = (model.c,), vocabularies[0].classes
-            if len(classes) != model.classes:
-                raise UserError(
-                    f"{self.folder}: the vocabulary has {len(classes)} classes, the model {model.classes}; the files "
-                    "are not of one run: train again"
-                )
+            vocabularies, expected = (ClassVocabulary.of(*_parts(words, "words", "classes")),), (model.c,)
+            if len(vocabularies[0].classes) != model.classes:
+                raise UserError(f"it has {len(vocabularies[0].classes)} classes, the model {model.classes}")
         else:
-            vocabularies, expected = (Vocabulary(words),), (model.c,)
+            vocabularies, expected = (Vocabulary.of(words),), (model.c,)
         sizes = tuple(map(len, vocabularies))
         if sizes != expected:
             found, wanted = (" and ".join(f"{size:,}" for size in some) for some in (sizes, expected))
-            raise UserError(
-                f"{self.folder}: the vocabulary has {found} words, the model expects {wanted}; the files are not of "
-                "one run: train again"
-            )
-        return model, vocabularies if isinstance(model, Translator) else vocabularies[0]
-
-    def _part(self, words, name):
-        """An entry of vocabulary.json. Raises UserError if it is missing."""
-        if not isinstance(words, dict) or name not in words:
-            raise UserError(f"{self / 'vocabulary.json'} lacks {name!r}; the run is damaged: train again")
-        if not isinstance(words[name], (list, dict)):
-            raise UserError(f"{self / 'vocabulary.json'}: {name!r} is {words[name]!r}, expected a list; the run is "
-                            "damaged: train again")  # fmt: skip
-        return words[name]
-
-    def _language(self, words):
-        """A translator's vocabulary of one language, from its part of vocabulary.json"""
-        vocabulary = SentenceVocabulary.of(self._part(words, "words"))
-        vocabulary.names = frozenset(self._part(words, "names"))
-        return vocabulary
-
-    def _words_and_classes(self, words):
-        """A classifier's vocabulary, from vocabulary.json"""
-        vocabulary = ClassVocabulary.of(self._part(words, "words"))
-        vocabulary.classes = list(self._part(words, "classes"))
-        return vocabulary
+            raise UserError(f"it has {found} words, the model expects {wanted}")
+        return vocabularies if isinstance(model, Translator) else vocabularies[0]
 
     def config(self):
         """What config.json says. Raises UserError if anything in it has changed since it was written."""
@@ -342,6 +322,14 @@ class Run:
             return json.loads((self / name).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
+
+
+def _parts(words, *names):
+    """The entries of a dict with these names. Raises UserError if one is missing."""
+    for name in names:
+        if not isinstance(words, dict) or name not in words:
+            raise UserError(f"it lacks {name!r}")
+    return [words[name] for name in names]
 
 
 def _made(folder):
