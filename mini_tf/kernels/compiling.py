@@ -6,7 +6,7 @@ from pickle import UnpicklingError
 # What LLVM may do with floats to vectorize a loop: sum in another order, fuse a product and a sum, multiply by a
 # reciprocal instead of dividing, ignore the sign of zero. It must not assume that ∞ never occurs: masks are made of it.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
-
+EXACT = {"contract"}     # of a function that a FAST one calls: without a set of its own it would be FAST, too
 
 LOOPS = []               # every Loop in the modules imported so far
 

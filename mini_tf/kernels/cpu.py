@@ -1,9 +1,10 @@
 """Twins for NumPy's float32 arrays: the loops of `loops.py`, divided among threads, and BLAS's products.
 
-Formula, signature and contract are those of the op of the same name; only the order of sums differs. A twin keeps less
-for its backward: it keeps inputs, which exist anyway, and computes again what is quick to compute. So do not change
-inputs or outputs until the backward has run. The op has checked shapes and dtypes. Other wrong arguments, and rare
-cases, are left to the formula, which also raises the errors: the twin gives NotImplemented.
+Formula, signature and contract are those of the op of the same name; only the order of sums differs, so near the
+largest float32 one may overflow before the other. NaN and ∞ come out as in the formula, even where it multiplies them
+by 0. A twin keeps less for its backward: it keeps inputs, which exist anyway, and computes again what is quick to
+compute. So do not change inputs or outputs until the backward has run. The op has checked shapes and dtypes. Other
+wrong arguments, and rare cases, are left to the formula, which also raises the errors: the twin gives NotImplemented.
 """
 
 import math
@@ -11,7 +12,7 @@ import math
 from mini_tf.kernels import loops
 from mini_tf.kernels.memory import empty, product
 from mini_tf.kernels.threads import ALONE, pieces, share
-from mini_tf.ops.shapes import sum_to, transpose
+from mini_tf.ops.shapes import rows_of, sum_to, transpose
 
 import numpy as np
 
@@ -24,13 +25,13 @@ SHARED_BY_BLAS = 1 << 18     # multiplications in a product, from which on BLAS 
 
 def linear(x, W, b=None):
     shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
-    rows_x = x.reshape(-1, W.shape[0])
+    rows_x = rows_of(x)
     y = product(rows_x, W)
     if b is not None:
         y += b
 
     def backward(dy):                                    # keeps x, W and the shape of b
-        rows_dy = as_gradient(dy, shape_y).reshape(-1, W.shape[1])
+        rows_dy = rows_of(as_gradient(dy, shape_y))
         db = None if b is None else sum_to(rows_dy, b.shape)
         if not W.flags.c_contiguous:                     # a transposed table: its gradient gets the table's own layout
             dx, dW = product(rows_dy, transpose(W)), transpose(product(transpose(rows_dy), rows_x))
@@ -92,7 +93,7 @@ def dropout(x, keep, rate):
 
 
 def where(on, x, factor=1.0):
-    """factor·x where on, else 0;  x is broadcast to the shape of on"""
+    """factor·x where on, else 0·x;  x is broadcast to the shape of on"""
     y = empty(on.shape)
     in_pieces(loops.scaled_where, row(as_gradient(x, on.shape)), row(on), np.float32(factor), row(y))
     return y
@@ -100,7 +101,7 @@ def where(on, x, factor=1.0):
 
 def softmax(z):
     y = copy_of(z)
-    in_pieces(loops.softmax, rows(y))
+    in_pieces(loops.softmax, rows(y), np.float32(np.nan))
     return y, _softmax_backward(y)
 
 
@@ -171,7 +172,7 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
         if bias is not None:
             A += bias_of_all[some]
         if mask is None:
-            run(loops.softmax, rows(A))
+            run(loops.softmax, rows(A), np.float32(np.nan if bias is None else 0))
         else:
             run(loops.masked_softmax, rows(A), mask_of_all if one_mask else rows(mask_of_each[some]), queries, times)
         return A
@@ -217,10 +218,12 @@ def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
         return NotImplemented
     largest, total = np.empty((2, len(z)), np.float32)
     in_pieces(loops.log_sum_exp, z, largest, total)
-    expected = z[np.arange(len(z)), target]              # Σ_i q_i·z_i
+    expected = z[np.arange(len(z)), target] - largest    # Σ_i q_i·(z_i − max z)
     if smoothing:
-        expected = (1 - smoothing) * expected + smoothing * z.mean(-1)
-    loss = np.float32(((np.log(total) - (expected - largest)) * counted).sum(dtype=np.float64) / count)
+        mean = np.empty(len(z), np.float32)
+        in_pieces(loops.mean_below, z, largest, mean)
+        expected = (1 - smoothing) * expected + smoothing * mean
+    loss = np.float32(((np.log(total) - expected) * counted).sum(dtype=np.float64) / count)
     shape, on_target, on_all = logits.shape, np.float32(1 - smoothing), np.float32(smoothing / z.shape[1])
 
     def backward(dloss=1.0):                             # keeps logits, largest, total, target, counted
@@ -233,6 +236,8 @@ def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
 
 
 def layer_norm(x, gamma, beta, eps=EPS):
+    if x.shape[-1] == 0:
+        return NotImplemented
     x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
     mean, r = np.empty((2, len(x_rows)), np.float32)
     in_pieces(loops.layer_norm, x_rows, gamma_row, row(beta), np.float32(eps), rows(y), mean, r)
@@ -291,9 +296,11 @@ def mean_pool(x, mask=None):
 
 
 def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
+    beta1, beta2 = betas
+    if not (t >= 1 and 0 <= beta1 < 1 and 0 <= beta2 < 1 and eps >= 0):
+        return NotImplemented
     if not (p.flags.carray and m.flags.carray and v.flags.carray):
         return NotImplemented                            # they cannot be updated in place as flat arrays
-    beta1, beta2 = betas
     # α·m̂/(√v̂ + ε) = rate·m/(√v + ε·correction): both bias corrections become factors outside the arrays
     correction = math.sqrt(1 - beta2**t)
     rate = learning_rate * correction / (1 - beta1**t)
@@ -329,7 +336,7 @@ def _alone(loop, first_array, *others):
 
 def rows(x):
     """(…, k) → (rows, k), C-contiguous and writable, as loops need it; a copy only if x is not."""
-    return _taken(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    return rows_of(_taken(x))
 
 
 def row(x):

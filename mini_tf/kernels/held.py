@@ -12,9 +12,10 @@ HELD = {
         "residual_relu": "48982d794b8c756a",
     },
     "ops.attention.attention": {
-        "attention": "eae5af1debf9d442",
-        "masked_softmax": "d1ddbe83021e8e93",
-        "softmax": "0420cfc690269c82",
+        "attention": "0bc5957a8afb6763",
+        "masked_softmax": "31bed0638af133f6",
+        "largest": "7fb79e2d04783653",
+        "softmax": "c48d18fdfc980592",
         "sum_to": "950c223f293f782e",
         "transpose": "85afce37fa3052eb",
     },
@@ -22,34 +23,39 @@ HELD = {
         "dropout": "ae12d5ab058643b3",
     },
     "ops.embedding.embedding": {
-        "embedding": "bfabb2a3336ee1cb",
+        "embedding": "d2bfc96d5265e93d",
         "check_ids": "0b256dc15855d47e",
+        "rows_of": "5acf97033cbe0fc8",
         "scatter_add": "d7aefc84590f2a77",
     },
     "ops.linear.linear": {
-        "linear": "ed500f44c1aad734",
+        "linear": "02932fc57209edca",
+        "rows_of": "5acf97033cbe0fc8",
         "sum_to": "950c223f293f782e",
         "transpose": "85afce37fa3052eb",
     },
     "ops.losses.cross_entropy": {
-        "cross_entropy": "9670ac320911ec82",
+        "cross_entropy": "e3dce7361d5c363f",
         "check_ids": "0b256dc15855d47e",
+        "rows_of": "5acf97033cbe0fc8",
     },
     "ops.normalization.layer_norm": {
-        "layer_norm": "688127f1d3bdbb15",
+        "layer_norm": "426fa1b768255ae7",
         "sum_to": "950c223f293f782e",
     },
     "ops.pooling.mean_pool": {
-        "mean_pool": "bc3d02267a6ef9e2",
+        "mean_pool": "fc0c85496b444019",
     },
     "ops.softmax.masked_softmax": {
-        "masked_softmax": "d1ddbe83021e8e93",
+        "masked_softmax": "31bed0638af133f6",
+        "largest": "7fb79e2d04783653",
     },
     "ops.softmax.softmax": {
-        "softmax": "0420cfc690269c82",
+        "softmax": "c48d18fdfc980592",
+        "largest": "7fb79e2d04783653",
     },
     "ops.updates.adam": {
-        "adam": "d86f23ec49747299",
+        "adam": "6816cac502c5c5ff",
     },
     "ops.updates.sum_of_squares": {
         "sum_of_squares": "ccd416b27a1920d5",

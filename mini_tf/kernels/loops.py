@@ -7,7 +7,7 @@ differently from what one expects: the exponential and the maximum.
 
 import math
 
-from mini_tf.kernels.compiling import FAST, compiled
+from mini_tf.kernels.compiling import EXACT, FAST, compiled
 
 import numpy as np
 from numba import njit
@@ -107,12 +107,12 @@ def hide(row, allowed):
         row[j] = row[j] if allowed[j] else NOTHING
 
 
-@compiled("void(i8, i8, f4[:, ::1])")
-def softmax(first, stop, y):
-    """In place: y comes in as z and becomes exp(z − max z) / Σ exp(z − max z)"""
+@compiled("void(i8, i8, f4[:, ::1], f4)")
+def softmax(first, stop, y, share_of_nothing):
+    """In place: y comes in as z and becomes exp(z − max z) / Σ exp(z − max z); see softmax_of_rows"""
     largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
     for start in range(first, stop, TOGETHER):
-        softmax_of_rows(start, min(start + TOGETHER, stop), y, largest, total, f4(np.nan))
+        softmax_of_rows(start, min(start + TOGETHER, stop), y, largest, total, share_of_nothing)
 
 
 @compiled("void(i8, i8, f4[:, ::1], b1[:, ::1], i8, i8)")
@@ -152,14 +152,43 @@ def log_sum_exp(first, stop, z, largest, total):
         largest[i], total[i] = top, sum_of_row
 
 
+@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1])")
+def mean_below(first, stop, z, largest, mean):
+    """mean = mean(z − max z)"""
+    for i in range(first, stop):
+        row, top, total = z[i], largest[i], ZERO
+        for j in range(row.size):
+            total += row[j] - top
+        mean[i] = total / f4(row.size)
+
+
 @compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4, f4, f4[:, ::1])")
 def cross_entropy_backward(first, stop, z, largest, total, target, weight, on_target, on_all, dz):
     """dz = weight·(softmax(z) − q),   q = on_target·onehot(target) + on_all"""
     for i in range(first, stop):
-        row, d_row, top, factor, share = z[i], dz[i], largest[i], weight[i] / total[i], weight[i] * on_all
+        row, d_row, top, factor = z[i], dz[i], largest[i], weight[i] / total[i]
+        share = weight[i] * on_all if on_all != ZERO else ZERO           # not ∞·0
         for j in range(row.size):
             d_row[j] = factor * exp(row[j] - top) - share
         d_row[target[i]] -= weight[i] * on_target
+
+
+@njit(fastmath=EXACT, error_model="numpy")
+def reciprocal_root(x):
+    """1/√x. FAST would make it an estimate, which is NaN for x = ∞."""
+    return ONE / np.sqrt(x)
+
+
+@njit(fastmath=EXACT)
+def normalized(x, mu, scale):
+    """x̂ = (x − μ)·r. FAST would let γ·x̂ become (γ·(x − μ))·r, which may overflow."""
+    return (x - mu) * scale
+
+
+@njit(fastmath=EXACT)
+def across_norm(g, x_hat, mean_g, mean_gx, scale):
+    """dx = r·(g − mean(g) − x̂·mean(g·x̂)), where FAST would add the two means first, which may overflow"""
+    return scale * (g - mean_g - x_hat * mean_gx)
 
 
 @njit(fastmath=FAST, error_model="numpy")
@@ -172,9 +201,9 @@ def norm_of_row(row, gamma, beta, eps, out):
     squares = ZERO
     for j in range(row.size):
         squares += (row[j] - mu) * (row[j] - mu)
-    scale = ONE / np.sqrt(squares / f4(row.size) + eps)
+    scale = reciprocal_root(squares / f4(row.size) + eps)
     for j in range(row.size):
-        out[j] = gamma[j] * ((row[j] - mu) * scale) + beta[j]
+        out[j] = gamma[j] * normalized(row[j], mu, scale) + beta[j]
     return mu, scale
 
 
@@ -193,7 +222,7 @@ def layer_norm_backward(first, stop, x, dy, mean, r, gamma, dx, dgamma, dbeta):
         mu, scale = mean[i], r[i]
         sum_g, sum_gx = ZERO, ZERO
         for j in range(row.size):
-            x_hat = (row[j] - mu) * scale
+            x_hat = normalized(row[j], mu, scale)
             g = dy_row[j] * gamma[j]
             sum_g += g
             sum_gx += g * x_hat
@@ -201,7 +230,8 @@ def layer_norm_backward(first, stop, x, dy, mean, r, gamma, dx, dgamma, dbeta):
             dbeta[j] += dy_row[j]
         mean_g, mean_gx = sum_g / f4(row.size), sum_gx / f4(row.size)
         for j in range(row.size):
-            dx_row[j] = scale * (dy_row[j] * gamma[j] - mean_g - (row[j] - mu) * scale * mean_gx)
+            x_hat = normalized(row[j], mu, scale)
+            dx_row[j] = across_norm(dy_row[j] * gamma[j], x_hat, mean_g, mean_gx, scale)
 
 
 @compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], b1[::1])")
@@ -215,10 +245,10 @@ def residual_relu(first, stop, x, y, z, on):
 
 @compiled("void(i8, i8, f4[::1], b1[::1], f4, f4[::1])")
 def scaled_where(first, stop, x, on, factor, y):
-    """y = factor·x where on, else 0"""
+    """y = factor·x where on, else 0·x, which is NaN where x is"""
     x, on, y = x[first:stop], on[first:stop], y[first:stop]
     for i in range(x.size):
-        y[i] = factor * x[i] if on[i] else ZERO
+        y[i] = x[i] * (factor if on[i] else ZERO)
 
 
 @compiled("void(i8, i8, f4[::1], b1, f4[::1])")

@@ -2,7 +2,7 @@
 
 from mini_tf.backend import array_module, scatter_add
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import check_ids
+from mini_tf.ops.shapes import check_ids, rows_of
 
 
 @op("table (c, n), ids (*) int")
@@ -20,7 +20,7 @@ def embedding(table, ids):
 
     def backward(dx):                                    # keeps ids and the shape of table
         dtable = xp.zeros(table.shape, dtype=dx.dtype)
-        scatter_add(dtable, ids.reshape(-1), dx.reshape(-1, table.shape[1]))
+        scatter_add(dtable, ids.reshape(-1), rows_of(dx))
         return dtable, None
 
     return table[ids], backward

@@ -1,7 +1,7 @@
 """The linear map, which does most of the arithmetic of a model."""
 
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import sum_to, transpose
+from mini_tf.ops.shapes import rows_of, sum_to, transpose
 
 
 @op("x (…, in), W (in, out), b (out)")
@@ -13,13 +13,13 @@ def linear(x, W, b=None):
     Source: ESE-2000 Lab 6, the products Q·X, K·X, V·X of equations (13)–(15) and the readout of Task 6.6
     """
     shape_x = x.shape
-    rows_x = x.reshape(-1, W.shape[0])                   # (rows, in)
+    rows_x = rows_of(x)                                  # (rows, in)
     y = (rows_x @ W).reshape(*x.shape[:-1], W.shape[1])
     if b is not None:
         y = y + b
 
     def backward(dy):                                    # keeps x, W and the shape of b
-        rows_dy = dy.reshape(-1, W.shape[1])             # (rows, out)
+        rows_dy = dy.reshape(len(rows_x), W.shape[1])    # (rows, out)
         dx = (rows_dy @ transpose(W)).reshape(shape_x)
         dW = transpose(rows_x) @ rows_dy
         db = None if b is None else sum_to(dy, b.shape)

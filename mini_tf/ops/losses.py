@@ -4,7 +4,7 @@ import math
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
-from mini_tf.ops.shapes import check_ids
+from mini_tf.ops.shapes import check_ids, rows_of
 
 
 @op("logits (…, c), targets (…) int")
@@ -24,7 +24,7 @@ def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
     """
     xp = array_module(logits)
     shape = logits.shape
-    z, target = logits.reshape(-1, shape[-1]), targets.reshape(-1)               # (N, c), (N,)
+    z, target = rows_of(logits), targets.reshape(-1)     # (N, c), (N,)
     counted = xp.ones(target.shape, dtype=bool) if ignore is None else target != ignore
     rows = int(counted.sum())
     if rows == 0:

@@ -12,10 +12,13 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     x (…, n), gamma (n,), beta (n,)  →  y (…, n)
     With g = dy·γ:   dx = r·(g − mean(g) − x̂·mean(g·x̂)),   dγ = Σ dy·x̂,   dβ = Σ dy;   Σ over the leading axes
 
+    Raises ValueError for n = 0: there is no mean of no entries.
     The two means are the gradient through μ and r: each entry of x moves them, and they move its whole row.
     Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; ESE-2000 Lab 6, Task 6.11
     """
     xp = array_module(x)
+    if x.shape[-1] == 0:
+        raise ValueError(f"layer_norm: x has shape {x.shape}, expected at least one entry in a row")
     centred = x - x.mean(-1, keepdims=True)
     r = 1 / xp.sqrt((centred * centred).mean(-1, keepdims=True) + eps)           # (…, 1)
     normal = centred * r                                                        # x̂

@@ -11,12 +11,14 @@ def mean_pool(x, mask=None):
     x (…, T, n), mask (…, T) bool  →  y (…, n)
     dx = dy/count at every word that counts, 0 elsewhere;   None for the mask
 
-    A history in which no word counts gets a vector of zeros.
+    A history in which no word counts gets a vector of zeros. Raises ValueError for T = 0 without a mask.
     Source: ESE-2000 Lab 6, the readout of Task 6.5. The lab writes Φ(X)·1, which is the sum; the average that it means
     has the factor 1/T.
     """
     xp = array_module(x)
     if mask is None:
+        if x.shape[-2] == 0:
+            raise ValueError(f"mean_pool: x has shape {x.shape}, T = 0 words, expected at least one")
         weight = xp.full((x.shape[-2], 1), 1 / x.shape[-2], dtype=x.dtype)
     else:
         count = mask.sum(-1, keepdims=True)[..., None]

@@ -1,6 +1,7 @@
 """Shapes: checking them on the way in, undoing a broadcast on the way back."""
 
 import inspect
+import math
 import re
 
 from mini_tf.backend import array_module
@@ -90,6 +91,14 @@ def sum_to(gradient, shape):
     leading = gradient.ndim - len(shape)
     repeated = tuple(leading + i for i, size in enumerate(shape) if size == 1)
     return gradient.sum(axis=(*range(leading), *repeated), keepdims=True).reshape(shape)
+
+
+def rows_of(x):
+    """x as a matrix with a row for each of its vectors.  (…, k) → (rows, k)
+
+    Unlike x.reshape(-1, k), it works for k = 0, too.
+    """
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def transpose(x):

@@ -12,8 +12,11 @@ def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
     """The t-th step of Adam, in place in p, m and v:   p ← decay·p − α·m̂/(√v̂ + ε), the rest as in class Adam
 
     p, g, m, v (…)  →  None
+    Raises ValueError unless t ≥ 1, 0 ≤ β < 1 for both, and ε ≥ 0.
     """
     beta1, beta2 = betas
+    if not (t >= 1 and 0 <= beta1 < 1 and 0 <= beta2 < 1 and eps >= 0):
+        raise ValueError(f"adam: t is {t}, betas {betas} and eps {eps}, expected t ≥ 1, 0 ≤ β < 1 and ε ≥ 0")
     m *= beta1
     m += (1 - beta1) * g
     v *= beta2

@@ -32,7 +32,7 @@ def test_every_twin_is_bound_to_its_formula_as_it_stands():
 
 
 def test_fingerprints_include_what_a_formula_uses():
-    assert set(binding.fingerprints(ops.attention)) == {"attention", "softmax", "masked_softmax", "sum_to", "transpose"}
+    assert set(binding.fingerprints(ops.attention)) == {"attention", "largest", "softmax", "masked_softmax", "sum_to", "transpose"}
     assert set(binding.fingerprints(ops.gelu)) == {"gelu", "erf"}
     assert set(binding.fingerprints(updates.adam)) == {"adam"}
 
@@ -132,7 +132,7 @@ def test_a_learners_edit_shows_in_training(copied):
 
 def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied):
     losses, _, twins = trained(copied)
-    wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - largest", "e = xp.exp(xp.where(mask, 2 * z - largest")
+    wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - top", "e = xp.exp(xp.where(mask, 2 * z - top")
     assert abs(wrong[0] - losses[0]) > 1e-6 or np.abs(np.subtract(wrong, losses)).max() > 1e-6
     assert said == ["attention uses masked_softmax, which was edited: its formula runs, at the formula's speed",
                     "masked_softmax was edited: its formula runs, at the formula's speed"]  # fmt: skip

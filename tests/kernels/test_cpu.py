@@ -285,6 +285,37 @@ def test_extreme_numbers(size, rng):
     agree("cross_entropy", rng, z, np.arange(6))
 
 
+SPECIAL = [np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45]
+
+
+@pytest.mark.parametrize("special", SPECIAL)
+@pytest.mark.parametrize("name", [*OF_ROWS, "attention", "cross_entropy, smoothed"])
+def test_special_numbers_come_out_as_in_the_formula(name, special, rng):
+    """In each of the inputs, and in dy: NaN and ∞ are where the formula has them, and all else is as large."""
+    name, _, smoothed = name.partition(",")
+    if name == "attention":
+        inputs = [*normal(rng, 3, 4, 5, 9), np.tri(5, dtype=bool), 0.5, normal(rng, 5, 5)]
+    else:
+        inputs = [*of_rows(name, rng, (6, 41)), *([None, 0.1] if smoothed else [])]
+    formula, twin = getattr(ops, name).formula, getattr(cpu, name)
+    given = [*inputs, normal(rng, *formula(*inputs)[0].shape)]           # the last is dy
+    for place, x in enumerate(given):
+        if getattr(x, "dtype", None) != np.float32:
+            continue
+        if name == "layer_norm" and x is not inputs[0] and abs(special) > 1e38:
+            continue                                     # sums overflow, or not, depending on their order
+        x = np.array(x)
+        x.reshape(-1)[x.size // 2] = special
+        *changed, dy = [*given[:place], x, *given[place + 1 :]]
+        with np.errstate(all="ignore"):
+            (y, backward), (y_exact, backward_exact) = twin(*changed), formula(*changed)
+            pairs = zip([y, *as_list(backward(dy))], [y_exact, *as_list(backward_exact(dy))])
+        for found, expected in pairs:
+            if expected is not None:
+                size = min(np.abs(expected).max(initial=1, where=np.isfinite(expected)), 1e30)
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * size)
+
+
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf])
 def test_nan_and_infinite_logits_show_in_the_loss(bad, rng):
     z = normal(rng, 3, 40)
@@ -303,6 +334,22 @@ def test_allowed_entries_may_be_minus_infinity(rng):
     bias = np.where(np.arange(4) == 2, 0, -np.inf).astype(np.float32)
     query, key, value = (normal(rng, 2, 4, 3) for _ in range(3))
     agree("attention", rng, query, key, value, np.tri(4, dtype=bool), bias=bias)
+
+
+@pytest.mark.parametrize("mask", [None, np.tri(4, dtype=bool)], ids=["without", "with a mask"])
+def test_a_bias_may_hide_all_keys_of_a_query(mask, rng):
+    query, key, value = (normal(rng, 2, 4, 3) for _ in range(3))
+    bias = normal(rng, 4, 4)
+    bias[1:3] = -np.inf
+    agree("attention", rng, query, key, value, mask, bias=bias)
+    assert (ops.attention(query, key, value, mask, bias=bias)[0][:, 1:3] == 0).all()
+
+
+def test_without_keys_attention_gives_zeros(rng):
+    query, key, value = normal(rng, 2, 4, 3), normal(rng, 2, 0, 3), normal(rng, 2, 0, 5)
+    agree("attention", rng, query, key, value)
+    agree("attention", rng, query, key, value, np.ones((4, 0), bool), bias=normal(rng, 1, 0))
+    assert (ops.attention(query, key, value)[0] == np.zeros((2, 4, 5))).all()
 
 
 @pytest.mark.parametrize("name", ["gelu", "softmax"])

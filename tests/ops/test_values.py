@@ -3,6 +3,7 @@
 import math
 
 from mini_tf import ops
+from mini_tf.gradcheck import gradcheck
 
 import autograd.numpy as anp
 import numpy as np
@@ -56,6 +57,42 @@ def test_a_query_without_keys_gets_zeros_and_no_gradient(rng):
     assert dmask is None
     assert dbias is None
     assert all(np.isfinite(d).all() for d in (y, dq, dk, dv))
+
+
+def test_a_bias_of_minus_infinity_hides_a_key_and_may_hide_all(rng):
+    """As a mask does: zeros for a query that sees nothing, and right gradients for the others."""
+    q, k, v, bias = (rng.standard_normal(shape) for shape in [(2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5)])
+    mask = rng.random((3, 5)) < 0.7
+    mask[1] = False
+    hidden = np.where(mask, 0, -np.inf)
+    y, backward = ops.attention(q, k, v, bias=bias + hidden)
+    by_mask, mask_backward = ops.attention(q, k, v, mask, bias=bias)
+    np.testing.assert_allclose(y, by_mask)
+    assert (y[:, 1] == 0).all()
+    dy = rng.standard_normal(y.shape)
+    for d, expected in zip(backward(dy), mask_backward(dy)):
+        assert d is None or np.abs(d - expected).max() < 1e-12
+    assert (backward(dy)[0][:, 1] == 0).all()
+
+    def hiding(q, k, v, bias):
+        y, backward = ops.attention(q, k, v, bias=bias + hidden)
+        return y, lambda dy: [d for d in backward(dy) if d is not None]
+
+    assert gradcheck(hiding, q, k, v, bias)
+
+
+def test_what_has_no_entries(rng):
+    """Softmax of nothing is nothing, a product over nothing is 0, a mean of nothing is an error."""
+    z = np.zeros((2, 0))
+    assert ops.softmax(z)[0].shape == ops.softmax(z)[1](z).shape == (2, 0)
+    assert ops.masked_softmax(z, np.array(True))[0].shape == (2, 0)
+    y, backward = ops.linear(z, np.zeros((0, 3)), np.ones(3))
+    assert y.tolist() == [[1] * 3] * 2
+    assert [d.shape for d in backward(y)] == [(2, 0), (0, 3), (3,)]
+    y, backward = ops.attention(np.ones((1, 2, 4)), np.ones((1, 0, 4)), np.ones((1, 0, 3)))
+    assert (y == np.zeros((1, 2, 3))).all()
+    assert [np.shape(d) for d in backward(y)[:3]] == [(1, 2, 4), (1, 0, 4), (1, 0, 3)]
+    assert ops.embedding(np.zeros((3, 0)), np.array([1, 2]))[1](z)[0].shape == (3, 0)
 
 
 def test_causal_attention_does_not_see_the_future(rng):

@@ -418,7 +418,7 @@ LOSSES = [
         "mse", "other", "The difference lost its sign, so every gradient points the same way."),
 ]  # fmt: skip
 
-SCATTER = "scatter_add(dtable, ids.reshape(-1), dx.reshape(-1, table.shape[1]))"
+SCATTER = "scatter_add(dtable, ids.reshape(-1), rows_of(dx))"
 
 THE_REST = [
     Bug(
