@@ -34,7 +34,8 @@ def recycled_memory():
     """
     global _loops, _most_in_use
     _keep_freed_memory()
-    _loops += 1
+    with _lock:
+        _loops += 1
     try:
         yield
     finally:

@@ -1,10 +1,18 @@
 """Parameter and Layer: what is learned, and who owns it."""
 
+import os
+import threading
+
 from mini_tf.backend import to_device
+
+_adding = threading.Lock()                               # of all parameters: with a lock inside, none could be copied
 
 
 class MemoryFreed(RuntimeError):
-    """A model's backward was called a second time. It runs once, because it frees the forward's arrays on its way."""
+    """A model's backward was called a second time. It runs once, because it frees the forward's arrays on its way.
+
+    A call that ended in an error, such as a MemoryError, counts, too: some gradients have been added by then.
+    """
 
 
 class Parameter:
@@ -20,11 +28,15 @@ class Parameter:
         self.trainable = trainable
 
     def accumulate(self, gradient):
-        """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses."""
+        """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses.
+
+        Threads may do this at the same time: none of their gradients is lost.
+        """
         if gradient.shape != self.data.shape:
             raise ValueError(f"the gradient has shape {gradient.shape}, expected the parameter's {self.data.shape}")
-        # A new array, not an update in place: someone else may hold the first gradient too.
-        self.grad = gradient if self.grad is None else self.grad + gradient
+        with _adding:
+            # A new array, not an update in place: someone else may hold the first gradient too.
+            self.grad = gradient if self.grad is None else self.grad + gradient
 
     def __repr__(self):
         return f"Parameter({self.data.shape}, {self.data.dtype}{'' if self.trainable else ', fixed'})"
@@ -94,10 +106,30 @@ def walk_back(backwards):
     """
 
     def backward(dy):
-        if not backwards:
-            raise MemoryFreed("this backward has run already and its memory is freed; call the forward again")
-        while backwards:
-            dy = backwards.pop()(dy)
+        steps = taken(backwards)
+        while steps:
+            dy = steps.pop()(dy)
         return dy
 
     return backward
+
+
+def taken(backwards):
+    """The list's backwards, which it then no longer has; raises MemoryFreed if they were taken before."""
+    if not backwards:
+        raise MemoryFreed(
+            "this backward has run already, or ended in an error, and its memory is freed; clear the gradients and "
+            "call the forward again"
+        )
+    steps = backwards.copy()
+    backwards.clear()
+    return steps
+
+
+def _new_lock():
+    global _adding
+    _adding = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)        # another thread may hold it, and is not in the child

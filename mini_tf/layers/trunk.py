@@ -4,7 +4,7 @@ from mini_tf.backend import beside, to_host
 from mini_tf.layers.attention import KeysAndValues
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.layers.layer import Layer, walk_back
+from mini_tf.layers.layer import Layer, taken, walk_back
 
 import numpy as np
 
@@ -124,19 +124,20 @@ class Decoder(Trunk):
 
     def __call__(self, ids, z, z_mask=None, rng=None):
         x, enter_backward = self.enter(ids, rng)                 # (B, T, n)
-        mask, layer_backwards = beside(self.mask(ids), x), []
+        mask, backwards = beside(self.mask(ids), x), [enter_backward]
         z_mask = None if z_mask is None else beside(z_mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, z, mask, z_mask, rng)
-            layer_backwards.append(layer_backward)
+            backwards.append(layer_backward)
         x, norm_backward = (x, None) if self.norm is None else self.norm(x)
 
         def backward(dx):
+            enter_backward, *steps = taken(backwards)
             if norm_backward is not None:
                 dx = norm_backward(dx)
             dz = 0
-            while layer_backwards:                               # frees what each layer kept, as walk_back does
-                dx, dz_layer = layer_backwards.pop()(dx)
+            while steps:                                         # frees what each layer kept, as walk_back does
+                dx, dz_layer = steps.pop()(dx)
                 dz = dz + dz_layer
             enter_backward(dx)
             return dz

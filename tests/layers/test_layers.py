@@ -1,8 +1,13 @@
 """Parameters and layers: names, gradients, initial values, formulas, bad input."""
 
+import os
+import sys
+import threading
+
 from mini_tf import layers, ops
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer, Linear, MemoryFreed, Parameter, walk_back
+from mini_tf.layers import Decoder, DecoderLayer, Embedding, Layer, Linear, MemoryFreed, Parameter, walk_back
+from mini_tf.layers import layer as layer_module
 from mini_tf.layers.positions import fourier_frequencies, geometric_frequencies, positional_encoding
 
 import numpy as np
@@ -67,6 +72,77 @@ def test_walk_back_runs_in_reverse_and_once():
     assert order == ["second", "first"]
     with pytest.raises(MemoryFreed, match="call the forward again"):
         backward(5)
+
+
+def test_a_backward_that_ended_in_an_error_does_not_go_on_in_the_middle():
+    """The steps that have run cannot run again, and the others must not get the first dy."""
+    ran = []
+
+    def out_of_memory(d):
+        raise MemoryError
+
+    backward = walk_back([lambda d: ran.append("first") or d, out_of_memory, lambda d: ran.append("third") or d])
+    with pytest.raises(MemoryError):
+        backward(5)
+    with pytest.raises(MemoryFreed, match="or ended in an error.*; clear the gradients and call the forward again"):
+        backward(5)
+    assert ran == ["third"]
+
+
+def test_a_decoders_backward_runs_once_even_if_it_ends_in_an_error(rng, monkeypatch):
+    layers = [DecoderLayer(4, 1, 4, rng, f=5) for _ in range(3)]
+    decoder = Decoder(Embedding(rng.standard_normal((7, 4)).astype(np.float32)), layers, T=3)
+    y, backward = decoder(np.array([[1, 2, 3]]), rng.standard_normal((1, 2, 4)).astype(np.float32))
+    calls = []
+
+    def out_of_memory(self, gradient):
+        calls.append(gradient)
+        if len(calls) == 15:
+            raise MemoryError
+
+    monkeypatch.setattr(Parameter, "accumulate", out_of_memory)
+    with pytest.raises(MemoryError):
+        backward(np.ones_like(y))
+    with pytest.raises(MemoryFreed, match="ended in an error"):
+        backward(np.ones_like(y))
+    assert len(calls) == 15
+
+
+def test_threads_that_share_a_layer_lose_no_gradient(rng):
+    """Each adds 1 to every entry of W's gradient and of b's, many times, while Python switches threads often."""
+    layer, rounds = Linear(40, 30, dtype=np.float64), 300
+    x, dy = np.ones((1, 40)), np.ones((1, 30))
+    together = threading.Barrier(4)
+
+    def work():
+        together.wait()
+        for _ in range(rounds):
+            layer(x)[1](dy)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert (layer.W.grad == 4 * rounds).all()
+    assert (layer.b.grad == 4 * rounds).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_gradients_add_up_after_a_fork():
+    """Whoever held the lock is not in the child."""
+    p = Parameter(np.zeros(3))
+    with layer_module._adding:
+        child = os.fork()
+        if child == 0:
+            p.accumulate(np.ones(3))
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_initial_weights_keep_the_variance(rng):
