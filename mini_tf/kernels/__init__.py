@@ -9,7 +9,7 @@ What you read is what runs. A twin is bound to the text of the formula that it w
 the formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
 
     with reference_only():           # only the formulas, inside the block
-    MINI_TF_KERNELS=off              # the same for a whole command
+    MINI_TF_KERNELS=off              # the same for a whole command; NUMBA_DISABLE_JIT=1 implies it
 """
 
 import os

@@ -9,6 +9,7 @@ import ast
 import dis
 import hashlib
 import inspect
+import os
 import textwrap
 from pathlib import Path
 
@@ -30,10 +31,15 @@ def bound(op):
 
 
 def twin(op):
-    """The function of `cpu.py` of the op's name, or None; ops from outside mini_tf have none."""
+    """The function of `cpu.py` of the op's name, or None; ops from outside mini_tf have none.
+
+    With NUMBA_DISABLE_JIT there is none either: its loops would run as Python.
+    """
+    if not op.__module__.startswith("mini_tf.ops.") or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return None
     from mini_tf.kernels import cpu  # here, because it loads Numba
 
-    return getattr(cpu, op.name, None) if op.__module__.startswith("mini_tf.ops.") else None
+    return getattr(cpu, op.name, None)
 
 
 def edited(op):

@@ -1,7 +1,22 @@
-"""Loops as machine code: Numba compiles them when they are first called, and caches the result on disk."""
+"""Loops as machine code: Numba compiles them when they are first called, and caches the result on disk.
 
+Machine code from a damaged file would crash Python, so beside the files of each loop is one with their checksums.
+NUMBA_CACHE_DIR says where; the files may be deleted at any time.
+"""
+
+import json
+import os
+import re
+import zlib
 from functools import cached_property
-from pickle import UnpicklingError
+from pathlib import Path
+
+from mini_tf.errors import UserError
+from mini_tf.files import write_text
+
+_threads = os.environ.get("NUMBA_NUM_THREADS", "")
+if re.fullmatch(r"\s*(-\d+|0+)\s*", _threads):           # Numba ignores what is no number
+    raise UserError(f"NUMBA_NUM_THREADS is {_threads}, expected at least 1; without it, all cores are used")
 
 # What LLVM may do with floats to vectorize a loop: sum in another order, fuse a product and a sum, multiply by a
 # reciprocal instead of dividing, ignore the sign of zero. It must not assume that ∞ never occurs: masks are made of it.
@@ -31,9 +46,11 @@ class Loop:
 
         options = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}      # 1/0 is ∞, without a check each time
         try:
-            return njit(self.signature, cache=True, **options)(self.python)
-        except (RuntimeError, OSError, EOFError, UnpicklingError):
-            # No folder that Numba may write to, or a damaged file in it: compile for this process only.
+            function = njit(cache=True, **options)(self.python)
+            if hasattr(function, "stats"):               # not with NUMBA_DISABLE_JIT
+                _compile(function, self.signature)
+            return function
+        except (RuntimeError, OSError):                  # no folder that Numba may write to: for this process only
             return njit(self.signature, **options)(self.python)
 
     def compile(self):
@@ -42,6 +59,34 @@ class Loop:
             return False
         stats = getattr(self.machine_code, "stats", None)        # there is none with NUMBA_DISABLE_JIT
         return stats is not None and not stats.cache_hits
+
+
+def _compile(function, signature):
+    """Compile Numba's function for these types, or load it from the cache, if the files there are as they were."""
+    code = function.py_func.__code__
+    name = f"{Path(code.co_filename).stem}.{function.py_func.__qualname__}-{code.co_firstlineno}"
+    folder = Path(function.stats.cache_path)
+    sums = folder / f"{name}.sums"
+    found = _checksums(folder, name)
+    if found and found != _read(sums):
+        for file in found:
+            (folder / file).unlink(missing_ok=True)
+    function.compile(signature)
+    function.disable_compile()                           # other types are an error, as for a loop in C
+    if not function.stats.cache_hits:
+        write_text(sums, json.dumps(_checksums(folder, name)))
+
+
+def _checksums(folder, name):
+    """{file name: checksum} of what Numba has in the cache for the function of that name"""
+    return {path.name: zlib.crc32(path.read_bytes()) for path in folder.glob(f"{name}.*.nb[ci]")}
+
+
+def _read(sums):
+    try:
+        return json.loads(sums.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def compiled(signature):
