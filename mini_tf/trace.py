@@ -7,17 +7,20 @@
         print("  " * call.depth, call.name, call.line, call.ended)
 
 Ops report each call to their watchers (`mini_tf/ops/op.py`); layers are watched by replacing the methods of their
-classes inside the block. The formulas run, not their twins in mini_tf.kernels.
+classes while any thread traces. A trace has the calls of its own thread only. The formulas run, not their twins in
+mini_tf.kernels.
 """
 
 import inspect
 import os
 import sys
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import count
 from pathlib import Path
+from threading import Lock
 
 from mini_tf import kernels
 from mini_tf.layers import Layer
@@ -27,6 +30,10 @@ from mini_tf.ops.op import watching
 # A call's line is the nearest one outside these files and folders.
 IN_BETWEEN = {__file__, op_module.__file__, kernels.__file__}
 CHECKER = str(Path(__file__).parent / "gradcheck") + os.sep
+
+_layer_watchers = ContextVar("layer_watchers", default=())       # each thread has its own
+_replaced = {}                       # (class, name of a method) -> the method, while any thread traces
+_replacing, _traces = Lock(), 0      # and how many traces there are, in all threads
 
 
 @dataclass(eq=False)
@@ -107,28 +114,44 @@ def trace(also=lambda tracer: nullcontext()):
 
 @contextmanager
 def _layers(watch):
-    """Inside the block, calls of layers and of their public methods go through `watch`."""
-    undo = []
-
-    def watched(name, method):
-        @wraps(method)
-        def call(self, *inputs, **options):
-            label = type(self).__name__ + ("" if name == "__call__" else f".{name}")
-            bound = method.__get__(self)
-            return watch(label, bound, bound, *inputs, **options)
-
-        return call
-
+    """Inside the block, this thread's calls of layers and of their public methods go through `watch`."""
+    global _traces
+    before = _layer_watchers.set((*_layer_watchers.get(), watch))
+    with _replacing:
+        _traces += 1
+        _replace_methods()
     try:
-        for cls in _subclasses(Layer):
-            for name, method in list(vars(cls).items()):
-                if inspect.isfunction(method) and (name == "__call__" or not name.startswith("_")):
-                    undo.append((cls, name, method))
-                    setattr(cls, name, watched(name, method))
         yield
     finally:
-        for cls, name, method in undo:
-            setattr(cls, name, method)
+        _layer_watchers.reset(before)
+        with _replacing:
+            _traces -= 1
+            if not _traces:
+                for (cls, name), method in _replaced.items():
+                    setattr(cls, name, method)
+                _replaced.clear()
+
+
+def _replace_methods():
+    """Replace the methods of all layers by watched ones, except those that are so already."""
+    for cls in _subclasses(Layer):
+        for name, method in list(vars(cls).items()):
+            public = inspect.isfunction(method) and (name == "__call__" or not name.startswith("_"))
+            if public and (cls, name) not in _replaced:
+                _replaced[cls, name] = method
+                setattr(cls, name, _watched(name, method))
+
+
+def _watched(name, method):
+    @wraps(method)
+    def call(self, *inputs, **options):
+        label = type(self).__name__ + ("" if name == "__call__" else f".{name}")
+        bound = run = method.__get__(self)
+        for watch in _layer_watchers.get():
+            run = partial(watch, label, bound, run)
+        return run(*inputs, **options)
+
+    return call
 
 
 def source_line(backward, f=None):

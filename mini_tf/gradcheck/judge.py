@@ -11,6 +11,7 @@ from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sw
 from mini_tf.gradcheck.measuring.subject import Subject, name_of
 from mini_tf.gradcheck.measuring.twins import check_twins
 from mini_tf.gradcheck.report import Comparison, Report
+from mini_tf.gradcheck.turns import turn
 from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.trace import source_line
 
@@ -35,7 +36,7 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
     evidence is from the generic point if it shows wrong gradients, else from the given one; None if nothing could run.
     """
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
-    with watched_relus() as patterns:
+    with turn, watched_relus() as patterns:
         subject = Subject(f, inputs, params)
         report, evidence = Report(name or name_of(subject.f)), None
         with subject.in_float64():

@@ -21,6 +21,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.measuring.styles import forward_of, is_static, partner
+from mini_tf.gradcheck.turns import turn
 from mini_tf.ops.op import Op
 
 import numpy as np
@@ -137,19 +138,20 @@ def _compiled(path):
 @contextmanager
 def _imports_from(folder):
     """Let imports find what lies in this folder, and forget it afterwards: other folders may use the same names."""
-    modules, path, bytecode = set(sys.modules), sys.path[:], sys.dont_write_bytecode
-    sys.path.insert(0, str(folder))
-    sys.dont_write_bytecode = True
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        sys.path[:], sys.dont_write_bytecode = path, bytecode
-        for name in set(sys.modules) - modules:
-            top = name.partition(".")[0]
-            origin = Path(getattr(sys.modules[name], "__file__", None) or "")
-            if top not in modules and (origin.parent == folder or origin.is_relative_to(folder / top)):
-                del sys.modules[name]
+    with turn:
+        modules, path, bytecode = set(sys.modules), sys.path[:], sys.dont_write_bytecode
+        sys.path.insert(0, str(folder))
+        sys.dont_write_bytecode = True
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            sys.path[:], sys.dont_write_bytecode = path, bytecode
+            for name in set(sys.modules) - modules:
+                top = name.partition(".")[0]
+                origin = Path(getattr(sys.modules[name], "__file__", None) or "")
+                if top not in modules and (origin.parent == folder or origin.is_relative_to(folder / top)):
+                    del sys.modules[name]
 
 
 @contextmanager

@@ -15,14 +15,16 @@ the formula, rightly or wrongly, and from then on the formula runs; a warning sa
 import os
 import warnings
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from mini_tf.kernels.memory import recycled_memory
 
 __all__ = ["FormulaEdited", "every_loop", "recycled_memory", "reference_only", "switched_on", "twin_of", "with_twins"]
 
-_off = 1 if os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false") else 0
-_bound = True                        # a twin runs only if its formula is unedited since the comparison
-_found = {}                          # op -> its twin or None, once looked up
+# Each thread has its own values of these two.
+_off = ContextVar("off", default=os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false"))
+_bound = ContextVar("bound", default=True)   # a twin runs only if its formula is unedited since the comparison
+_found = {}                                  # (op, bound) -> its twin or None, once looked up
 
 
 class FormulaEdited(UserWarning):
@@ -31,59 +33,62 @@ class FormulaEdited(UserWarning):
 
 @contextmanager
 def reference_only():
-    """Inside the block, the formulas of `mini_tf/ops` run and no twins, in all threads."""
-    global _off
-    _off += 1
+    """Inside the block, in this thread, the formulas of `mini_tf/ops` run and no twins."""
+    before = _off.set(True)
     try:
         yield
     finally:
-        _off -= 1
+        _off.reset(before)
 
 
 @contextmanager
 def with_twins(even_if_edited=False):
-    """Inside the block, twins run, even inside `reference_only()`; on request, those of edited formulas too."""
-    global _bound, _off
-    before = _bound, _off
-    _bound, _off = not even_if_edited, 0
+    """Inside the block, in this thread, twins run, even inside `reference_only()`.
+
+    On request, those of edited formulas run, too. The twins are looked up anew.
+    """
+    before_off, before_bound = _off.set(False), _bound.set(not even_if_edited)
     _found.clear()
     try:
         yield
     finally:
-        _bound, _off = before
+        _off.reset(before_off)
+        _bound.reset(before_bound)
         _found.clear()
 
 
 def twins_of_edited_formulas():
     """True if twins run even when their formula was edited."""
-    return not _bound
+    return not _bound.get()
 
 
 def switched_on():
     """True if twins may run."""
-    return not _off
+    return not _off.get()
 
 
 def twin_of(op):
     """The op's twin, or None: it has none, twins are switched off, or its formula was edited."""
-    if _off:
+    if _off.get():
         return None
+    key = op, _bound.get()
     try:
-        return _found[op]
+        return _found[key]
     except KeyError:
-        _found[op] = _find(op)
-        return _found[op]
+        twin = _found[key] = _find(op)
+        return twin
 
 
 def forget(op):
     """Look up its twin again next time, because the op's formula has changed."""
-    _found.pop(op, None)
+    for bound in (True, False):
+        _found.pop((op, bound), None)
 
 
 def _find(op):
     from mini_tf.kernels import binding
 
-    if not _bound:
+    if not _bound.get():
         return binding.twin(op)
     if not binding.bound(op):
         return None

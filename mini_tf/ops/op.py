@@ -10,13 +10,14 @@ if there is one for these arrays, its twin in `mini_tf/kernels`. The caller need
 """
 
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, update_wrapper
 
 from mini_tf import kernels
 from mini_tf.ops.shapes import Arguments
 
 _defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
-_watchers = ()
+_watchers = ContextVar("watchers", default=())           # each thread has its own
 
 
 def op(signature):
@@ -56,9 +57,7 @@ class Op:
 
     def __call__(self, *inputs, **options):
         run = self.unwatched
-        if not _watchers:
-            return run(*inputs, **options)
-        for watcher in _watchers:
+        for watcher in _watchers.get():
             run = partial(watcher, self, run)
         return run(*inputs, **options)
 
@@ -89,7 +88,7 @@ def all_ops():
 
 @contextmanager
 def watching(watcher):
-    """Inside the block, watcher(op, run, *inputs, **options) is called in place of every op, in all threads.
+    """Inside the block, in this thread, watcher(op, run, *inputs, **options) is called in place of every op.
 
     Its result is the result of the call. run(*inputs, **options) runs the op itself, so a watcher that only counts is
 
@@ -99,13 +98,11 @@ def watching(watcher):
 
     Blocks may be nested: the inner watcher is called first, and its `run` calls the outer one.
     """
-    global _watchers
-    before = _watchers
-    _watchers = (*_watchers, watcher)
+    before = _watchers.set((*_watchers.get(), watcher))
     try:
         yield
     finally:
-        _watchers = before
+        _watchers.reset(before)
 
 
 @contextmanager

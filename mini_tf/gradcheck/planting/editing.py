@@ -18,6 +18,7 @@ from types import CodeType, FunctionType, MethodType
 from mini_tf import kernels
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.points import random_dy
+from mini_tf.gradcheck.turns import turn
 from mini_tf.layers import MemoryFreed
 from mini_tf.ops.op import Op
 from mini_tf.trace import codes_inside
@@ -50,20 +51,20 @@ def planted(bug):
     the bug at once, and loses it at the end of the block, even after an exception.
     """
     target = function_of(bug.target)
-    right, path = target.__code__, target.__code__.co_filename
-    wrong = _edited_text(target, bug.find, bug.replace)
-    linecache.checkcache(path)
-    cached = linecache.cache.get(path)
-    try:
-        target.__code__ = recompiled(target, wrong)
-        if cached is not None:                           # readers of the source see the edited one
-            linecache.cache[path] = cached[0], cached[1], wrong.splitlines(keepends=True), path
-        with kernels.reference_only():                   # an op's twin would not have the bug
+    with turn, kernels.reference_only():                 # an op's twin would not have the bug
+        right, path = target.__code__, target.__code__.co_filename
+        wrong = _edited_text(target, bug.find, bug.replace)
+        linecache.checkcache(path)
+        cached = linecache.cache.get(path)
+        try:
+            target.__code__ = recompiled(target, wrong)
+            if cached is not None:                       # readers of the source see the edited one
+                linecache.cache[path] = cached[0], cached[1], wrong.splitlines(keepends=True), path
             yield
-    finally:
-        target.__code__ = right
-        if cached is not None:
-            linecache.cache[path] = cached
+        finally:
+            target.__code__ = right
+            if cached is not None:
+                linecache.cache[path] = cached
 
 
 def function_of(target):
@@ -74,14 +75,14 @@ def function_of(target):
     if isinstance(target, FunctionType):
         target = inspect.unwrap(target)
     if isinstance(target, MethodType):
-        return target.__func__
+        return inspect.unwrap(target.__func__)
     if isinstance(target, Op):
         return target.formula
     if isinstance(target, FunctionType):
         return target
     call = getattr(target if isinstance(target, type) else type(target), "__call__", None)   # noqa: B004, it is edited
     if isinstance(call, FunctionType):
-        return call
+        return inspect.unwrap(call)
     raise UserError(f"{target!r} is no Python function, and has no __call__ written in Python: nothing to edit")
 
 

@@ -29,6 +29,7 @@ from mini_tf.gradcheck.planting.editing import (
     source_of,
 )
 from mini_tf.gradcheck.planting.mutations import mutations
+from mini_tf.gradcheck.turns import turn
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
         raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
     params = f.parameters if isinstance(f, Brought) and not params else named_parameters(params or {})
     name = name or name_of(f)
-    with np.errstate(all="ignore"), _kept(params):
+    with turn, np.errstate(all="ignore"), _kept(params):
         report = judge(f, inputs, params, name, seed)
         if not report:
             raise UserError(f"the self-test starts from a backward that passes, and this one does not:\n{report}")
