@@ -52,7 +52,7 @@ class Call:
     dy: object = None        # what the backward was given, if it ran, and what it returned
     gradients: object = None
     ended: int | None = None                             # its rank in the order in which backwards ended
-    error: Exception | None = None                       # what its backward raised, unless a call inside it did
+    error: BaseException | None = None                   # what its backward raised, unless a call inside it did
     owner: object = None     # a mark of the object whose method it is, for objects that are not layers
 
     def __deepcopy__(self, memo):
@@ -81,7 +81,7 @@ class Tracer:
         call.dy = dy[0] if dy else None
         try:
             call.gradients = call.backward(*dy)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not any(other.error is error for other in self.calls):
                 call.error = error
             raise

@@ -16,6 +16,7 @@ from itertools import count
 from typing import NamedTuple
 
 from mini_tf.errors import UserError
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine, parameters_of
 
 import numpy as np
@@ -233,7 +234,7 @@ def _ask_for_sizes(cls, missing, own, shapes):
             machine = cls(**own, **options)
             names = [p.name for p in parameters_of(getattr(machine, forward_of(machine)))]
             found, _ = _that_fit(machine, dict.fromkeys(names), {}, MOST // 10)
-        except Exception:
+        except FAILURES:
             continue
         if found:
             break
@@ -293,12 +294,12 @@ def _runs(f, given):
             y, backward = in_contract(f, inputs)(*inputs)
             if not callable(backward) or not np.isfinite(y).all() or np.asarray(y).dtype.kind != "f":
                 return ""
-    except Exception:
+    except FAILURES:
         return ""
     try:
         came = backward(np.ones_like(y) if np.ndim(y) else 1.0)
         came = [g for g in (came if isinstance(came, (tuple, list)) else [came]) if g is not None]
         shapes = [np.shape(x) for x in inputs if getattr(x, "dtype", None) == np.float64]
         return "back" if not came or [np.shape(g) for g in came] == shapes else "forward"
-    except Exception:
+    except FAILURES:
         return "forward"

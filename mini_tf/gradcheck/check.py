@@ -8,6 +8,7 @@ dy is random because dy = 1 would hide bugs: with it, the true dx of softmax and
 often is too.
 """
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import BUDGET, judged
 from mini_tf.gradcheck.measuring.subject import told
 from mini_tf.gradcheck.planting.editing import is_current
@@ -43,6 +44,6 @@ def gradcheck(f, *inputs, params=None, name=None, seed=0, budget=BUDGET):
                 report.steps = first_wrong_step(subject, seed)
                 if report.wrong_step is None:            # otherwise the step's own report explains it
                     add_reasons(report, evidence)
-            except Exception as error:                   # whatever fails in an explanation, the verdict stands
+            except FAILURES as error:                   # whatever fails in an explanation, the verdict stands
                 report.notes.append(f"the reason could not be looked for: {told(error, f)}")
     return report

@@ -20,6 +20,7 @@ from types import ModuleType
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import forward_of, is_static, partner
 from mini_tf.gradcheck.turns import turn
 from mini_tf.ops.op import Op
@@ -164,7 +165,7 @@ def _in_words(path):
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         raise UserError(f"{_shown(error.filename or path)}{line}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
+    except FAILURES as error:
         frames = [
             (frame, line) for frame, line in traceback.walk_tb(error.__traceback__)
             if Path(frame.f_code.co_filename).parent == path.parent

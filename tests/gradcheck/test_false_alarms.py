@@ -22,6 +22,22 @@ def passes(f, inputs, params, seed):
     assert report.judged > 0
 
 
+@pytest.mark.parametrize("dtype", [">f8", ">f4"])
+def test_the_order_of_bytes_does_not_matter(dtype, rng):
+    """Files have numbers of either order; NumPy's results have the processor's own."""
+    x, gamma, beta = (rng.standard_normal(shape).astype(dtype) for shape in [(2, 4), 4, 4])
+    passes(ops.layer_norm, [x, gamma, beta], {}, 0)
+    passes(ops.linear, [x.T, x], {}, 0)
+    passes(lambda x: (x.T, lambda dy: dy.T), [x], {}, 0)
+    passes(ops.embedding, [x, np.array([1, 0, 1], ">i8")], {}, 0)
+    layer = layers.Linear(4, 3, rng)
+    for p in layer.parameters().values():
+        p.data = p.data.astype(dtype)
+    given = layer.W.data
+    passes(layer, [x], layer.parameters(), 0)
+    assert layer.W.data is given
+
+
 def passes_in_float32(name, seed):
     f, inputs, params = EXAMPLES[name](np.random.default_rng(seed))
     for parameter in params.values():

@@ -81,6 +81,68 @@ def test_modules_beside_the_file_can_be_imported_late_too_and_each_folder_has_it
     assert "later" not in sys.modules
 
 
+EXITS = """
+import sys
+
+def forward(x):
+    sys.exit(3)
+
+def in_backward(x):
+    def backward(dy):
+        sys.exit("no more")
+
+    return x * x, backward
+
+def helped_forward(x):
+    return x * x, x
+
+def helped_backward(dout, cache):
+    exit()
+
+class Machine:
+    def forward(self, x):
+        return x * x
+
+    def backward(self, dout):
+        sys.exit(0)
+
+def sometimes(x):
+    if x[0, 0] > 0.2:
+        sys.exit(1)
+    return x * x, lambda dy: dy * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "finding"),
+    [
+        ("forward", r"the forward raised SystemExit: 3 \(at .*my_ops.py:5\)"),
+        ("in_backward", r"the backward raised SystemExit: no more \(at .*my_ops.py:9\)"),
+        ("helped_forward", r"the backward raised SystemExit: None \(at .*my_ops.py:17\)"),
+        ("Machine", r"the backward raised SystemExit: 0 \(at .*my_ops.py:24\)"),
+        ("sometimes", r"FAIL +dx \(2, 3\): .* [1-9]\d* wrong"),
+    ],
+)
+def test_sys_exit_is_an_error_of_the_function_and_does_not_end_the_checker(name, finding, write):
+    report = check(f"{write(EXITS)}::{name}", ["x=2,3"])
+    assert not report
+    assert re.search(finding, report.explain()), report.explain()
+
+
+def test_sys_exit_may_refuse_shapes(write):
+    """Shapes are looked for by trying."""
+    text = """
+    import sys
+
+    def product(x, w):
+        if x.ndim != 2 or w.ndim != 1 or x.shape[1] != len(w):
+            sys.exit(1)
+        return x @ w, lambda dy: (dy[:, None] * w, x.T @ dy)
+    """
+    with pytest.raises(UserError, match=r"--shape x=2,3 --shape w=3 \(with these it runs\)"):
+        load(f"{write(text)}::product")
+
+
 def test_dataclasses_and_imported_functions_work(write):
     path = write("""
         from __future__ import annotations

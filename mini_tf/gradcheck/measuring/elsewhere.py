@@ -4,6 +4,7 @@ What explains a wrong gradient at one point may do so by chance: 8 is T, and B·
 every explanation is tried again at the other of the two points, and with arrays of other sizes.
 """
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.slopes import Phi
@@ -86,14 +87,14 @@ def _evidence_at(evidence, arrays, rng):
         found.wrong = [name for name in found.slopes if not found.agrees(name, found.gradients.get(name))]
         found.right = [name for name in found.slopes if name not in found.wrong]
         return found
-    except Exception:
+    except FAILURES:
         return None
 
 
 def _gradients(subject, dy):
     try:
         return {name: np.asarray(g) for name, g in subject.run(dy).items() if g is not None}
-    except Exception:                                    # a wrong backward may fail with other sizes
+    except FAILURES:                                    # a wrong backward may fail with other sizes
         return {}
 
 

@@ -9,8 +9,9 @@ with the float64 backward, which has been checked. The error budget is what roun
 """
 
 from mini_tf.backend import beside, device_of, to_host
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import Brought
-from mini_tf.gradcheck.measuring.subject import is_float, told
+from mini_tf.gradcheck.measuring.subject import is_float, native, told
 from mini_tf.gradcheck.report import Precision
 
 import numpy as np
@@ -26,7 +27,7 @@ def check_precision(evidence, report, rng):
     Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
     """
     subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
-    given = [x for x in subject.given if is_float(x)] + [data for p, data, _ in subject.before if p.trainable]
+    given = [x for x in subject.given if is_float(x)] + [native(data) for p, data, _ in subject.before if p.trainable]
     kinds = {(x.dtype, device_of(x)) for x in given}
     if len(kinds) != 1 or kinds == {(np.dtype(np.float64), "cpu")}:
         return
@@ -46,7 +47,7 @@ def check_precision(evidence, report, rng):
             y, _ = subject.forward()
             switched = take(patterns) != pattern
             came = subject.run(beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy)
-        except Exception as error:
+        except FAILURES as error:
             report.findings.append(f"in {where}, as given, it raised {told(error, subject.f)}")
             return
     if getattr(y, "dtype", dtype) != dtype:

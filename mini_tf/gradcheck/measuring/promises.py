@@ -3,6 +3,7 @@
 import inspect
 import re
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import call_backward, kind_of, name_of, own_parameters, told
 from mini_tf.trace import keeps_contract
@@ -187,7 +188,7 @@ def _incomparable(name, x, gradient, parameter):
 def _forward(subject):
     try:
         result = subject.forward()
-    except Exception as error:
+    except FAILURES as error:
         raise Broken(f"the forward raised {told(error, subject.f)}") from error
     if not keeps_contract(result):
         came = f"one {type(result).__name__}"
@@ -213,7 +214,7 @@ def _forward(subject):
 def _backward(backward, dy):
     try:
         return backward(dy)
-    except Exception as error:
+    except FAILURES as error:
         raise Broken(f"the backward raised {told(error, backward)}") from error
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.backend import to_host
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
@@ -28,8 +29,8 @@ class Subject:
 
     def __init__(self, f, inputs, params):
         self.f = in_contract(f, inputs)
-        self.given = list(inputs)
-        self.inputs = [_copied(x) for x in inputs]
+        self.given = [native(x) for x in inputs]
+        self.inputs = [_copied(x) for x in self.given]
         self.left_out = []
         params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
         self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
@@ -62,7 +63,7 @@ class Subject:
         try:
             self.inputs = self.given
             for p, original, _ in self.before:
-                p.data = original
+                p.data = native(original)
             yield
         finally:
             self.inputs = inputs
@@ -106,7 +107,7 @@ class Subject:
         try:
             with np.errstate(all="ignore"):
                 return bool(np.isfinite(self.forward()[0]).all())
-        except Exception:
+        except FAILURES:
             return False
 
     def run(self, dy):
@@ -202,6 +203,11 @@ def _is_mask(x):
     return kind_of(x) == "b" or (kind_of(x) in ("i", "u") and set(np.unique(x)) == {0, 1})
 
 
+def native(x):
+    """An array with its numbers' bytes in the processor's own order, as all results have it; others as they are."""
+    return x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) and not x.dtype.isnative else x
+
+
 def is_float(x):
     return kind_of(x) == "f" and hasattr(x, "shape")
 
@@ -272,7 +278,7 @@ def told(error, f):
     f: the function that was called; if the call itself failed, its line is given instead.
     """
     frames = [*traceback.walk_tb(error.__traceback__)]
-    own = [frame for frame in frames if "site-packages" not in frame[0].f_code.co_filename]
+    own = [frame for frame in frames if not re.search("site-packages|^<frozen", frame[0].f_code.co_filename)]
     frame, line = (own or frames)[-1]
     path = frame.f_code.co_filename
     if Path(path).parent == Path(__file__).parent:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MethodType
 
 from mini_tf.errors import UserError
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judge
 from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, in_contract, is_floating
 from mini_tf.gradcheck.measuring.subject import name_of, named_parameters
@@ -166,7 +167,7 @@ def _verdict(wrong, inputs, params, draws, name, seed):
             return "equivalent", "gives the right gradients"
         if judge(wrong, inputs, params, name, seed):
             return "missed", "the check passed"
-    except Exception as error:                           # an error is noticed, whatever it is
+    except FAILURES as error:                           # an error is noticed, whatever it is
         return "caught", f"raised {type(error).__name__}: {error}"
     return "caught", "the check failed"
 
@@ -187,7 +188,7 @@ def _draws(f, inputs, params, seed):
     for draw in range(DRAWS + 1):
         try:
             right = _outcome(f, inputs, params, data, draw)
-        except Exception:
+        except FAILURES:
             if not draw:
                 raise
             right = [np.array(np.nan)]

@@ -10,6 +10,7 @@ import ast
 import itertools
 import re
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import is_floating
 from mini_tf.gradcheck.planting.mutations import mutations, own_nodes, returned_values, whole_number
 
@@ -337,7 +338,7 @@ def _shape_of(part, source, atoms):
     try:
         with np.errstate(all="ignore"):
             return np.shape(eval(text, {"np": np}, dict(atoms)))
-    except Exception:
+    except FAILURES:
         return None
 
 

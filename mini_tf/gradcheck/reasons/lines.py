@@ -9,6 +9,7 @@ import re
 from contextlib import suppress
 
 from mini_tf.errors import UserError
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import is_gradient_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.reasons.theirs import following, parts_of
@@ -76,7 +77,7 @@ def _ran(evidence, code):
         _, backward = evidence.subject.forward()
         with following(code, lambda frame, _: ran.add(frame.f_lineno)):
             backward(evidence.another_dy)
-    except Exception:
+    except FAILURES:
         return set()
     return ran
 

@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from contextlib import suppress
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE
 from mini_tf.gradcheck.measuring.slopes import Phi
@@ -137,7 +138,7 @@ def _makes_right(evidence, part, code):
                         return False
                     gradients = subject.named(backward(dy))
         return all(evidence.agrees(name, gradients.get(name)) for name in evidence.slopes)
-    except Exception:                                    # most changes make no sense
+    except FAILURES:                                    # most changes make no sense
         return False
     finally:
         evidence.back_to_the_point()
@@ -158,7 +159,7 @@ def _atoms(evidence, part, node):
     for text in texts:
         try:
             found[text] = eval(text, part.function.__globals__, values)      # a name, attributes, constant indices
-        except Exception:
+        except FAILURES:
             continue
     for name, value in values.items():                   # what else could stand there: self.W for self.b, cache["x"]
         if isinstance(value, dict):
@@ -181,7 +182,7 @@ def _locals_at_the_end(evidence, code):
         if event in ("return", "exception"):
             found.update(frame.f_locals)
 
-    with suppress(Exception), following(code, see):
+    with suppress(*FAILURES), following(code, see):
         _, backward = evidence.subject.forward()
         backward(evidence.another_dy)
     return found
