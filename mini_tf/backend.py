@@ -37,6 +37,8 @@ def array_module(*arrays, **named_arrays):
                 f"together must be on one device: move one of them with mini_tf.backend.to_device"
             )
     if first is None:
+        if any(isinstance(array, np.generic) for array in named.values()):       # np.float64 is a Python float, too
+            return np
         raise TypeError(f"expected at least one array, got {', '.join(type(a).__name__ for a in named.values())}")
     return _library(first)
 

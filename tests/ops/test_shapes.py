@@ -47,6 +47,13 @@ def test_bad_input_is_named(case):
         call()
 
 
+@pytest.mark.parametrize("number", [np.float32, np.float64])
+def test_numbers_of_numpy_are_arrays(number):
+    y, backward = ops.relu(number(2))
+    assert (y, backward(number(3))) == (2, 3)
+    assert ops.mse(number(3), number(1))[0] == 4
+
+
 def test_mixed_devices_are_named():
     with pytest.raises(TypeError, match="linear: x is on the cpu and W on the strict"):
         ops.linear(x, strict(W))
