@@ -53,10 +53,12 @@ def calls(draw, op):
             shape = (*shape, draw(SIZES))
         words = sizes.get("c", [3])[0]
         lowest = -1 if draw(st.integers(0, 9)) == 7 else 0
-        arguments[name] = {
-            "float": lambda: rng.standard_normal(shape).astype(np.float32), "bool": lambda: rng.random(shape) < 0.6,
-            "int": lambda: rng.integers(lowest, max(words, 1), shape),
-        }[kind]()  # fmt: skip
+        if kind == "int":
+            arguments[name] = rng.integers(lowest, max(words, 1), shape)
+        elif kind == "bool":
+            arguments[name] = np.asarray(rng.random(shape) < 0.6)
+        else:
+            arguments[name] = np.asarray(rng.standard_normal(shape).astype(np.float32))
         if name in POSITIVE:
             arguments[name] = np.asarray(np.abs(arguments[name]))
     for name, parameter in parameters.items():
