@@ -12,7 +12,7 @@ HELD = {
         "residual_relu": "48982d794b8c756a",
     },
     "ops.attention.attention": {
-        "attention": "0bc5957a8afb6763",
+        "attention": "b1bb2e681fed29b5",
         "masked_softmax": "31bed0638af133f6",
         "largest": "7fb79e2d04783653",
         "softmax": "c48d18fdfc980592",

@@ -16,15 +16,16 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     dA = dY·Vᵀ,   dV = Aᵀ·dY,   dS = softmax's backward of dA,   dQ = scale·dS·K,   dK = scale·dSᵀ·Q,   dbias = Σ dS;
     None for the mask
 
-    A query that may see no key gets a row of zeros: if there are none (Tk = 0), if its mask is False for all, or if its
-    bias is −∞ for all. The lab's attention has scale 1; Vaswani's has 1/√m, which keeps
-    the scores of long vectors from saturating the softmax.
+    A query that may see no key gets a row of zeros: there is none (Tk = 0), the mask is False for all of them, or the
+    bias is −∞ for all of them. The lab's attention has scale 1; Vaswani's has 1/√m, which keeps the scores of long
+    vectors from saturating the softmax.
     Source: ESE-2000 Lab 6, equations (13) and (14), a word per row; Vaswani et al. 2017, arXiv:1706.03762
     """
     scores = scale * (query @ transpose(key))            # (…, Tq, Tk)
     if bias is not None:
         scores = scores + bias
-        mask = scores != -array_module(scores).inf if mask is None else mask
+        if mask is None:
+            mask = scores != -array_module(scores).inf   # a bias of −∞ hides a key, as a mask does
     if mask is None:
         A, softmax_backward = softmax(scores)
     else:
