@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import escape
 
+from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.explore.beside import bugs_beside, differences, put_right
 from mini_tf.explore.cores import on_one_core
@@ -92,6 +93,7 @@ def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0)
     hints_only: of an exercise, the lines that its learner was given: no line is put right
     """
     subject, pages = Subject(f, inputs, params), Pages()
+    check_whole(0, seed=seed)
     rng, seen = np.random.default_rng((seed, 1)), {}
 
     def run(on_backward):

@@ -30,8 +30,8 @@ def gradcheck(f, *inputs, params=None, name=None, seed=0, budget=BUDGET):
     Richardson's extrapolation (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than
     the measurement's uncertainty. Entries within a step of a kink are set aside and counted. Inputs in float32, or on a
     GPU, are also run as they are (`measuring.precision`). Whatever breaks the contract (`measuring.promises`) is a
-    finding, even an exception: gradcheck itself raises nothing. Threads take turns; while one checks a layer, others
-    must not use it.
+    finding, even an exception: gradcheck itself raises nothing but UserError, for a seed below 0 or a budget below 1.
+    Threads take turns; while one checks a layer, others must not use it.
     """
     with judged(f, inputs, params, name, seed, budget) as (report, subject, evidence):
         if evidence is not None and is_current(evidence.backward) is False:

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager, suppress
 
+from mini_tf.checks import check_whole
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, random_dy, with_an_empty_row
@@ -34,7 +35,10 @@ def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
     evidence is from the generic point if it shows wrong gradients, else from the given one; None if nothing could run.
+    Raises UserError for a seed below 0 and for a budget below 1.
     """
+    check_whole(budget=budget)
+    check_whole(0, seed=seed)
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     with turn, watched_relus() as patterns:
         subject = Subject(f, inputs, params)

@@ -4,6 +4,7 @@ A source of batches is an object with a position: `next(batches)` gives the next
 its position, and `batches.restore(state)` goes back there, so that a training can go on exactly where it stopped.
 """
 
+from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.models.windows import windows_ending_at
 
@@ -56,9 +57,7 @@ class RandomWindows:
     """
 
     def __init__(self, ids, T, batch, seed=0, apart=1):
-        _check_sizes(T, batch)
-        if apart < 1:
-            raise UserError(f"apart is {apart}, expected at least 1 word from one window to the next")
+        check_whole(T=T, batch=batch, apart=apart)
         if len(ids) < T + 1:
             raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
         self.ids, self.T, self.batch, self.apart = ids, T, batch, apart
@@ -102,7 +101,7 @@ class ConsecutiveWindows:
     """
 
     def __init__(self, ids, T, batch):
-        _check_sizes(T, batch)
+        check_whole(T=T, batch=batch)
         length = len(ids) // batch
         if length < T + 1:
             raise UserError(
@@ -130,10 +129,3 @@ class ConsecutiveWindows:
 
     def restore(self, state):
         self.first, self.shift = state["first"], state["shift"]
-
-
-def _check_sizes(T, batch):
-    if T < 1:
-        raise UserError(f"T is {T}, expected a history of at least 1 word")
-    if batch < 1:
-        raise UserError(f"batch is {batch}, expected at least 1 window")

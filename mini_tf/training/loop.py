@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mini_tf import kernels
-from mini_tf.errors import Terminated, UserError
+from mini_tf.checks import check_whole
+from mini_tf.errors import Terminated
 from mini_tf.training.state import nothing_yet
 
 import numpy as np
@@ -58,11 +59,10 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
     Ctrl-C ends the training after the current step: the History says "interrupted", with a last measurement that the
     Training itself does not keep, and the model gets the best parameters so far. SIGTERM ends it, too, and then the
     process, with Terminated.
-    Raises NotFinite as `Training.one_step`, and UserError for every or patience below 1.
+    Raises NotFinite as `Training.one_step`, and UserError for steps below 0, and every or patience below 1.
     """
-    for name, value in {"every": every, "patience": patience}.items():
-        if value is not None and value < 1:
-            raise UserError(f"{name} is {value}, expected at least 1")
+    check_whole(0, steps=steps)
+    check_whole(every=every, **({} if patience is None else {"patience": patience}))
     watcher = watcher or Watcher()
     training.go_on()
     stopped = "early" if _patience_is_over(training, patience) else None

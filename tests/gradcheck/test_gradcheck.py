@@ -5,6 +5,7 @@ import re
 from functools import partial
 
 from mini_tf import ops
+from mini_tf.errors import UserError
 from mini_tf.gradcheck import EXAMPLES, gradcheck
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
@@ -501,3 +502,9 @@ def test_the_page_highlights_code_and_escapes_the_rest(rng, tmp_path):
     assert "<b>layer_norm" not in page
     assert "&lt;b&gt;layer_norm" in page
     assert page.count('<span class="n">dx</span> <span class="o">=</span>') == 2     # the line as it is, put right
+
+
+@pytest.mark.parametrize("options", [{"budget": 0}, {"budget": 2.5}, {"seed": -1}, {"seed": "x"}, {"seed": None}])
+def test_numbers_that_cannot_be_meant_are_refused(options):
+    with pytest.raises(UserError, match=rf"{next(iter(options))} is .*, expected a whole number of at least"):
+        gradcheck(ops.tanh, np.ones((2, 3)), **options)
