@@ -43,9 +43,8 @@ def draw_gradient_flow(rows):
     """What `Health` saw during training: the norm of each layer's gradient, what a step changes of the weights, and the
     share of dead ReLUs, if there are any ReLUs.
 
-    rows: those of a History
+    rows: those of a History, without one that an interruption added
     """
-    rows = [row for row in rows if "update_ratio" in row]
     steps, layers = [row["step"] for row in rows], list(layers_of(rows[0]))
     has_relus = rows[0]["dead_relus"] != ""
     figure = Figure(figsize=(8, 5.6 + 1.6 * has_relus), layout="constrained")

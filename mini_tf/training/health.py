@@ -91,7 +91,7 @@ def layers_of(row):
 def complaints(rows):
     """{what is wrong: a sentence} of the last of these rows; empty if nothing is."""
     row, found = rows[-1], {}
-    if not row.get(NORM) or not math.isfinite(row[NORM]):
+    if not row.get(NORM):
         return found
     for layers in _equals(layers_of(row)):
         weak, strong = min(layers, key=layers.get), max(layers, key=layers.get)

@@ -20,7 +20,7 @@ class History:
 
     rows       one dict per measurement: step, train_loss (mean since the last row), validation_loss, learning_rate,
                seconds (of training since the start), words_per_second (read since the last row), and what `Health` says
-               of the last step
+               of the last step: "" in the row that an interruption adds
     best_step  the step whose parameters the model has now
     stopped    "finished", "early" (the validation loss had stopped falling) or "interrupted" (Ctrl-C)
     """
@@ -73,7 +73,7 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
             loss, _ = training.one_step(observe=to_measure)
             watcher.on_step(training.step, loss)
             if to_measure:
-                row = _row(training, validate())
+                row = _row(training, validate(), training.health)
                 training.rows.append(row)
                 training.since = nothing_yet()
                 watcher.on_row(row, training.measured(row["validation_loss"]))
@@ -84,8 +84,8 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
                 if asked() == signal.SIGTERM:
                     raise Terminated
                 stopped = "interrupted"
-                if not to_measure:
-                    last = _row(training, validate())
+                if not to_measure:                       # this step was not observed
+                    last = _row(training, validate(), dict.fromkeys(training.health, ""))
     if last and last["validation_loss"] < training.best[0]:
         best_step = training.step
     else:
@@ -95,9 +95,9 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
     return History([*training.rows, *([last] if last else [])], best_step, stopped or "finished")
 
 
-def _row(training, validation_loss):
+def _row(training, validation_loss, health):
     """What History.rows has of a measurement."""
-    since, health = training.since, training.health
+    since = training.since
     return {
         "step": training.step,
         "train_loss": float(np.mean(since["losses"])),

@@ -263,8 +263,12 @@ class Run:
             draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
 
     def save_gradient_flow(self, rows):
+        """The picture of what `Health` saw; none if the training ended before the first measurement."""
         from mini_tf.training.figures import draw_gradient_flow
 
+        rows = [row for row in rows if row.get("update_ratio")]
+        if not rows:
+            return
         with replacing(self / "gradient_flow.png") as temporary:
             draw_gradient_flow(rows).savefig(temporary, dpi=120)
 

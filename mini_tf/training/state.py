@@ -16,7 +16,7 @@ from mini_tf.training.optimizers import clip_gradients, squared_norms
 
 import numpy as np
 
-PROGRESS = "step", "seconds", "since", "rows", "health"  # of a Training, besides the best: what a state keeps of it
+PROGRESS = "step", "seconds", "since", "rows"            # of a Training, besides the best: what a state keeps of it
 
 
 class NotFinite(UserError):
@@ -57,7 +57,7 @@ class Training:
     since       of the steps since the last measurement: their losses, words and seconds
     rows        a dict per measurement: see `fit`
     best        (validation loss, step, {name: parameters' data}) of the best measurement
-    health      a row of `Health`, of the last step that was observed
+    health      what `Health` says of the last step that was observed
     """
 
     def __init__(self, model, batches, optimizer, schedule=None, clip=None, rng=None):

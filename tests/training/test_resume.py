@@ -7,10 +7,14 @@ import shutil
 import signal
 
 from mini_tf.errors import Terminated
+from mini_tf.models import FixedWindowModel
+from mini_tf.training import Adam, RandomWindows, fit, load_training, save_training
 from mini_tf.training.archive import read_archive
 from mini_tf.training.run import Run
+from mini_tf.training.state import Training
 from tests import tiny
 
+import numpy as np
 import pytest
 
 KILLS = 50
@@ -33,8 +37,6 @@ def whole(tmp_path_factory):
 
 def stopped_at(step, number, monkeypatch):
     """From here on, every training gets this signal in that step, and then no more."""
-    from mini_tf.training.state import Training
-
     one_step = Training.one_step
 
     def stops(self, *arguments, **options):
@@ -63,6 +65,40 @@ def test_a_run_that_was_stopped_twice_ends_like_one_that_was_not(name, whole, tm
     assert "going on after step 7" in said
     assert tiny.contents(folder) == whole(name)
     assert Run(folder).is_finished()
+
+
+def test_a_run_that_was_interrupted_before_its_first_measurement(whole, tmp_path, monkeypatch):
+    stopped_at(2, signal.SIGINT, monkeypatch)
+    *_, results = tiny.train("gpt", tmp_path / "run")
+    assert (results["stopped"], results["steps"]) == ("interrupted", 2)
+    assert len(tiny.contents(tmp_path / "run")["metrics.csv"]) == 1
+    tiny.train("gpt", tmp_path / "run")
+    assert tiny.contents(tmp_path / "run") == whole("gpt")
+
+
+def test_fit_twice_is_fit_once(tmp_path):
+    """In code, too: a training that is fitted on after fit left the best parameters in the model."""
+    found = []
+    for ends in ([12], [6, 12], [4, 8, 12]):
+        losses, training = iter([3.0, 1.0, 2.0, 2.5, 0.5, 1.5]), new_training()
+        for steps in ends:
+            history = fit(training, steps, lambda losses=losses: next(losses), every=2)
+            save_training(tmp_path / "state.safetensors", training)              # of the last step, not of the best
+            training = load_training(tmp_path / "state.safetensors", new_training())
+        last = training.model.readout.W.data.copy()
+        training.take_best()
+        best = training.model.readout.W.data
+        found.append((history.best_step, best.tolist(), last.tolist(), [row["train_loss"] for row in history.rows]))
+    assert found[0][0] == 10
+    assert found[0][1] != found[0][2]
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+def new_training():
+    model = FixedWindowModel(np.random.default_rng(1).standard_normal((9, 4)), T=2, k=3, seed=0)
+    windows = RandomWindows(np.random.default_rng(2).integers(0, 9, 60), 2, 4)
+    return Training(model, windows, Adam(0.05), clip=1.0)
 
 
 def live(name, folder, rescue):
