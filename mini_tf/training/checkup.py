@@ -5,7 +5,7 @@ import csv
 from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive
 from mini_tf.training.bands import as_text, band_of
-from mini_tf.training.health import complaints
+from mini_tf.training.health import NORM, complaints
 
 
 def checkup(run):
@@ -97,6 +97,10 @@ def _rows(run):
                 {name: float(value) if value != "" else "" for name, value in row.items()}
                 for row in csv.DictReader(file, strict=True)
             ]
-        return [row | {"step": int(row["step"]), "validation_loss": float(row["validation_loss"])} for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        for row in rows:
+            row["step"], row["validation_loss"] = int(row["step"]), float(row["validation_loss"])
+            if NORM in row and not {"update_ratio", "dead_relus"} <= row.keys():
+                raise KeyError("update_ratio or dead_relus")
+        return rows
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
         raise UserError(f"{run.folder / 'metrics.csv'} cannot be read ({error}); it is damaged") from None

@@ -226,7 +226,10 @@ def load_training(path, training, **about):
     for name, value in about.items():
         if found.get(name) != value:
             raise UserError(f"{path} was saved with {name} {found.get(name)!r}, expected {value!r}")
-    training.restore(arrays, found["numbers"])
+    try:
+        training.restore(arrays, found["numbers"])
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
     return training
 
 

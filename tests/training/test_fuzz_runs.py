@@ -1,5 +1,6 @@
 """Run folders with damaged files: what is looked at, loaded or gone on with is right, or refused in one sentence."""
 
+import json
 import os
 import shutil
 import signal
@@ -69,7 +70,15 @@ def with_damage(stopped, folder, case):
     shutil.copytree(stopped.folder, folder)
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(damaged(content))
-    return name, damaged(content) != content
+    return name, meaning(name, damaged(content)) != meaning(name, content)
+
+
+def meaning(name, content):
+    """The content; of JSON its value, which a space more between two words does not change"""
+    try:
+        return json.loads(content) if name.endswith(".json") else content
+    except (ValueError, RecursionError):
+        return content
 
 
 @settings(max_examples=120, **FUZZ)
@@ -78,7 +87,7 @@ def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
     found = checkup(Run.look(tmp_path / "run"))
     assert all("\n" not in sentence for _, _, sentence in found)
-    if changed and name not in ("vocabulary.json", "metrics.csv", "moments/step-0.safetensors"):
+    if changed and name not in ("metrics.csv", "moments/step-0.safetensors"):
         assert "bad" in [verdict for _, verdict, _ in found], found
 
 
@@ -86,17 +95,11 @@ def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
 @given(case=damage())
 def test_a_damaged_run_is_loaded_rightly_or_not_at_all(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
-    if changed and name == "model.safetensors":
+    if changed and name in ("model.safetensors", "vocabulary.json"):
         with pytest.raises(UserError):
             Run.open(tmp_path / "run").load()
-        return
-    try:
-        model, vocabulary = Run.open(tmp_path / "run").load()
-    except UserError:
-        assert changed
-        assert name == "vocabulary.json"
-    else:                                                # such as a space more between two words of the list
-        assert vocabulary.words == Run(stopped.folder).load()[1].words
+    else:
+        assert Run.open(tmp_path / "run").load()[1].words == Run(stopped.folder).load()[1].words
 
 
 @settings(max_examples=25, **FUZZ)
