@@ -57,10 +57,9 @@ class Run:
 
         Raises UserError when `folder` is a file or not empty, and when it cannot be made.
         """
-        made = [Path("runs"), *Path("runs").parents] if folder is None else [Path(folder), *Path(folder).parents]
-        missing = [path for path in made if not os.path.lexists(path)]
+        made = _missing(Path("runs") if folder is None else Path(folder))
         run = cls(_made(folder) if folder is not None else _first_free(name))
-        run.made = [run.folder, *(path for path in missing if path != run.folder)]
+        run.made = made if folder is not None else [run.folder, *made]
         run._check_empty()                               # before a lock is put into a folder that is not ours
         run._take()
         run._check_empty()                               # somebody may have been faster
@@ -96,14 +95,16 @@ class Run:
     def look(cls, folder):
         """The run in that folder, in whatever state it is. Raises UserError when it is not a run folder."""
         try:
-            if not Path(folder).exists():
-                raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
-            if not Path(folder).is_dir():
-                raise UserError(f"{folder} is a file, expected a run folder; name one that mini-tf train made")
-            list(Path(folder).iterdir())
-        except OSError as error:
-            raise UserError(f"the folder {folder} cannot be read: {error.strerror}") from None
-        if not (Path(folder) / "config.json").is_file():
+            there, is_folder = Path(folder).exists(), Path(folder).is_dir()
+            names = os.listdir(folder) if is_folder else []
+        except (OSError, ValueError) as error:           # ValueError: for a name with a zero byte
+            why = getattr(error, "strerror", None) or error
+            raise UserError(f"the folder {folder} cannot be read: {why}") from None
+        if not there:
+            raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
+        if not is_folder:
+            raise UserError(f"{folder} is a file, expected a run folder; name one that mini-tf train made")
+        if "config.json" not in names:
             raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
         return cls(folder)
 
@@ -343,9 +344,15 @@ def _made(folder):
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         raise UserError(f"{folder} is a file, expected a folder for the run; choose another --run") from None
-    except OSError as error:
-        raise UserError(f"the folder {folder} cannot be made: {error.strerror}; choose another --run") from None
+    except (OSError, ValueError) as error:               # ValueError: for a name with a zero byte
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"the folder {folder} cannot be made: {why}; choose another --run") from None
     return folder
+
+
+def _missing(folder):
+    """The folder and those that it is in, as far as they are not there, the innermost first"""
+    return [path for path in (folder, *folder.parents) if "\0" not in str(path) and not os.path.lexists(path)]
 
 
 def _first_free(name):

@@ -494,3 +494,39 @@ def test_metrics_and_curves_are_written(tmp_path):
 def test_settings_that_cannot_be_meant_are_refused(build, message):
     with pytest.raises(UserError, match=message):
         build()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no pipes among its files")
+def test_places_where_no_run_can_be_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    os.mkfifo("pipe")
+    os.symlink("nowhere", "dangling")
+    os.symlink("loop", "loop")
+    for name, message in {
+        "file": "file is a file", "file/x": "cannot be made: Not a directory", "pipe": "pipe is a file",
+        "dangling": "is a file", "loop": "is a file|Too many levels", "x" * 256: "cannot be made: File name too long",
+        "a\0b": "cannot be made",
+    }.items():  # fmt: skip
+        with pytest.raises(UserError, match=message):
+            Run.new(name)
+        with pytest.raises(UserError, match="^there is no folder|is a file, expected a run folder|cannot be read: [Fe]"):
+            Run.resume(name)
+    with Run.new("x" * 255) as run:                      # the longest name that there is
+        run.write_json("config.json", {})
+    (tmp_path / "runs").write_text("a file where the folder for runs should be")
+    with pytest.raises(UserError, match="runs is a file, expected a folder"):
+        Run.new(name="quick")
+    assert sorted(os.listdir(tmp_path)) == ["dangling", "file", "loop", "pipe", "runs", "x" * 255]
+
+
+def test_a_run_to_which_nothing_was_written_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Run.new(name="quick"):
+        assert os.listdir("runs") == ["quick"]
+    with Run.new("a/b/c"):
+        pass
+    os.mkdir("mine")
+    with Run.new("mine"):
+        pass
+    assert os.listdir(tmp_path) == ["mine"]              # what was there before stays
