@@ -24,7 +24,7 @@ def checkup(run):
         return [*found, ("measurements", "bad", str(error))]
     found.append(_progress(run, rows, settings))
     if rows:
-        found += [_losses(run, rows, band_of(config)), _gradients(rows)]
+        found += [*_losses(run, rows, band_of(config)), _gradients(rows)]
     return found
 
 
@@ -59,8 +59,17 @@ def _progress(run, rows, settings):
 
 def _losses(run, rows, band):
     if band is None:
-        return ("losses", "", f"validation {rows[-1]['validation_loss']:.3f} at the end; what is usual was not "
+        yield ("losses", "", f"validation {rows[-1]['validation_loss']:.3f} at the end; what is usual was not "
                               "measured for these settings and this text")  # fmt: skip
+        return
+    yield _validation_losses(rows, band)
+    if run.is_finished():
+        test, usual = run.read_json("results.json")["test"], as_text(band.limits())
+        verdict = band.judge(test)
+        yield ("test loss", "good" if verdict == "inside" else "bad", f"{test:.3f}, {verdict} what is usual: {usual}")
+
+
+def _validation_losses(rows, band):
     judged = [(row, band.judge(row["validation_loss"], row["step"])) for row in rows]
     measured = [(row, verdict) for row, verdict in judged if verdict]
     if not measured:

@@ -55,15 +55,20 @@ def test_a_run_that_was_stopped_says_how_to_go_on(folder, tmp_path):
 
 
 def test_losses_are_compared_with_the_band(folder, monkeypatch):
-    usual = Band(5, {3: (3.6, 0.5), 6: (3.5, 0.5)}, (3.0, 0.1))
+    usual = Band(5, {3: (3.6, 0.5), 6: (3.5, 0.5)}, (3.4, 0.1))
     monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: usual)
     assert verdicts(folder)["losses"] == "good"
     assert "as usual at all 2 measurements; at the last " in sentences(folder)["losses"]
-    narrow = Band(5, {3: (0.5, 0.01), 6: (9.0, 0.01)}, (3.0, 0.1))
+    narrow = Band(5, {3: (0.5, 0.01), 6: (9.0, 0.01)}, (3.4, 0.1))
     monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: narrow)
     assert verdicts(folder)["losses"] == "bad"
     assert "above what is usual at 2 of 2 measurements, first at step 3: " in sentences(folder)["losses"]
     assert "usual are 0.450 to 0.550" in sentences(folder)["losses"]
+    assert verdicts(folder)["test loss"] == "good"
+    monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: Band(5, {}, (0.5, 0.01)))
+    assert verdicts(folder)["losses"] == ""
+    assert verdicts(folder)["test loss"] == "bad"
+    assert sentences(folder)["test loss"].endswith(", above what is usual: 0.450 to 0.550")
 
 
 def test_the_limits_are_students():
