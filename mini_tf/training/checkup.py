@@ -2,6 +2,7 @@
 
 import csv
 
+from mini_tf.checks import is_number
 from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive
 from mini_tf.training.bands import as_text, band_of
@@ -19,12 +20,12 @@ def checkup(run):
                                   f"{settings.get('seed')}")]  # fmt: skip
     found += [_files(run), *_states(run)]
     try:
-        rows = _rows(run)
+        rows, results = _rows(run), _results(run) if run.is_finished() else None
     except UserError as error:
         return [*found, ("measurements", "bad", str(error))]
-    found.append(_progress(run, rows, settings))
+    found.append(_progress(run, results, settings))
     if rows:
-        found += [*_losses(run, rows, band_of(config)), _gradients(rows)]
+        found += [*_losses(rows, results, band_of(config)), _gradients(rows)]
     return found
 
 
@@ -46,10 +47,9 @@ def _states(run):
             yield f"state, step {step:,}", "bad", str(error)
 
 
-def _progress(run, rows, settings):
-    if run.is_finished():
-        results = run.read_json("results.json")
-        early = ", early: the validation loss no longer fell" if results["stopped"] == "early" else ""
+def _progress(run, results, settings):
+    if results is not None:
+        early = ", early: the validation loss no longer fell" if results.get("stopped") == "early" else ""
         return "training", "good", f"finished after {results['steps']:,} steps{early}"
     states = [step for step, _ in run.states()]
     done = states[-1] if states else 0
@@ -57,14 +57,14 @@ def _progress(run, rows, settings):
                             f"mini-tf train --resume {run.folder}")  # fmt: skip
 
 
-def _losses(run, rows, band):
+def _losses(rows, results, band):
     if band is None:
         yield ("losses", "", f"validation {rows[-1]['validation_loss']:.3f} at the end; what is usual was not "
                               "measured for these settings and this text")  # fmt: skip
         return
     yield _validation_losses(rows, band)
-    if run.is_finished():
-        test, usual = run.read_json("results.json")["test"], as_text(band.limits())
+    if results is not None:
+        test, usual = results["test"], as_text(band.limits())
         verdict = band.judge(test)
         yield ("test loss", "good" if verdict == "inside" else "bad", f"{test:.3f}, {verdict} what is usual: {usual}")
 
@@ -94,6 +94,15 @@ def _gradients(rows):
     if wrong:
         return "gradients", "bad", "; ".join(wrong.values())
     return "gradients", "good", "neither vanish nor explode; see gradient_flow.png"
+
+
+def _results(run):
+    """What results.json says. Raises UserError if it is damaged."""
+    results = run.read_json("results.json")
+    numbers = [results.get(name) for name in ("steps", "test")] if isinstance(results, dict) else [None]
+    if not all(map(is_number, numbers)):
+        raise UserError(f"{run / 'results.json'} is damaged: it lacks the steps or the test loss")
+    return results
 
 
 def _rows(run):

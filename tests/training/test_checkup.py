@@ -54,6 +54,13 @@ def test_a_run_that_was_stopped_says_how_to_go_on(folder, tmp_path):
     assert sentences(folder)["training"].endswith(f"go on with: mini-tf train --resume {folder}")
 
 
+@pytest.mark.parametrize("content", ["", "[]", "null", "{}", '{"steps": "x", "test": 1}', "[" * 99999])
+def test_damaged_results_are_found(content, folder):
+    (folder / "results.json").write_text(content)
+    assert verdicts(folder)["measurements"] == "bad"
+    assert "damaged" in sentences(folder)["measurements"]
+
+
 def test_losses_are_compared_with_the_band(folder, monkeypatch):
     usual = Band(5, {3: (3.6, 0.5), 6: (3.5, 0.5)}, (3.4, 0.1))
     monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: usual)
