@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import mini_tf
@@ -115,6 +116,8 @@ def train(
         raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
     path = sources[takes]
     options = {"--corpus": {"shakespeare": shakespeare.value}, "--pairs": {}, "--table": {"text": text, "label": label}}
+    if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
+        raise UserError(f"--rescue {rescue} is there and is no empty folder, expected a new or an empty one")
     with Run.new(run, chosen.name) as folder, kept(folder):
         folder.command = {"path": path and str(path.absolute())} | options[takes]
         folder.rescue = rescue
@@ -435,7 +438,7 @@ def kept(run):
     try:
         yield run
     except (Terminated, KeyboardInterrupt) as end:
-        if run.states():
+        if (run.folder / "config.json").exists():
             how = "terminated" if isinstance(end, Terminated) else "interrupted"
             note(f"{how}: the training is kept, and goes on with: {run.how_to_go_on()}")
         raise
@@ -469,7 +472,7 @@ def train_to_write(run, preset, text, steps, seed, device):
     out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
     out.print(Text(join(written[: GIVEN_WORDS + 100])))
     out.print(Text(f"Kept in {run.folder}: curves.png, sample.txt (500 words), metrics.csv, the model. Now try"))
-    out.print(Text(f"  mini-tf generate {run.folder} --prompt 'Good morrow, my lord'"))
+    out.print(Text(f"  mini-tf generate {quote(str(run.folder))} --prompt 'Good morrow, my lord'"))
 
 
 def train_to_translate(run, preset, path, steps, seed, device):
@@ -494,7 +497,7 @@ def train_to_translate(run, preset, path, steps, seed, device):
         out.print(Text.assemble((f"{french}  → ", "dim"), english, (right, "dim")))
     example = examples[0].split("\t")[0]
     out.print(Text(f"Kept in {run.folder}: curves.png, translations.tsv, metrics.csv, the model. Now try"))
-    out.print(Text(f'  mini-tf translate {run.folder} "{example}" --attention attention.png'))
+    out.print(Text(f'  mini-tf translate {quote(str(run.folder))} "{example}" --attention attention.png'))
 
 
 def train_to_classify(run, preset, command, steps, seed, device):
@@ -519,7 +522,7 @@ def train_to_classify(run, preset, command, steps, seed, device):
     out.print(table)
     example = min(prepared.test_texts, key=lambda text: abs(len(text) - 60)).replace('"', "'")
     out.print(Text(f"Kept in {run.folder}: curves.png, confusion.png, predictions.tsv, the model. Now try"))
-    out.print(Text(f'  mini-tf classify {run.folder} "{example}" --words'))
+    out.print(Text(f'  mini-tf classify {quote(str(run.folder))} "{example}" --words'))
 
 
 def train_to_fill_gaps(run, preset, text, steps, seed, device):
@@ -536,7 +539,7 @@ def train_to_fill_gaps(run, preset, text, steps, seed, device):
     out.print(Text("\n".join(shown[:12])))
     out.print(Text(f"Kept in {run.folder}: curves.png, sample.txt, metrics.csv, the model. Now try"))
     example = next((line for line in shown if "____" in line), "____")
-    out.print(Text(f'  mini-tf fill {run.folder} "{example}"'))
+    out.print(Text(f'  mini-tf fill {quote(str(run.folder))} "{example}"'))
 
 
 def opened(run, command):

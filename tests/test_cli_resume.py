@@ -60,7 +60,7 @@ def test_train_and_resume(name, mini_tf, monkeypatch, tmp_path):
     assert "terminated: the training is kept, and goes on with: mini-tf train --resume run" in err
     code, out, err = mini_tf("doctor", "run")
     assert code == 0
-    assert "8 of 12 steps are kept" in " ".join(out.split())
+    assert "kept up to step 8 of 12; if it no longer runs, go on with: mini-tf train --resume run" in " ".join(out.split())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")            # the text is found from any folder
     code, out, err = mini_tf("train", "--resume", "../run")
@@ -107,7 +107,7 @@ def test_what_cannot_be_resumed_is_one_sentence(mini_tf, monkeypatch, tmp_path):
         assert "is writing to" in err
     text = Path("corpus").read_text()
     Path("corpus").write_text(text + " more")
-    assert "run was trained on other data" in mini_tf("train", "--resume", "run")[2]
+    assert f"run was trained on other data: put back what was in {tmp_path / 'corpus'}, or" in mini_tf("train", "--resume", "run")[2]
     Path("corpus").unlink()
     assert "corpus" in mini_tf("train", "--resume", "run")[2]
     Path("corpus").write_text(text)

@@ -130,9 +130,9 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
 def kept_safe(run, training, model):
     """Inside the block, in which a model is trained and tested, what is learned survives what goes wrong.
 
-    If the run's folder cannot be written to any more, everything goes to another one, run.rescue, or a new one in the
-    system's folder for temporary files, where the training can go on. If a number is not finite, the state before that
-    step is kept. The error that ends the block says how to go on.
+    If the run's folder cannot be written to any more, everything goes to another one, run.rescue, or else a new one in
+    the system's folder for temporary files, where the training can go on. If a number is not finite, the state before
+    that step is kept. The error that ends the block says how to go on.
     """
     try:
         yield
@@ -142,13 +142,23 @@ def kept_safe(run, training, model):
     except NotWritten as error:
         steps = [step for step, _ in run.states()]
         kept = f"the last state there is that of step {steps[-1]}" if steps else "no state is there"
-        try:
-            safe = run.copy_to(run.rescue or tempfile.mkdtemp(prefix="mini-tf-rescue-"), training, model)
-        except UserError as second:
-            raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is lost: {second}. "
+        safe, failed = _rescued(run, training, model)
+        if safe is None:
+            raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is lost: {failed}. "
                             f"Make room, and go on with {run.how_to_go_on()}") from None  # fmt: skip
         raise UserError(f"{error}; {kept}. What was in memory, of step {training.step}, is now in {safe}: go on with "
                         f"{run.how_to_go_on(safe)}") from None  # fmt: skip
+
+
+def _rescued(run, training, model):
+    """(folder, None) to which what is in memory was written, or (None, why it could not be written anywhere)"""
+    places = [lambda: run.rescue] if run.rescue else []
+    for place in [*places, lambda: tempfile.mkdtemp(prefix="mini-tf-rescue-")]:
+        try:
+            return run.copy_to(place(), training, model), None
+        except (UserError, OSError) as error:
+            failed = error
+    return None, failed
 
 
 def about(preset, steps, seed, device, data):

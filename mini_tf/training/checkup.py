@@ -23,7 +23,9 @@ def checkup(run):
         rows, results = _rows(run), _results(run) if run.is_finished() else None
     except UserError as error:
         return [*found, ("measurements", "bad", str(error))]
-    found.append(_progress(run, results, settings))
+    found.append(_progress(run, results, config))
+    if results and not rows:
+        found.append(("measurements", "bad", f"{run.folder / 'metrics.csv'} is missing, or has no rows"))
     if rows:
         found += [*_losses(rows, results, band_of(config)), _gradients(rows)]
     return found
@@ -33,8 +35,8 @@ def _files(run):
     try:
         model, _ = run.load()
     except UserError as error:
-        there = (run.folder / "model.safetensors").exists()
-        return "model", "bad" if there else "", str(error)
+        expected = (run.folder / "model.safetensors").exists() or run.is_finished()
+        return "model", "bad" if expected else "", str(error)
     return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} numbers to learn; no bit has changed"
 
 
@@ -47,20 +49,22 @@ def _states(run):
             yield f"state, step {step:,}", "bad", str(error)
 
 
-def _progress(run, results, settings):
+def _progress(run, results, config):
     if results is not None:
         early = ", early: the validation loss no longer fell" if results.get("stopped") == "early" else ""
         return "training", "good", f"finished after {results['steps']:,} steps{early}"
     states = [step for step, _ in run.states()]
     done = states[-1] if states else 0
-    return ("training", "", f"{done:,} of {settings['steps']:,} steps are kept; if it no longer runs, go on with: "
-                            f"mini-tf train --resume {run.folder}")  # fmt: skip
+    run.command = config["command"]
+    return ("training", "", f"kept up to step {done:,} of {config['settings']['steps']:,}; if it no longer runs, go on "
+                            f"with: {run.how_to_go_on()}")  # fmt: skip
 
 
 def _losses(rows, results, band):
     if band is None:
-        yield ("losses", "", f"validation {rows[-1]['validation_loss']:.3f} at the end; what is usual was not "
-                              "measured for these settings and this text")  # fmt: skip
+        best = min(rows, key=lambda row: row["validation_loss"])
+        yield ("losses", "", f"best validation loss {best['validation_loss']:.3f}, at step {best['step']:,}; what is "
+                             "usual was not measured for these settings and this text")  # fmt: skip
         return
     yield _validation_losses(rows, band)
     if results is not None:
@@ -93,7 +97,9 @@ def _gradients(rows):
             wrong.setdefault(what, f"step {rows[end - 1]['step']:,}: {sentence}")
     if wrong:
         return "gradients", "bad", "; ".join(wrong.values())
-    return "gradients", "good", "neither vanish nor explode; see gradient_flow.png"
+    if not any(row.get(NORM) for row in rows):
+        return "gradients", "", "not measured yet"
+    return "gradients", "good", "neither vanish nor explode"
 
 
 def _results(run):

@@ -77,7 +77,8 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
                 training.rows.append(row)
                 training.since = nothing_yet()
                 watcher.on_row(row, training.measured(row["validation_loss"]))
-                stopped = "early" if _patience_is_over(training, patience) else None
+                if training.step < steps and _patience_is_over(training, patience):
+                    stopped = "early"
             if asked():
                 if not to_measure:
                     watcher.on_stop()

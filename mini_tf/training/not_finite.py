@@ -36,30 +36,38 @@ def origin(model, batch, rng=None):
         if found:
             only = " Only its faster twin does; MINI_TF_KERNELS=off runs the formula." if twins else ""
             return found + only
-    return "All numbers of this step are finite; its sum of squares is too large for the numbers' range."
+    return "All numbers of this step are finite, but the sum of the gradients' squares is too large for their dtype."
 
 
 def _first_maker(calls, paths):
-    for call in calls:                                   # in the order in which the forwards began
-        inside = [other for other in calls if call in other.parents]
-        if not finite(call.output) and all(finite(other.output) for other in inside):
-            return _sentence("", call, call.line, {**_inputs(call)}, call.output, paths)
-    ended = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
-    for call in ended:
-        if not finite(call.gradients):
-            given = {"dy": call.dy, **_inputs(call)}
-            line = source_line(call.backward, call.f)
-            return _sentence("the backward of ", call, line, given, call.gradients, paths)
+    """A sentence about the innermost call that first made numbers that are not finite out of finite ones, or None."""
+    def given_finite(call):
+        return finite(list(_inputs(call).values()), or_minus_infinity=True)
+
+    makers = [call for call in calls if not finite(call.output) and given_finite(call)]
+    inner = [call for call in makers if not any(call in other.parents for other in makers)]
+    if inner:
+        first = inner[0]                                 # in the order in which the forwards began
+        after = [call for call in calls if first in call.parents and not given_finite(call)]
+        return _sentence("", first, first.line, _inputs(first), first.output, after, paths)
+    makers = [call for call in calls if call.ended is not None and not finite(call.gradients) and finite(call.dy)]
+    if makers:
+        first = min(makers, key=lambda call: call.ended)
+        after = [call for call in calls if first in call.parents and call.ended is not None and not finite(call.dy)]
+        line, given = source_line(first.backward, first.f), {"dy": first.dy, **_inputs(first)}
+        return _sentence("the backward of ", first, line, given, first.gradients, after, paths)
     return None
 
 
-def _sentence(side, call, line, given, result, paths):
-    owners = [paths.get(id(getattr(c.f, "__self__", None))) for c in (*call.parents, call)]
-    inside = next((path for path in reversed(owners) if path), None)
-    place = f", in {inside}" if inside else ""
+def _sentence(side, call, line, given, result, after, paths):
+    """What a call made of what it was given; `after` are calls inside it that were given what is not finite."""
+    layers = [getattr(c.f, "__self__", None) for c in (*call.parents, call)]
+    inside = next((layer for layer in reversed(layers) if id(layer) in paths), None)
+    place = f", in the {type(inside).__name__} {paths[id(inside)]}" if inside is not None else ""
     ranges = "; ".join(f"{name} {spread(x)}" for name, x in given.items() if _numbers(x))
+    between = f" They arose in its own lines, before {side}{after[0].name}." if after else ""
     return (f"The first numbers that are not finite came from {side}{call.name} ({line}{place}), {spread(result)}, "
-            f"out of {ranges or 'nothing'}.")  # fmt: skip
+            f"out of {ranges or 'nothing'}.{between}")  # fmt: skip
 
 
 def _inputs(call):
@@ -77,9 +85,12 @@ def _numbers(x):
     return [x] if hasattr(x, "dtype") and x.dtype.kind == "f" else []
 
 
-def finite(x):
-    """True if all numbers in x, an array, a number, or a tuple of some, are finite."""
-    return all(bool(array_module(array).isfinite(array).all()) for array in _numbers(x))
+def finite(x, or_minus_infinity=False):
+    """True if all numbers in x, an array, a number, or a tuple of some, are finite; or −∞, with which a bias hides."""
+    good = [array_module(array).isfinite(array) for array in _numbers(x)]
+    if or_minus_infinity:
+        good = [mask | (array < 0) for mask, array in zip(good, _numbers(x))]
+    return all(bool(mask.all()) for mask in good)
 
 
 def spread(x):

@@ -5,12 +5,15 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
+from shlex import quote
 
 from mini_tf.errors import UserError
-from mini_tf.files import is_ours, own, replacing, sweep, write_text
+from mini_tf.files import is_ours, kind_of, own, replacing, sweep, write_text
 from mini_tf.models import Classifier, Translator
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
@@ -103,7 +106,7 @@ class Run:
         if not there:
             raise UserError(f"there is no folder {folder}; train a run first: mini-tf train --run {folder}")
         if not is_folder:
-            raise UserError(f"{folder} is a file, expected a run folder; name one that mini-tf train made")
+            raise UserError(f"{folder} is {kind_of(folder)}, expected a run folder; name one that mini-tf train made")
         if "config.json" not in names:
             raise UserError(f"{folder} is not a run folder: it has no config.json; name one that mini-tf train made")
         return cls(folder)
@@ -152,8 +155,13 @@ class Run:
         begun = self.config()
         for key, value in decides.items():
             if begun.get(key) != value:
-                what = f"with {_difference(key, begun.get(key), value)}" if key == "settings" else "on other data"
-                raise UserError(f"{self.folder} was trained {what}; choose another --run, or delete that folder")
+                if key == "data":
+                    path = begun.get("command", {}).get("path")
+                    where = f" in {path}" if path else ""
+                    raise UserError(f"{self.folder} was trained on other data: put back what was{where}, or choose "
+                                    "another --run")  # fmt: skip
+                raise UserError(f"{self.folder} was trained with {_difference(key, begun.get(key), value)}; choose "
+                                "another --run, or delete that folder")  # fmt: skip
         before, now = begun.get("machine", {}), config.get("machine", {})
         changed = [f"{what} {before.get(what)} → {value}" for what, value in now.items() if before.get(what) != value]
         if changed:
@@ -187,7 +195,7 @@ class Run:
 
     def states(self):
         """[(step, path)] of the states of the training that were kept, the last at the end"""
-        return sorted((int(path.stem.removeprefix("step-")), path) for path in self.folder.glob("state/step-*"))
+        return _by_step(self.folder / "state")
 
     def restore(self, training, say=lambda line: None):
         """Put the last state into the training; if it is damaged, say so and take the one before.
@@ -215,8 +223,10 @@ class Run:
 
     def how_to_go_on(self, folder=None):
         """The command that goes on with the training, in this folder or another."""
-        folder = folder or self.folder
-        return f"mini-tf train --resume {folder}" if self.command else f"Run.resume({str(folder)!r}), and the same call"
+        folder = str(folder or self.folder)
+        if not self.command:
+            return f"Run.resume({folder!r}), and the same call"
+        return f"mini-tf train --resume {quote(folder)}"
 
     def is_finished(self):
         """True if there is nothing left to do: trained, tested, and all written."""
@@ -236,6 +246,10 @@ class Run:
             other.save_model(model)
             if training.rows:
                 other.save_metrics(training.rows)
+            with suppress(OSError):                      # they are on the disk that fails
+                for path in self.folder.glob("moments/step-*.safetensors"):
+                    with replacing(other / "moments" / path.name) as temporary:
+                        shutil.copyfile(path, temporary)
             return other.folder
 
     def save_moment(self, model, step):
@@ -244,10 +258,9 @@ class Run:
 
     def moments(self):
         """[(step, {name: data of the parameter})] of the moments that were kept, the earliest first"""
-        steps = {int(path.stem.removeprefix("step-")): path for path in self.folder.glob("moments/step-*.safetensors")}
         return [
             (step, {name: p.data for name, p in load_checkpoint(path).parameters().items()})
-            for step, path in sorted(steps.items())
+            for step, path in _by_step(self.folder / "moments")
         ]
 
     def save_metrics(self, rows):
@@ -329,6 +342,12 @@ class Run:
             raise UserError(f"{self / name} cannot be read ({error}); the run is damaged: train again") from None
 
 
+def _by_step(folder):
+    """[(step, path)] of the files step-N.safetensors in a folder, the last step at the end"""
+    names = ((re.fullmatch(r"step-(\d+)\.safetensors", path.name), path) for path in folder.glob("*"))
+    return sorted((int(match[1]), path) for match, path in names if match)
+
+
 def _parts(words, *names):
     """The entries of a dict with these names. Raises UserError if one is missing."""
     for name in names:
@@ -343,7 +362,8 @@ def _made(folder):
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise UserError(f"{folder} is a file, expected a folder for the run; choose another --run") from None
+        what = kind_of(folder) if folder.exists() else "a broken link"
+        raise UserError(f"{folder} is {what}, expected a folder for the run; choose another --run") from None
     except (OSError, ValueError) as error:               # ValueError: for a name with a zero byte
         why = getattr(error, "strerror", None) or error
         raise UserError(f"the folder {folder} cannot be made: {why}; choose another --run") from None

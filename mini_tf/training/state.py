@@ -77,17 +77,22 @@ class Training:
         Raises NotFinite for a loss or a gradient that is not finite. Then no parameter has changed, and the training is
         as it was before the step: it can be saved.
         """
+        self.go_on()
         clock, before = time.perf_counter(), self._before_step()
-        batch = next(self.batches)
+        batch = next(self.batches, None)
+        if batch is None:
+            raise UserError(f"the batches ended after {self.step:,} steps, expected an endless iterator; repeat them, "
+                            "or train for fewer steps")  # fmt: skip
         clear_gradients(self.parameters)
         health = Health(self.parameters) if observe else None
-        with health.watching_relus() if health else nullcontext():
-            loss, backward = self.model.loss(batch, self.rng)
-        loss = float(loss)
-        if not math.isfinite(loss):
-            raise self._not_finite(f"the loss became {loss}", batch, before)
-        backward()
-        squares = squared_norms(self.parameters)
+        with np.errstate(over="ignore", invalid="ignore"):               # NotFinite says more
+            with health.watching_relus() if health else nullcontext():
+                loss, backward = self.model.loss(batch, self.rng)
+            loss = float(loss)
+            if not math.isfinite(loss):
+                raise self._not_finite(f"the loss became {loss}", batch, before)
+            backward()
+            squares = squared_norms(self.parameters)
         norm = math.sqrt(sum(squares.values()))
         if not math.isfinite(norm):
             raise self._not_finite(f"the gradient's norm became {norm}", batch, before)
@@ -124,8 +129,8 @@ class Training:
         origin = not_finite.origin(self.model, batch, self.rng)
         self._go_back((None, *before[1:]))               # the search has drawn random numbers, too
         clear_gradients(self.parameters)
-        return NotFinite(f"{what} at step {self.step + 1}, expected a number. {origin} Try a smaller learning rate, or "
-                         "clip=1")  # fmt: skip
+        advice = "Try a smaller learning rate" + (", or clip=1" if self.clip is None else "")
+        return NotFinite(f"{what} at step {self.step + 1}, expected a number. {origin} {advice}")
 
     def measured(self, validation_loss):
         """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
@@ -158,6 +163,9 @@ class Training:
 
     def state(self):
         """(arrays, numbers): all that changes from step to step, as {name: array} and as a dict that JSON can hold."""
+        if not hasattr(self.batches, "state"):
+            raise UserError(f"the batches are a {type(self.batches).__name__}, whose position cannot be saved: give "
+                            "them .state() and .restore(state), as RandomWindows has")  # fmt: skip
         loss, step, kept = self.best
         memory = self.optimizer.memory
         last = {name: parameter.data for name, parameter in self.parameters.items()} | (self.last or {})

@@ -51,7 +51,7 @@ def test_a_changed_byte_is_found(name, folder):
 def test_a_run_that_was_stopped_says_how_to_go_on(folder, tmp_path):
     (folder / "results.json").unlink()
     assert verdicts(folder)["training"] == ""
-    assert sentences(folder)["training"].endswith(f"go on with: mini-tf train --resume {folder}")
+    assert sentences(folder)["training"].endswith(f"go on with: Run.resume({str(folder)!r}), and the same call")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "null", "{}", '{"steps": "x", "test": 1}', "[" * 99999])

@@ -81,7 +81,7 @@ def meaning(name, content):
         return content
 
 
-@settings(max_examples=120, **FUZZ)
+@settings(max_examples=80, **FUZZ)
 @given(case=damage())
 def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
@@ -91,7 +91,7 @@ def test_a_damaged_run_is_looked_at(stopped, tmp_path, case):
         assert "bad" in [verdict for _, verdict, _ in found], found
 
 
-@settings(max_examples=60, **FUZZ)
+@settings(max_examples=40, **FUZZ)
 @given(case=damage())
 def test_a_damaged_run_is_loaded_rightly_or_not_at_all(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)
@@ -102,7 +102,7 @@ def test_a_damaged_run_is_loaded_rightly_or_not_at_all(stopped, tmp_path, case):
         assert Run.open(tmp_path / "run").load()[1].words == Run(stopped.folder).load()[1].words
 
 
-@settings(max_examples=25, **FUZZ)
+@settings(max_examples=15, **FUZZ)
 @given(case=damage())
 def test_a_damaged_run_goes_on_exactly_or_not_at_all(stopped, tmp_path, case):
     name, changed = with_damage(stopped, tmp_path / "run", case)

@@ -1,9 +1,13 @@
 """inf and nan are traced to the op that made them, wherever it is in a training step."""
 
+import re
 from pathlib import Path
 
 from mini_tf import kernels, ops
+from mini_tf.layers import Layer
+from mini_tf.models import LanguageTransformer
 from mini_tf.ops.op import watching
+from mini_tf.training import Adam, RandomWindows, fit
 from mini_tf.training.not_finite import finite, origin, spread
 from mini_tf.training.run import Run
 from mini_tf.training.state import NotFinite, Training
@@ -91,9 +95,9 @@ def test_the_message_names_layer_line_and_ranges(tmp_path, monkeypatch):
     message = train_with_overflow("gpt", ops.gelu, "forward", tmp_path / "run", monkeypatch, twins=True)
     assert "the loss became nan at step 5" in message
     assert "came from gelu (mini_tf/layers/feed_forward.py:" in message
-    assert "in trunk.layers.0.feed_forward), " in message
+    assert "in the FeedForward trunk.layers.0.feed_forward), " in message
     assert "192 inf of 192 numbers, out of x between -" in message
-    assert "Try a smaller learning rate, or clip=1." in message
+    assert message.split(". ")[-2] == "Try a smaller learning rate"          # the preset clips already
 
 
 def test_the_state_before_is_exact(tmp_path, monkeypatch):
@@ -130,3 +134,36 @@ def test_ranges():
     assert spread(np.array([1.5, -2.0])) == "between -2 and 1.5"
     assert spread(np.array([1.0, np.nan, np.inf, -np.inf])) == "1 nan, 2 inf of 4 numbers, the others between 1 and 1"
     assert spread(np.zeros((0, 3))) == "empty"
+
+
+@pytest.mark.parametrize("rate", [1e4, 1e8, 1e20])
+def test_what_really_diverges_is_never_blamed_on_a_call_that_was_given_inf(rate):
+    rng = np.random.default_rng(0)
+    vectors, ids = rng.standard_normal((50, 16)).astype(np.float32), rng.integers(0, 50, 2000)
+    model = LanguageTransformer(vectors, T=8, L=2, H=2, m=8, causal=True, readout="shared", seed=0)
+    training = Training(model, RandomWindows(ids, 8, 8), Adam(rate))
+    with pytest.raises(NotFinite) as error:
+        fit(training, 60, lambda: 1.0)
+    message = str(error.value)
+    given = re.search(r"out of (.*?)\. (They|Try)", message)
+    assert given is None or not re.search(r"\d (nan|inf)", given[1]), message
+    assert re.search(r"came from|is not finite already|squares is too large", message)
+    assert message.endswith("Try a smaller learning rate, or clip=1")
+
+
+def test_lines_between_the_calls_are_named():
+    class Squares(Layer):
+        """h = (x·10²⁰)², which overflows between two ops; y = relu(h)"""
+
+        def __call__(self, x):
+            h, h_backward = ops.linear(x, np.eye(2, dtype=np.float32))
+            y, y_backward = ops.relu(h * np.float32(1e20) * h * np.float32(1e20))
+            return y, lambda dy: h_backward(y_backward(dy))[0]
+
+        def loss(self, x, rng=None):
+            y, backward = self(x)
+            return y.sum(), lambda: backward(np.ones_like(y))
+
+    message = origin(Squares(), np.ones((3, 2), np.float32))
+    assert "came from Squares (" in message
+    assert "They arose in its own lines, before relu." in message

@@ -95,6 +95,31 @@ def test_fit_twice_is_fit_once(tmp_path):
     assert found[2] == found[0]
 
 
+def test_steps_after_fit_go_on_from_the_last_step(tmp_path):
+    losses, training = iter([3.0, 1.0, 2.0]), new_training()
+    fit(training, 6, lambda: next(losses), every=2)      # leaves the parameters of step 4 in the model
+    whole = new_training()
+    for _ in range(9):
+        whole.one_step()
+    for _ in range(3):
+        training.one_step()
+    np.testing.assert_array_equal(training.model.readout.W.data, whole.model.readout.W.data)
+    save_training(tmp_path / "state.safetensors", training)
+    again = load_training(tmp_path / "state.safetensors", new_training())
+    np.testing.assert_array_equal(again.model.readout.W.data, whole.model.readout.W.data)
+
+
+def test_other_files_among_the_states_do_no_harm(whole, tmp_path, monkeypatch):
+    stopped_at(8, signal.SIGTERM, monkeypatch)
+    with pytest.raises(Terminated):
+        tiny.train("window", tmp_path / "run")
+    for name in ("step-x.safetensors", "step-6.safetensors.bak", "notes.txt"):
+        (tmp_path / "run" / "state" / name).write_text("")
+    assert [step for step, _ in Run(tmp_path / "run").states()] == [6, 8]
+    tiny.train("window", tmp_path / "run")
+    assert tiny.contents(tmp_path / "run") == whole("window")
+
+
 def new_training():
     model = FixedWindowModel(np.random.default_rng(1).standard_normal((9, 4)), T=2, k=3, seed=0)
     windows = RandomWindows(np.random.default_rng(2).integers(0, 9, 60), 2, 4)
@@ -119,7 +144,7 @@ def test_a_training_survives_being_killed_at_any_moment(tmp_path):
         process.start()
         how = None
         if kills < KILLS:
-            process.join(rng.uniform(0.02, 1.2))
+            process.join(rng.uniform(0.02, 0.7))
         else:
             process.join()
         if process.is_alive():

@@ -115,5 +115,7 @@ def test_a_loss_that_is_nan_changes_nothing(corpus):
 def test_plain_iterators_can_train_but_not_be_saved(corpus):
     training = Training(new_training("quick", corpus).model, iter([np.zeros((2, 7), int)]), SGD(0.1))
     training.one_step()
-    with pytest.raises(AttributeError, match="state"):
+    with pytest.raises(UserError, match="the batches are a list_iterator, whose position cannot be saved"):
         training.state()
+    with pytest.raises(UserError, match="the batches ended after 1 steps, expected an endless iterator"):
+        training.one_step()

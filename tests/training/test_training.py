@@ -504,13 +504,13 @@ def test_places_where_no_run_can_be_are_refused(tmp_path, monkeypatch):
     os.symlink("nowhere", "dangling")
     os.symlink("loop", "loop")
     for name, message in {
-        "file": "file is a file", "file/x": "cannot be made: Not a directory", "pipe": "pipe is a file",
-        "dangling": "is a file", "loop": "is a file|Too many levels", "x" * 256: "cannot be made: File name too long",
+        "file": "file is a file", "file/x": "cannot be made: Not a directory", "pipe": "pipe is a pipe, expected a folder",
+        "dangling": "is a broken link", "loop": "is a broken link|Too many levels", "x" * 256: "cannot be made: File name too long",
         "a\0b": "cannot be made",
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=message):
             Run.new(name)
-        with pytest.raises(UserError, match="^there is no folder|is a file, expected a run folder|cannot be read: [Fe]"):
+        with pytest.raises(UserError, match="^there is no folder|is a (file|pipe), expected a run folder|cannot be read: [Fe]"):
             Run.resume(name)
     with Run.new("x" * 255) as run:                      # the longest name that there is
         run.write_json("config.json", {})
