@@ -4,6 +4,7 @@ import hashlib
 import json
 import platform
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
@@ -91,12 +92,23 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
     if keeps_moments and training.step == 0:
         run.save_moment(model, 0)
     told, band = set(), band_of(run.settings)
+    took, saved = 0.0, time.monotonic()                  # how long the last state took to save, and when that was
+
+    def save_state():
+        """Of a large model, which takes seconds, only as often as costs a twentieth of the time."""
+        nonlocal took, saved
+        if took > 2 and time.monotonic() - saved < 20 * took:
+            return
+        start = time.monotonic()
+        run.save_state(training)
+        saved = time.monotonic()
+        took = saved - start
 
     def on_row(row, is_best):
         run.save_metrics(training.rows)
         if is_best:
             run.save_model(model)
-        run.save_state(training)
+        save_state()
         verdict = band and band.judge(row["validation_loss"], row["step"])
         say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
             f"{', as usual' if verdict == 'inside' else ''}{'' if is_best else '  (not better)'}")  # fmt: skip

@@ -1,23 +1,17 @@
 """A training that was stopped goes on, and ends as if it had never been stopped: to the last byte of every file."""
 
-import multiprocessing
 import os
-import random
-import shutil
 import signal
 
 from mini_tf.errors import Terminated
 from mini_tf.models import FixedWindowModel
 from mini_tf.training import Adam, RandomWindows, fit, load_training, save_training
-from mini_tf.training.archive import read_archive
 from mini_tf.training.run import Run
 from mini_tf.training.state import Training
 from tests import tiny
 
 import numpy as np
 import pytest
-
-KILLS = 50
 
 
 @pytest.fixture(scope="module")
@@ -124,54 +118,3 @@ def new_training():
     model = FixedWindowModel(np.random.default_rng(1).standard_normal((9, 4)), T=2, k=3, seed=0)
     windows = RandomWindows(np.random.default_rng(2).integers(0, 9, 60), 2, 4)
     return Training(model, windows, Adam(0.05), clip=1.0)
-
-
-def live(name, folder, rescue):
-    """What a process does that is about to be killed; it starts the training or goes on with it."""
-    tiny.train(name, folder, rescue=rescue, steps=60, every=2)
-
-
-def test_a_training_survives_being_killed_at_any_moment(tmp_path):
-    """SIGKILL, SIGTERM, and a folder that vanishes as if its disk were pulled out, at random times, 50 times in a row."""
-    tiny.train("quick", tmp_path / "whole", steps=60, every=2)
-    expected = tiny.contents(tmp_path / "whole")
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.tiny", "mini_tf.training.figures"])
-    rng, kills, finished, went_on = random.Random(0), 0, 0, 0
-    run, away = tmp_path / "run", tmp_path / "away"
-    while kills < KILLS or run.exists():
-        process = processes.Process(target=live, args=("quick", run, tmp_path / "rescue" / str(kills)))
-        process.start()
-        how = None
-        if kills < KILLS:
-            process.join(rng.uniform(0.02, 0.7))
-        else:
-            process.join()
-        if process.is_alive():
-            kills += 1
-            how = rng.choice(["kill", "terminate", "pull"])
-            if how == "pull" and run.exists():
-                run.rename(away)
-                process.join()
-                shutil.rmtree(run, ignore_errors=True)   # of a process that found no folder, and began a new one
-                away.rename(run)
-            else:
-                process.terminate() if how == "terminate" else process.kill()
-                process.join()
-        for path in run.glob("**/[!.]*.safetensors"):
-            read_archive(path, "training" if path.parent.name == "state" else "model")
-        if process.exitcode == 0 and how != "pull":
-            assert tiny.contents(run) == expected
-            finished += 1
-            run.rename(tmp_path / f"done-{finished}")
-        elif run.exists() and Run(run).states():
-            went_on += 1
-    rescued = list((tmp_path / "rescue").glob("*"))
-    for folder in rescued:                               # what was in memory when the disk was pulled out goes on, too
-        live("quick", folder, None)
-        found = tiny.contents(folder)
-        assert found == {name: content for name, content in expected.items() if name in found}
-        assert {"model.safetensors", "metrics.csv", "results.json", "sample.txt"} <= set(found)
-    assert went_on > KILLS / 3
-    assert finished >= 1
-    assert rescued
