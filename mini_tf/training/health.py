@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from statistics import median
 
 from mini_tf import ops
-from mini_tf.backend import array_module
 from mini_tf.ops.op import watching
 from mini_tf.ops.updates import sum_of_squares
 
@@ -14,6 +13,7 @@ NORM = "gradient_norm"
 VANISHES = 1e-3          # a layer's gradient, as a share of the largest among its equals
 EXPLODES = 100           # times the median norm so far
 DEAD = 0.9               # of the ReLUs
+SAMPLED = 100_000        # entries of a parameter whose update is measured
 LARGE_UPDATE = 0.1       # of the weights' norm, in one step
 
 
@@ -22,7 +22,8 @@ class Health:
 
     gradient_norm          ‖g‖ of all gradients together, before clipping
     gradient_norm LAYER    ‖g‖ of one layer's parameters, see `layer_of`
-    update_ratio           ‖Δp‖/‖p‖ of all parameters together: what the step changes of them
+    update_ratio           ‖Δp‖/‖p‖ of all parameters together: what the step changes of them; of a parameter with more
+                           than SAMPLED entries, measured on so many of them
     dead_relus             share of the ReLUs that are 0 in every place of the batch; their weights get no gradient
 
     health = Health(parameters)          # before the step
@@ -34,7 +35,7 @@ class Health:
 
     def __init__(self, parameters):
         self.parameters = parameters
-        self.before = {name: p.data.copy() for name, p in parameters.items() if p.trainable}
+        self.before = {name: _some(p.data).copy() for name, p in parameters.items() if p.trainable}
         self.relus, self.dead = 0, 0
 
     @contextmanager
@@ -65,15 +66,21 @@ class Health:
             layers[layer_of(name)] += square
         change = size = 0.0
         for name, before in self.before.items():
-            size += sum_of_squares(before)
-            array_module(before).subtract(self.parameters[name].data, before, out=before)
-            change += sum_of_squares(before)
+            after = self.parameters[name].data
+            entries_for_one = after.size / before.size
+            size += entries_for_one * sum_of_squares(before)
+            change += entries_for_one * sum_of_squares(_some(after) - before)
         return {
             NORM: math.sqrt(sum(squares.values())),
             "update_ratio": math.sqrt(change / size) if size else 0.0,
             "dead_relus": self.dead / self.relus if self.relus else "",
             **{f"{NORM} {layer}": math.sqrt(square) for layer, square in layers.items()},
         }
+
+
+def _some(x):
+    """Up to SAMPLED entries of an array, at equal distances"""
+    return x.reshape(-1)[:: max(1, math.ceil(x.size / SAMPLED))]
 
 
 def layer_of(name):

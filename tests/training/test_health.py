@@ -1,5 +1,7 @@
 """What a step says of a model's health: gradient norms, updates, dead ReLUs; and what is worth a sentence."""
 
+import math
+
 from mini_tf import ops
 from mini_tf.layers import FeedForward, Layer, Parameter
 from mini_tf.training import SGD, Training
@@ -48,6 +50,18 @@ def test_a_row_has_the_norms_the_update_and_the_dead_relus(rng):
     assert first[0]
     assert row["dead_relus"] == (first.sum() + second.sum()) / 9
     assert list(layers_of(row)) == ["layers.0", "layers.1", "scale"]
+
+
+def test_the_update_of_a_large_parameter_is_measured_on_some_entries(rng):
+    large, small = Parameter(rng.standard_normal((700, 500))), Parameter(rng.standard_normal(5))
+    parameters = {"large": large, "small": small}
+    health, before = Health(parameters), {name: p.data.copy() for name, p in parameters.items()}
+    large.data += 1e-3 * rng.standard_normal((700, 500))
+    small.data += 0.1
+    norms = [math.sqrt(sum((x**2).sum() for x in xs)) for xs in (
+        [p.data - before[name] for name, p in parameters.items()], before.values())]  # fmt: skip
+    assert health.row({})["update_ratio"] == pytest.approx(norms[0] / norms[1], rel=0.02)
+    assert sum(x.size for x in health.before.values()) <= 100_005
 
 
 @pytest.mark.parametrize("op", ["relu", "residual_relu", "rnn"])
