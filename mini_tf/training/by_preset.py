@@ -128,6 +128,8 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
 
         watcher = Watcher(on_step, on_row, on_stop=lambda: run.save_state(training))
         history = fit(training, steps, validate, preset.every, preset.patience, watcher)
+    if training.step not in dict(run.states()):
+        run.save_state(training)                         # so that a kill from here on costs no training
     run.save_model(model)
     run.save_metrics(history.rows)
     run.save_gradient_flow(history.rows)

@@ -40,7 +40,7 @@ class Watcher:
 
     on_step  called as on_step(step, loss) after each step
     on_row   called as on_row(row, is_best) after each measurement, with its row of the History
-    on_stop  called as on_stop() when the training stops between two measurements
+    on_stop  called as on_stop() when a signal stops the training
     """
 
     on_step: Callable = lambda step, loss: None
@@ -80,8 +80,7 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
                 if training.step < steps and _patience_is_over(training, patience):
                     stopped = "early"
             if asked():
-                if not to_measure:
-                    watcher.on_stop()
+                watcher.on_stop()
                 if asked() == signal.SIGTERM:
                     raise Terminated
                 stopped = "interrupted"

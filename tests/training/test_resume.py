@@ -70,6 +70,29 @@ def test_a_run_that_was_interrupted_before_its_first_measurement(whole, tmp_path
     assert tiny.contents(tmp_path / "run") == whole("gpt")
 
 
+def test_states_that_take_long_are_saved_seldom_but_when_it_matters(tmp_path, monkeypatch):
+    """Of a large model, not after each measurement; but when a signal comes, and at the end."""
+    clock, saved, save = [0.0], [], Run.save_state
+    monkeypatch.setattr("mini_tf.training.by_preset.time.monotonic", lambda: clock[0])
+
+    def slowly(self, training):
+        clock[0] += 3                                    # seconds
+        saved.append(training.step)
+        save(self, training)
+
+    monkeypatch.setattr(Run, "save_state", slowly)
+    stopped_at(9, signal.SIGTERM, monkeypatch)
+    with pytest.raises(Terminated):
+        tiny.train("gpt", tmp_path / "run")              # measured after steps 3, 6, 9, 12
+    assert saved == [3, 9]
+    tiny.train("gpt", tmp_path / "run")
+    assert saved == [3, 9, 12]
+    saved.clear()
+    monkeypatch.setattr(Run, "finished", lambda self, history: self.close())
+    tiny.train("gpt", tmp_path / "whole")
+    assert saved == [3, 12]
+
+
 def test_fit_twice_is_fit_once(tmp_path):
     """In code, too: a training that is fitted on after fit left the best parameters in the model."""
     found = []
