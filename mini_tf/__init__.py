@@ -13,11 +13,28 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "18")
 
 from importlib import import_module
 
+
+def _share_cores():
+    """Of several processes that mpiexec started on this machine, each gets as many threads as there are cores for it.
+
+    This, too, is read when the libraries are loaded, and what the user has set is left alone.
+    """
+    processes = next((os.environ[name] for name in ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
+                      if os.environ.get(name, "").isdigit()), None)  # fmt: skip
+    if processes is None:
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for library in ("OPENBLAS", "NUMBA", "OMP", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", str(max(1, cores // int(processes))))
+
+
+_share_cores()
+
 __version__ = "0.1.0"
 
 __all__ = [
-    "backend", "data", "decoding", "experiment", "gradcheck", "kernels", "layers", "metrics", "models", "ops", "text",
-    "trace", "training",
+    "backend", "data", "decoding", "experiment", "gradcheck", "kernels", "layers", "metrics", "models", "ops",
+    "parallel", "text", "trace", "training",
 ]  # fmt: skip
 
 

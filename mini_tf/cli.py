@@ -1,5 +1,6 @@
 """The command mini-tf: train | generate | translate | classify | fill | compare | gradcheck | explore | doctor."""
 
+import os
 import signal
 import sys
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Annotated
 
 import mini_tf
 from mini_tf.errors import Terminated, UserError
+from mini_tf.parallel.starting import ending_together, join, mpi_here, rank_given
 from mini_tf.progress import console as out
 
 import typer
@@ -62,6 +64,14 @@ class Unknown(StrEnum):
     skip = "skip"
 
 
+@app.callback()
+def main_options(context: typer.Context):
+    team = join()
+    if team.size > 1 and context.invoked_subcommand not in ("train", "doctor"):
+        raise UserError(f"mini-tf {context.invoked_subcommand} runs on one process, and mpiexec started {team.size}: "
+                        "leave mpiexec out; mini-tf train can use several")  # fmt: skip
+
+
 @app.command()
 def train(
     context: typer.Context,
@@ -83,28 +93,34 @@ def train(
         Path | None,
         typer.Option(help="a folder on another disk, for what is learned if the run's own can no longer be written"),
     ] = None,
+    sharded: Annotated[
+        bool, typer.Option("--sharded", help="under mpiexec: each process keeps its share of the optimizer's memory")
+    ] = False,
 ):
     """Train a language model on a text and let it write; a translator on pairs of sentences; a classifier on texts with
     labels; or a model that fills gaps.
 
     Ctrl-C ends the training and keeps the best model so far; --resume goes on. The run folder gets the model,
     metrics.csv, curves.png, gradient_flow.png, results.json, and sample.txt, translations.tsv or predictions.tsv.
+    mpiexec -n N mini-tf train … trains on N processes, each on its share of every batch.
     """
+    from mini_tf.training.elsewhere import Elsewhere
     from mini_tf.training.every_kind import learns_from, preset_named, resumed
     from mini_tf.training.run import Run
 
+    team = join(sharded)
     if resume is not None:
-        given = [name for name in context.params if name not in ("resume", "rescue", "device")
+        given = [name for name in context.params if name not in ("resume", "rescue", "device", "sharded")
                  and context.get_parameter_source(name).name == "COMMANDLINE"]  # fmt: skip
         if given:
             raise UserError(f"--{given[0]} was given with --resume, which goes on with the settings of the run: leave "
                             "it out")  # fmt: skip
-        with Run.resume(resume) as folder, kept(folder):
+        with Run.resume(resume) if team.first else Elsewhere(resume) as folder, kept(folder):
             folder.rescue = rescue
-            if folder.is_finished():
+            if team.of_first(folder.is_finished()):
                 note(f"{resume} is finished; there is nothing to go on with. How it went: mini-tf doctor {resume}")
                 return
-            chosen, folder.command, steps, seed = resumed(folder)
+            chosen, folder.command, steps, seed = resumed(resume, team.of_first(folder.config()))
             trained(folder, chosen, folder.command, steps, seed, device)
         return
     chosen = preset_named(preset)
@@ -118,7 +134,7 @@ def train(
     options = {"--corpus": {"shakespeare": shakespeare.value}, "--pairs": {}, "--table": {"text": text, "label": label}}
     if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
         raise UserError(f"--rescue {rescue} is there and is no empty folder, expected a new or an empty one")
-    with Run.new(run, chosen.name) as folder, kept(folder):
+    with Run.new(run, chosen.name) if team.first else Elsewhere(run) as folder, kept(folder):
         folder.command = {"path": path and str(path.absolute())} | options[takes]
         folder.rescue = rescue
         trained(folder, chosen, {"path": path} | options[takes], steps, seed, device)
@@ -378,7 +394,6 @@ def doctor(
     """
     if run is not None:
         raise typer.Exit(0 if examined(run) else 1)
-    import os
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -411,6 +426,7 @@ def doctor(
                   else "the plain formulas of mini_tf/ops run; without MINI_TF_KERNELS=off, their fused twins would")
     gpus, why_not = gpu_count()
     table.add_row("GPU", str(gpus), why_not)
+    table.add_row("MPI", *mpi_here())
     found, place = where(SHAKESPEARE)
     table.add_row("Shakespeare", "here" if found else "not yet here", place)
     out.print(table)
@@ -467,6 +483,8 @@ def train_to_write(run, preset, text, steps, seed, device):
     _, prepared, results = train_language_model(
         text, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
     )
+    if not results:                                      # of several processes, the first shows them
+        return
     out.print(loss_table(results, len(prepared.vocabulary)))
     written = tokenize((run / "sample.txt").read_text(encoding="utf-8"))
     out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
@@ -484,6 +502,8 @@ def train_to_translate(run, preset, path, steps, seed, device):
     _, _, results = train_translator(
         pairs, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
     )
+    if not results:                                      # of several processes, the first shows them
+        return
     table = Table("", "", box=None, show_header=False)
     table.columns[1].justify = "right"
     table.add_row("validation, test loss, in nats per word", f"{results['validation']:.3f}, {results['test']:.3f}")
@@ -510,6 +530,8 @@ def train_to_classify(run, preset, command, steps, seed, device):
     _, prepared, results = train_classifier(
         examples, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
     )
+    if not results:                                      # of several processes, the first shows them
+        return
     table = Table("", "accuracy", box=None, header_style="bold")
     table.columns[1].justify = "right"
     names = {
@@ -530,6 +552,8 @@ def train_to_fill_gaps(run, preset, text, steps, seed, device):
     from mini_tf.training.masking import train_to_fill
 
     _, _, results = train_to_fill(text, preset, run, steps, seed, device, say=lambda line: out.print(Text(line)))
+    if not results:                                      # of several processes, the first shows them
+        return
     table = Table("", "nats per hidden word", box=None, header_style="bold")
     table.columns[1].justify = "right"
     for key, name in (("unigram", "by how often a word occurs"), ("test", "model, test lines")):
@@ -653,17 +677,28 @@ def _terminated(*_):
     raise Terminated
 
 
+def _speak_alone(team):
+    """On all processes but the first, print nothing: the first says the same."""
+    if not team.first:
+        out.quiet = err.quiet = True
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, it stays open
+
+
 def main():
     """Run the command. A UserError is printed in one line, without a traceback; the exit code is then 2.
 
     SIGTERM raises Terminated, so that files that are being written are removed, and not left half-written.
+    Processes that mpiexec started end together, with one message.
     """
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
     try:
-        app()
+        with ending_together():
+            _speak_alone(join())
+            app()
     except UserError as error:
-        err.print(Text.assemble(("error: ", "bold red"), str(error)))
+        if not rank_given():                             # without MPI, each of several processes ends here
+            err.print(Text.assemble(("error: ", "bold red"), str(error)))
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

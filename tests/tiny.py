@@ -6,7 +6,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from mini_tf.parallel import join
 from mini_tf.training.classification import train_classifier
+from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.every_kind import every_preset, learns_from
 from mini_tf.training.language import train_language_model
 from mini_tf.training.masking import MaskingPreset, train_to_fill
@@ -54,8 +56,10 @@ def pairs():
 
 def train(name, run, rescue=None, say=lambda line: None, **changes):
     """Train the small preset into `run`, a Run or a folder: a new one, or one in which a training goes on."""
-    if not isinstance(run, Run):
+    if not isinstance(run, (Run, Elsewhere)):
         folder = Path(run)
+        if not join().first:
+            return train(name, Elsewhere(folder), say=say, **changes)
         with Run.resume(folder) if (folder / "config.json").exists() else Run.new(folder) as run:
             run.rescue = rescue
             return train(name, run, say=say, **changes)

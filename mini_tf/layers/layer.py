@@ -4,6 +4,7 @@ import os
 import threading
 
 from mini_tf.backend import to_device
+from mini_tf.parallel.shares import cut
 
 _adding = threading.Lock()                               # of all parameters: with a lock inside, none could be copied
 
@@ -26,6 +27,7 @@ class Parameter:
         self.data = data
         self.grad = None
         self.trainable = trainable
+        self.when_added = None       # called after each addition: by it, processes learn which gradients can be sent
 
     def accumulate(self, gradient):
         """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses.
@@ -37,6 +39,8 @@ class Parameter:
         with _adding:
             # A new array, not an update in place: someone else may hold the first gradient too.
             self.grad = gradient if self.grad is None else self.grad + gradient
+        if self.when_added is not None:
+            self.when_added()
 
     def __repr__(self):
         return f"Parameter({self.data.shape}, {self.data.dtype}{'' if self.trainable else ', fixed'})"
@@ -64,6 +68,12 @@ class Layer:
     def clear_gradients(self):
         """Forget all gradients, before the next batch."""
         clear_gradients(self.parameters())
+
+    def loss_of_rows(self, batch, rows, rng=None):
+        """(loss, backward) of some rows of a batch, a slice: of the share of one of several processes."""
+        return self.loss(cut(batch, rows), rng)
+
+    per_example = ()                 # the names in state() of arrays with a row for each example of a batch
 
     def state(self):
         """{name: array} of what it carries from batch to batch, besides its parameters; nothing, for most."""

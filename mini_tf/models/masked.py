@@ -109,6 +109,11 @@ class MaskedBatch:
         return len(self.ids)
 
     @property
+    def predictions(self):
+        """How many predictions of each example the loss is a mean over: (B,)"""
+        return (self.targets != ABSENT).sum(1)
+
+    @property
     def size(self):
         return int((self.ids != ABSENT).sum())
 

@@ -144,12 +144,19 @@ class CarriedState(Layer):
         self.model, self.anew = model, anew
         self.carried, self.last_words, self.batches = None, None, 0
 
+    per_example = ("carried",)
+
     def loss(self, windows, rng=None):
         """model.loss, from the carried state."""
+        return self.loss_of_rows(windows, slice(None), rng)
+
+    def loss_of_rows(self, windows, rows, rng=None):
+        """The same of some rows, always the same ones; whether they go on is decided by all."""
         goes_on = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
         if self.anew and self.batches % self.anew == 0:
             goes_on = False
-        loss, backward, self.carried = self.model.loss_and_state(windows, rng, self.carried if goes_on else None)
+        carried = self.carried if goes_on else None
+        loss, backward, self.carried = self.model.loss_and_state(windows[rows], rng, carried)
         self.last_words = to_host(windows[:, -1]).copy()
         self.batches += 1
         return loss, backward

@@ -7,6 +7,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax
 from mini_tf.models.reading import WindowReader
 from mini_tf.models.saved import MadeOfWordVectors
+from mini_tf.parallel.alone import ALONE
 
 import numpy as np
 
@@ -27,9 +28,10 @@ class TextModel(MadeOfWordVectors):
         """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""
         return log_softmax(self.logits(ids))
 
-    def mean_loss(self, ids, most=None, on_batch=None):
+    def mean_loss(self, ids, most=None, on_batch=None, team=ALONE):
         """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
 
+        It is read from left to right, so each process of a team reads all of it.
         Raises UserError when there is no such word, and for most < 1.
         """
         checked_long_enough(ids, self.T)

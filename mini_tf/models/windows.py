@@ -7,6 +7,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
 from mini_tf.models.objectives import next_words
 from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
+from mini_tf.parallel.alone import ALONE
 
 import numpy as np
 
@@ -40,10 +41,10 @@ class WindowModel(TextModel, Layer):
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
         return next_words(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
-    def mean_loss(self, ids, most=None, on_batch=None):
+    def mean_loss(self, ids, most=None, on_batch=None, team=ALONE):
         """The mean loss of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced.
 
-        Raises UserError when there is no such word, and for most < 1.
+        Each process of a team measures some of them. Raises UserError when there is no such word, and for most < 1.
         """
         checked_long_enough(ids, self.T)
         if most is not None:
@@ -51,13 +52,15 @@ class WindowModel(TextModel, Layer):
         ends = np.arange(self.T, len(ids))
         if most is not None and most < len(ends):
             ends = ends[np.linspace(0, len(ends) - 1, most).astype(int)]
-        total = 0.0
-        for first in range(0, len(ends), BATCH):
+
+        def measure(first):
             some = ends[first : first + BATCH]
-            total += float(self.next_word_loss(windows_ending_at(ids, some, self.T))) * len(some)
+            loss = self.next_word_loss(windows_ending_at(ids, some, self.T))
             if on_batch:
                 on_batch(first + len(some), len(ends))
-        return total / len(ends)
+            return loss, len(some)
+
+        return team.mean(range(0, len(ends), BATCH), measure)
 
     def log_probabilities(self, ids, start=0, on_batch=None):
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)

@@ -37,7 +37,8 @@ CHUNK = 1 << 20
 def write_archive(path, kind, arrays, about):
     """Write {name: array} and `about`, a dict that JSON can hold, to `path`. Equal contents give equal bytes.
 
-    kind: one of KINDS. Raises NotWritten.
+    kind: one of KINDS. An array may also be a function with .shape, .size and .dtype that fetches it when its turn has
+    come. Raises NotWritten.
     """
     about = json.dumps({"kind": kind, "version": VERSION} | about, default=lambda array: np.asarray(array).tolist())
     header = {"__metadata__": {"format": "pt", "mini_tf": about, "mini_tf_sha256": NO_DIGEST}}
@@ -59,7 +60,7 @@ def write_archive(path, kind, arrays, about):
 
 def _bytes_of(x):
     """The bytes of an array on any device, little-endian, in C order; no copy if they lie in memory like that."""
-    x = to_host(x)
+    x = to_host(x() if callable(x) else x)
     return np.asarray(x, x.dtype.newbyteorder("<"), order="C").reshape(-1).view(np.uint8).data
 
 

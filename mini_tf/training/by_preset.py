@@ -13,6 +13,8 @@ from mini_tf import kernels
 from mini_tf.backend import resolve_device
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
+from mini_tf.parallel import join
+from mini_tf.parallel.alone import Ended
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.training.bands import as_text, band_of
 from mini_tf.training.health import complaints
@@ -77,7 +79,7 @@ def new_training(preset, model, batches, steps, seed):
     """The preset's Training of a model. Dropout has a generator of its own, derived from the seed."""
     return Training(
         model, batches, Adam(preset.learning_rate, preset.betas), Schedule(min(preset.warm_up, steps // 4), steps),
-        preset.clip, rng=np.random.default_rng([seed, 3]),
+        preset.clip, rng=np.random.default_rng([seed, 3]), team=join(),
     )  # fmt: skip
 
 
@@ -86,9 +88,12 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
 
     The run folder gets the metrics, the best model so far, the training's state after each measurement, and two earlier
     moments of a model that is not too large. If it has a state already, the training goes on from there.
+    Of several processes, the first writes the files, while the others wait; at the end, they wait until it stops them.
     """
-    keeps_moments = model.numbers_to_learn() <= KEPT_UP_TO
-    run.restore(training, say)
+    keeps_moments, team = model.numbers_to_learn() <= KEPT_UP_TO, training.team
+    found = run.restore(training, say)
+    team.check_in(**{name: run.settings[name] for name in ("settings", "data")}, **versions(run.settings["machine"]))
+    team.start_alike(training, found)
     if keeps_moments and training.step == 0:
         run.save_moment(model, 0)
     told, band = set(), band_of(run.settings)
@@ -124,10 +129,16 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
         def on_step(step, loss):
             show_step(step, loss)
             if keeps_moments and step == steps // 10:
-                run.save_moment(model, step)
+                team.work_of_first(lambda: run.save_moment(model, step), training)
 
-        watcher = Watcher(on_step, on_row, on_stop=lambda: run.save_state(training))
+        watcher = Watcher(
+            on_step, on_row=lambda row, is_best: team.work_of_first(lambda: on_row(row, is_best), training),
+            on_stop=lambda: team.work_of_first(lambda: run.save_state(training), training),
+        )  # fmt: skip
         history = fit(training, steps, validate, preset.every, preset.patience, watcher)
+    team.serve(training)
+    if not team.first:
+        return history
     if training.step not in dict(run.states()):
         run.save_state(training)                         # so that a kill from here on costs no training
     run.save_model(model)
@@ -150,8 +161,11 @@ def kept_safe(run, training, model):
     """
     try:
         yield
+        training.team.stop_serving()
     except NotFinite as error:
-        run.save_state(training)
+        training.team.work_of_first(lambda: run.save_state(training), training)
+        if not training.team.first:
+            raise Ended from None                        # the first process says it
         raise NotFinite(f"{error}. The state before this step is kept: {run.states()[-1][1]}") from None
     except NotWritten as error:
         steps = [step for step, _ in run.states()]
@@ -183,6 +197,11 @@ def about(preset, steps, seed, device, data):
         "numpy": np.__version__, "python": platform.python_version(), "processor": platform.machine(),
     }  # fmt: skip
     return {"settings": settings, "data": hash_of(data), "machine": machine}
+
+
+def versions(machine):
+    """What has to be the same on all processes, of what config.json says of the machine."""
+    return {f"version of {name}": machine[name] for name in ("mini_tf", "numpy")}
 
 
 def hash_of(data):

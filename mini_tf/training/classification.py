@@ -10,6 +10,7 @@ from mini_tf.files import write_text
 from mini_tf.metrics import accuracy, confusion, log_softmax
 from mini_tf.models import Classifier
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
+from mini_tf.parallel.alone import ALONE
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import padded, split_sentence
 from mini_tf.training.by_preset import (
@@ -25,7 +26,7 @@ from mini_tf.training.by_preset import (
     train_into,
 )
 from mini_tf.training.length_batches import in_order, text_lengths
-from mini_tf.training.text_batches import TextBatches
+from mini_tf.training.text_batches import TextBatches, texts_in_order
 
 import numpy as np
 
@@ -126,9 +127,11 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
     numbers = {"train": len(texts.train[0]), "test": len(test), "parameters": learned}
     run.save_config(config | {"texts": numbers}, texts.vocabulary)
     training = classifier_training(preset, model, texts, steps, seed)
+    validate = partial(mean_loss, model, texts.validation, training.team)
     with kept_safe(run, training, model):
-        history = train_into(run, training, model, preset, steps, partial(mean_loss, model, texts.validation),
-                             preset.words, say)  # fmt: skip
+        history = train_into(run, training, model, preset, steps, validate, preset.words, say)
+        if not training.team.first:
+            return model, texts, {}
 
         log_p = log_probabilities(model, texts.test[0])
         labels, predicted = texts.test[1], log_p.argmax(1)
@@ -168,10 +171,13 @@ def log_probabilities(model, texts, words=4000):
     return log_p
 
 
-def mean_loss(model, part):
+def mean_loss(model, part, team=ALONE, words=4000):
     """The mean cross-entropy of the labels of (texts, labels), in nats, without dropout."""
-    texts, labels = part
-    return float(-log_probabilities(model, texts)[np.arange(len(labels)), labels].mean())
+    def measure(batch):
+        log_p = log_softmax(model.logits(batch.ids))
+        return -log_p[np.arange(len(batch)), batch.labels].mean(), len(batch)
+
+    return team.mean([batch for batch, _ in texts_in_order(*part, words)], measure)
 
 
 def counting_accuracies(texts, penalty=1.0):

@@ -28,14 +28,14 @@ def learns_from(preset):
     return next(option for kind, option in kinds.items() if isinstance(preset, kind))
 
 
-def resumed(run):
+def resumed(folder, config):
     """(preset, command, steps, seed) of a run that goes on: as they were when it was begun, whatever the preset is now.
 
+    config: what its config.json says
     Raises UserError if the run was not made by `mini-tf train`, or by a version with other settings.
     """
-    config = run.config()
     if not config["command"]:
-        raise UserError(f"{run.folder} was not made by mini-tf train: go on with it as it was begun, "
+        raise UserError(f"{folder} was not made by mini-tf train: go on with it as it was begun, "
                         "by mini-tf compare or by your own script")  # fmt: skip
     settings = dict(config["settings"])
     steps, seed = settings["steps"], settings.pop("seed")
@@ -43,4 +43,4 @@ def resumed(run):
     try:
         return kind(**settings | {"betas": tuple(settings["betas"])}), config["command"], steps, seed
     except TypeError as error:
-        raise UserError(f"{run.folder} was begun by another version of mini_tf: {error}") from None
+        raise UserError(f"{folder} was begun by another version of mini_tf: {error}") from None

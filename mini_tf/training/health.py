@@ -8,6 +8,7 @@ from statistics import median
 from mini_tf import ops
 from mini_tf.ops.op import watching
 from mini_tf.ops.updates import sum_of_squares
+from mini_tf.parallel.alone import ALONE
 
 NORM = "gradient_norm"
 VANISHES = 1e-3          # a layer's gradient, as a share of the largest among its equals
@@ -36,7 +37,7 @@ class Health:
     def __init__(self, parameters):
         self.parameters = parameters
         self.before = {name: _some(p.data).copy() for name, p in parameters.items() if p.trainable}
-        self.relus, self.dead = 0, 0
+        self.alive = []                                  # of each ReLU's call, which of them are not 0 everywhere
 
     @contextmanager
     def watching_relus(self):
@@ -54,13 +55,14 @@ class Health:
         elif op is ops.rnn and options.get("activation") == "relu":
             a = result[0]
         if a is not None and a.size:
-            alive = (a.reshape(-1, a.shape[-1]) > 0).any(0)
-            self.relus += alive.size
-            self.dead += alive.size - int(alive.sum())
+            self.alive.append((a.reshape(-1, a.shape[-1]) > 0).any(0))
         return result
 
-    def row(self, squares):
+    def row(self, squares, team=ALONE):
         """The columns of this step: {name: number}; "" for the dead ReLUs of a model without any."""
+        alive = team.anywhere(self.alive)
+        relus = sum(mask.size for mask in alive)
+        dead = relus - sum(int(mask.sum()) for mask in alive)
         layers = dict.fromkeys(map(layer_of, self.before), 0.0)
         for name, square in squares.items():
             layers[layer_of(name)] += square
@@ -73,7 +75,7 @@ class Health:
         return {
             NORM: math.sqrt(sum(squares.values())),
             "update_ratio": math.sqrt(change / size) if size else 0.0,
-            "dead_relus": self.dead / self.relus if self.relus else "",
+            "dead_relus": dead / relus if relus else "",
             **{f"{NORM} {layer}": math.sqrt(square) for layer, square in layers.items()},
         }
 

@@ -92,9 +92,11 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     numbers = {"words": len(corpus.ids), "vocabulary": c, "parameters": learned}
     run.save_config(config | {"text": numbers}, corpus.vocabulary)
     training = preset_training(preset, model, corpus, steps, seed)
-    validate = partial(mean_loss, model, corpus.validation, preset.validation_words)
+    validate = partial(mean_loss, model, corpus.validation, preset.validation_words, team=training.team)
     with kept_safe(run, training, model):
         history = train_into(run, training, model, preset, steps, validate, preset.batch * T, say)
+        if not training.team.first:
+            return model, corpus, {}
 
         results = baselines | {
             "validation": history.best_validation_loss,

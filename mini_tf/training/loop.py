@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from mini_tf import kernels
 from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
+from mini_tf.parallel.alone import ALONE
 from mini_tf.training.state import nothing_yet
 
 import numpy as np
@@ -65,27 +66,29 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
     check_whole(every=every, **({} if patience is None else {"patience": patience}))
     watcher = watcher or Watcher()
     training.go_on()
+    team = training.team
     stopped = "early" if _patience_is_over(training, patience) else None
     last = None                                          # the measurement that an interruption adds
-    with kernels.recycled_memory(), _asked_to_stop() as asked:
+    with kernels.recycled_memory(), _asked_to_stop(team) as asked:
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
             loss, _ = training.one_step(observe=to_measure)
             watcher.on_step(training.step, loss)
             if to_measure:
-                row = _row(training, validate(), training.health)
+                row = _row(training, team.of_first(float(validate())), training.health)
+                team.check_alike(training.parameters)
                 training.rows.append(row)
                 training.since = nothing_yet()
                 watcher.on_row(row, training.measured(row["validation_loss"]))
                 if training.step < steps and _patience_is_over(training, patience):
                     stopped = "early"
-            if asked():
+            if number := asked():
                 watcher.on_stop()
-                if asked() == signal.SIGTERM:
+                if number == signal.SIGTERM:
                     raise Terminated
                 stopped = "interrupted"
                 if not to_measure:                       # this step was not observed
-                    last = _row(training, validate(), dict.fromkeys(training.health, ""))
+                    last = _row(training, team.of_first(float(validate())), dict.fromkeys(training.health, ""))
     if last and last["validation_loss"] < training.best[0]:
         best_step = training.step
     else:
@@ -114,26 +117,32 @@ def _patience_is_over(training, patience):
     return patience is not None and sum(row["step"] > training.best[1] for row in training.rows) >= patience
 
 
-def mean_loss(model, ids, most=None, on_batch=None):
+def mean_loss(model, ids, most=None, on_batch=None, team=ALONE):
     """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
     Cross-entropy in nats per word; mean squared error for the readout "average". How long the histories are depends on
     the model: see its mean_loss. With `most`, only so many words are measured: evenly spaced ones, or the first ones if
-    the model reads the text from left to right. on_batch(done, of) is called after each batch.
+    the model reads the text from left to right. on_batch(done, of) is called after each batch. With a
+    team, each process measures some of the batches, if the model reads windows.
     """
-    return model.mean_loss(ids, most, on_batch)
+    return model.mean_loss(ids, most, on_batch, team)
 
 
 @contextmanager
-def _asked_to_stop():
+def _asked_to_stop(team):
     """Inside the block, the first Ctrl-C and the first SIGTERM raise nothing: the function that is yielded returns the
     signal from then on, and None before.
 
     So no update is ever left half done. A second one acts as usual. A signal that the process ignores stays ignored.
+    All processes of a team call the function at the same time, and get the same answer, whoever got the signal.
     """
     noted = []
+
+    def asked():
+        return team.highest(noted[-1] if noted else 0) or None
+
     if threading.current_thread() is not threading.main_thread():        # only the main thread may handle signals
-        yield lambda: None
+        yield asked
         return
 
     def note(number, _):
@@ -145,7 +154,7 @@ def _asked_to_stop():
     for number in before:
         signal.signal(number, note)
     try:
-        yield lambda: noted[-1] if noted else None
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -8,6 +8,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import unigram_cross_entropy
 from mini_tf.models.masked import MASK, MaskedWordModel, hide_words
+from mini_tf.parallel.alone import ALONE
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.text.sentences import padded
 from mini_tf.training.by_preset import (
@@ -134,9 +135,12 @@ def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lamb
     run.save_config(config | {"text": numbers}, passages.vocabulary)
     batches = MaskedPassages(passages.train, c, preset.words, preset.share, [seed, 2])
     training = new_training(preset, model, batches, steps, seed)
-    validate = partial(mean_loss, model, passages_in_order(passages.validation, c, preset.words, preset.share))
+    validation = passages_in_order(passages.validation, c, preset.words, preset.share)
+    validate = partial(mean_loss, model, validation, training.team)
     with kept_safe(run, training, model):
         history = train_into(run, training, model, preset, steps, validate, preset.words, say)
+        if not training.team.first:
+            return model, passages, {}
 
         test = passages_in_order(passages.test, c, preset.words, preset.share)
         hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
@@ -160,13 +164,9 @@ def new_masked_model(preset, passages, seed):
     return MaskedWordModel(vectors, passages.counts, seed=seed, **preset.model)
 
 
-def mean_loss(model, batches):
+def mean_loss(model, batches, team=ALONE):
     """The mean cross-entropy of the hidden words of MaskedBatches, in nats, without dropout."""
-    total = hidden = 0
-    for batch in batches:
-        count = int((batch.targets >= 0).sum())
-        total, hidden = total + float(model.loss(batch)[0]) * count, hidden + count
-    return total / hidden
+    return team.mean(batches, lambda batch: (model.loss(batch)[0], int(batch.predictions.sum())))
 
 
 def examples_of(model, vocabulary, passages, rng):

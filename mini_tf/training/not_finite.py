@@ -9,11 +9,14 @@ from mini_tf.trace import source_line, trace
 import numpy as np
 
 REACH_IN = tuple, list
+NOTHING = "All numbers of this step are finite, but the sum of the gradients' squares is too large for their dtype."
 
 
-def origin(model, batch, rng=None):
-    """One or two sentences: the call of model.loss(batch, rng), or of its backward, that was the first to make numbers
-    that are not finite; its line, its layer, and the range of what it was given.
+def origin(model, forward, rng=None):
+    """One or two sentences: the call inside forward(), which gives a loss and its backward, or inside that backward,
+    that was the first to make numbers that are not finite; its line, its layer, and the range of what it was given.
+
+    model, rng: whose state forward() changes
 
     The step is traced once more, with the formulas of `mini_tf/ops`; if these stay finite, with their twins.
     """
@@ -27,7 +30,7 @@ def origin(model, batch, rng=None):
             rng.bit_generator.state = random
         with trace() as calls, kernels.with_twins() if twins else nullcontext(), np.errstate(all="ignore"):
             try:
-                _, backward = model.loss(batch, rng)
+                _, backward = forward()
                 backward()
             except (ArithmeticError, ValueError):
                 pass                                     # what it was given was not finite by then
@@ -36,7 +39,7 @@ def origin(model, batch, rng=None):
         if found:
             only = " Only its faster twin does; MINI_TF_KERNELS=off runs the formula." if twins else ""
             return found + only
-    return "All numbers of this step are finite, but the sum of the gradients' squares is too large for their dtype."
+    return NOTHING
 
 
 def _first_maker(calls, paths):

@@ -28,6 +28,11 @@ class SentenceBatch:
         return len(self.source)
 
     @property
+    def predictions(self):
+        """How many predictions of each example the loss is a mean over: (B,)"""
+        return (self.target[:, 1:] != ABSENT).sum(1)
+
+    @property
     def size(self):
         # A target's inputs, from [SOS] on, are as many as its outputs, up to [EOS]: one less than it has ids.
         return int((self.source != ABSENT).sum() + (self.target != ABSENT).sum()) - len(self)

@@ -19,7 +19,7 @@ from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
-from mini_tf.training.state import load_training, save_training
+from mini_tf.training.state import restore_from, save_training
 
 SIDES = "source", "target"           # of a translator
 STATES = 2                           # how many states of the training are kept, the last ones
@@ -200,20 +200,20 @@ class Run:
     def restore(self, training, say=lambda line: None):
         """Put the last state into the training; if it is damaged, say so and take the one before.
 
-        Returns True, or False if no state was kept yet. Raises UserError if none of them can be read.
+        Returns that state, (arrays, numbers), or None if none was kept yet. Raises UserError if none can be read.
         """
         states = self.states()
         for step, path in reversed(states):
             try:
-                load_training(path, training, run=self.decided)
+                found = restore_from(path, training, run=self.decided)
             except UserError as error:
                 say(f"note: {error}")
                 continue
             say(f"going on after step {step:,}")
-            return True
+            return found
         if states:
             raise UserError(f"no state in {self / 'state'} can be read: train again, into another folder")
-        return False
+        return None
 
     def finished(self, history):
         """All is written: delete the training's states, unless it was interrupted, and let others have the folder."""

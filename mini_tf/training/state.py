@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from mini_tf.backend import array_module
 from mini_tf.errors import UserError
 from mini_tf.layers import clear_gradients
+from mini_tf.parallel.alone import ALONE
 from mini_tf.training import not_finite
 from mini_tf.training.archive import read_archive, write_archive
 from mini_tf.training.health import Health
@@ -51,6 +52,7 @@ class Training:
     schedule    the learning rate's factor at each step, a Schedule
     clip        the largest norm of all gradients together, or None
     rng         a Generator for dropout alone, so that it does not disturb the order of batches; None: no dropout
+    team        the processes that train together, see `mini_tf/parallel`; each has such an object, with equal batches
 
     step        steps done
     seconds     that they took
@@ -60,11 +62,11 @@ class Training:
     health      what `Health` says of the last step that was observed
     """
 
-    def __init__(self, model, batches, optimizer, schedule=None, clip=None, rng=None):
+    def __init__(self, model, batches, optimizer, schedule=None, clip=None, rng=None, team=ALONE):
         if clip is not None and not clip > 0:
             raise UserError(f"clip is {clip}, expected the largest norm of the gradients, above 0, or None")
         self.model, self.batches, self.optimizer = model, batches, optimizer
-        self.schedule, self.clip, self.rng = schedule or Schedule(), clip, rng
+        self.schedule, self.clip, self.rng, self.team = schedule or Schedule(), clip, rng, team
         self.learning_rate = optimizer.learning_rate     # what the schedule's factor is applied to
         self.step, self.seconds, self.rows, self.best, self.health = 0, 0.0, [], (math.inf, 0, {}), {}
         self.since, self.last = nothing_yet(), None
@@ -87,22 +89,24 @@ class Training:
         health = Health(self.parameters) if observe else None
         with np.errstate(over="ignore", invalid="ignore"):               # NotFinite says more
             with health.watching_relus() if health else nullcontext():
-                loss, backward = self.model.loss(batch, self.rng)
+                loss, backward = self.team.loss(self.model, batch, self.rng)
             loss = float(loss)
             if not math.isfinite(loss):
                 raise self._not_finite(f"the loss became {loss}", batch, before)
             backward()
-            squares = squared_norms(self.parameters)
+            updated_here = self.team.updated_here(self.parameters)
+            squares = self.team.over_slices(squared_norms(updated_here))
         norm = math.sqrt(sum(squares.values()))
         if not math.isfinite(norm):
             raise self._not_finite(f"the gradient's norm became {norm}", batch, before)
         if self.clip is not None:
-            clip_gradients(self.parameters, self.clip, norm)
+            clip_gradients(updated_here, self.clip, norm)
         self.step += 1
         self.optimizer.learning_rate = self.learning_rate * self.schedule(self.step)
-        self.optimizer.step(self.parameters)
+        self.optimizer.step(updated_here)
+        self.team.exchange(self.parameters)
         if health:
-            self.health = health.row(squares)
+            self.health = health.row(squares, self.team)
         seconds, words = time.perf_counter() - clock, np.size(batch)
         self.seconds += seconds
         self.since["losses"].append(loss)
@@ -126,11 +130,18 @@ class Training:
     def _not_finite(self, what, batch, before):
         """The NotFinite to raise; the training is then as it was before the step."""
         self._go_back(before)
-        origin = not_finite.origin(self.model, batch, self.rng)
+        origin = self._origin(batch)
         self._go_back((None, *before[1:]))               # the search has drawn random numbers, too
         clear_gradients(self.parameters)
         advice = "Try a smaller learning rate" + (", or clip=1" if self.clip is None else "")
         return NotFinite(f"{what} at step {self.step + 1}, expected a number. {origin} {advice}")
+
+    def _origin(self, batch):
+        """Where the numbers come from that are not finite: the sentence of the first process that finds it."""
+        own = not_finite.origin(self.model, lambda: self.team.own_loss(self.model, batch, self.rng), self.rng)
+        texts = self.team.texts(own)
+        rank = next((rank for rank, text in enumerate(texts) if text != not_finite.NOTHING), 0)
+        return f"On process {rank}: {texts[rank]}" if len(texts) > 1 else own
 
     def measured(self, validation_loss):
         """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
@@ -167,7 +178,7 @@ class Training:
             raise UserError(f"the batches are a {type(self.batches).__name__}, whose position cannot be saved: give "
                             "them .state() and .restore(state), as RandomWindows has")  # fmt: skip
         loss, step, kept = self.best
-        memory = self.optimizer.memory
+        memory = self.team.whole_memory(self)
         last = {name: parameter.data for name, parameter in self.parameters.items()} | (self.last or {})
         arrays = {f"parameters/{name}": data for name, data in last.items()}
         arrays |= {f"best/{name}": data for name, data in kept.items()}
@@ -179,7 +190,7 @@ class Training:
             "counts": {which: of for which, of in memory.items() if not any(map(np.ndim, of.values()))},
             "batches": self.batches.state(), "rng": self.rng and self.rng.bit_generator.state,
         }  # fmt: skip
-        arrays |= {f"model/{name}": x for name, x in self.model.state().items()}
+        arrays |= {f"model/{name}": x for name, x in self.team.whole_state(self).items()}
         return arrays, numbers
 
     def restore(self, arrays, numbers):
@@ -211,11 +222,13 @@ class Training:
         self.optimizer.memory = {which: dict(of) for which, of in numbers["counts"].items()}
         for path, x in groups.get("optimizer", {}).items():
             which, _, name = path.partition("/")
-            self.optimizer.memory.setdefault(which, {})[name] = _beside(x, self.parameters[name].data)
+            own = self.team.own_memory(self, name, x)
+            if own is not None:
+                self.optimizer.memory.setdefault(which, {})[name] = _beside(own, self.parameters[name].data)
         self.batches.restore(numbers["batches"])
         if self.rng is not None:
             self.rng.bit_generator.state = numbers["rng"]
-        self.model.restore(groups.get("model", {}))
+        self.model.restore(self.team.own_state(self.model, groups.get("model", {})))
 
 
 def save_training(path, training, **about):
@@ -230,6 +243,12 @@ def load_training(path, training, **about):
     Raises UserError when the file is missing, damaged or not a training's state (see `read_archive`), when it is that
     of another training, and when it was saved with another `about`.
     """
+    restore_from(path, training, **about)
+    return training
+
+
+def restore_from(path, training, **about):
+    """The same; returns the state, (arrays, numbers)."""
     arrays, found = read_archive(path, "training")
     for name, value in about.items():
         if found.get(name) != value:
@@ -238,7 +257,7 @@ def load_training(path, training, **about):
         training.restore(arrays, found["numbers"])
     except (KeyError, TypeError) as error:
         raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
-    return training
+    return arrays, found["numbers"]
 
 
 def nothing_yet():

@@ -27,6 +27,11 @@ class TextBatch:
         return len(self.ids)
 
     @property
+    def predictions(self):
+        """How many predictions of each example the loss is a mean over: (B,)"""
+        return np.ones(len(self))
+
+    @property
     def size(self):
         return int((self.ids != ABSENT).sum())
 

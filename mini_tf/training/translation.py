@@ -9,6 +9,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
+from mini_tf.parallel.alone import ALONE
 from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
 from mini_tf.training.by_preset import (
@@ -132,9 +133,11 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
     run.save_config(config | {"pairs": numbers}, (bitext.french, bitext.english))
     training = translator_training(preset, model, bitext, steps, seed)
-    validate = partial(mean_loss, model, batches_in_order(*bitext.ids(bitext.validation), preset.words))
+    validate = partial(mean_loss, model, batches_in_order(*bitext.ids(bitext.validation), preset.words), training.team)
     with kept_safe(run, training, model):
         history = train_into(run, training, model, preset, steps, validate, preset.words, say)
+        if not training.team.first:
+            return model, bitext, {}
 
         results = {"validation": history.best_validation_loss}
         results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
@@ -165,13 +168,9 @@ def translator_training(preset, model, bitext, steps, seed):
     return new_training(preset, model, batches, steps, seed)
 
 
-def mean_loss(model, batches):
+def mean_loss(model, batches, team=ALONE):
     """The mean cross-entropy of the words of translations and their [EOS], in nats, without smoothing or dropout."""
-    total = words = 0
-    for batch in batches:
-        count = int((batch.target[:, 1:] >= 0).sum())
-        total, words = total + float(model.loss(batch)[0]) * count, words + count
-    return total / words
+    return team.mean(batches, lambda batch: (model.loss(batch)[0], int(batch.predictions.sum())))
 
 
 def same_source(pairs):

@@ -1,0 +1,25 @@
+"""Training on several processes at once, on one machine or on many, connected by MPI.
+
+    mpiexec -n 4 mini-tf train --preset quick
+
+Data parallelism, in four lines. Every process has the whole model. Of each batch it takes its share:
+
+    loss = Σ_r w_r·loss_r,   w_r = predictions in share r / predictions in the batch
+    dp   = Σ_r w_r·dp_r      for each parameter p, because a derivative of a sum is the sum of the derivatives
+
+so the processes add up their gradients, and all of them take the same step. In the order to read:
+
+    shares.py       cutting a batch, and its random numbers, into shares
+    alone.py        what a training asks of the processes that it runs on; the answers of one process
+    team.py         the answers of several
+    buckets.py      adding up gradients, while the backward goes on
+    slices.py       the optimizer's memory, divided among the processes
+    starting.py     which processes there are, and how they end together
+
+Source: Li et al. 2020, arXiv:2006.15704 (buckets, overlap); Rajbhandari et al. 2020, arXiv:1910.02054 (slices)
+"""
+
+from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.parallel.starting import join
+
+__all__ = ["ALONE", "Alone", "join"]

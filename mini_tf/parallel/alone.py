@@ -1,0 +1,119 @@
+"""What a training asks of the processes that it runs on, and the answers of a process that is alone."""
+
+from mini_tf.errors import UserError
+
+
+class Ended(UserError):
+    """Another process has ended the training.
+
+    failed: [(rank, exit code, text)] if the processes have met since; None if they have yet to
+    """
+
+    def __init__(self, failed=None):
+        super().__init__("another process has ended the training")
+        self.failed = failed
+
+
+class Alone:
+    """One process: its share of a batch is the batch. `Team` answers for several.
+
+    rank, size, first    this process's number, how many there are, and whether it is the first one, number 0, which
+                         alone writes files and speaks
+    """
+
+    rank, size, first = 0, 1, True
+
+    # A step --------------------------------------------------------------------------------------------------------
+
+    def loss(self, model, batch, rng=None):
+        """The loss of the whole batch, and a backward that leaves the whole batch's gradients in the parameters."""
+        return model.loss(batch, rng)
+
+    def own_loss(self, model, batch, rng=None):
+        """(loss, backward) of this process's share alone."""
+        return model.loss(batch, rng)
+
+    def updated_here(self, parameters):
+        """Of {name: Parameter}, what this process updates, and their gradients: all of it, or slices."""
+        return parameters
+
+    def over_slices(self, numbers):
+        """{name: number} of what is updated here, such as Σ g², added up over what is updated elsewhere"""
+        return numbers
+
+    def exchange(self, parameters):
+        """After the update: every process gets what the others have updated."""
+
+    # Numbers of all processes --------------------------------------------------------------------------------------
+
+    def sum(self, numbers):
+        """The sum over the processes of a list of numbers: a list. All get the same."""
+        return numbers
+
+    def highest(self, number):
+        """The highest of the processes' numbers."""
+        return number
+
+    def anywhere(self, masks):
+        """A list of bool arrays, each True wherever it is True in one of the processes."""
+        return masks
+
+    def of_first(self, value):
+        """The first process's value, which JSON can hold."""
+        return value
+
+    def texts(self, text):
+        """The texts of all processes: a list"""
+        return [text]
+
+    def mean(self, parts, measure):
+        """The mean loss of all parts, each process measuring some of them: measure(part) → (mean loss, predictions)"""
+        total = count = 0
+        for part in parts[self.rank :: self.size]:
+            loss, predictions = measure(part)
+            total, count = total + float(loss) * predictions, count + predictions
+        total, count = self.sum([total, count])
+        return total / count
+
+    # Beginning, files and end --------------------------------------------------------------------------------------
+
+    def check_in(self, **same):
+        """Before the training: see that all processes are there, and that these values are the same on each.
+
+        Raises UserError on all of them if not.
+        """
+
+    def start_alike(self, training, found=None):
+        """Every process gets the first one's parameters, or the state (arrays, numbers) that it has found."""
+
+    def check_alike(self, parameters):
+        """Raises UserError if the processes no longer have the same parameters."""
+
+    def work_of_first(self, work, training):
+        """Let the first process do work(), such as writing files, while the others wait, and send what it asks for."""
+        return work()
+
+    def serve(self, training):
+        """On all but the first process: wait until it has done its work."""
+
+    def stop_serving(self):
+        """On the first process: its work is done, the others may go on."""
+
+    def whole_memory(self, training):
+        """The optimizer's memory, {which: {name: array}}, of whole parameters."""
+        return training.optimizer.memory
+
+    def own_memory(self, training, name, array):
+        """What this process keeps of the memory of a whole parameter; None if it keeps nothing."""
+        return array
+
+    def whole_state(self, training):
+        """training.model.state(), with the rows of all processes."""
+        return training.model.state()
+
+    def own_state(self, model, state):
+        """What this process keeps of a model's state: its rows."""
+        return state
+
+
+ALONE = Alone()

@@ -1,0 +1,62 @@
+"""Cutting a batch into shares: rows of its arrays, and the random numbers of those rows."""
+
+from dataclasses import fields, is_dataclass, replace
+
+import numpy as np
+
+
+def rows_of(rank, size, B):
+    """The rows of a batch of B examples that process `rank` of `size` takes: a slice. They differ by one at most."""
+    return slice(B * rank // size, B * (rank + 1) // size)
+
+
+def cut(batch, rows):
+    """Some rows of a batch: an array, or a dataclass of arrays, each with a row for every example.
+
+    Padding stays as it is, so that a share computes the same numbers as the whole batch does.
+    """
+    if is_dataclass(batch):
+        return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
+    return batch[rows]
+
+
+def predictions(batch):
+    """How many predictions of each example the loss is a mean over: (B,)
+
+    It is the same number for each row of an array. Other batches say it in their attribute `predictions`.
+    """
+    return np.ones(len(batch)) if hasattr(batch, "shape") else np.asarray(batch.predictions)
+
+
+class DrawsOfRows:
+    """The random numbers that a generator would give the whole batch, of some of its rows.
+
+    draws = DrawsOfRows(rng, rows, B)
+    draws.random((2, T, n))              # of 2 rows, as if rng.random((B, T, n)) had been drawn
+
+    Afterwards the generator is where it would be after the whole batch. The numbers of other rows are skipped, not
+    drawn, if the generator can do that: PCG64, NumPy's usual one, can.
+    """
+
+    def __init__(self, rng, rows, B):
+        self.rng, self.rows, self.B = rng, rows, B
+
+    def random(self, shape):
+        first, stop, _ = self.rows.indices(self.B)
+        if shape[0] != stop - first:
+            raise ValueError(f"random numbers of shape {shape} were asked for, expected {stop - first} rows, one for "
+                             "each example of this process's share")  # fmt: skip
+        row = int(np.prod(shape[1:]))
+        if not hasattr(self.rng.bit_generator, "advance"):
+            return self.rng.random((self.B, *shape[1:]))[self.rows]
+        self._skip(first * row)
+        numbers = self.rng.random(shape)
+        self._skip((self.B - stop) * row)
+        return numbers
+
+    def _skip(self, numbers):
+        """One number in double precision takes one step of the generator."""
+        if numbers:
+            half = {name: self.rng.bit_generator.state[name] for name in ("has_uint32", "uinteger")}
+            self.rng.bit_generator.advance(numbers)      # forgets the half of a step that was kept for 32-bit numbers
+            self.rng.bit_generator.state = self.rng.bit_generator.state | half

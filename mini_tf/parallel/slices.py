@@ -1,0 +1,142 @@
+"""The optimizer's memory, divided among the processes.
+
+Adam keeps two numbers for each number that is learned. Every process needs all parameters for its forward, and makes a
+gradient for each of them; but it need not update all of them. So each bucket is cut into one slice for each process. A
+process gets the summed gradient of its slices only (Reduce-scatter), updates these, with a memory of these, and sends
+the new numbers to the others (Allgather). Adam works number by number, so the result is the same.
+Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
+"""
+
+from mini_tf.backend import beside, to_host
+from mini_tf.kernels.memory import empty
+from mini_tf.layers import Parameter
+from mini_tf.parallel.buckets import GradientSums
+from mini_tf.parallel.shares import rows_of
+from mini_tf.parallel.team import Team
+
+import numpy as np
+from mpi4py import MPI
+
+
+class SlicedSums(GradientSums):
+    """Adds up gradients over the processes, of which each gets the sum of its own slices only.
+
+    slices          {name: Parameter} of this process's slices, flat, with their gradients
+    with_gradient   the names of all parameters that have a gradient, on any process
+    """
+
+    def __init__(self, comm, parameters):
+        super().__init__(comm, parameters)
+        self.slices, self.with_gradient = {}, []
+
+    def own(self, bucket):
+        """[(name, parameter, first, stop)]: of which parameters this process has the numbers first … stop − 1"""
+        mine, found = rows_of(self.comm.rank, self.comm.size, bucket.numbers), []
+        for name, parameter, start, end in zip(bucket.names, bucket.parameters, bucket.starts, bucket.starts[1:]):
+            first, stop = max(mine.start, start) - start, min(mine.stop, end) - start
+            if first < stop:
+                found.append((name, parameter, first, stop))
+        return found
+
+    def slice_of(self, wanted):
+        """The slice of that parameter's numbers that this process has; None if it has none"""
+        for bucket in self.buckets:
+            for name, _, first, stop in self.own(bucket):
+                if name == wanted:
+                    return slice(first, stop)
+        return None
+
+    def _start(self, flat):
+        counts = self._counts(flat.size)
+        total = empty((counts[self.comm.rank],), flat.dtype)
+        return self.comm.Ireduce_scatter(flat, total, counts), total, flat
+
+    def _counts(self, numbers):
+        """How many of a bucket's numbers each process has"""
+        slices = (rows_of(rank, self.comm.size, numbers) for rank in range(self.comm.size))
+        return [piece.stop - piece.start for piece in slices]
+
+    def _put_back(self, has_gradient):
+        self.slices = {}
+        for bucket, (_, total, _) in zip(self.buckets, self.under_way):
+            done = 0
+            for name, parameter, first, stop in self.own(bucket):
+                if has_gradient[parameter]:
+                    piece = Parameter(parameter.data.reshape(-1)[first:stop])        # a view: updated in place
+                    piece.grad = beside(total[done : done + stop - first], parameter.data)
+                    self.slices[name] = piece
+                done += stop - first
+        for parameter in self.trained:                   # of the share alone: nobody needs it any more
+            parameter.grad = None
+        self.with_gradient = [name for bucket in self.buckets for name, p in zip(bucket.names, bucket.parameters)
+                              if has_gradient[p]]  # fmt: skip
+
+    def exchange(self):
+        """Every process gets the slices of all others."""
+        under_way = []
+        for bucket in self.buckets:
+            flat = bucket.packed([parameter.data for parameter in bucket.parameters])
+            under_way.append((self.comm.Iallgatherv(MPI.IN_PLACE, [flat, self._counts(flat.size)]), flat))
+        for bucket, (request, flat) in zip(self.buckets, under_way):
+            request.Wait()
+            for parameter, data in bucket.unpacked(flat):
+                if not np.shares_memory(data, to_host(parameter.data)):
+                    parameter.data[...] = beside(data, parameter.data)
+
+
+class SlicedTeam(Team):
+    """A Team whose processes share the optimizer's memory: each keeps that of its slices."""
+
+    sums_kind = SlicedSums
+
+    def updated_here(self, parameters):
+        return self.sums.slices
+
+    def over_slices(self, numbers):
+        names = self.sums.with_gradient
+        return dict(zip(names, self.sum([numbers.get(name, 0.0) for name in names])))
+
+    def exchange(self, parameters):
+        self.sums.exchange()
+
+    def whole_memory(self, training):
+        kinds = {}                                       # which: {name: a number, or the dtype of an array}
+        for theirs in self.ask(training, "kinds"):
+            for which, of in theirs.items():
+                kinds.setdefault(which, {}).update(of)
+        order = list(training.parameters)
+        return {
+            which: {
+                name: FromAll(self, training, which, name, kind) if isinstance(kind, str) else kind
+                for name, kind in sorted(of.items(), key=lambda item: order.index(item[0]))
+            }
+            for which, of in kinds.items()
+        }  # fmt: skip
+
+    def _kinds(self, training):
+        return {
+            which: {name: x.dtype.str if np.ndim(x) else x for name, x in of.items()}
+            for which, of in training.optimizer.memory.items()
+        }
+
+    def _slice(self, training, which, name):
+        memory = training.optimizer.memory.get(which, {})
+        return to_host(memory[name]) if name in memory else None
+
+    parts = Team.parts | {"kinds": _kinds, "slice": _slice}
+
+    def own_memory(self, training, name, array):
+        mine = self.sums_of(training.model).slice_of(name)
+        return None if mine is None else array.reshape(-1)[mine].copy()
+
+
+class FromAll:
+    """An array of the optimizer's memory whose slices are on all processes: calling it fetches them."""
+
+    def __init__(self, team, training, which, name, dtype):
+        data = training.parameters[name].data
+        self.shape, self.size, self.ndim, self.dtype = data.shape, data.size, data.ndim, np.dtype(dtype)
+        self.fetch = lambda: team.ask(training, "slice", which, name)
+
+    def __call__(self):
+        return np.concatenate([piece for piece in self.fetch() if piece is not None]).reshape(self.shape)

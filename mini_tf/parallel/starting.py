@@ -1,0 +1,143 @@
+"""Which processes train together, and how they end together."""
+
+import os
+import shutil
+import sys
+import traceback
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from mini_tf.errors import UserError
+from mini_tf.parallel.alone import ALONE, Ended
+
+# What mpiexec, and what else starts processes, sets: this process's number, and how many there are.
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+HOW_TO_INSTALL = "pip install 'mini-tf[mpi]', which brings an mpiexec as well"
+
+_team = ALONE                        # of this process
+
+
+def rank_given():
+    """This process's number, from the environment; None if nobody started several."""
+    return next((int(os.environ[name]) for name in RANKS if os.environ.get(name, "").isdigit()), None)
+
+
+def size_given():
+    """How many processes mpiexec says it has started; None if it does not say."""
+    return next((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()), None)
+
+
+def join(sliced=False):
+    """The processes that train together with this one: a Team if mpiexec started several, ALONE if not.
+
+    sliced: each process keeps the optimizer's memory of its slices only, see `slices.py`
+    On all but the first, nothing is printed to the console from then on. Without mpiexec, MPI is not even imported.
+    Raises UserError if there were several processes, but they cannot find each other.
+    """
+    global _team
+    if rank_given() is None or size_given() == 1:
+        return _team
+    if _team is ALONE or sliced != _is_sliced(_team):
+        MPI = _mpi()
+        from mini_tf.parallel.team import Team
+
+        kind = Team
+        if sliced:
+            from mini_tf.parallel.slices import SlicedTeam as kind
+        _team = kind(MPI.COMM_WORLD) if MPI.COMM_WORLD.size > 1 else ALONE
+        if not _team.first:
+            from mini_tf.progress import console
+
+            console.quiet = True
+    return _team
+
+
+def _is_sliced(team):
+    return type(team).__name__ == "SlicedTeam"
+
+
+def _mpi():
+    """The module mpi4py.MPI. Raises UserError if it is not there, or is of another MPI than mpiexec."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:         # RuntimeError: mpi4py is there, but finds no MPI
+        raise UserError(f"mpiexec started {size_given() or 'several'} processes, which cannot find each other: "
+                        f"mpi4py cannot be loaded ({error}). Try {HOW_TO_INSTALL}") from None
+    expected = size_given()
+    if expected not in (None, MPI.COMM_WORLD.size):
+        raise UserError(f"mpiexec started {expected} processes, but each of them sees {MPI.COMM_WORLD.size}: mpiexec "
+                        f"and mpi4py are of different MPIs. mpi4py uses {mpi_version()}; take its mpiexec") from None
+    return MPI
+
+
+def mpi_version():
+    """Which MPI mpi4py uses, in a few words"""
+    from mpi4py import MPI
+
+    words = MPI.Get_library_version().replace("\x00", "").split("\n")[0].split(",")[0]
+    return " ".join(words.replace("Version:", "").split())
+
+
+def mpi_here():
+    """(version of mpi4py or "missing", which MPI it uses or how to get one), for `mini-tf doctor`"""
+    if find_spec("mpi4py") is None:
+        return "missing", f"several processes can train together with it: {HOW_TO_INSTALL}"
+    import mpi4py
+
+    mpi4py.rc.initialize = rank_given() is not None      # only to be asked, MPI need not be started
+    try:
+        return mpi4py.__version__, f"{mpi_version()}; mpiexec: {shutil.which('mpiexec') or 'not found'}"
+    except (ImportError, RuntimeError) as error:
+        return mpi4py.__version__, f"finds no MPI ({error}); {HOW_TO_INSTALL}"
+
+
+@contextmanager
+def ending_together():
+    """Inside the block, whatever ends one process ends all of them, with one message and one exit code.
+
+    A failure is printed once: by the process that has failed, or by the first of them. If the others are in the middle
+    of a step, which nothing but their end can interrupt, MPI aborts them.
+    """
+    try:
+        yield
+        failure = None
+    except BaseException as error:
+        if _team is ALONE:
+            raise
+        failure = error
+    if _team is not ALONE:
+        _leave(failure)
+
+
+def _leave(failure):
+    found = failure.failed if isinstance(failure, Ended) else None
+    own = None if failure is None or isinstance(failure, Ended) else _outcome(failure)
+    if found is None:
+        found = _team.leave(own)
+    if found is None:
+        _print(f"process {_team.rank}: {own[1]}" if own[1] else "")
+        _team.comm.Abort(own[0])
+    texts = {text: rank for rank, _, text in reversed(found) if text}
+    if own is not None and found and found[0][0] == _team.rank:
+        alike = len(texts) == 1 and len(found) == _team.size
+        _print("\n".join(text if alike else f"process {rank}: {text}" for text, rank in reversed(texts.items())))
+    sys.exit(max((code for _, code, _ in found), default=0))
+
+
+def _outcome(failure):
+    """(exit code, text) of what ended a process; SystemExit(0) is no failure: None"""
+    if isinstance(failure, SystemExit):
+        code = failure.code if isinstance(failure.code, int) else int(failure.code is not None)
+        return (code, failure.code if isinstance(failure.code, str) else "") if code else None
+    if isinstance(failure, KeyboardInterrupt):
+        return 130, ""
+    if isinstance(failure, UserError):
+        return 2, f"error: {failure}"
+    return 1, "".join(traceback.format_exception(failure)).strip()
+
+
+def _print(text):
+    sys.stdout.flush()
+    if text:
+        print(text, file=sys.__stderr__, flush=True)

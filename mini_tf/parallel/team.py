@@ -1,0 +1,242 @@
+"""Several processes that train one model together, connected by MPI."""
+
+import json
+import time
+from inspect import signature
+
+from mini_tf.backend import beside, to_host
+from mini_tf.errors import UserError
+from mini_tf.parallel.alone import Alone, Ended
+from mini_tf.parallel.buckets import GradientSums
+from mini_tf.parallel.shares import DrawsOfRows, predictions, rows_of
+
+import numpy as np
+from mpi4py import MPI
+
+WORK = 1                             # tag of what the first process tells those that serve it
+PATIENCE = 1.5                       # seconds for which a process that has failed waits for the others
+
+
+class Team(Alone):
+    """The processes of an MPI communicator; each of them has such an object."""
+
+    sums_kind = GradientSums
+
+    def __init__(self, comm):
+        self.comm, self.meetings = comm.Dup(), comm.Dup()
+        self.rank, self.size, self.first = comm.rank, comm.size, comm.rank == 0
+        self.sums, self.summed = None, None
+        self.serving = False                             # the others are waiting for the first process's work
+
+    # A step --------------------------------------------------------------------------------------------------------
+
+    def share(self, batch):
+        """(rows, weight): this process's rows of the batch, and what part of the batch's predictions is in them.
+
+        If there are none in them, the rows are one that another process has, too, with weight 0.
+        Raises UserError for an array with fewer rows than there are processes.
+        """
+        if hasattr(batch, "shape") and len(batch) < self.size:
+            raise UserError(f"a batch has {len(batch)} rows, too few for {self.size} processes, which need one each; "
+                            f"start at most {len(batch)}, or take larger batches")  # fmt: skip
+        rows, counts = rows_of(self.rank, self.size, len(batch)), predictions(batch)
+        if counts[rows].sum():
+            return rows, float(counts[rows].sum() / counts.sum())
+        some = int(counts.argmax())
+        return slice(some, some + 1), 0.0
+
+    def loss(self, model, batch, rng=None):
+        _, weight = self.share(batch)
+        loss, backward = self.own_loss(model, batch, rng)
+        if not signature(backward).parameters:
+            raise UserError(f"the backward of {type(model).__name__}.loss takes no argument; on several processes it "
+                            "needs dloss, the weight of its share: return loss, lambda dloss=1.0: …")  # fmt: skip
+        [loss] = self.sum([float(loss) * weight if weight else 0.0])
+        sums = self.sums_of(model)
+
+        def summed_backward(dloss=1.0):
+            with sums.on_their_way():
+                backward(dloss * weight)
+
+        return loss, summed_backward
+
+    def own_loss(self, model, batch, rng=None):
+        rows, _ = self.share(batch)
+        return model.loss_of_rows(batch, rows, None if rng is None else DrawsOfRows(rng, rows, len(batch)))
+
+    def sums_of(self, model):
+        """The GradientSums of the model's parameters."""
+        if self.summed is not model:
+            self.sums, self.summed = self.sums_kind(self.comm, model.parameters()), model
+        return self.sums
+
+    # Numbers of all processes --------------------------------------------------------------------------------------
+
+    def sum(self, numbers):
+        return self._gathered(numbers).sum(0).tolist()
+
+    def highest(self, number):
+        return self._gathered([number]).max().item()
+
+    def _gathered(self, numbers):
+        """The numbers of all processes, in the order of their ranks: so all get the same sum, to the last bit."""
+        gathered = np.empty((self.size, len(numbers)))
+        self.comm.Allgather(np.array(numbers, dtype=np.float64), gathered)
+        return gathered
+
+    def anywhere(self, masks):
+        if not masks:
+            return masks
+        host = [to_host(mask) for mask in masks]
+        flat = np.concatenate([mask.reshape(-1) for mask in host]).astype(np.uint8)
+        self.comm.Allreduce(MPI.IN_PLACE, flat, MPI.MAX)
+        parts = np.split(flat.astype(bool), np.cumsum([mask.size for mask in host])[:-1])
+        return [part.reshape(mask.shape) for part, mask in zip(parts, host)]
+
+    def of_first(self, value):
+        return self._meet(value)[0]
+
+    def texts(self, text):
+        return self._meet(text)
+
+    # Beginning and end ---------------------------------------------------------------------------------------------
+
+    def check_in(self, **same):
+        everybody = self._meet(json.loads(json.dumps(same)))
+        for name in same:
+            for rank, theirs in enumerate(everybody):
+                if theirs.get(name) != everybody[0].get(name):
+                    raise UserError(f"process {rank} has another {name} than process 0: "
+                                    f"{difference(theirs.get(name), everybody[0].get(name))}; start all with the same "
+                                    "command, the same files and the same versions")  # fmt: skip
+
+    def _meet(self, value):
+        """The values of all processes. Raises Ended if one of them has failed."""
+        self._arrive(np.inf)
+        found = self.meetings.allgather((None, value))
+        failed = [(rank, *failure) for rank, (failure, _) in enumerate(found) if failure]
+        if failed:
+            raise Ended(failed)
+        return [value for _, value in found]
+
+    def _arrive(self, patience):
+        """Wait until all processes are here, for so many seconds at most, and let other programs have the processor
+        meanwhile. Returns whether they are.
+        """
+        start, request = time.monotonic(), self.meetings.Ibarrier()
+        while not request.Test():
+            waited = time.monotonic() - start
+            if waited > patience:
+                return False
+            if waited > 1e-3:
+                time.sleep(min(waited / 10, 0.02))
+        return True
+
+    def leave(self, failed=None):
+        """The end of this process's work: wait for the others, and get what has failed, [(rank, code, text)].
+
+        failed: (exit code, text) of this process. If it has failed, but others have not and are waiting for it in the
+        middle of a step, nothing can bring them out of there: None is returned, and all have to be aborted.
+        """
+        if self.serving:
+            self._tell(["end", failed])
+            self.serving = False
+        if not self._arrive(np.inf if failed is None else PATIENCE):
+            return None
+        found = self.meetings.allgather((failed, None))
+        return [(rank, *failure) for rank, (failure, _) in enumerate(found) if failure]
+
+    # Files, which the first process writes -------------------------------------------------------------------------
+
+    def work_of_first(self, work, training):
+        if not self.first:
+            return self.serve(training)
+        self.serving = True
+        result = work()
+        self.stop_serving()
+        return result
+
+    def serve(self, training):
+        if self.first:
+            self.serving = True
+            return
+        while True:
+            while not self.meetings.iprobe(source=0, tag=WORK):
+                time.sleep(2e-3)
+            what, *rest = self.meetings.recv(source=0, tag=WORK)
+            if what == "go on":
+                return
+            if what == "end":
+                raise Ended
+            self.meetings.gather(self._part(training, what, *rest))
+
+    def stop_serving(self):
+        if self.serving:
+            self._tell(["go on"])
+            self.serving = False
+
+    def _tell(self, what):
+        for rank in range(1, self.size):
+            self.meetings.send(what, rank, WORK)
+
+    def ask(self, training, *what):
+        """On the first process: a list of what each process has of something: see `parts`."""
+        if not self.serving:
+            raise RuntimeError("parts of this training's state are on other processes, which are not waiting: save it "
+                               "inside team.work_of_first")  # fmt: skip
+        self._tell(what)
+        return self.meetings.gather(self._part(training, *what))
+
+    def _part(self, training, what, *which):
+        return self.parts[what](self, training, *which)
+
+    def _rows(self, training, name):
+        return to_host(training.model.state()[name])
+
+    parts = {"rows": _rows}                              # what the first process can ask for
+
+    def whole_state(self, training):
+        state = training.model.state()
+        return {name: np.concatenate(self.ask(training, "rows", name)) if name in training.model.per_example else x
+                for name, x in state.items()}  # fmt: skip
+
+    def own_state(self, model, state):
+        return {name: x[rows_of(self.rank, self.size, len(x))] if name in model.per_example else x
+                for name, x in state.items()}  # fmt: skip
+
+    def start_alike(self, training, found=None):
+        numbers = self.of_first(found and found[1])
+        if numbers is None:
+            for parameter in training.parameters.values():
+                parameter.data[...] = self._array_of_first(parameter.data)
+            return
+        shapes = self.of_first(self.first and {name: (x.shape, x.dtype.str) for name, x in found[0].items()})
+        arrays = {}
+        for name, (shape, dtype) in shapes.items():
+            arrays[name] = self._array_of_first(found[0][name] if self.first else np.empty(shape, dtype))
+        if not self.first:
+            training.restore(arrays, numbers)
+
+    def _array_of_first(self, array):
+        host = np.ascontiguousarray(to_host(array))
+        self.comm.Bcast(host)
+        return beside(host, array)
+
+    def check_alike(self, parameters):
+        sums = []
+        for parameter in parameters.values():
+            bits = np.ascontiguousarray(to_host(parameter.data)).reshape(-1).view(np.uint32)
+            sums.append(int(bits.sum(dtype=np.uint64)))
+        if len({tuple(of) for of in self._meet(sums)}) > 1:
+            raise UserError("the processes no longer have the same parameters, although they began with the same and "
+                            "made the same steps; this must not happen: is an MPI installed that adds up in another "
+                            "order on each process?")  # fmt: skip
+
+
+def difference(one, other):
+    """Where two values differ first: "steps is 300 instead of 200"."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        odd = next(key for key in {**other, **one} if one.get(key) != other.get(key))
+        inner = difference(one.get(odd), other.get(odd))
+        return inner if isinstance(one.get(odd), dict) else f"{odd} is {inner}"
+    return f"{one} instead of {other}"
