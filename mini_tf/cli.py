@@ -109,6 +109,7 @@ def train(
     from mini_tf.training.run import Run
 
     team = join(sharded)
+    team.preparing = True
     if resume is not None:
         given = [name for name in context.params if name not in ("resume", "rescue", "device", "sharded")
                  and context.get_parameter_source(name).name == "COMMANDLINE"]  # fmt: skip
@@ -135,6 +136,7 @@ def train(
     if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
         raise UserError(f"--rescue {rescue} is there and is no empty folder, expected a new or an empty one")
     with Run.new(run, chosen.name) if team.first else Elsewhere(run) as folder, kept(folder):
+        team.of_first(None)                              # here the others hear of it if the folder cannot be made
         folder.command = {"path": path and str(path.absolute())} | options[takes]
         folder.rescue = rescue
         trained(folder, chosen, {"path": path} | options[takes], steps, seed, device)

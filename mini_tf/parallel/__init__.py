@@ -2,6 +2,12 @@
 
     mpiexec -n 4 mini-tf train --preset quick
 
+or, in a script that mpiexec starts,
+
+    with ending_together():
+        training = Training(model, batches, optimizer, team=join())
+        fit(training, steps, validate)
+
 Data parallelism, in four lines. Every process has the whole model. Of each batch it takes its share:
 
     loss = Σ_r w_r·loss_r,   w_r = predictions in share r / predictions in the batch
@@ -20,6 +26,6 @@ Source: Li et al. 2020, arXiv:2006.15704 (buckets, overlap); Rajbhandari et al. 
 """
 
 from mini_tf.parallel.alone import ALONE, Alone
-from mini_tf.parallel.starting import join
+from mini_tf.parallel.starting import ending_together, join
 
-__all__ = ["ALONE", "Alone", "join"]
+__all__ = ["ALONE", "Alone", "ending_together", "join"]

@@ -29,6 +29,9 @@ class Alone:
         """The loss of the whole batch, and a backward that leaves the whole batch's gradients in the parameters."""
         return model.loss(batch, rng)
 
+    def check_rows(self, B):
+        """Raises UserError if batches of B rows have too few for all processes."""
+
     def own_loss(self, model, batch, rng=None):
         """(loss, backward) of this process's share alone."""
         return model.loss(batch, rng)

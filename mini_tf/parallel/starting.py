@@ -50,7 +50,15 @@ def join(sliced=False):
             from mini_tf.progress import console
 
             console.quiet = True
+        if _team is not ALONE:
+            sys.excepthook = _abort
     return _team
+
+
+def _abort(kind, error, where):
+    """An error that nothing has caught, outside `ending_together`: without this, the others would wait for ever."""
+    _print(f"process {_team.rank}: {''.join(traceback.format_exception(kind, error, where)).strip()}")
+    _team.comm.Abort(1)
 
 
 def _is_sliced(team):
@@ -116,8 +124,9 @@ def _leave(failure):
     if found is None:
         found = _team.leave(own)
     if found is None:
-        _print(f"process {_team.rank}: {own[1]}" if own[1] else "")
-        _team.comm.Abort(own[0])
+        code, text = own
+        _print(f"process {_team.rank}: {text or f'ended with exit code {code}, while the others went on'}")
+        _team.comm.Abort(code)
     texts = {text: rank for rank, _, text in reversed(found) if text}
     if own is not None and found and found[0][0] == _team.rank:
         alike = len(texts) == 1 and len(found) == _team.size

@@ -27,6 +27,7 @@ class Team(Alone):
         self.rank, self.size, self.first = comm.rank, comm.size, comm.rank == 0
         self.sums, self.summed = None, None
         self.serving = False                             # the others are waiting for the first process's work
+        self.preparing = False                           # for a training: all will meet before it begins
 
     # A step --------------------------------------------------------------------------------------------------------
 
@@ -36,14 +37,18 @@ class Team(Alone):
         If there are none in them, the rows are one that another process has, too, with weight 0.
         Raises UserError for an array with fewer rows than there are processes.
         """
-        if hasattr(batch, "shape") and len(batch) < self.size:
-            raise UserError(f"a batch has {len(batch)} rows, too few for {self.size} processes, which need one each; "
-                            f"start at most {len(batch)}, or take larger batches")  # fmt: skip
+        if hasattr(batch, "shape"):
+            self.check_rows(len(batch))
         rows, counts = rows_of(self.rank, self.size, len(batch)), predictions(batch)
         if counts[rows].sum():
             return rows, float(counts[rows].sum() / counts.sum())
         some = int(counts.argmax())
         return slice(some, some + 1), 0.0
+
+    def check_rows(self, B):
+        if B < self.size:
+            raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
+                            f"most {B}, or take larger batches")  # fmt: skip
 
     def loss(self, model, batch, rng=None):
         _, weight = self.share(batch)
@@ -135,13 +140,14 @@ class Team(Alone):
     def leave(self, failed=None):
         """The end of this process's work: wait for the others, and get what has failed, [(rank, code, text)].
 
-        failed: (exit code, text) of this process. If it has failed, but others have not and are waiting for it in the
-        middle of a step, nothing can bring them out of there: None is returned, and all have to be aborted.
+        failed: (exit code, text) of this process. If the others do not come within a moment, because they are waiting
+        for it in the middle of a step, nothing can bring them out of there: None is returned, and all have to be
+        aborted.
         """
         if self.serving:
             self._tell(["end", failed])
             self.serving = False
-        if not self._arrive(np.inf if failed is None else PATIENCE):
+        if not self._arrive(PATIENCE if failed is not None and not self.preparing else np.inf):
             return None
         found = self.meetings.allgather((failed, None))
         return [(rank, *failure) for rank, (failure, _) in enumerate(found) if failure]
@@ -206,6 +212,7 @@ class Team(Alone):
 
     def start_alike(self, training, found=None):
         numbers = self.of_first(found and found[1])
+        self.preparing = False
         if numbers is None:
             for parameter in training.parameters.values():
                 parameter.data[...] = self._array_of_first(parameter.data)

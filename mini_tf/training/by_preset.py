@@ -92,7 +92,6 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
     """
     keeps_moments, team = model.numbers_to_learn() <= KEPT_UP_TO, training.team
     found = run.restore(training, say)
-    team.check_in(**{name: run.settings[name] for name in ("settings", "data")}, **versions(run.settings["machine"]))
     team.start_alike(training, found)
     if keeps_moments and training.step == 0:
         run.save_moment(model, 0)
@@ -190,18 +189,18 @@ def _rescued(run, training, model):
 
 
 def about(preset, steps, seed, device, data):
-    """What config.json says of a run before it begins: all settings, a hash of what it learns from, the machine."""
-    settings = asdict(preset) | {"steps": steps, "seed": seed}
+    """What config.json says of a run before it begins: all settings, a hash of what it learns from, the machine.
+
+    Raises UserError if several processes differ in the settings, the data, or the versions.
+    """
+    team, settings = join(), asdict(preset) | {"steps": steps, "seed": seed}
     machine = {
-        "device": device, "threads": threads(), "kernels": kernels.switched_on(), "mini_tf": mini_tf.__version__,
+        "device": device, "processes": team.size, "threads": threads(), "kernels": kernels.switched_on(), "mini_tf": mini_tf.__version__,
         "numpy": np.__version__, "python": platform.python_version(), "processor": platform.machine(),
     }  # fmt: skip
-    return {"settings": settings, "data": hash_of(data), "machine": machine}
-
-
-def versions(machine):
-    """What has to be the same on all processes, of what config.json says of the machine."""
-    return {f"version of {name}": machine[name] for name in ("mini_tf", "numpy")}
+    config = {"settings": settings, "data": hash_of(data), "machine": machine}
+    team.check_in(settings=settings, data=config["data"], mini_tf=mini_tf.__version__, numpy=np.__version__)
+    return config
 
 
 def hash_of(data):

@@ -8,6 +8,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.progress import progress_bar
+from mini_tf.parallel import join
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import split_words
 from mini_tf.training.by_preset import (
@@ -79,6 +80,7 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     device, steps = ready_to_train(preset, steps, device, say)
     T = preset.model["T"]
     config = about(preset, steps, seed, device, text)
+    join().check_rows(preset.batch)
     run.begin(config, say)
     corpus = prepare(text, preset.n, T, preset.W, say, preset.vectors, seed)
     c = len(corpus.vocabulary)

@@ -5,6 +5,7 @@ A task is a function of this file. Only the first process writes into the folder
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,19 +14,23 @@ from mini_tf.models import FixedWindowModel, LanguageTransformer, OneAttention, 
 from mini_tf.parallel import join
 from mini_tf.parallel.starting import ending_together
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit
-from mini_tf.training import by_preset
+from mini_tf.training import by_preset, state
 from tests import tiny
 
 import numpy as np
 
 
 class InDoublePrecision(Training):
-    """A Training of a model in float64: then N processes differ by rounding in the 16th digit only."""
+    """A Training of a model in float64: then N processes differ by rounding in the 16th digit only.
 
-    def __init__(self, model, *options, **more):
+    Adam divides by √v̂ + ε. Where a gradient is 0 but for rounding, ε = 10⁻⁸ would make 10⁻⁹ steps out of 10⁻¹⁷.
+    """
+
+    def __init__(self, model, batches, optimizer, *options, **more):
         for parameter in model.parameters().values():
             parameter.data = parameter.data.astype(np.float64)
-        super().__init__(model, *options, **more)
+        optimizer.eps = 1e-4
+        super().__init__(model, batches, optimizer, *options, **more)
 
 
 def other_models():
@@ -41,12 +46,28 @@ def other_models():
     }
 
 
-def presets(folder, sliced="", names=""):
-    """Train all presets in small, in float64, and note each step's loss and the gradients' health."""
-    join(sliced == "sliced")
-    by_preset.Training = InDoublePrecision
+def presets(folder, options="", names=""):
+    """Train presets in small, all or those named, or go on with them. Each step's loss and gradients are noted.
+
+    options: words of "sliced", "float32" and "stopped": by a signal to one process alone, after three steps
+    """
+    team = join("sliced" in options)
+    if "float32" not in options:
+        by_preset.Training = InDoublePrecision
     for name in names.split(",") if names else tiny.NAMES:
-        tiny.train(name, folder / name, every=1)
+        if "stopped" in options:
+            state.Training.one_step = stopping(team.rank == team.size - 1)
+        tiny.train(name, folder / name, every=1, steps=6)
+
+
+def stopping(this_process, one_step=Training.one_step):
+    """Training.one_step, but in the third step this process gets Ctrl-C"""
+    def step(training, **options):
+        if this_process and training.step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return one_step(training, **options)
+
+    return step
 
 
 def others(folder, sliced=""):
@@ -62,6 +83,36 @@ def others(folder, sliced=""):
         losses[name] = [row["train_loss"] for row in rows] + [row["gradient_norm"] for row in rows]
     if team.first:
         write_text(folder / "losses.json", json.dumps(losses))
+
+
+def fails(folder, how, rank):
+    """Train; one process fails in the middle of its fifth step, in its backward."""
+    team, calls = join(), [0]
+    loss = LanguageTransformer.loss
+
+    def failing(model, batch, rng=None):
+        value, backward = loss(model, batch, rng)
+        calls[0] += 1
+
+        def then(dloss=1.0):
+            if calls[0] == 5 and team.rank == int(rank):
+                FAILURES[how]()
+            backward(dloss)
+
+        return value, then
+
+    LanguageTransformer.loss = failing
+    tiny.train("quick", folder / "run", every=2)
+
+
+def _raises():
+    raise RuntimeError("planted in the middle of a step")
+
+
+FAILURES = {
+    "raises": _raises, "exits": lambda: sys.exit(3), "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "refused": lambda: tiny.preset("nope"),
+}  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def test_observing_changes_nothing(tmp_path):
 
 @pytest.mark.parametrize("name", tiny.NAMES)
 def test_every_row_of_every_training_has_the_same_columns(name, tmp_path):
-    tiny.train(name, tmp_path / "run")
+    tiny.train(name, tmp_path / "run", pictures=True)
     rows = tiny.contents(tmp_path / "run")["metrics.csv"]
     assert all(float(row["gradient_norm"]) > 0 and 0 < float(row["update_ratio"]) < 1 for row in rows)
     squares = [sum(float(norm) ** 2 for norm in layers_of(row).values()) for row in rows]

@@ -107,7 +107,7 @@ def disk(tmp_path):
 
 def test_a_real_disk_that_is_full(disk, tmp_path):
     """Of every size from too small for anything to large enough."""
-    tiny.train("window", tmp_path / "whole")
+    tiny.train("window", tmp_path / "whole", pictures=True)
     expected = tiny.contents(tmp_path / "whole")
     needed = sum(path.stat().st_size for path in (tmp_path / "whole").rglob("*") if path.is_file())
     rescued = 0
@@ -115,13 +115,13 @@ def test_a_real_disk_that_is_full(disk, tmp_path):
         run = disk(int(needed * part) // 4096 * 4096) / "run"
         rescue = tmp_path / f"rescue-{part}"
         with pytest.raises(UserError, match="No space left on device"):
-            tiny.train("window", run, rescue=rescue)
+            tiny.train("window", run, rescue=rescue, pictures=True)
         for path in run.rglob("*.safetensors"):
             assert path.stat().st_size > 0
         assert not list(run.rglob(".part-*"))
         if rescue.exists():
             rescued += 1
-            tiny.train("window", rescue)
+            tiny.train("window", rescue, pictures=True)
             found = tiny.contents(rescue)
             assert found == {name: expected[name] for name in found}
             assert "sample.txt" in found

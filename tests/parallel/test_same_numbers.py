@@ -1,0 +1,80 @@
+"""N processes compute what one process computes."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from mini_tf.training.archive import read_archive
+from tests import tiny
+from tests.parallel.mpi import needs_mpi, work
+from tests.parallel.worker import other_models
+
+pytestmark = needs_mpi
+RUNS = [(1, ""), (2, ""), (3, ""), (4, ""), (2, "sliced"), (3, "sliced")]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """{(processes, options): folder} of all presets, and of the other models, trained in float64"""
+    folders = {}
+    for n, options in RUNS:
+        folder = folders[n, options] = tmp_path_factory.mktemp(f"{n}{options}")
+        work(n, "presets", folder, options)
+        work(n, "others", folder, options)
+    return folders
+
+
+def columns(folder, name):
+    """{column: numbers} of a run's metrics, without times"""
+    with open(folder / name / "metrics.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return {key: np.array([float(row[key] or 0) for row in rows]) for key in rows[0] if "second" not in key}
+
+
+@pytest.mark.parametrize(("n", "options"), RUNS[1:])
+@pytest.mark.parametrize("name", tiny.NAMES)
+def test_every_preset(name, n, options, trained):
+    one, several = (columns(trained[key], name) for key in (RUNS[0], (n, options)))
+    assert len(one["train_loss"]) == 6
+    assert one.keys() == several.keys()
+    for key in one:
+        np.testing.assert_allclose(several[key], one[key], rtol=0, atol=1e-12, err_msg=key)
+    one, several = (read_archive(trained[key] / name / "model.safetensors", "model")[0] for key in (RUNS[0], (n, options)))
+    for parameter in one:
+        np.testing.assert_allclose(several[parameter], one[parameter], rtol=0, atol=1e-12, err_msg=parameter)
+
+
+@pytest.mark.parametrize(("n", "options"), RUNS[1:])
+@pytest.mark.parametrize("name", other_models())
+def test_the_other_models(name, n, options, trained):
+    one, several = (json.loads((trained[key] / "losses.json").read_text())[name] for key in (RUNS[0], (n, options)))
+    assert len(one) == 16
+    np.testing.assert_allclose(several, one, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", ["float32", "float32 sliced"])
+def test_two_runs_are_the_same_to_the_last_bit_and_so_is_one_that_was_stopped(options, tmp_path):
+    names = "quick,recurrent,translate"
+    for folder in ("one", "other"):
+        work(3, "presets", tmp_path / folder, options, names)
+    work(3, "presets", tmp_path / "stopped", f"{options} stopped", names)
+    assert all(list((tmp_path / "stopped" / name).glob("state/step-3.*")) for name in names.split(","))
+    work(3, "presets", tmp_path / "stopped", options, names)
+    for name in names.split(","):
+        one, *others = (tiny.contents(tmp_path / folder / name) for folder in ("one", "other", "stopped"))
+        for other in others:
+            assert one.keys() == other.keys()
+            assert [key for key in one if one[key] != other[key]] == []
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1), (1, 4)])
+def test_a_run_goes_on_with_another_number_of_processes(before, after, tmp_path, trained):
+    names = "quick,recurrent,translate,fill"
+    work(before, "presets", tmp_path, "stopped sliced" if after == 3 else "stopped", names)
+    work(after, "presets", tmp_path, "sliced" if after == 4 else "", names)
+    for name in names.split(","):
+        one, other = columns(trained[RUNS[0]], name), columns(tmp_path, name)
+        np.testing.assert_allclose(other["train_loss"], one["train_loss"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(other["validation_loss"], one["validation_loss"], rtol=0, atol=1e-12)
