@@ -2,6 +2,8 @@
 
 from mini_tf.errors import UserError
 
+import numpy as np
+
 
 class Ended(UserError):
     """Another process has ended the training.
@@ -65,9 +67,17 @@ class Alone:
         """The first process's value, which JSON can hold."""
         return value
 
-    def texts(self, text):
-        """The texts of all processes: a list"""
-        return [text]
+    def everybody(self, value):
+        """The values of all processes, in the order of their numbers: a list"""
+        return [value]
+
+    def total(self, counts):
+        """The sum of the processes' arrays or sparse matrices."""
+        return counts
+
+    def words_before(self, ids, most):
+        """The last ids, `most` or as many as there are, before this process's part of a corpus."""
+        return np.zeros(0, dtype=np.int64)
 
     def mean(self, parts, measure):
         """The mean loss of all parts, each process measuring some of them: measure(part) → (mean loss, predictions)"""

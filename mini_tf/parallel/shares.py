@@ -47,7 +47,7 @@ class DrawsOfRows:
             raise ValueError(f"random numbers of shape {shape} were asked for, expected {stop - first} rows, one for "
                              "each example of this process's share")  # fmt: skip
         row = int(np.prod(shape[1:]))
-        if not hasattr(self.rng.bit_generator, "advance"):
+        if not isinstance(self.rng.bit_generator, (np.random.PCG64, np.random.PCG64DXSM)):
             return self.rng.random((self.B, *shape[1:]))[self.rows]
         self._skip(first * row)
         numbers = self.rng.random(shape)

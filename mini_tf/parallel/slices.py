@@ -10,7 +10,7 @@ Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
 from mini_tf.backend import beside, to_host
 from mini_tf.kernels.memory import empty
 from mini_tf.layers import Parameter
-from mini_tf.parallel.buckets import GradientSums
+from mini_tf.parallel.buckets import PIECE, GradientSums
 from mini_tf.parallel.shares import rows_of
 from mini_tf.parallel.team import Team
 
@@ -46,10 +46,20 @@ class SlicedSums(GradientSums):
                     return slice(first, stop)
         return None
 
-    def _start(self, flat):
-        counts = self._counts(flat.size)
-        total = empty((counts[self.comm.rank],), flat.dtype)
-        return self.comm.Ireduce_scatter(flat, total, counts), total, flat
+    def _pieces(self, flat):
+        """(the sum of this process's slice, functions that start to add up a piece of one process's slice there)"""
+        slices = [rows_of(rank, self.comm.size, flat.size) for rank in range(self.comm.size)]
+        mine = slices[self.comm.rank]
+        total = empty((mine.stop - mine.start,), flat.dtype)
+
+        def start(root, first, stop):
+            to = total[first - mine.start : stop - mine.start] if root == self.comm.rank else None
+            return self.comm.Ireduce(flat[first:stop], to, root=root), flat, to
+
+        pieces = [(first, root, min(first + PIECE, piece.stop)) for root, piece in enumerate(slices)
+                  for first in range(piece.start, piece.stop, PIECE)]  # fmt: skip
+        pieces.sort(key=lambda piece: (piece[0] - slices[piece[1]].start, piece[1]))       # the roots take turns
+        return total, [lambda at=piece: start(at[1], at[0], at[2]) for piece in pieces]
 
     def _counts(self, numbers):
         """How many of a bucket's numbers each process has"""
@@ -58,7 +68,7 @@ class SlicedSums(GradientSums):
 
     def _put_back(self, has_gradient):
         self.slices = {}
-        for bucket, (_, total, _) in zip(self.buckets, self.under_way):
+        for bucket, total in zip(self.buckets, self.totals):
             done = 0
             for name, parameter, first, stop in self.own(bucket):
                 if has_gradient[parameter]:
@@ -66,8 +76,6 @@ class SlicedSums(GradientSums):
                     piece.grad = beside(total[done : done + stop - first], parameter.data)
                     self.slices[name] = piece
                 done += stop - first
-        for parameter in self.trained:                   # of the share alone: nobody needs it any more
-            parameter.grad = None
         self.with_gradient = [name for bucket in self.buckets for name, p in zip(bucket.names, bucket.parameters)
                               if has_gradient[p]]  # fmt: skip
 

@@ -28,24 +28,22 @@ def size_given():
     return next((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()), None)
 
 
-def join(sliced=False):
+def join(sliced=None):
     """The processes that train together with this one: a Team if mpiexec started several, ALONE if not.
 
-    sliced: each process keeps the optimizer's memory of its slices only, see `slices.py`
+    sliced: True, for each process to keep the optimizer's memory of its slices only, see `slices.py`; None: as before
     On all but the first, nothing is printed to the console from then on. Without mpiexec, MPI is not even imported.
     Raises UserError if there were several processes, but they cannot find each other.
     """
     global _team
     if rank_given() is None or size_given() == 1:
         return _team
-    if _team is ALONE or sliced != _is_sliced(_team):
+    if _team is ALONE or (sliced is not None and sliced != _is_sliced(_team)):
         MPI = _mpi()
+        from mini_tf.parallel.slices import SlicedTeam
         from mini_tf.parallel.team import Team
 
-        kind = Team
-        if sliced:
-            from mini_tf.parallel.slices import SlicedTeam as kind
-        _team = kind(MPI.COMM_WORLD) if MPI.COMM_WORLD.size > 1 else ALONE
+        _team = (SlicedTeam if sliced else Team)(MPI.COMM_WORLD) if MPI.COMM_WORLD.size > 1 else ALONE
         if not _team.first:
             from mini_tf.progress import console
 

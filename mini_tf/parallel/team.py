@@ -46,7 +46,7 @@ class Team(Alone):
         return slice(some, some + 1), 0.0
 
     def check_rows(self, B):
-        if B < self.size:
+        if self.size > B:
             raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
                             f"most {B}, or take larger batches")  # fmt: skip
 
@@ -101,8 +101,16 @@ class Team(Alone):
     def of_first(self, value):
         return self._meet(value)[0]
 
-    def texts(self, text):
-        return self._meet(text)
+    def everybody(self, value):
+        return self._meet(value)
+
+    def total(self, counts):
+        return self.comm.allreduce(counts, MPI.SUM)      # of Python's objects: by +, in sparse form if they are sparse
+
+    def words_before(self, ids, most):
+        ends = self.everybody(ids[max(len(ids) - most, 0) :])
+        before = np.concatenate([ids[:0], *ends[: self.rank]])
+        return before[max(len(before) - most, 0) :]
 
     # Beginning and end ---------------------------------------------------------------------------------------------
 

@@ -195,8 +195,9 @@ def about(preset, steps, seed, device, data):
     """
     team, settings = join(), asdict(preset) | {"steps": steps, "seed": seed}
     machine = {
-        "device": device, "processes": team.size, "threads": threads(), "kernels": kernels.switched_on(), "mini_tf": mini_tf.__version__,
-        "numpy": np.__version__, "python": platform.python_version(), "processor": platform.machine(),
+        "device": device, "processes": team.size, "threads": threads(), "kernels": kernels.switched_on(),
+        "mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version(),
+        "processor": platform.machine(),
     }  # fmt: skip
     config = {"settings": settings, "data": hash_of(data), "machine": machine}
     team.check_in(settings=settings, data=config["data"], mini_tf=mini_tf.__version__, numpy=np.__version__)

@@ -7,8 +7,8 @@ from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.progress import progress_bar
 from mini_tf.parallel import join
+from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import split_words
 from mini_tf.training.by_preset import (

@@ -139,7 +139,7 @@ class Training:
     def _origin(self, batch):
         """Where the numbers come from that are not finite: the sentence of the first process that finds it."""
         own = not_finite.origin(self.model, lambda: self.team.own_loss(self.model, batch, self.rng), self.rng)
-        texts = self.team.texts(own)
+        texts = self.team.everybody(own)
         rank = next((rank for rank, text in enumerate(texts) if text != not_finite.NOTHING), 0)
         return f"On process {rank}: {texts[rank]}" if len(texts) > 1 else own
 

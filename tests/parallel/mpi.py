@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 def start(n, *command, **options):
     """The Popen of n processes that run a command of Python."""
     return subprocess.Popen(
-        [MPIEXEC, "-n", str(n), sys.executable, *map(str, command)], env=ENVIRONMENT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{"cwd": ROOT} | options,
+        [MPIEXEC, "-n", str(n), sys.executable, *map(str, command)], text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, **{"cwd": ROOT, "env": ENVIRONMENT} | options,
     )  # fmt: skip
 
 

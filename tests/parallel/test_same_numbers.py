@@ -3,13 +3,13 @@
 import csv
 import json
 
-import numpy as np
-import pytest
-
 from mini_tf.training.archive import read_archive
 from tests import tiny
 from tests.parallel.mpi import needs_mpi, work
 from tests.parallel.worker import other_models
+
+import numpy as np
+import pytest
 
 pytestmark = needs_mpi
 RUNS = [(1, ""), (2, ""), (3, ""), (4, ""), (2, "sliced"), (3, "sliced")]

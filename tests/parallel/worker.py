@@ -5,19 +5,24 @@ A task is a function of this file. Only the first process writes into the folder
 
 import json
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
 
+from mini_tf.backend import to_host
 from mini_tf.files import write_text
-from mini_tf.models import FixedWindowModel, LanguageTransformer, OneAttention, RecurrentModel
-from mini_tf.parallel import join
-from mini_tf.parallel.starting import ending_together
-from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit
-from mini_tf.training import by_preset, state
+from mini_tf.layers import Parameter
+from mini_tf.models import FixedWindowModel, LanguageTransformer, NGramModel, OneAttention, RecurrentModel
+from mini_tf.parallel import buckets, ending_together, join, slices
+from mini_tf.text import cooccurrence
+from mini_tf.text.shards import read_part
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, by_preset, fit, state
 from tests import tiny
+from tests.strict import strict
 
 import numpy as np
+from scipy import sparse
 
 
 class InDoublePrecision(Training):
@@ -113,6 +118,63 @@ FAILURES = {
     "raises": _raises, "exits": lambda: sys.exit(3), "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "refused": lambda: tiny.preset("nope"),
 }  # fmt: skip
+
+
+def counts(folder, corpus, limit="0"):
+    """Read a corpus in parts, and count; the first process writes what came out. limit: MB of memory, beyond now's"""
+    team = join()
+    if int(limit):
+        resource.setrlimit(resource.RLIMIT_DATA, 2 * (memory() + int(limit) * 1_000_000,))
+    vocabulary, ids = read_part(corpus, team)
+    C = cooccurrence(ids, len(vocabulary), 10, team=team)
+    model = NGramModel(4, len(vocabulary), "modified-kneser-ney").fit(ids, team)
+    total = int(team.sum([len(ids)])[0])
+    if team.first:
+        folder.mkdir(exist_ok=True)
+        write_text(folder / "words.json", json.dumps([vocabulary.words, total]))
+        sparse.save_npz(folder / "C.npz", C.tocsr())
+        levels = {f"{k}{name}": getattr(level, name) for k, level in enumerate(model.levels) for name in ("key", "share", "rest")}
+        np.savez(folder / "grams.npz", **levels)
+
+
+def memory():
+    """The bytes of data that this process has asked for"""
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("VmData"))
+
+
+def gradients(folder, kind, piece):
+    """Add up gradients in small pieces, one of them larger than a piece, with additions after it was sent."""
+    buckets.BUCKET = buckets.PIECE = slices.PIECE = int(piece)
+    team = join(kind == "sliced")
+    make = strict if kind == "strict" else np.asarray
+    rng = np.random.default_rng(team.rank)
+    sizes = {"a": (3, 50), "b": (7,), "c": (2, 3), "never": (4,), "one": (5, 5)}
+    parameters = {name: Parameter(make(np.zeros(size))) for name, size in sizes.items()}
+    for parameter in parameters.values():
+        parameter.mine = None
+    sums = team.sums_kind(team.comm, parameters)
+    for step in range(4):
+        for parameter in parameters.values():
+            parameter.grad, parameter.mine = None, np.zeros(parameter.data.shape)
+        with sums.on_their_way():
+            uses = ["one", "c", "b", "a"] + ["b"] * (step == 1) + ["c", "one"] * (step == 2 and team.rank == 0)
+            for name in uses[1:] if step == 3 and team.rank else uses:
+                gradient = rng.standard_normal(sizes[name])
+                parameters[name].mine += gradient
+                parameters[name].accumulate(make(gradient))
+        for name, parameter in parameters.items():
+            expected = team.total(parameter.mine)
+            if kind == "sliced":
+                here = sums.slice_of(name)
+                assert (name in sums.slices) == (here is not None and name != "never")
+                if name in sums.slices:
+                    np.testing.assert_allclose(sums.slices[name].grad, expected.reshape(-1)[here], rtol=1e-12, atol=1e-14)
+            elif name == "never":
+                assert parameter.grad is None
+            else:
+                assert type(parameter.grad) is type(parameter.data)
+                np.testing.assert_allclose(to_host(parameter.grad), expected, rtol=1e-12, atol=1e-14)
 
 
 if __name__ == "__main__":
