@@ -84,6 +84,12 @@ def beside(array, reference):
     return library.asarray(array)
 
 
+def wait_for(array):
+    """Wait until its device has computed the array, before another library reads its memory."""
+    if _library(array).__name__ == "cupy":
+        array.device.synchronize()
+
+
 def resolve_device(device):
     """The full name of a device, "gpu" → "gpu:0", after the driver has confirmed that it is there.
 

@@ -7,10 +7,9 @@ the new numbers to the others (Allgather). Adam works number by number, so the r
 Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
 """
 
-from mini_tf.backend import beside, to_host
-from mini_tf.kernels.memory import empty
+from mini_tf.backend import device_of, to_host
 from mini_tf.layers import Parameter
-from mini_tf.parallel.buckets import PIECE, GradientSums
+from mini_tf.parallel.buckets import PIECE, GradientSums, at_home, room
 from mini_tf.parallel.shares import rows_of
 from mini_tf.parallel.team import Team
 
@@ -50,7 +49,7 @@ class SlicedSums(GradientSums):
         """(the sum of this process's slice, functions that start to add up a piece of one process's slice there)"""
         slices = [rows_of(rank, self.comm.size, flat.size) for rank in range(self.comm.size)]
         mine = slices[self.comm.rank]
-        total = empty((mine.stop - mine.start,), flat.dtype)
+        total = room(mine.stop - mine.start, flat)
 
         def start(root, first, stop):
             to = total[first - mine.start : stop - mine.start] if root == self.comm.rank else None
@@ -73,7 +72,7 @@ class SlicedSums(GradientSums):
             for name, parameter, first, stop in self.own(bucket):
                 if has_gradient[parameter]:
                     piece = Parameter(parameter.data.reshape(-1)[first:stop])        # a view: updated in place
-                    piece.grad = beside(total[done : done + stop - first], parameter.data)
+                    piece.grad = at_home(total[done : done + stop - first], parameter.data)
                     self.slices[name] = piece
                 done += stop - first
         self.with_gradient = [name for bucket in self.buckets for name, p in zip(bucket.names, bucket.parameters)
@@ -88,8 +87,8 @@ class SlicedSums(GradientSums):
         for bucket, (request, flat) in zip(self.buckets, under_way):
             request.Wait()
             for parameter, data in bucket.unpacked(flat):
-                if not np.shares_memory(data, to_host(parameter.data)):
-                    parameter.data[...] = beside(data, parameter.data)
+                if len(bucket.names) > 1 or device_of(data) != device_of(parameter.data):
+                    parameter.data[...] = at_home(data, parameter.data)          # else it was written there already
 
 
 class SlicedTeam(Team):

@@ -6,7 +6,8 @@ Every process trains on 64 rows of each batch, so that N processes read N times 
 step takes as long as one of a single process: efficiency is that time divided by this one. The numbers of processes
 take turns, so that all of them meet the same disturbances; shown is the median of the rounds.
 
-    waiting     of a step: seconds in which a process waits for the sums after its own backward is done
+    waiting     of a step: milliseconds in which a process waits for the sums after its own backward is done
+    peak        the most memory that one of the processes has held
     --at-the-end    send nothing before the backward is done, to see how much of the sending is hidden behind it
 """
 
@@ -21,9 +22,9 @@ from dataclasses import replace
 
 from mini_tf import kernels
 from mini_tf.parallel import ending_together, join
-from mini_tf.parallel.buckets import GradientSums
 
 import numpy as np
+from measuring import peak_memory
 
 ROWS = 64                # of a batch, for each process
 STEPS = {"quick": 30, "lab": 6}
@@ -42,7 +43,7 @@ def main():
         with ending_together(), kernels.recycled_memory():
             steps_of(options)
         return
-    print(f"{'preset':<8}{'N':>3}{'step ms':>9}{'waiting':>9}{'sent MB':>9}{'efficiency':>12}   of the rounds")
+    print(f"{'preset':<8}{'N':>3}{'step ms':>9}{'waiting':>9}{'sent MB':>9}{'peak MB':>9}{'efficiency':>12}   of the rounds")
     for preset in options.presets:
         rounds = {n: [] for n in options.processes}
         for _ in range(options.rounds):
@@ -53,6 +54,7 @@ def main():
             step, waiting = (1e3 * statistics.median(of[key] for of in rounds[n]) for key in ("step", "waiting"))
             each = [one["step"] / other["step"] for one, other in zip(rounds[options.processes[0]], rounds[n])]
             print(f"{preset:<8}{n:>3}{step:>9.1f}{waiting:>9.1f}{rounds[n][0]['megabytes']:>9.1f}"
+                  f"{statistics.median(of['peak'] for of in rounds[n]):>9.0f}"
                   f"{1e3 * alone / step:>12.1%}   {min(each):.1%} to {max(each):.1%}", flush=True)  # fmt: skip
 
 
@@ -76,6 +78,8 @@ def steps_of(options):
 
     team, [name] = join(options.sharded), options.presets
     if options.at_the_end:
+        from mini_tf.parallel.buckets import GradientSums
+
         GradientSums._one_more = lambda self, i: self.added.__setitem__(i, self.added[i] + 1)
     prepare_kernels(lambda line: None)
     preset = replace(PRESETS[name], batch=ROWS * team.size)
@@ -90,9 +94,11 @@ def steps_of(options):
         training.one_step()
         seconds.append(time.perf_counter() - start)
         waiting.append(team.sums.waited - before if team.size > 1 else 0.0)
+    peak = team.highest(peak_memory() / 1e6)
     sent = sum(p.data.nbytes for p in training.parameters.values() if p.trainable) if team.size > 1 else 0
     if team.first:
-        print(json.dumps({"step": float(np.median(seconds)), "waiting": float(np.median(waiting)), "megabytes": sent / 1e6}))
+        print(json.dumps({"step": float(np.median(seconds)), "waiting": float(np.median(waiting)),
+                          "megabytes": sent / 1e6, "peak": peak}))  # fmt: skip
 
 
 if __name__ == "__main__":

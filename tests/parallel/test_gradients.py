@@ -1,9 +1,11 @@
 """Adding up gradients in buckets and pieces."""
 
+from mini_tf.backend import to_host
 from mini_tf.layers import Parameter
 from mini_tf.parallel.shares import DrawsOfRows, cut, predictions, rows_of
 from mini_tf.training.pair_batches import sentence_batch
 from tests.parallel.mpi import needs_mpi, work
+from tests.strict import StrictArray, strict
 
 import numpy as np
 import pytest
@@ -27,6 +29,46 @@ def test_the_last_parameters_go_first_and_a_large_one_alone(monkeypatch):
     found = buckets.buckets_of(parameters)
     assert [bucket.names for bucket in found] == [("e",), ("double",), ("d", "c"), ("b",), ("a",)]
     assert found[2].starts == [0, 5, 10]
+
+
+class OneProcess:
+    """An MPI communicator of one process that takes a GPU's arrays"""
+
+    size, rank = 1, 0
+
+    def __init__(self):
+        self.given = []
+
+    def Iallreduce(self, _, piece):
+        self.given.append(piece)
+        return self
+
+    def Allreduce(self, *_):
+        pass
+
+    def Test(self):
+        return True
+
+    Wait = Test
+
+
+@needs_mpi
+def test_a_cuda_aware_mpi_gets_the_devices_own_arrays(monkeypatch):
+    buckets = pytest.importorskip("mini_tf.parallel.buckets")
+    monkeypatch.setattr(buckets, "cuda_aware", lambda: True)
+    comm, sizes = OneProcess(), {"a": (3, 4), "b": (2,), "c": (600, 600)}
+    parameters = {name: Parameter(strict(np.zeros(size, np.float32))) for name, size in sizes.items()}
+    gradients = {name: np.random.default_rng(1).standard_normal(size, dtype=np.float32) for name, size in sizes.items()}
+    sums = buckets.GradientSums(comm, parameters)
+    for _ in range(2):
+        with sums.on_their_way():
+            for name, parameter in parameters.items():
+                parameter.grad = None
+                parameter.accumulate(strict(gradients[name]))
+    assert len(comm.given) == 6
+    assert all(isinstance(piece, StrictArray) for piece in comm.given)
+    for name, parameter in parameters.items():
+        np.testing.assert_array_equal(to_host(parameter.grad), gradients[name])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

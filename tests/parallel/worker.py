@@ -52,17 +52,20 @@ def other_models():
 
 
 def presets(folder, options="", names=""):
-    """Train presets in small, all or those named, or go on with them. Each step's loss and gradients are noted.
+    """Train presets in small, those named or all, and all other models; or go on with them. Each step's loss and the
+    norms of its gradients are noted.
 
     options: words of "sliced", "float32" and "stopped": by a signal to one process alone, after three steps
     """
     team = join("sliced" in options)
     if "float32" not in options:
         by_preset.Training = InDoublePrecision
+    if not names:
+        others(folder, team)
     for name in names.split(",") if names else tiny.NAMES:
         if "stopped" in options:
             state.Training.one_step = stopping(team.rank == team.size - 1)
-        tiny.train(name, folder / name, every=1, steps=6)
+        tiny.train(name, folder / name, every=1, steps=5)
 
 
 def stopping(this_process, one_step=Training.one_step):
@@ -75,9 +78,9 @@ def stopping(this_process, one_step=Training.one_step):
     return step
 
 
-def others(folder, sliced=""):
+def others(folder, team):
     """Train the other models, and note the losses."""
-    team, losses = join(sliced == "sliced"), {}
+    losses = {}
     for name, model in other_models().items():
         ids = np.random.default_rng(2).integers(0, 20, 300)
         training = Training(

@@ -1,0 +1,211 @@
+"""How far does data parallel training go?  Measures this machine, fits a model of the cost, and draws it for clusters.
+
+    python tests/bench/scaling.py [--rounds 3]
+
+It needs mpiexec and takes some ten minutes; nothing else should run meanwhile. Writes labs/scaling.md and
+labs/pictures/scaling.png.
+"""
+
+import argparse
+import json
+import math
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from mini_tf.files import replacing, write_text
+
+import parallel
+from matplotlib.figure import Figure
+
+LABS = Path(__file__).parents[2] / "labs"
+MEASURED = 1, 2, 3, 4, 6, 8
+CORES = 2
+NETWORKS = {"10 Gbit/s": (1.25e9, 20e-6), "100 Gbit/s": (12.5e9, 5e-6)}      # bytes a second, seconds a message
+MACHINES = [2**k for k in range(11)]
+BACKWARD = 2 / 3                     # of a step's computing
+# Of the bytes, those whose gradient is complete near the beginning of the backward (the readout), not at its end.
+EARLY = {"quick": 0.49, "lab": 0.97}
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+
+MICRO = """
+import time
+import numpy as np
+from mpi4py import MPI
+comm, piece = MPI.COMM_WORLD, 1 << 18
+def median(work, times):
+    seconds = []
+    for _ in range(times):
+        comm.Barrier()
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return sorted(seconds)[times // 2]
+one, source, total = np.zeros(1, np.float32), np.zeros(40 * piece, np.float32), np.zeros(40 * piece, np.float32)
+def pieces():
+    for first in range(0, source.size, piece):
+        total[first : first + piece] = source[first : first + piece]
+        comm.Allreduce(MPI.IN_PLACE, total[first : first + piece])
+found = median(lambda: comm.Allreduce(MPI.IN_PLACE, one), 1000), median(pieces, 9) / source.nbytes
+if comm.rank == 0:
+    print(*found)
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    rounds = parser.parse_args().rounds
+    done = subprocess.run(["mpiexec", "-n", "2", sys.executable, "-c", MICRO], stdout=subprocess.PIPE, text=True,
+                          check=True)  # fmt: skip
+    latency, per_byte = map(float, done.stdout.split())
+    found = {preset: measured(preset, numbers, rounds) for preset, numbers in (("quick", MEASURED), ("lab", (1, 2)))}
+    draw(found, latency, per_byte)
+    write_text(LABS / "scaling.md", report(found, latency, per_byte, rounds))
+    print(f"written: {LABS / 'scaling.md'}, {LABS / 'pictures' / 'scaling.png'}")
+
+
+def measured(preset, numbers, rounds):
+    """{N: median step in seconds} and "bytes", the processes taking turns"""
+    options = SimpleNamespace(sharded=False, at_the_end=False)
+    steps = {n: [] for n in numbers}
+    for _ in range(rounds):
+        for n in numbers:
+            one = parallel.started(n, preset, options)
+            steps[n].append(one["step"])
+            size = one["megabytes"] * 1e6
+        print(preset, json.dumps({n: round(1e3 * statistics.median(of)) for n, of in steps.items()}), flush=True)
+    return {n: statistics.median(of) for n, of in steps.items()} | {"bytes": size}
+
+
+def here(n, alone, size, latency, per_byte):
+    """Seconds of a step of n processes on this machine: they take turns on its cores, for computing and for adding up"""
+    if n == 1:
+        return alone
+    return math.ceil(n / CORES) * (alone + 2 * (n - 1) / n * size * per_byte) + 2 * (n - 1) * latency
+
+
+def on_cluster(n, alone, size, early, network):
+    """Seconds of a step of n machines: a ring, of which the early gradients are hidden behind the backward"""
+    bytes_per_second, latency = network
+    if n == 1:
+        return alone
+    ring = 2 * (n - 1) / n * size / bytes_per_second + 2 * (n - 1) * latency
+    return alone + max(0, early * ring - BACKWARD * alone) + (1 - early) * ring
+
+
+def draw(found, latency, per_byte):
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, *right = figure.subplots(1, 3)
+    steps = {n: found["quick"][n] for n in MEASURED}
+    model = [here(n, steps[1], found["quick"]["bytes"], latency, per_byte) for n in steps]
+    left.plot(list(steps), [1e3 * step for step in model], color=GREY, label="model")
+    left.plot(list(steps), [1e3 * step for step in steps.values()], "o", color=BLUE, label="measured")
+    left.set(title="quick, on two cores", xlabel="processes, 64 rows each", ylabel="milliseconds for a step")
+    left.set_ylim(0)
+    left.legend(frameon=False)
+    for axes, (preset, of) in zip(right, found.items()):
+        for (name, network), colour in zip(NETWORKS.items(), (ORANGE, GREEN)):
+            shares = [100 * of[1] / on_cluster(n, of[1], of["bytes"], EARLY[preset], network) for n in MACHINES]
+            axes.plot(MACHINES, shares, "o-", markersize=4, color=colour, label=name)
+        axes.axhline(90, color=GREY, linewidth=1, linestyle="--")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(MACHINES[::2], MACHINES[::2])
+        axes.set(title=f"{preset}, one core in each machine: a model", xlabel="machines, 64 rows each", ylim=(0, 105))
+        axes.legend(frameon=False)
+    right[0].set_ylabel("efficiency in %")
+    for axes in (left, *right):
+        axes.spines[["top", "right"]].set_visible(False)
+    with replacing(LABS / "pictures" / "scaling.png") as temporary:
+        figure.savefig(temporary, dpi=110)
+
+
+def report(found, latency, per_byte, rounds):
+    quick, lab = found["quick"], found["lab"]
+    rows = [
+        f"| {n} | {1e3 * quick[n]:.0f} | {1e3 * here(n, quick[1], quick['bytes'], latency, per_byte):.0f} | "
+        f"{n * quick[1] / (CORES * quick[n]):.0%} |" for n in MEASURED
+    ]  # fmt: skip
+    cluster = []
+    for preset, of in found.items():
+        for name, network in NETWORKS.items():
+            shares = [of[1] / on_cluster(n, of[1], of["bytes"], EARLY[preset], network) for n in (2, 16, 128, 1024)]
+            cells = " | ".join(f"{share:.0%}" for share in shares)
+            cluster.append(f"| {preset}, {of['bytes'] / 1e6:.0f} MB | {name} | {cells} |")
+    nl = "\n"
+    return f"""# How far does it go?
+
+Training on N processes, each with 64 rows of every batch (`mini_tf/parallel`). Ideally a step takes as long as on one;
+the efficiency is that time divided by this one. All figures here were measured, or computed from measured ones, by
+
+```
+python tests/bench/scaling.py --rounds {rounds}
+```
+
+on {platform.machine()}, {CORES} cores, one thread for each process, MPICH.
+
+![measured and modelled](pictures/scaling.png)
+
+## Two cores
+
+| preset | gradients | one process | two | efficiency |
+| --- | ---: | ---: | ---: | ---: |
+| quick | {quick['bytes'] / 1e6:.1f} MB | {1e3 * quick[1]:.0f} ms | {1e3 * quick[2]:.0f} ms | {quick[1] / quick[2]:.1%} |
+| lab | {lab['bytes'] / 1e6:.0f} MB | {1e3 * lab[1]:.0f} ms | {1e3 * lab[2]:.0f} ms | {lab[1] / lab[2]:.1%} |
+
+What is lost is memory traffic: on one machine, gradients are added up by the same cores, through the same memory, that
+compute. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). From day to day `lab` came out at 86
+to 92 %, and at 88 to 94 % with `--sharded`, where each process updates half of A only; two processes that exchange
+nothing at all, started side by side, reach 96 %.
+
+## More processes than cores
+
+With N > 2 the processes take turns, and all wait for the last one. The model of a step has three constants, each
+measured by itself:
+
+    t(N) = ⌈N/2⌉·(t(1) + 2·(N − 1)/N·bytes·β) + 2·(N − 1)·α
+
+with α = {1e6 * latency:.1f} µs for the sum of one number, and β = {1e9 * per_byte:.3f} ns a byte ({1e-9 / per_byte:.1f} GB/s) for the sum of many,
+in pieces that fit into the cache, of two processes.
+
+| N | measured, ms | model, ms | of two cores' time, used |
+| ---: | ---: | ---: | ---: |
+{nl.join(rows)}
+
+Where the measured time is above the model, processes that wait for a message keep a core busy: MPI's do not sleep.
+
+## Clusters: a model, not a measurement
+
+One such core in each machine, and a ring between them. Each machine sends 2·(N − 1)/N·bytes, in 2·(N − 1) messages. The
+readout's gradient comes first in the backward, and the words' vectors last: so of `lab`'s bytes 97 % can travel
+while the backward, two thirds of the step, goes on; of `quick`'s, 49 %. The rest is waited for. 10 Gbit/s with 20 µs a
+message is an ordinary network, 100 Gbit/s with 5 µs a good one.
+
+| preset, gradients | network | 2 | 16 | 128 | 1,024 machines |
+| --- | --- | ---: | ---: | ---: | ---: |
+{nl.join(cluster)}
+
+What would have to change, and when:
+
+- **Any size, first:** larger shares. Computing grows with the rows of a share, sending does not.
+- **`lab` at 10 Gbit/s, from some ten machines on:** {lab['bytes'] / 1e6:.0f} MB of gradients take longer than the backward that hides
+  them.
+  Half precision on the way would halve that; a model that predicts at every position with a readout of n × c numbers
+  instead of T·n × c (the readout "shared") has a thirtieth of them.
+- **On a network, more pieces at a time.** `UNDER_WAY` in `mini_tf/parallel/buckets.py` is 4 pieces of 1 MB, which is best
+  where the processes share their memory; a network needs as many as it carries between two gradients. MPI libraries
+  have a thread that keeps messages going meanwhile (MPICH: `MPICH_ASYNC_PROGRESS=1`). The model takes both as given.
+- **From some hundred machines on:** the ring's 2·(N − 1) messages. A tree needs 2·log₂N of them, and MPI's own
+  Allreduce takes one for small arrays; a ring inside each rack and a tree between racks is what large clusters do.
+- **1,024 machines with 64 rows each** make batches of 65,536 rows. By then the question is no longer the network, but
+  whether such a batch teaches more than a smaller one: the learning rate and its warm-up have to be found anew.
+- **Memory** is not what ends it: `--sharded` divides Adam's two numbers for each parameter by N. Dividing gradients and
+  parameters, too, would be the next step, and sends half as much again (Rajbhandari et al. 2020).
+"""
+
+
+if __name__ == "__main__":
+    main()
