@@ -39,8 +39,8 @@ class Parameter:
         with _adding:
             # A new array, not an update in place: someone else may hold the first gradient too.
             self.grad = gradient if self.grad is None else self.grad + gradient
-        if self.when_added is not None:
-            self.when_added()
+            if self.when_added is not None:
+                self.when_added()
 
     def __repr__(self):
         return f"Parameter({self.data.shape}, {self.data.dtype}{'' if self.trainable else ', fixed'})"

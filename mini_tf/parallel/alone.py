@@ -21,9 +21,11 @@ class Alone:
 
     rank, size, first    this process's number, how many there are, and whether it is the first one, number 0, which
                          alone writes files and speaks
+    sliced               each process keeps the optimizer's memory of its slices only
     """
 
-    rank, size, first = 0, 1, True
+    rank, size, first, sliced = 0, 1, True, False
+    preparing = busy = False         # before a training, in which all will meet; in a training
 
     # A step --------------------------------------------------------------------------------------------------------
 
@@ -115,6 +117,10 @@ class Alone:
     def whole_memory(self, training):
         """The optimizer's memory, {which: {name: array}}, of whole parameters."""
         return training.optimizer.memory
+
+    def updates(self, training, name):
+        """Whether this process updates that parameter, or a slice of it."""
+        return True
 
     def own_memory(self, training, name, array):
         """What this process keeps of the memory of a whole parameter; None if it keeps nothing."""

@@ -63,6 +63,7 @@ class Bucket:
 
     def __init__(self, some):
         self.names, self.parameters = zip(*some)
+        self.dtype = self.parameters[0].data.dtype
         self.starts = np.cumsum([0, *(parameter.data.size for parameter in self.parameters)]).tolist()
 
     @property
@@ -73,7 +74,7 @@ class Bucket:
         """The arrays, one for each parameter, in one flat array: not copied, if there is one, and contiguous"""
         if len(arrays) == 1 and arrays[0] is not None:
             array = within_reach(arrays[0])
-            return array_module(array).ascontiguousarray(array).reshape(-1)
+            return array_module(array).ascontiguousarray(array, dtype=self.dtype).reshape(-1)
         flat = room(self.numbers, self.parameters[0].data)
         for array, first, stop in zip(arrays, self.starts, self.starts[1:]):
             flat[first:stop] = 0 if array is None else within_reach(array).reshape(-1)

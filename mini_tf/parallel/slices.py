@@ -7,7 +7,7 @@ the new numbers to the others (Allgather). Adam works number by number, so the r
 Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
 """
 
-from mini_tf.backend import device_of, to_host
+from mini_tf.backend import array_module, device_of, to_host
 from mini_tf.layers import Parameter
 from mini_tf.parallel.buckets import PIECE, GradientSums, at_home, room
 from mini_tf.parallel.shares import rows_of
@@ -27,6 +27,8 @@ class SlicedSums(GradientSums):
     def __init__(self, comm, parameters):
         super().__init__(comm, parameters)
         self.slices, self.with_gradient = {}, []
+        for parameter in self.trained:                   # so that slices are views, which can be updated in place
+            parameter.data = array_module(parameter.data).ascontiguousarray(parameter.data)
 
     def own(self, bucket):
         """[(name, parameter, first, stop)]: of which parameters this process has the numbers first … stop − 1"""
@@ -94,7 +96,7 @@ class SlicedSums(GradientSums):
 class SlicedTeam(Team):
     """A Team whose processes share the optimizer's memory: each keeps that of its slices."""
 
-    sums_kind = SlicedSums
+    sums_kind, sliced = SlicedSums, True
 
     def updated_here(self, parameters):
         return self.sums.slices
@@ -131,6 +133,9 @@ class SlicedTeam(Team):
         return to_host(memory[name]) if name in memory else None
 
     parts = Team.parts | {"kinds": _kinds, "slice": _slice}
+
+    def updates(self, training, name):
+        return self.sums_of(training.model).slice_of(name) is not None
 
     def own_memory(self, training, name, array):
         mine = self.sums_of(training.model).slice_of(name)

@@ -38,12 +38,16 @@ def join(sliced=None):
     global _team
     if rank_given() is None or size_given() == 1:
         return _team
-    if _team is ALONE or (sliced is not None and sliced != _is_sliced(_team)):
+    if _team is ALONE or (sliced is not None and sliced != _team.sliced):
         MPI = _mpi()
         from mini_tf.parallel.slices import SlicedTeam
         from mini_tf.parallel.team import Team
 
-        _team = (SlicedTeam if sliced else Team)(MPI.COMM_WORLD) if MPI.COMM_WORLD.size > 1 else ALONE
+        kind = SlicedTeam if sliced else Team
+        if _team is not ALONE:                           # the same processes, who need not meet for it
+            _team = kind(_team.comm, _team.meetings)
+        elif MPI.COMM_WORLD.size > 1:
+            _team = kind(MPI.COMM_WORLD)
         if not _team.first:
             from mini_tf.progress import console
 
@@ -57,10 +61,6 @@ def _abort(kind, error, where):
     """An error that nothing has caught, outside `ending_together`: without this, the others would wait for ever."""
     _print(f"process {_team.rank}: {''.join(traceback.format_exception(kind, error, where)).strip()}")
     _team.comm.Abort(1)
-
-
-def _is_sliced(team):
-    return type(team).__name__ == "SlicedTeam"
 
 
 def _mpi():
@@ -118,7 +118,7 @@ def ending_together():
 
 def _leave(failure):
     found = failure.failed if isinstance(failure, Ended) else None
-    own = None if failure is None or isinstance(failure, Ended) else _outcome(failure)
+    own = None if isinstance(failure, Ended) else _outcome(failure)
     if found is None:
         found = _team.leave(own)
     if found is None:
@@ -126,14 +126,16 @@ def _leave(failure):
         _print(f"process {_team.rank}: {text or f'ended with exit code {code}, while the others went on'}")
         _team.comm.Abort(code)
     texts = {text: rank for rank, _, text in reversed(found) if text}
-    if own is not None and found and found[0][0] == _team.rank:
+    if found and found[0][0] == _team.rank:
         alike = len(texts) == 1 and len(found) == _team.size
         _print("\n".join(text if alike else f"process {rank}: {text}" for text, rank in reversed(texts.items())))
     sys.exit(max((code for _, code, _ in found), default=0))
 
 
 def _outcome(failure):
-    """(exit code, text) of what ended a process; SystemExit(0) is no failure: None"""
+    """(exit code, text) of what ended a process; None if it is done, and the others do not wait for it in a training"""
+    if failure is None or (isinstance(failure, SystemExit) and not failure.code):
+        return (1, "") if _team.preparing or _team.busy else None
     if isinstance(failure, SystemExit):
         code = failure.code if isinstance(failure.code, int) else int(failure.code is not None)
         return (code, failure.code if isinstance(failure.code, str) else "") if code else None

@@ -13,6 +13,7 @@ from mini_tf.parallel.shares import DrawsOfRows, predictions, rows_of
 import numpy as np
 from mpi4py import MPI
 
+LEFT = "ended, while the others went on"
 WORK = 1                             # tag of what the first process tells those that serve it
 PATIENCE = 1.5                       # seconds for which a process that has failed waits for the others
 
@@ -22,12 +23,11 @@ class Team(Alone):
 
     sums_kind = GradientSums
 
-    def __init__(self, comm):
-        self.comm, self.meetings = comm.Dup(), comm.Dup()
+    def __init__(self, comm, meetings=None):
+        self.comm, self.meetings = (comm, meetings) if meetings else (comm.Dup(), comm.Dup())
         self.rank, self.size, self.first = comm.rank, comm.size, comm.rank == 0
         self.sums, self.summed = None, None
         self.serving = False                             # the others are waiting for the first process's work
-        self.preparing = False                           # for a training: all will meet before it begins
 
     # A step --------------------------------------------------------------------------------------------------------
 
@@ -126,11 +126,11 @@ class Team(Alone):
     def _meet(self, value):
         """The values of all processes. Raises Ended if one of them has failed."""
         self._arrive(np.inf)
-        found = self.meetings.allgather((None, value))
-        failed = [(rank, *failure) for rank, (failure, _) in enumerate(found) if failure]
+        found = self.meetings.allgather((None, False, value))
+        failed = failures(found)
         if failed:
             raise Ended(failed)
-        return [value for _, value in found]
+        return [value for *_, value in found]
 
     def _arrive(self, patience):
         """Wait until all processes are here, for so many seconds at most, and let other programs have the processor
@@ -157,8 +157,7 @@ class Team(Alone):
             self.serving = False
         if not self._arrive(PATIENCE if failed is not None and not self.preparing else np.inf):
             return None
-        found = self.meetings.allgather((failed, None))
-        return [(rank, *failure) for rank, (failure, _) in enumerate(found) if failure]
+        return failures(self.meetings.allgather((failed, True, None)))
 
     # Files, which the first process writes -------------------------------------------------------------------------
 
@@ -220,7 +219,7 @@ class Team(Alone):
 
     def start_alike(self, training, found=None):
         numbers = self.of_first(found and found[1])
-        self.preparing = False
+        self.preparing, self.busy = False, True
         if numbers is None:
             for parameter in training.parameters.values():
                 parameter.data[...] = self._array_of_first(parameter.data)
@@ -246,6 +245,12 @@ class Team(Alone):
             raise UserError("the processes no longer have the same parameters, although they began with the same and "
                             "made the same steps; this must not happen: is an MPI installed that adds up in another "
                             "order on each process?")  # fmt: skip
+
+
+def failures(found):
+    """[(rank, exit code, text)] from a meeting's [(failure, has left, value)]: whoever leaves early has failed, too"""
+    early = (2, LEFT) if any(not left for _, left, _ in found) else None
+    return [(rank, *(failure or early)) for rank, (failure, left, _) in enumerate(found) if failure or (left and early)]
 
 
 def difference(one, other):

@@ -40,13 +40,12 @@ def read_part(path, team):
 def _texts(path, rank, size):
     """Yield the lines that begin in this process's part of the file, some at a time, as text."""
     with open(path, "rb") as file:
-        length = os.fstat(file.fileno()).st_size
-        first, stop = length * rank // size, length * (rank + 1) // size
-        if first:
-            file.seek(first - 1)
+        begin = 3 if file.read(3) == b"\xef\xbb\xbf" else 0                     # a byte order mark
+        length = os.fstat(file.fileno()).st_size - begin
+        first, stop = (begin + length * part // size for part in (rank, rank + 1))
+        file.seek(max(first - 1, begin))
+        if first > begin:
             file.readline()                              # the rest of a line that began before; or just its end
-        else:
-            file.seek(3 if file.read(3) == b"\xef\xbb\xbf" else 0)               # a byte order mark
         while file.tell() < stop:
             piece = file.read(min(PIECE, stop - file.tell()))
             if not piece.endswith(b"\n"):

@@ -94,7 +94,7 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
     found = run.restore(training, say)
     team.start_alike(training, found)
     if keeps_moments and training.step == 0:
-        run.save_moment(model, 0)
+        team.work_of_first(lambda: run.save_moment(model, 0), training)
     told, band = set(), band_of(run.settings)
     took, saved = 0.0, time.monotonic()                  # how long the last state took to save, and when that was
 
@@ -159,13 +159,14 @@ def kept_safe(run, training, model):
     that step is kept. The error that ends the block says how to go on.
     """
     try:
-        yield
-        training.team.stop_serving()
-    except NotFinite as error:
-        training.team.work_of_first(lambda: run.save_state(training), training)
-        if not training.team.first:
-            raise Ended from None                        # the first process says it
-        raise NotFinite(f"{error}. The state before this step is kept: {run.states()[-1][1]}") from None
+        try:
+            yield
+            training.team.stop_serving()
+        except NotFinite as error:
+            training.team.work_of_first(lambda: run.save_state(training), training)
+            if not training.team.first:
+                raise Ended from None                    # the first process says it
+            raise NotFinite(f"{error}. The state before this step is kept: {run.states()[-1][1]}") from None
     except NotWritten as error:
         steps = [step for step, _ in run.states()]
         kept = f"the last state there is that of step {steps[-1]}" if steps else "no state is there"
@@ -200,7 +201,9 @@ def about(preset, steps, seed, device, data):
         "processor": platform.machine(),
     }  # fmt: skip
     config = {"settings": settings, "data": hash_of(data), "machine": machine}
-    team.check_in(settings=settings, data=config["data"], mini_tf=mini_tf.__version__, numpy=np.__version__)
+    team.check_in(
+        settings=settings, data=config["data"], sharded=team.sliced, mini_tf=mini_tf.__version__, numpy=np.__version__
+    )
     return config
 
 

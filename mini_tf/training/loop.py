@@ -67,6 +67,7 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
     watcher = watcher or Watcher()
     training.go_on()
     team = training.team
+    team.busy = True
     stopped = "early" if _patience_is_over(training, patience) else None
     last = None                                          # the measurement that an interruption adds
     with kernels.recycled_memory(), _asked_to_stop(team) as asked:
@@ -95,6 +96,7 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
         best_step = training.best[1]
         training.take_best()
     training.model.clear_gradients()
+    team.busy = False
     return History([*training.rows, *([last] if last else [])], best_step, stopped or "finished")
 
 

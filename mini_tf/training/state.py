@@ -219,7 +219,10 @@ class Training:
         for name in PROGRESS:
             setattr(self, name, deepcopy(numbers[name]))
         self.best = *numbers["best"], kept
-        self.optimizer.memory = {which: dict(of) for which, of in numbers["counts"].items()}
+        self.optimizer.memory = {
+            which: {name: number for name, number in of.items() if self.team.updates(self, name)}
+            for which, of in numbers["counts"].items()
+        }  # fmt: skip
         for path, x in groups.get("optimizer", {}).items():
             which, _, name = path.partition("/")
             own = self.team.own_memory(self, name, x)

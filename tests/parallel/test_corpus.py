@@ -27,6 +27,7 @@ def corpus_of(kind):
         "one line": " ".join(lines).encode(),
         "long first line": (" ".join(lines * 3) + "\n" + "\n".join(lines[:20])).encode(),
         "three words": b"to be or",
+        "a mark, tiny": b"\xef\xbb\xbfto\nbe",
     }[kind]
 
 
@@ -41,7 +42,7 @@ class One:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1 << 22])
-@pytest.mark.parametrize("kind", ["plain", "windows, with a mark, no last line end", "one line", "long first line", "three words"])
+@pytest.mark.parametrize("kind", ["plain", "windows, with a mark, no last line end", "one line", "long first line", "three words", "a mark, tiny"])
 def test_the_parts_of_a_file_are_the_file(kind, piece, tmp_path, monkeypatch):
     monkeypatch.setattr(shards, "PIECE", piece)
     path = tmp_path / "corpus.txt"

@@ -59,6 +59,8 @@ def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_
     work(3, "presets", tmp_path / "one", options, names)
     work(3, "presets", tmp_path / "other", f"{options} stopped", names)
     assert all(list((tmp_path / "other" / name).glob("state/step-3.*")) for name in names.split(","))
+    work(3, "presets", tmp_path / "other", f"{options} stopped", names)           # in its next step
+    assert all(list((tmp_path / "other" / name).glob("state/step-4.*")) for name in names.split(","))
     work(3, "presets", tmp_path / "other", options, names)
     for name in names.split(","):
         one, other = (tiny.contents(tmp_path / folder / name) for folder in ("one", "other"))

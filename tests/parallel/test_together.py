@@ -28,7 +28,7 @@ def train(n, corpus, *options):
 
 @pytest.mark.parametrize(("how", "code", "message"), [
     ("raises", 1, "process 1: Traceback"), ("exits", 3, "process 1: ended with exit code 3, while the others went on"),
-    ("killed", None, ""),
+    ("killed", None, ""), ("leaves", 1, "process 1: ended with exit code 1, while the others went on"),
 ])  # fmt: skip
 def test_one_ends_all_in_the_middle_of_a_step(how, code, message, tmp_path):
     found, _, err = run(3, "-m", "tests.parallel.worker", "fails", tmp_path, how, 1, timeout=30)
@@ -69,6 +69,8 @@ def test_what_is_wrong_is_said_once(options, message, corpus, tmp_path):
     ("--seed 1", "process 1 has another settings than process 0: seed is 1 instead of 0"),
     ("--steps 9", "process 1 has another settings than process 0: steps is 9 instead of 4"),
     ("--corpus other.txt", "process 1 has another data than process 0"),
+    ("--sharded", "process 1 has another sharded than process 0: True instead of False"),
+    ("--help", "process 1: ended, while the others went on"),
     ("--corpus nowhere.txt", "process 1: error: there is no file nowhere.txt"),
 ])  # fmt: skip
 def test_processes_that_differ(changed, message, corpus, tmp_path):

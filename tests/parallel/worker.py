@@ -55,7 +55,7 @@ def presets(folder, options="", names=""):
     """Train presets in small, those named or all, and all other models; or go on with them. Each step's loss and the
     norms of its gradients are noted.
 
-    options: words of "sliced", "float32" and "stopped": by a signal to one process alone, after three steps
+    options: words of "sliced", "float32" and "stopped": by a signal to one process alone, in the third step
     """
     team = join("sliced" in options)
     if "float32" not in options:
@@ -64,14 +64,14 @@ def presets(folder, options="", names=""):
         others(folder, team)
     for name in names.split(",") if names else tiny.NAMES:
         if "stopped" in options:
-            state.Training.one_step = stopping(team.rank == team.size - 1)
+            state.Training.one_step = stopping(team.rank == team.size - 1, 2)
         tiny.train(name, folder / name, every=1, steps=5)
 
 
-def stopping(this_process, one_step=Training.one_step):
-    """Training.one_step, but in the third step this process gets Ctrl-C"""
+def stopping(this_process, after, one_step=Training.one_step):
+    """Training.one_step, but in the step after so many, and in the last but one, this process gets Ctrl-C"""
     def step(training, **options):
-        if this_process and training.step == 2:
+        if this_process and training.step in (after, 3):
             os.kill(os.getpid(), signal.SIGINT)
         return one_step(training, **options)
 
@@ -118,7 +118,7 @@ def _raises():
 
 
 FAILURES = {
-    "raises": _raises, "exits": lambda: sys.exit(3), "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "raises": _raises, "exits": lambda: sys.exit(3), "leaves": lambda: sys.exit(0), "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "refused": lambda: tiny.preset("nope"),
 }  # fmt: skip
 
