@@ -157,7 +157,7 @@ on {platform.machine()}, {CORES} cores, one thread for each process, MPICH.
 | lab | {lab['bytes'] / 1e6:.0f} MB | {1e3 * lab[1]:.0f} ms | {1e3 * lab[2]:.0f} ms | {lab[1] / lab[2]:.1%} |
 
 What is lost is memory traffic: on one machine, gradients are added up by the same cores, through the same memory, that
-compute. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). From day to day `lab` came out at 86
+compute. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). In several runs `lab` came out at 86
 to 92 %, and at 88 to 94 % with `--sharded`, where each process updates half of A only; two processes that exchange
 nothing at all, started side by side, reach 96 %.
 
