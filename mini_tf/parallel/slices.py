@@ -49,7 +49,7 @@ class SlicedSums(GradientSums):
 
     def _pieces(self, flat):
         """(the sum of this process's slice, functions that start to add up a piece of one process's slice there)"""
-        slices = [rows_of(rank, self.comm.size, flat.size) for rank in range(self.comm.size)]
+        slices = self._slices(flat.size)
         mine = slices[self.comm.rank]
         total = room(mine.stop - mine.start, flat)
 
@@ -62,10 +62,9 @@ class SlicedSums(GradientSums):
         pieces.sort(key=lambda piece: (piece[0] - slices[piece[1]].start, piece[1]))       # the roots take turns
         return total, [lambda at=piece: start(at[1], at[0], at[2]) for piece in pieces]
 
-    def _counts(self, numbers):
-        """How many of a bucket's numbers each process has"""
-        slices = (rows_of(rank, self.comm.size, numbers) for rank in range(self.comm.size))
-        return [piece.stop - piece.start for piece in slices]
+    def _slices(self, numbers):
+        """Which of a bucket's numbers each process has"""
+        return [rows_of(rank, self.comm.size, numbers) for rank in range(self.comm.size)]
 
     def _put_back(self, has_gradient):
         self.slices = {}
@@ -85,7 +84,8 @@ class SlicedSums(GradientSums):
         under_way = []
         for bucket in self.buckets:
             flat = bucket.packed([parameter.data for parameter in bucket.parameters])
-            under_way.append((self.comm.Iallgatherv(MPI.IN_PLACE, [flat, self._counts(flat.size)]), flat))
+            counts = [piece.stop - piece.start for piece in self._slices(flat.size)]
+            under_way.append((self.comm.Iallgatherv(MPI.IN_PLACE, [flat, counts]), flat))
         for bucket, (request, flat) in zip(self.buckets, under_way):
             request.Wait()
             for parameter, data in bucket.unpacked(flat):

@@ -51,8 +51,8 @@ class Team(Alone):
                             f"most {B}, or take larger batches")  # fmt: skip
 
     def loss(self, model, batch, rng=None):
-        _, weight = self.share(batch)
-        loss, backward = self.own_loss(model, batch, rng)
+        rows, weight = self.share(batch)
+        loss, backward = self._loss_of_rows(model, batch, rows, rng)
         if not signature(backward).parameters:
             raise UserError(f"the backward of {type(model).__name__}.loss takes no argument; on several processes it "
                             "needs dloss, the weight of its share: return loss, lambda dloss=1.0: …")  # fmt: skip
@@ -66,7 +66,9 @@ class Team(Alone):
         return loss, summed_backward
 
     def own_loss(self, model, batch, rng=None):
-        rows, _ = self.share(batch)
+        return self._loss_of_rows(model, batch, self.share(batch)[0], rng)
+
+    def _loss_of_rows(self, model, batch, rows, rng):
         return model.loss_of_rows(batch, rows, None if rng is None else DrawsOfRows(rng, rows, len(batch)))
 
     def sums_of(self, model):

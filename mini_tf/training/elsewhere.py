@@ -19,9 +19,6 @@ class Elsewhere:
     def save_config(self, config, vocabulary):
         self.settings = {"command": self.command} | config
 
-    def save_moment(self, model, step):
-        pass
-
     def restore(self, training, say=None):
         return None
 

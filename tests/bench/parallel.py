@@ -87,7 +87,7 @@ def steps_of(options):
     training = preset_training(preset, preset.new_model(corpus, 0), corpus, 1000, 0)
     for _ in range(3):
         training.one_step()
-    seconds, waiting, before = [], [], 0.0
+    seconds, waiting = [], []
     for _ in range(STEPS.get(name, 10)):
         before = team.sums.waited if team.size > 1 else 0.0
         start = time.perf_counter()

@@ -64,14 +64,14 @@ def presets(folder, options="", names=""):
         others(folder, team)
     for name in names.split(",") if names else tiny.NAMES:
         if "stopped" in options:
-            state.Training.one_step = stopping(team.rank == team.size - 1, 2)
+            state.Training.one_step = stopping(team.rank == team.size - 1)
         tiny.train(name, folder / name, every=1, steps=5)
 
 
-def stopping(this_process, after, one_step=Training.one_step):
-    """Training.one_step, but in the step after so many, and in the last but one, this process gets Ctrl-C"""
+def stopping(this_process, one_step=Training.one_step):
+    """Training.one_step, but in the third step and in the fourth this process gets Ctrl-C"""
     def step(training, **options):
-        if this_process and training.step in (after, 3):
+        if this_process and training.step in (2, 3):
             os.kill(os.getpid(), signal.SIGINT)
         return one_step(training, **options)
 
