@@ -2,7 +2,7 @@
 
 HELD (`held.py`) has the fingerprints of every formula that has a twin, as it was when `mini-tf gradcheck --bind-twins`
 compared the two: of the formula itself and of each function of mini_tf that it uses. A fingerprint is a hash of a
-syntax tree: comments, docstrings, layout and the words of error messages do not count, everything else does.
+syntax tree: comments, docstrings, type hints, layout and the words of error messages do not count, all else does.
 """
 
 import ast
@@ -115,7 +115,7 @@ def _plain(node):
     if isinstance(node, ast.Raise):
         return "raise"
     fields = {name: value for name, value in ast.iter_fields(node) if value is not None and value != []}
-    for name in ("ctx", "kind", "type_comment", "decorator_list"):
+    for name in ("ctx", "kind", "type_comment", "decorator_list", "annotation", "returns"):
         fields.pop(name, None)
     if isinstance(node, ast.FunctionDef) and ast.get_docstring(node, clean=False) is not None:
         fields["body"] = fields["body"][1:]

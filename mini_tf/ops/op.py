@@ -9,18 +9,21 @@
 if there is one for these arrays, its twin in `mini_tf/kernels`. The caller need not know which.
 """
 
+from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, update_wrapper
+from typing import Generic, ParamSpec, TypeVar
 
 from mini_tf import kernels
 from mini_tf.ops.shapes import Arguments
 
+P, R = ParamSpec("P"), TypeVar("R")                      # so that an editor knows an op's arguments and result
 _defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
 _watchers = ContextVar("watchers", default=())           # each thread has its own
 
 
-def op(signature):
+def op(signature: str) -> Callable[[Callable[P, R]], "Op[P, R]"]:
     """The decorator that makes a function an Op. The signature names its array arguments and their shapes.
 
     A letter that occurs twice must have the same size both times; "…" stands for any number of leading axes, the same
@@ -40,7 +43,7 @@ def op(signature):
     return decorate
 
 
-class Op:
+class Op(Generic[P, R]):
     """A formula y, backward = f(…) that checks its arguments, may have a twin, and can be watched.
 
     name        of the op, "layer_norm"
@@ -48,14 +51,14 @@ class Op:
     arrays      names of the array arguments: the backward gives one gradient for each
     """
 
-    def define(self, formula, signature):
+    def define(self, formula: Callable[P, R], signature: str) -> None:
         update_wrapper(self, formula)                    # name, docstring, and where the source is
         self.name, self.formula = formula.__name__, formula
         self.arguments = Arguments(formula, signature)
         self.arrays = self.arguments.names
         kernels.forget(self)
 
-    def __call__(self, *inputs, **options):
+    def __call__(self, *inputs: P.args, **options: P.kwargs) -> R:
         run = self.unwatched
         for watcher in _watchers.get():
             run = partial(watcher, self, run)

@@ -2,12 +2,13 @@
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
+from mini_tf.types import Array, Backward
 
 from numpy import broadcast_shapes  # only compares shapes, so it serves every array library
 
 
 @op("z (…, k)")
-def softmax(z):
+def softmax(z: Array) -> tuple[Array, Backward]:
     """y_i = exp(z_i) / Σ_j exp(z_j) over the last axis
 
     z (…, k)  →  y (…, k), each row sums to 1; of no entries, k = 0, it is empty
@@ -27,7 +28,7 @@ def softmax(z):
 
 
 @op("z (…, k), mask (*) bool")
-def masked_softmax(z, mask):
+def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward]:
     """Softmax over the allowed entries of each row: y_i = exp(z_i) / Σ_{j allowed} exp(z_j), and 0 where not allowed
 
     z (…, k), mask bool, True where allowed, broadcast against z  →  y (…, k)
@@ -59,6 +60,6 @@ def masked_softmax(z, mask):
     return y, backward
 
 
-def largest(z):
+def largest(z: Array) -> Array:
     """max_j z_j of each row;  (…, k) → (…, 1).  0 for rows of no entries"""
     return z.max(-1, keepdims=True) if z.shape[-1] else z.sum(-1, keepdims=True)

@@ -47,7 +47,12 @@ def test_every_twin_is_tested():
 def test_a_twin_has_the_signature_of_its_op():
     for op in all_ops():
         if kernels.twin_of(op):
-            assert inspect.signature(kernels.twin_of(op)) == inspect.signature(op)
+            assert parameters(kernels.twin_of(op)) == parameters(op)
+
+
+def parameters(function):
+    """Names, kinds and defaults, without type hints."""
+    return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
 
 
 def agree(name, rng, *inputs, **options):

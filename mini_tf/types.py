@@ -1,0 +1,11 @@
+"""The types that hints name: what an array is, what a backward is."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray                                       # or CuPy's, whose arrays have the same methods
+Backward = Callable[..., Any]                            # dy → dx, or a tuple with a gradient for each array argument
+PathLike = str | os.PathLike[str]                        # what Path() takes
