@@ -40,12 +40,19 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 # A Markov chain goes from state to state. Where it goes next depends on where it is now, and on nothing before that.
 # Two tables describe it completely:
 #
-#     π_s = P(X_1 = s)      A_ss′ = P(X_{t+1} = s′ | X_t = s)      P(x_1 … x_T) = π_{x_1} · Π_{t=2}^T A_{x_{t−1} x_t}
+# $$
+# \pi_s = P(X_1 = s), \qquad
+# A_{ss'} = P(X_{t+1} = s' \mid X_t = s), \qquad
+# P(x_1 \dots x_T) = \pi_{x_1} \cdot \prod_{t=2}^T A_{x_{t-1} x_t}
+# $$
 #
 # To learn them from observed sequences, choose the tables that make what was observed most probable: *maximum
 # likelihood*. The answer is to count and divide:
 #
-#     π_s = sequences that start in s / sequences          A_ss′ = transitions s → s′ / transitions from s
+# $$
+# \pi_s = \frac{\text{sequences that start in } s}{\text{sequences}}, \qquad
+# A_{ss'} = \frac{\text{transitions } s \to s'}{\text{transitions from } s}
+# $$
 #
 # The lecture observes two sequences of five days. Count by hand first. Starts: one sunny, one rainy. From sunny: 3
 # times to sunny, twice to rainy. From rainy: twice to rainy, once to sunny. The last day of a sequence leads nowhere.
@@ -75,15 +82,19 @@ for s, s_next in np.ndindex(2, 2):
 # A product of many probabilities is a very small number, so we take its logarithm. The product becomes a sum, and
 # equal terms can be collected: all that remains of the data is the counts.
 #
-#     ln P = Σ_sequences ( ln π_{x_1} + Σ_{t=2}^T ln A_{x_{t−1} x_t} )
-#          = Σ_s starts(s)·ln π_s + Σ_ss′ transitions(s, s′)·ln A_ss′
+# $$
+# \begin{aligned}
+# \ln P &= \sum_{\text{sequences}} \left( \ln \pi_{x_1} + \sum_{t=2}^T \ln A_{x_{t-1} x_t} \right) \\
+#       &= \sum_s \text{starts}(s) \cdot \ln \pi_s + \sum_{ss'} \text{transitions}(s, s') \cdot \ln A_{ss'}
+# \end{aligned}
+# $$
 #
-# **An error of the source.** One line of the lecture's derivation has a bare π_{x_1}, without its ln. A probability
+# **An error of the source.** One line of the lecture's derivation has a bare $\pi_{x_1}$, without its ln. A probability
 # cannot be added to logarithms of probabilities. Without the ln, this term could not even teach π: for one sunny start
-# and one rainy start it is π_sunny + π_rainy = 1, whatever π is.
+# and one rainy start it is $\pi_{\text{sunny}} + \pi_{\text{rainy}} = 1$, whatever π is.
 #
-# **Expect** 2·ln ½ + 3·ln 3/5 + 2·ln 2/5 + 2·ln 2/3 + ln 1/3 = −6.661 nats. ("Nats" are units of the natural
-# logarithm.)
+# **Expect** $2 \ln \frac{1}{2} + 3 \ln \frac{3}{5} + 2 \ln \frac{2}{5} + 2 \ln \frac{2}{3} + \ln \frac{1}{3} = -6.661$
+# nats. ("Nats" are units of the natural logarithm.)
 
 
 # %%
@@ -132,7 +143,7 @@ show(lab_01.weather(WEATHER, pi, A, a, (over_sunny, over_rainy), best), "01_weat
 #
 # A chain that can score a sequence can also make one: draw the first day from π, each next day from the row of the day
 # before. Two checks. Counting a long sample must give A back. And in the long run the share of sunny days settles where
-# as many days turn sunny as turn rainy: share·2/5 = (1 − share)·1/3.
+# as many days turn sunny as turn rainy: $\text{share} \cdot \frac{2}{5} = (1 - \text{share}) \cdot \frac{1}{3}$.
 #
 # **Expect** a share of 5/11 = 0.455, and A, both to 0.01 or so.
 
@@ -181,11 +192,14 @@ print(f"  the bigram table has c² = {c * c / 1e6:,.0f} million entries")
 # %% [markdown]
 # All 204 million entries would fill a large wall. We cut out eight words. First count how often each follows another,
 #
-#     count(h w),
+# $$
+# \text{count}(h\,w),
+# $$
 #
-# then divide every row by its sum, over *all* words and not only these eight: count(h) = Σ_w count(h w). That is
-# maximum likelihood again, p(w | h) = count(h w)/count(h). (The CS685 lecture says that one divides by the probability
-# of the prefix. It is the count.)
+# then divide every row by its sum, over *all* words and not only these eight:
+# $\text{count}(h) = \sum_w \text{count}(h\,w)$. That is maximum likelihood again,
+# $p(w \mid h) = \text{count}(h\,w)/\text{count}(h)$. (The CS685 lecture says that one divides by the probability of the
+# prefix. It is the count.)
 #
 # **Expect** most entries to be 0, although these are frequent words; rows with clear favourites ("I", "my"), and rows
 # without ("the").
@@ -225,7 +239,10 @@ show(lab_01.bigram_table(SOME, counts, probabilities), "01_bigram_table")
 #
 # Both lectures ask for the word after "students opened their". A 4-gram model looks at three words, and divides:
 #
-#     p(w | students opened their) = count(students opened their w) / count(students opened their)
+# $$
+# p(w \mid \text{students opened their}) =
+# \frac{\text{count}(\text{students opened their } w)}{\text{count}(\text{students opened their})}
+# $$
 #
 # Our prefix is "the Duke of". **Expect** York to come first, its count divided by 34, and the model to agree.
 
@@ -259,9 +276,9 @@ for *h, w in (("I", "will", "not", "go"), ("I", "will", "be", "married"), ("the"
     print(f"  {' '.join((*h, w)):<20}{count(*h, w):>18}{count(*h):>20}{p:>8.3f}   {test_fours[*h, w]:>3}×")
 
 # %% [markdown]
-# (The lecture's slide on longer histories writes x_t … x_{t−n+2} and calls them the n preceding words. Count them:
-# there are n − 1. An n-gram model of order n is a Markov chain of order n − 1; the bigram model, of order 1, is the
-# plain Markov chain.)
+# (The lecture's slide on longer histories writes $x_t \dots x_{t-n+2}$ and calls them the n preceding words. Count
+# them: there are n − 1. An n-gram model of order n is a Markov chain of order n − 1; the bigram model, of order 1, is
+# the plain Markov chain.)
 #
 # **The second hole**: the denominator can be 0, and 0/0 says nothing at all. Let us fall into it, with the lecture's
 # own prefix.
@@ -323,7 +340,7 @@ for d in (1, 2, 3):
 # %% [markdown]
 # ## 4. Sparsity and storage
 #
-# How large is the table of order n, and how much of it does the text fill? There are c^n possible n-grams, and a text
+# How large is the table of order n, and how much of it does the text fill? There are $c^n$ possible n-grams, and a text
 # of N words has at most N of them.
 #
 # **Expect** a table that no computer can hold from order 3 on, and most of the n-grams that do occur to occur only
@@ -345,7 +362,7 @@ for n, different, single in zip(ORDERS, seven.grams, once):
 
 # %% [markdown]
 # The last column is the cure for the storage: keep only the n-grams that occur, sorted, and search. Its size grows with
-# the length of the text and not with c^n.
+# the length of the text and not with $c^n$.
 #
 # Nothing cures the sparsity. Take each word of the test with the n − 1 words before it. Either the n-gram is known
 # from training; or its history is known, but this word never came after it (maximum likelihood says 0); or not even the

@@ -70,24 +70,30 @@ def count(*words):
 # Smoothing takes probability from what was seen and gives it to what was not. All the ways of doing so that we try are
 # one formula, which goes up from order 0, where all words are equally likely:
 #
-#     p_k(w | h) = share(h w) + rest(h) · p_{k−1}(w | h′),      p_0(w) = 1/c
+# $$
+# p_k(w \mid h) = \text{share}(h\,w) + \text{rest}(h) \cdot p_{k-1}(w \mid h'), \qquad
+# p_0(w) = \frac{1}{c}
+# $$
 #
-# h′ is h without its first word, the farthest. share(h w) is what an n-gram keeps for itself; rest(h) is what the
-# history hands down, for the shorter one to distribute. They differ only in how much is taken, and from which n-grams.
+# $h'$ is h without its first word, the farthest. $\text{share}(h\,w)$ is what an n-gram keeps for itself;
+# $\text{rest}(h)$ is what the history hands down, for the shorter one to distribute. They differ only in how much is
+# taken, and from which n-grams.
 #
-# | smoothing | share(h w) | rest(h) |
-# | --- | --- | --- |
-# | maximum likelihood | count(h w)/count(h) | 0 |
-# | add-k | count(h w)/(count(h) + k·c) | k·c/(count(h) + k·c), for 1/c |
-# | stupid back-off | count(h w)/(count(h)·Z(h)) − rest·p_{k−1}(w) | α·Z(h′)/Z(h), α = 0.4; Z makes the sum 1 |
-# | Kneser-Ney | (n(h w) − D)/n(h), n a count: see below | D · (words that follow h)/n(h) |
-# | modified Kneser-Ney | the same with D_1, D_2, D_3 for n = 1, 2, and 3 or more | the same |
+# | smoothing | $\text{share}(h\,w)$ | $\text{rest}(h)$ |
+# | :--- | :--- | :--- |
+# | maximum likelihood | $\text{count}(h\,w)/\text{count}(h)$ | 0 |
+# | add-k | $\text{count}(h\,w)/(\text{count}(h) + k \cdot c)$ | $k \cdot c/(\text{count}(h) + k \cdot c)$, for $1/c$ |
+# | stupid back-off | $\text{count}(h\,w)/(\text{count}(h)\,Z(h)) - \text{rest}\,p_{k-1}(w)$ | $\alpha\,Z(h')/Z(h)$ |
+# | Kneser-Ney | $(n(h\,w) - D)/n(h)$, n a count: see below | $D \cdot (\text{words that follow } h)/n(h)$ |
+# | modified Kneser-Ney | the same with $D_1$, $D_2$, $D_3$ for n = 1, 2, and 3 or more | the same |
+#
+# In stupid back-off α = 0.4, and Z makes the sum 1.
 #
 # ### Add-k: simple and bad
 #
-# Pretend that each n-gram had been seen k times more: p = (count(h w) + k)/(count(h) + k·c). The trouble is k·c. With
-# k = 1, 34 real occurrences of "the Duke of" stand against 14,295 pretended ones. **Expect** the probability of York to
-# fall from a quarter to less than a thousandth.
+# Pretend that each n-gram had been seen k times more: $p = (\text{count}(h\,w) + k)/(\text{count}(h) + k \cdot c)$. The
+# trouble is $k \cdot c$. With k = 1, 34 real occurrences of "the Duke of" stand against 14,295 pretended ones.
+# **Expect** the probability of York to fall from a quarter to less than a thousandth.
 
 # %%
 prefix = ("the", "Duke", "of")
@@ -101,8 +107,8 @@ for k in (1, 0.1, 0.01, 0.001):
           f"{np.exp(model.logits([vocabulary.encode(prefix)])[0, York]):.4f}")
 
 # %% [markdown]
-# Is there a good k? Choose it on the validation words. The measure is the *cross-entropy*, the mean of −ln p over the
-# words, in nats per word: 0 for a prophet, ln c = 9.568 for a model that thinks all words equally likely.
+# Is there a good k? Choose it on the validation words. The measure is the *cross-entropy*, the mean of $-\ln p$ over
+# the words, in nats per word: 0 for a prophet, ln c = 9.568 for a model that thinks all words equally likely.
 #
 # **Expect** the best k to be small, and the trigram model to be *worse* than the bigram model for every k. More history
 # should help. It cannot, because add-k treats all unseen words after a history alike: it never asks the shorter
@@ -137,7 +143,10 @@ print(f"  best k of the bigram model: {best_k}")
 # however frequent it is. So at the lower orders do not count how often a word occurs, but *after how many different
 # words*: the company it keeps.
 #
-#     n(w) = |{v : v w occurs}|,          continuation probability = n(w) / Σ_w n(w)
+# $$
+# n(w) = \lvert \{ v : v\,w \text{ occurs} \} \rvert, \qquad
+# \text{continuation probability} = \frac{n(w)}{\sum_w n(w)}
+# $$
 #
 # Shakespeare has his Franciscos: "Tower" comes after "the", VINCENTIO after DUKE. Beside each we put the word of about
 # the same count that keeps the most company. **Expect** the counts of a pair to agree, and the continuation
@@ -230,11 +239,15 @@ print(f"  best D of the trigram model: {best_D};   new words in the validation p
 
 # %% [markdown]
 # The modified form has a formula for its three discounts. It uses the numbers of n-grams that occur once, twice, three
-# and four times, N_1 … N_4. With Y = N_1/(N_1 + 2·N_2):
+# and four times, $N_1 \dots N_4$. With $Y = N_1/(N_1 + 2 \cdot N_2)$:
 #
-#     D_1 = 1 − 2·Y·N_2/N_1,      D_2 = 2 − 3·Y·N_3/N_2,      D_3 = 3 − 4·Y·N_4/N_3
+# $$
+# D_1 = 1 - 2 \cdot Y \cdot \frac{N_2}{N_1}, \qquad
+# D_2 = 2 - 3 \cdot Y \cdot \frac{N_3}{N_2}, \qquad
+# D_3 = 3 - 4 \cdot Y \cdot \frac{N_4}{N_3}
+# $$
 #
-# For trigrams, **expect** a D_1 near the best D above, and larger discounts for larger counts.
+# For trigrams, **expect** a $D_1$ near the best D above, and larger discounts for larger counts.
 
 # %%
 N = Counter(gram_counts(3).values())                     # N[i]: how many trigrams occur i times
@@ -247,16 +260,22 @@ print("  " + "   ".join(f"D_{i} {i - (i + 1) * Y * N[i + 1] / N[i]:.3f}" for i i
 #
 # Now the formula by hand, for a trigram model and the history "Duke of". Three words, three fates: York often came
 # after it; France never did, though "of France" is known; Milan never occurs in training. Maximum likelihood gives the
-# last two nothing. At the top order n counts occurrences; below, it counts company: n(of York) is the number of
-# different words that stand before "of York". Everything comes from Python's Counter; the model is asked only at the
+# last two nothing. At the top order n counts occurrences; below, it counts company: $n(\text{of York})$ is the number
+# of different words that stand before "of York". Everything comes from Python's Counter; the model is asked only at the
 # end.
 #
-#     p_0 = 1/c
-#     p_1 = (n(w) − D)/n()                 +  D·followers()/n() · p_0
-#     p_2 = (n(of w) − D)/n(of)            +  D·followers(of)/n(of) · p_1
-#     p_3 = (n(Duke of w) − D)/n(Duke of)  +  D·followers(Duke of)/n(Duke of) · p_2
+# $$
+# \begin{aligned}
+# p_0 &= \frac{1}{c} \\
+# p_1 &= \frac{n(w) - D}{n()} + \frac{D \cdot \text{followers}()}{n()} \cdot p_0 \\
+# p_2 &= \frac{n(\text{of } w) - D}{n(\text{of})} +
+#        \frac{D \cdot \text{followers}(\text{of})}{n(\text{of})} \cdot p_1 \\
+# p_3 &= \frac{n(\text{Duke of } w) - D}{n(\text{Duke of})} +
+#        \frac{D \cdot \text{followers}(\text{Duke of})}{n(\text{Duke of})} \cdot p_2
+# \end{aligned}
+# $$
 #
-# where followers(h) is the number of different words after h, and the first term is 0 if h w never occurs.
+# where $\text{followers}(h)$ is the number of different words after h, and the first term is 0 if $h\,w$ never occurs.
 #
 # **Expect** agreement with the model in all printed digits.
 
@@ -299,8 +318,8 @@ for word in ("York", "France", "Milan"):
 
 # %% [markdown]
 # York has nearly all of its probability from its own share at the top. France has a share after "of", and 15 % of that,
-# the rest of "Duke of", comes through: improbable, but no longer impossible. Milan has only the crumbs of p_0, and each
-# order makes them smaller: 0.13 · 0.27 · 0.15 of 1/c. It has the same tiny probability as the other 799 words that
+# the rest of "Duke of", comes through: improbable, but no longer impossible. Milan has only the crumbs of $p_0$, and
+# each order makes them smaller: 0.13 · 0.27 · 0.15 of 1/c. It has the same tiny probability as the other 799 words that
 # training never saw, and some of them do come: section 2.
 
 # %%
@@ -311,7 +330,10 @@ show(lab_01.kneser_ney(occurs, company, sociable, steps, best_D), "01_kneser_ney
 # %% [markdown]
 # ## 2. Cross-entropy and perplexity on the test
 #
-#     H = −1/N Σ_t ln p(w_t | h_t)   nats per word,          perplexity = e^H
+# $$
+# H = -\frac{1}{N} \sum_t \ln p(w_t \mid h_t) \text{ nats per word}, \qquad
+# \text{perplexity} = e^H
+# $$
 #
 # The perplexity is the number of equally likely words that would be as hard to guess: c = 14,295 for the uniform
 # guess, 1 for the prophet. All choices are made; now each model counts all training words and is measured once on the
@@ -357,7 +379,7 @@ show(lab_01.smoothing(DISCOUNTS, valley, best_D, list(ORDERS), by_name, uniform)
 # 9.568 nats each, more than a uniform guess, and a tenth of the whole loss.
 #
 # How much of that is unavoidable? A model that knew beforehand what share of the test words is new, and spread that
-# probability evenly over the words that training does not have, would pay −ln(0.043/800) for each: about 9.8 nats.
+# probability evenly over the words that training does not have, would pay $-\ln(0.043/800)$ for each: about 9.8 nats.
 
 # %%
 best_model = NGramModel(3, c, "modified-kneser-ney", discount=best_D).fit(train)
@@ -376,13 +398,13 @@ print(f"  With foresight each new word would cost {fair:.2f} nats, and the mean 
 print("  (what the other words would pay for it is in that number).")
 
 # %% [markdown]
-# This also explains why stupid back-off, the orange line, beats Kneser-Ney at order 1: its α/c for an unseen word is
-# more generous than the discount of order 1.
+# This also explains why stupid back-off, the orange line, beats Kneser-Ney at order 1: its $\alpha/c$ for an unseen
+# word is more generous than the discount of order 1.
 #
 # ## 3. Writing
 #
-# To write, draw a word from p(w | h), append it, and draw again. All models start after the same line, "KING RICHARD
-# III:". First without smoothing, as in the lectures.
+# To write, draw a word from $p(w \mid h)$, append it, and draw again. All models start after the same line, "KING
+# RICHARD III:". First without smoothing, as in the lectures.
 #
 # **Expect** a bag of words from order 1, pairs that fit from order 2, sentences that lose their thread from order 3,
 # and from order 7 real Shakespeare. Too real: most of its six-word histories have a single continuation, the one in the

@@ -39,10 +39,10 @@ QUICK = quick_mode("Lab 02: one-hot vectors, softmax layer, compositions, the fi
 # %% [markdown]
 # ## 1. One-hot vectors
 #
-# Word i of c words is the vector o_i of c numbers: a 1 in place i, zeros elsewhere. The lecture's vocabulary has six
+# Word i of c words is the vector $o_i$ of c numbers: a 1 in place i, zeros elsewhere. The lecture's vocabulary has six
 # words: I, hate, love, the, movie, film. A phrase is the sum of its words' vectors, a **bag of words**.
 #
-# Dot products measure similarity: o_i · o_j = 1 if i = j, else 0.
+# Dot products measure similarity: $o_i \cdot o_j = 1$ if i = j, else 0.
 #
 # **Expect** the identity matrix. "movie" is as far from "film" as from "hate". And a bag has no order.
 
@@ -95,7 +95,12 @@ show(lab_02.likeness(six.words, {
 # %% [markdown]
 # ### A one-hot row times the table is a row of the table
 #
-#     x = o_i · E = row i of E,      E (c, n);      dE = o_iᵀ · dx: dx goes to row i, all other rows get 0
+# $$
+# x = o_i \cdot E = \text{row } i \text{ of } E, \qquad
+# dE = o_i^\top \cdot dx
+# $$
+#
+# E is (c, n). In dE, dx goes to row i; all other rows get 0.
 #
 # So "look up row i" *is* a linear layer on one-hot vectors, with the multiplications by zero left out. The gradient
 # is the same too. If a word stands twice in a batch, its row gets the sum of both gradients.
@@ -141,6 +146,7 @@ def best_of_three(function):
     return result, min(seconds)
 
 
+# %%
 (by_product, dtable_product), product_seconds = best_of_three(as_one_hot)
 (by_lookup, dtable_lookup), lookup_seconds = best_of_three(as_index)
 one_hot_bytes = len(some) * c * 4
@@ -159,8 +165,12 @@ print(f"  {'factor':<24}{product_seconds / lookup_seconds:>14,.0f}{one_hot_bytes
 #
 # From a vector x of the history to a probability for each word:
 #
-#     z = W·x                     a score for each word: the dot product of x with the word's row of W
-#     p_i = exp(z_i) / Σ_j exp(z_j)
+# $$
+# z = W \cdot x, \qquad
+# p_i = \frac{\exp(z_i)}{\sum_j \exp(z_j)}
+# $$
+#
+# z has a score for each word: the dot product of x with the word's row of W.
 #
 # The lecture's example: three numbers stand for the history "students opened their", and four words may follow. The
 # recording gives the first row of W (1.2, −0.3, 0.9), its first column (1.2, 0.2, 8.9, 4.5), and the scores 1.8, −11.9
@@ -183,8 +193,8 @@ for word, row, score in zip(FOUR, W, z):
 # The exponential makes every number positive and keeps the order; the division makes them add up to 1.
 #
 # With scores as far apart as 13 and −12 one word takes all: softmax looks at *differences* of scores, and a difference
-# of 11 is a factor of e¹¹ = 60,000. So the lecture continues with tamer ones, 1.8, −1.9, 2.9, −0.9. It reads the result
-# as 0.24, 0.0006, 0.73 and 0.02, and calls the third word once "stamps" and once "lamps".
+# of 11 is a factor of $e^{11}$ = 60,000. So the lecture continues with tamer ones, 1.8, −1.9, 2.9, −0.9. It reads the
+# result as 0.24, 0.0006, 0.73 and 0.02, and calls the third word once "stamps" and once "lamps".
 #
 # **Expect** 0.24, 0.006, 0.73, 0.016: the second number has one zero too many in the recording (with 0.0006 the four
 # would not add up to 1), and the third row is "lamps".
@@ -207,14 +217,18 @@ print(f"  all scores larger by 1000: exp would overflow; ops.softmax says "
 #
 # The loss is −ln of the probability of the word that actually came, y. By hand:
 #
-#     L = −ln p_y = ln Σ_j exp(z_j) − z_y
-#     ∂L/∂z_i = exp(z_i) / Σ_j exp(z_j) − 1(i = y) = p_i − 1(i = y)
+# $$
+# \begin{aligned}
+# L &= -\ln p_y = \ln \sum_j \exp(z_j) - z_y \\
+# \frac{\partial L}{\partial z_i} &= \frac{\exp(z_i)}{\sum_j \exp(z_j)} - 1(i = y) = p_i - 1(i = y)
+# \end{aligned}
+# $$
 #
 # In words: what the model said, minus what was right. The gradient is 0 only if the right word has all of the
 # probability, and its entries always add up to 0: a word can gain only what others lose.
 #
 # **Expect** p with 1 subtracted at "books", and the same from `ops.cross_entropy`. `gradcheck` knows neither formula:
-# it moves each z_i a little and measures the loss.
+# it moves each $z_i$ a little and measures the loss.
 
 # %%
 y = np.eye(4)[0]                                         # "books" came, one-hot
@@ -229,11 +243,13 @@ assert report
 print(f"  {report}")
 
 # %% [markdown]
-# From z on it is the linear layer's backward: ∂L/∂W = (p − y)·xᵀ. Word i's row of W moves along x, in proportion to how
-# much p_i was too small or too large. The lecture ends this example with the question how W could be changed so that
-# "books" gets more. So:
+# From z on it is the linear layer's backward: $\partial L/\partial W = (p - y) \cdot x^\top$. Word i's row of W moves
+# along x, in proportion to how much $p_i$ was too small or too large. The lecture ends this example with the question
+# how W could be changed so that "books" gets more. So:
 #
-#     W ← W − α·(p − y)·xᵀ
+# $$
+# W \leftarrow W - \alpha \cdot (p - y) \cdot x^\top
+# $$
 #
 # **Expect** p(books) to grow from step to step. (We start from a W that gives the tame scores: W scaled row by row.)
 
@@ -261,10 +277,10 @@ show(lab_02.softmax_layer(FOUR, {
 # A history is T vectors; the layer above expects one.
 #
 # | composition | e | its size | backward: what word t's vector gets |
-# | --- | --- | --- | --- |
-# | sum | x_1 + … + x_T | n | de, the same for every word |
-# | mean | (x_1 + … + x_T)/T | n | de/T, the same for every word |
-# | concatenation | [x_1; …; x_T] | T·n | its own piece of de |
+# | :--- | :--- | :--- | :--- |
+# | sum | $x_1 + \dots + x_T$ | n | de, the same for every word |
+# | mean | $(x_1 + \dots + x_T)/T$ | n | de/T, the same for every word |
+# | concatenation | $[x_1; \dots; x_T]$ | T·n | its own piece of de |
 #
 # Addition does not care about order. So after a sum or mean nothing can tell who bit whom, however clever the layers
 # above are.
@@ -330,15 +346,17 @@ for phrase in ("thou art", "art thou", "I have", "have I"):
 #
 # ## 4. The fixed-window model
 #
-#     x_t = row w_t of E              (n)       the vectors of the last T words
-#     e = [x_1; …; x_T]               (T·n)     concatenation
-#     a = e·W + b₁                    (k)
-#     h = tanh(a)                     (k)       the hidden layer
-#     z = h·U + b₂                    (c)       scores
-#     p = softmax(z),   L = −ln p_y             the softmax layer of section 2
+# | step | its size | |
+# | :--- | :--- | :--- |
+# | $x_t = \text{row } w_t \text{ of } E$ | (n) | the vectors of the last T words |
+# | $e = [x_1; \dots; x_T]$ | (T·n) | concatenation |
+# | $a = e \cdot W + b_1$ | (k) | |
+# | $h = \tanh(a)$ | (k) | the hidden layer |
+# | $z = h \cdot U + b_2$ | (c) | scores |
+# | $p = \text{softmax}(z)$, $L = -\ln p_y$ | | the softmax layer of section 2 |
 #
-# Everything is learned: E, W, b₁, U, b₂. (Bengio et al. have one more term, a direct connection e·D from the vectors to
-# the scores. They found it to be optional, and the lecture leaves it out, as we do.)
+# Everything is learned: E, W, $b_1$, U, $b_2$. (Bengio et al. have one more term, a direct connection e·D from the
+# vectors to the scores. They found it to be optional, and the lecture leaves it out, as we do.)
 #
 # We take the lecture's sizes: n = 4, T = 4, so e has 16 numbers; k = 12 hidden units. Two windows of its sentence are
 # the batch. In the second one "the" stands twice.
@@ -375,7 +393,7 @@ print(f"  {'L':<20}{'cross_entropy':<16}{L:.4f} nats")
 
 # %% [markdown]
 # Backward: the same six steps from the last to the first. Each takes the gradient of its output and returns those of
-# its inputs. "dq" is short for ∂L/∂q.
+# its inputs. "dq" is short for $\partial L/\partial q$.
 
 # %%
 dz, _ = loss_backward(1.0)                               # (p − y)/B
@@ -422,8 +440,8 @@ assert report
 # %% [markdown]
 # ### What is the hidden layer for?
 #
-# One could leave it out: z = e·U + b. With concatenation that is z = b + Σ_t x_t·U_t, with U_t the rows of U for place
-# t. Each word of the window adds its own scores, and no word can change what *another* one means.
+# One could leave it out: $z = e \cdot U + b$. With concatenation that is $z = b + \sum_t x_t \cdot U_t$, with $U_t$ the
+# rows of U for place t. Each word of the window adds its own scores, and no word can change what *another* one means.
 #
 # The classic example of what such sums cannot do is XOR, "one or the other, but not both". As a language: two
 # answers, then whether they agree.

@@ -17,7 +17,13 @@
 # Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
 # vocabulary. All losses are cross-entropies in nats per word. The model:
 #
-#     x_t = row w_t of E,   e = [x_1; …; x_T],   h = tanh(e·W + b₁),   z = h·U + b₂,   p = softmax(z)
+# $$
+# x_t = \text{row } w_t \text{ of } E, \quad
+# e = [x_1; \dots; x_T], \quad
+# h = \tanh(e \cdot W + b_1), \quad
+# z = h \cdot U + b_2, \quad
+# p = \text{softmax}(z)
+# $$
 
 # %%
 import time
@@ -80,6 +86,7 @@ def cross_entropy(model, words, most=None):
     return -log_p(model, words, most)[1].mean()
 
 
+# %%
 clock = time.perf_counter()
 ngrams = {order: NGramModel(order, c, discount=0.9).fit(train) for order in (1, 2, 3)}
 ngrams_all = {order: NGramModel(order, c, discount=0.9).fit(before_test) for order in (1, 2, 3)}
@@ -103,11 +110,11 @@ print(f"  counting and measuring all six took {time.perf_counter() - clock:.1f} 
 # Random initial vectors, n = 64, k = 128, T = 4, Adam. A step costs about 6·B·k·c flops: the product h·U and its two
 # backward products are nearly all of it.
 #
-# One shortcut saves many steps. U starts at 0, so an untrained model says softmax(b₂). With b₂ = 0 that is 1/c for
-# every word, and the first hundred steps go into learning which words are frequent. We can simply write that down: b₂ =
-# ln p(w) of the unigram model, counted on the training words.
+# One shortcut saves many steps. U starts at 0, so an untrained model says $\text{softmax}(b_2)$. With $b_2 = 0$ that is
+# $1/c$ for every word, and the first hundred steps go into learning which words are frequent. We can simply write that
+# down: $b_2 = \ln p(w)$ of the unigram model, counted on the training words.
 #
-# **Expect** 9.568 with b₂ = 0, and the unigram loss with b₂ = ln p, before any training.
+# **Expect** 9.568 with $b_2 = 0$, and the unigram loss with $b_2 = \ln p$, before any training.
 
 # %%
 T, n, k, batch, rate = (4, 32, 32, 64, 6e-3) if QUICK else (4, 64, 128, 256, 6e-3)
@@ -175,8 +182,8 @@ print(f"  {'fixed window, T = 4':<50}{neural:>7.3f}{perplexity(neural):>12,.0f}"
 # about what it has not seen. So test them separately: where the two words before the target stood together in training,
 # and where they never did.
 #
-# And mix them: p = λ·p_neural + (1 − λ)·p_n-gram, with the λ that is best on the *validation* words. Bengio et al. did
-# that too.
+# And mix them: $p = \lambda \cdot p_{\text{neural}} + (1 - \lambda) \cdot p_{\text{n-gram}}$, with the λ that is best
+# on the *validation* words. Bengio et al. did that too.
 #
 # **Expect** the neural model, once it is fully trained, to gain most after unseen pairs of words, and the mixture to be
 # better than either. (Words after unseen pairs are easier to guess, for both: a rare word often ends a phrase, and a
@@ -294,12 +301,12 @@ for order, name in ((2, "bigram"), (3, "trigram")):
 # %% [markdown]
 # ### Where does the model look?
 #
-# W has a block W_t of n rows for each place. The contribution of place t to the hidden layer is x_t·W_t. Its mean
-# length over test histories says how much the place counts.
+# W has a block $W_t$ of n rows for each place. The contribution of place t to the hidden layer is $x_t \cdot W_t$. Its
+# mean length over test histories says how much the place counts.
 #
 # **Expect** the last word to count most, and each word less the further back it is, though longer training would use
-# those more. And the weights of one place know nothing of those of another: the cosine of W_t and W_8, entry by entry,
-# is near 0.
+# those more. And the weights of one place know nothing of those of another: the cosine of $W_t$ and $W_8$, entry by
+# entry, is near 0.
 
 # %%
 longest = compared["concatenation", 8][0]
@@ -412,7 +419,10 @@ print("\n".join(f"    {line}" for line in vocabulary.decode(written).strip("\n")
 # their". So take test histories and replace the last word by its nearest neighbour among the trained vectors. How far
 # do the predictions move? The measure is the **total variation** distance of two distributions:
 #
-#     TV(p, q) = ½·Σ_w |p(w) − q(w)|       0: the same;  1: nothing in common
+# $$
+# \text{TV}(p, q) = \frac{1}{2} \cdot \sum_w \lvert p(w) - q(w) \rvert \qquad
+# \text{0: the same; 1: nothing in common}
+# $$
 #
 # The number alone says little: a smooth model moves little anyway. So we also replace the word by a *random* one of
 # about the same frequency.
@@ -467,7 +477,7 @@ for label, each in (("trigram", ngrams_all[3]), ("fixed window", model)):
 #   from the same few words of text.
 # - **Beyond the window there is nothing.** (The lecture says that the window holds the words that follow the current
 #   one. It means those that come before the predicted one.)
-# - **Compared with n-grams**, whose tables could have cᵀ rows: they store only what occurs, so at most one entry for
+# - **Compared with n-grams**, whose tables could have $c^T$ rows: they store only what occurs, so at most one entry for
 #   each word of the text and order. The network's numbers do not grow with the text at all.
 #
 # **Expect** W to overtake E and U together at a window of a few hundred words.

@@ -18,7 +18,8 @@
 # It takes a few seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
-# words. Losses are in nats per word. A vector is a row here, x·W; the lectures write columns, W·x. Their W is our Wᵀ.
+# words. Losses are in nats per word. A vector is a row here, x·W; the lectures write columns, W·x. Their W is our
+# $W^\top$.
 
 # %%
 import textwrap
@@ -47,12 +48,16 @@ def numbers(array, digits=3):
 # %% [markdown]
 # ## 1. One state, the same weights at every step
 #
-#     h_t = f(x_t·Wx + h_{t−1}·Wh + b)          x_t (n,)   h_t, b (k,)   Wx (n, k)   Wh (k, k)
+# $$
+# h_t = f(x_t \cdot W_x + h_{t-1} \cdot W_h + b)
+# $$
 #
-# In words: the new state is made from the new word and the old state. f is tanh or relu. h_0 is what the network knows
-# before it has read anything; in mini_tf it is learned like the weights.
+# Shapes: $x_t$ (n,), $h_t$ and b (k,), $W_x$ (n, k), $W_h$ (k, k). In code the two matrices are `Wx` and `Wh`.
 #
-# The smallest example: n = k = 2, three words, f = tanh. Wh is the transpose of the matrix that CSCI 567 prints; we
+# In words: the new state is made from the new word and the old state. f is tanh or relu. $h_0$ is what the network
+# knows before it has read anything; in mini_tf it is learned like the weights.
+#
+# The smallest example: n = k = 2, three words, f = tanh. $W_h$ is the transpose of the matrix that CSCI 567 prints; we
 # will meet it again in section 4.
 #
 # **Expect** three lines of arithmetic to give the same numbers as `ops.rnn`.
@@ -78,7 +83,7 @@ print(f"  largest difference, expected about 1e-16 or 0: {abs(np.stack([h_1, h_2
 # ### Any length, the same number of weights
 #
 # The weights of a fixed window of T words have T·n rows, n for each place: a longer window has more to learn, and what
-# it learns at place 92 does not help it at place 83. The recurrent network uses the same Wx and Wh at every step.
+# it learns at place 92 does not help it at place 83. The recurrent network uses the same $W_x$ and $W_h$ at every step.
 #
 # **Expect**, with n = 64 and k = 128: weights that grow with T for the fixed window, and the same number throughout for
 # the recurrent network. The table of word vectors and the readout are the same in both, and not counted.
@@ -104,8 +109,15 @@ print(f"  the same model gives scores of shape {shapes[0]} after 0, 1, 10 and 1,
 #
 # A language model predicts each word from the words before it. The readout turns the state into scores:
 #
-#     logits_t = h_t·U + b₂          π_t = softmax(logits_t)          J_t = −ln π_t(the word that comes next)
-#     J = (J_1 + … + J_T)/T
+# $$
+# \text{logits}_t = h_t \cdot U + b_2, \qquad
+# \pi_t = \text{softmax}(\text{logits}_t), \qquad
+# J_t = -\ln \pi_t(\text{the word that comes next})
+# $$
+#
+# $$
+# J = \frac{J_1 + \dots + J_T}{T}
+# $$
 #
 # In training the network reads the *true* word at each step, whatever it would have guessed. That is teacher forcing:
 # a teacher who corrects after every word. T + 1 words give T predictions, all in one pass.
@@ -158,15 +170,22 @@ print(f"  model.loss(window)       {loss_before:>14.3f}{float(pupil.loss(window)
 # Unroll the network: three steps are a network of three layers that happen to share their weights. So its gradient is
 # ordinary backpropagation, from the last step to the first. Two things are new.
 #
-# First, a gradient reaches h_t from two sides: from its own prediction, and from step t + 1, which read it.
+# First, a gradient reaches $h_t$ from two sides: from its own prediction, and from step t + 1, which read it.
 #
-#     dh_t = (from above) + da_{t+1}·Whᵀ          da_t = dh_t·f′(a_t)
+# $$
+# dh_t = (\text{from above}) + da_{t+1} \cdot W_h^\top, \qquad
+# da_t = dh_t \cdot f'(a_t)
+# $$
 #
-# f′ is known from the state itself: 1 − h² for tanh; for relu, 1 where h > 0 and else 0.
+# $f'$ is known from the state itself: $1 - h^2$ for tanh; for relu, 1 where h > 0 and else 0.
 #
-# Second, each step has a gradient for the *same* Wh. They add up:
+# Second, each step has a gradient for the *same* $W_h$. They add up:
 #
-#     dWh = Σ_t h_{t−1}ᵀ·da_t          dWx = Σ_t x_tᵀ·da_t          db = Σ_t da_t
+# $$
+# dW_h = \sum_t h_{t-1}^\top \cdot da_t, \qquad
+# dW_x = \sum_t x_t^\top \cdot da_t, \qquad
+# db = \sum_t da_t
+# $$
 #
 # Here is all of it for T = 3, without a loop. Compare it, line by line, with the loop in `mini_tf/ops/recurrent.py`.
 
@@ -203,11 +222,11 @@ def rnn_by_hand(x, h_0, Wx, Wh, b, activation="tanh", say=lambda name, value: No
 
 
 # %% [markdown]
-# Here only the last state receives a gradient from above, (1, −1): dh_1 and dh_2 come from step 3 alone.
+# Here only the last state receives a gradient from above, (1, −1): $dh_1$ and $dh_2$ come from step 3 alone.
 #
-# **Expect** each da to be the next one times Whᵀ and the slope, and the three 2 × 2 contributions to add up to dWh, to
-# the last digit. **Expect** no difference from `ops.rnn` beyond rounding, with tanh and with relu, and a PASS from
-# `gradcheck`, which measures slopes by differences and trusts nobody's algebra.
+# **Expect** each $da_t$ to be the next one times $W_h^\top$ and the slope, and the three 2 × 2 contributions to add up
+# to $dW_h$, to the last digit. **Expect** no difference from `ops.rnn` beyond rounding, with tanh and with relu, and a
+# PASS from `gradcheck`, which measures slopes by differences and trusts nobody's algebra.
 
 # %%
 from_above = np.zeros((1, 3, 2))
@@ -232,13 +251,13 @@ for activation in ("tanh", "relu"):
     print(textwrap.indent(str(report), "  "))
 
 # %% [markdown]
-# ### Which step teaches Wh?
+# ### Which step teaches `Wh`?
 #
 # The contributions have very different sizes. A longer example: 20 steps, k = 32, random words, and a gradient that
-# enters at the last step only. We draw ‖h_{t−1}ᵀ·da_t‖ for each step t.
+# enters at the last step only. We draw $\lVert h_{t-1}^\top \cdot da_t \rVert$ for each step t.
 #
-# **Expect** nearly all of dWh to come from the last steps, and less so if Wh stretches what it carries. That late steps
-# count more has nothing to do with language. It comes from the repeated products.
+# **Expect** nearly all of $dW_h$ to come from the last steps, and less so if $W_h$ stretches what it carries. That late
+# steps count more has nothing to do with language. It comes from the repeated products.
 
 # %%
 def rotation(k, rng):
@@ -280,12 +299,15 @@ show(lab_03.through_time(x[0], (h_0, h_1, h_2, h_3), gradients, from_above[0, 2]
 # %% [markdown]
 # ## 4. A matrix times itself
 #
-# On its way from step t back to step t − d the gradient is multiplied by Whᵀ (and a slope) d times. Forward it is the
-# same: what the word at t − d put into the state reaches h_t through d products. CSCI 567 shows what that does with
+# On its way from step t back to step t − d the gradient is multiplied by $W_h^\top$ (and a slope) d times. Forward it
+# is the same: what the word at t − d put into the state reaches $h_t$ through d products. CSCI 567 shows what that does
+# with
 #
-#     W = ( 0.8  0.2; −0.6  0.9)
+# $$
+# W = \begin{pmatrix} 0.8 & 0.2 \\ -0.6 & 0.9 \end{pmatrix}
+# $$
 #
-# and prints W⁵, W¹⁰ and W⁵⁰ to two decimals.
+# and prints $W^5$, $W^{10}$ and $W^{50}$ to two decimals.
 #
 # **Expect** all twelve printed numbers to be the exact ones, rounded.
 
@@ -306,13 +328,13 @@ for t, printed in PRINTED.items():
 print(f"  {right} of 12 printed numbers are the computed ones, rounded to two decimals")
 
 # %% [markdown]
-# Why do they shrink? Ask the eigenvalues. Along an eigenvector, multiplying by W is multiplying by λ, so Wᵗ behaves
-# like
-# |λ|ᵗ for the largest |λ|, the spectral radius. Complex eigenvalues also rotate, by their angle at each step.
+# Why do they shrink? Ask the eigenvalues. Along an eigenvector, multiplying by W is multiplying by λ, so $W^t$ behaves
+# like $|\lambda|^t$ for the largest $|\lambda|$, the spectral radius. Complex eigenvalues also rotate, by their angle
+# at each step.
 #
-# **Expect** two complex ones with |λ| = √det W = √0.84 = 0.917, so that half is left after ln 2/−ln 0.917 = 8 steps.
-# And something that the eigenvalues do *not* tell: ‖W‖, the most that one step can stretch, is above 1. The powers
-# first grow, then shrink. Eigenvalues describe the end, not the beginning.
+# **Expect** two complex ones with $|\lambda| = \sqrt{\det W} = \sqrt{0.84} = 0.917$, so that half is left after
+# $\ln 2/(-\ln 0.917) = 8$ steps. And something that the eigenvalues do *not* tell: $\lVert W \rVert$, the most that one
+# step can stretch, is above 1. The powers first grow, then shrink. Eigenvalues describe the end, not the beginning.
 
 # %%
 values = np.linalg.eigvals(W)
@@ -340,19 +362,21 @@ show(lab_03.powers(path, norms, radius, scaled), "03_powers")
 #
 # ## 5. Vanishing and exploding gradients, measured
 #
-# A network is more than powers of Wh: f′ is multiplied in at each step. So we measure. The number v·h_T (v random)
-# depends on every word; ops.rnn's backward gives its gradient for all of them at once, and we draw ‖∂(v·h_T)/∂x_{T−d}‖
-# against the distance d. Wh is a random rotation times g. All |λ| are then g, and Wh stretches every vector by g.
-# (`gradient_by_distance` and `typical`, their mean over 32 texts, are in `_common.py`.)
+# A network is more than powers of $W_h$: $f'$ is multiplied in at each step. So we measure. The number $v \cdot h_T$ (v
+# random) depends on every word; ops.rnn's backward gives its gradient for all of them at once, and we draw
+# $\lVert \partial (v \cdot h_T)/\partial x_{T-d} \rVert$ against the distance d. $W_h$ is a random rotation times g.
+# All $|\lambda|$ are then g, and $W_h$ stretches every vector by g. (`gradient_by_distance` and `typical`, their mean
+# over 32 texts, are in `_common.py`.)
 #
 # **Expect**
 #
-# - tanh, quiet words (entries of size 0.1): the slope is near 1, so nearly gᵈ. With g = 1 the words of a text add up in
-#   the state, slopes fall a little below 1, and the gradient with them. With g = 1.3 the states grow until tanh's small
-#   slopes cancel nearly all of the growth.
+# - tanh, quiet words (entries of size 0.1): the slope is near 1, so nearly $g^d$. With g = 1 the words of a text add up
+#   in the state, slopes fall a little below 1, and the gradient with them. With g = 1.3 the states grow until tanh's
+#   small slopes cancel nearly all of the growth.
 # - tanh, loud words (size 1): much smaller slopes, everything vanishes.
-# - relu: half of the units are off, half of the squared length is lost, a factor √½ = 0.71 per step. The border is not
-#   at g = 1 but at g = √2 = 1.41, whatever the words. With 1.3 the gradient still vanishes, with 2.0 it explodes.
+# - relu: half of the units are off, half of the squared length is lost, a factor $\sqrt{1/2} = 0.71$ per step. The
+#   border is not at g = 1 but at $g = \sqrt{2} = 1.41$, whatever the words. With 1.3 the gradient still vanishes, with
+#   2.0 it explodes.
 
 # %%
 n, k, distance = 64, 128, 100
@@ -378,16 +402,19 @@ print("  (per step: the hundredth root of the column d = 100)")
 show(lab_03.gradient_by_distance(reach), "03_gradient_by_distance")
 
 # %% [markdown]
-# In float32 a gradient of 10⁻⁸ times another's size is lost when both are added up in dWh = Σ_t. So "vanishing" means:
-# the network never learns that the word 50 steps back was the one that mattered.
+# In float32 a gradient of $10^{-8}$ times another's size is lost when both are added up in
+# $dW_h = \sum_t h_{t-1}^\top \cdot da_t$. So "vanishing" means: the network never learns that the word 50 steps back
+# was the one that mattered.
 #
 # ### An explosion
 #
-# Now on real text, with a small model: the 200 most frequent words and one for all others, k = 64, T = 50, relu, and Wh
-# = 1.5 · rotation, a little above the border of 1.41. Plain gradient descent, learning rate 0.5, once as it is and once
-# with the norm of all gradients together clipped at 1:
+# Now on real text, with a small model: the 200 most frequent words and one for all others, k = 64, T = 50, relu, and
+# $W_h = 1.5 \cdot \text{rotation}$, a little above the border of 1.41. Plain gradient descent, learning rate 0.5, once
+# as it is and once with the norm of all gradients together clipped at 1:
 #
-#     g ← g·min(1, 1/‖g‖)
+# $$
+# g \leftarrow g \cdot \min\left(1, \frac{1}{\lVert g \rVert}\right)
+# $$
 #
 # Clipping keeps the direction and limits the length. It does not make the gradient right; it makes a bad step short.
 #
@@ -468,5 +495,5 @@ show(lab_03.exploding(runs), "03_exploding")
 #
 # Next: `03b_recurrent_on_shakespeare.py` trains such a network on 250,000 words, and measures what its state is worth.
 #
-# **Try:** Wh = g · rotation with g = 1.41 and relu; loud words with g = 2; another line for teacher forcing, in which a
-# word comes three times.
+# **Try:** $W_h = g \cdot \text{rotation}$ with g = 1.41 and relu; loud words with g = 2; another line for teacher
+# forcing, in which a word comes three times.

@@ -52,7 +52,11 @@ QUICK = quick_mode("Lab 03b: a recurrent language model, and how far back it rem
 #
 # Each word goes into one state, and the readout predicts the next word from it:
 #
-#     h_t = tanh(x_t·Wx + h_{t−1}·Wh + b)          π_t = softmax(h_t·U + b₂)          J = mean of −ln π_t(the next word)
+# $$
+# h_t = \tanh(x_t \cdot W_x + h_{t-1} \cdot W_h + b), \qquad
+# \pi_t = \text{softmax}(h_t \cdot U + b_2), \qquad
+# J = \text{mean of } {-\ln \pi_t(\text{the next word})}
+# $$
 #
 # The word vectors x are random at first and learned, the state has 128 numbers, the readout 14,295 words. tanh, because
 # its states are never larger than 1, and where the state is large its slope is small. We clip all the same: tanh makes
@@ -62,20 +66,20 @@ QUICK = quick_mode("Lab 03b: a recurrent language model, and how far back it rem
 # long pieces that are read side by side, 32 words at a time. The state is carried from batch to batch (`CarriedState`),
 # but as a constant: what the network knows reaches back to the beginning, what it is taught reaches back 32 words.
 #
-# **The initial readout**, a pitfall that we fell into. With b₂ = 0 the first thing to learn is which words are
+# **The initial readout**, a pitfall that we fell into. With $b_2 = 0$ the first thing to learn is which words are
 # frequent. Adam pushes everything that way, the state too: it is driven into the flat ends of tanh, to serve as one
 # more constant, and there its slopes are nearly 0. With the sizes of `--quick` the mean slope fell to 0.02, and the
 # test loss stayed at 6.29, above the unigram's. With the larger sizes training went well, to 5.4 nats after 400 steps,
-# but the validation loss was 16.7 at that point: validation begins at h_0, and from there the state went to a region
+# but the validation loss was 16.7 at that point: validation begins at $h_0$, and from there the state went to a region
 # that it had never visited in training.
 #
-# But which words are frequent can be counted: b₂ = ln(unigram). So the model starts at the unigram's loss, and the
-# state is free for what only a state can do. The small sizes then reached 5.90, and the validation loss stayed near
-# the training loss.
+# But which words are frequent can be counted: $b_2 = \ln(\text{unigram})$. So the model starts at the unigram's loss,
+# and the state is free for what only a state can do. The small sizes then reached 5.90, and the validation loss stayed
+# near the training loss.
 #
-# **The initial state.** When the state is always carried on, hardly any batch begins at h_0, and h_0 is hardly learned.
-# We start every 64th batch there, so that the model knows how to begin, and a comparison with and without carried state
-# is fair.
+# **The initial state.** When the state is always carried on, hardly any batch begins at $h_0$, and $h_0$ is hardly
+# learned. We start every 64th batch there, so that the model knows how to begin, and a comparison with and without
+# carried state is fair.
 
 # %%
 tokens = tokenize(shakespeare("lab"))
@@ -184,7 +188,7 @@ show(draw_curves(history.rows, lines), "03_training")
 
 # %% [markdown]
 # Now the network may learn from the validation words too, as the second 3-gram did: one pass, a few seconds, learning
-# rate 10⁻³. **Expect** a real gain from so few words, and for the same reason as the 3-gram's: the play's names.
+# rate $10^{-3}$. **Expect** a real gain from so few words, and for the same reason as the 3-gram's: the play's names.
 
 # %%
 def learn_on(model, words, rate, rng):
@@ -214,7 +218,7 @@ print_losses(test_losses)
 #
 # ### What the carried state is worth
 #
-# The same model, the same test words. Now we throw the state away every so many words, and it starts again at h_0.
+# The same model, the same test words. Now we throw the state away every so many words, and it starts again at $h_0$.
 #
 # **Expect** the loss to fall to that of the carried state as resets become rarer. Right after a reset, where the model
 # knows one word and is a bigram model, the loss is much higher; ten words later hardly at all.
@@ -289,10 +293,10 @@ for d in distances:
     print(f"  {d:>9}{cells}   nats")
 
 # %% [markdown]
-# And the gradient by distance, as in section 5 of `03_recurrent.py`: ‖∂(v·h_T)/∂x_{T−d}‖ for a random v, now through
-# the trained model on the test's words (64 places, the learned Wh). **Expect** it to fall faster than that of the
-# untrained one: the words have become loud, the slopes small. What the model does not use, it is not taught to use
-# either.
+# And the gradient by distance, as in section 5 of `03_recurrent.py`:
+# $\lVert \partial (v \cdot h_T)/\partial x_{T-d} \rVert$ for a random v, now through the trained model on the test's
+# words (64 places, the learned $W_h$). **Expect** it to fall faster than that of the untrained one: the words have
+# become loud, the slopes small. What the model does not use, it is not taught to use either.
 
 # %%
 def model_reach(model):
@@ -394,7 +398,7 @@ model.recurrent.Wh.data = kept
 # %% [markdown]
 # ## 4. What to take along
 #
-# - Count what can be counted (b₂), and let the network learn the rest.
+# - Count what can be counted ($b_2$), and let the network learn the rest.
 # - Carried state: what the network knows goes back further than what it is taught. Let it learn to begin, too.
 # - It remembers about ten words, with a state that could in principle hold anything.
 #
@@ -405,8 +409,8 @@ model.recurrent.Wh.data = kept
 # all words and look at all of them again for each new word, as the right column of the last table does.
 # `06_language_transformer.py` (Lab 06) builds it.
 #
-# **Try:** `activation="relu"` in section 1, with and without clip. T = 4: how far back does it remember now? k = 32. Wh
-# times 0.5 before training: does it learn faster, does it remember less?
+# **Try:** `activation="relu"` in section 1, with and without clip. T = 4: how far back does it remember now? k = 32.
+# $W_h$ times 0.5 before training: does it learn faster, does it remember less?
 
 # %%
 print("\n4. Test words, nats per word, all models of this lab")

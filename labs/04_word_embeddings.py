@@ -55,19 +55,21 @@ print(f"  commas            the source's 3   measured {tokens.count(',')}")
 print(f"  and back again: {small.decode(small_ids[-8:])!r}")
 
 # %% [markdown]
-# The index i stands for the vector e_i: c entries, a 1 in place i and zeros elsewhere. Nobody stores those zeros.
+# The index i stands for the vector $e_i$: c entries, a 1 in place i and zeros elsewhere. Nobody stores those zeros.
 # They are still useful in formulas: `E` has one such row for each word of the corpus, and `E.T @ E` counts words.
 #
 # ### Who stands next to whom
 #
-# A window of W + 1 words slides over the corpus. C_ij counts how often word j stands in a window whose centre is word
-# i:
+# A window of W + 1 words slides over the corpus. $C_{ij}$ counts how often word j stands in a window whose centre is
+# word i:
 #
-#     C_ij = Σ_t 1(w_t = i) · Σ_{u = −W/2}^{W/2} 1(w_{t+u} = j)
+# $$
+# C_{ij} = \sum_t 1(w_t = i) \cdot \sum_{u=-W/2}^{W/2} 1(w_{t+u} = j)
+# $$
 #
 # The source prints "=" where the "·" stands here. It has to be a product: the first factor picks the windows whose
-# centre is word i, the second counts word j in each of them. (It also writes w_u for the neighbour w_{t+u}.) The term u
-# = 0 is the centre itself, so each word's own count is on the diagonal.
+# centre is word i, the second counts word j in each of them. (It also writes $w_u$ for the neighbour $w_{t+u}$.) The
+# term $u = 0$ is the centre itself, so each word's own count is on the diagonal.
 #
 # W = 2 means one word on either side: the first "father" stands between "dearest" and a comma, the second between "my"
 # and "?". So **expect** its row to have four ones, and a two on the diagonal.
@@ -146,11 +148,11 @@ show(lab_04.zipf(counts[by_count], named), "04_zipf")
 # %% [markdown]
 # ## Task 6.2: co-occurrences
 #
-# The same count with W = 10, five words on either side. C has c² = 204 million entries, but most pairs of words never
-# meet, and a sparse matrix stores those that do.
+# The same count with W = 10, five words on either side. C has $c^2$ = 204 million entries, but most pairs of words
+# never meet, and a sparse matrix stores those that do.
 #
-# **Expect** C = Cᵀ: if j is within five words of i, then i is within five words of j. And for a word that seldom
-# meets itself, C_ii is its count.
+# **Expect** $C = C^\top$: if j is within five words of i, then i is within five words of j. And for a word that seldom
+# meets itself, $C_{ii}$ is its count.
 #
 # A matrix of counts is easily checked: count again, slowly, with the formula.
 
@@ -191,12 +193,18 @@ show(lab_04.many_counts([shown(vocabulary.words[i]) for i in top], corner), "04_
 # %% [markdown]
 # ## Task 6.3: eigenvector embeddings
 #
-#     C v_k = λ_k v_k,   λ_1 ≥ λ_2 ≥ …,      V_n = [v_1 … v_n]  (c, n),      x_i = V_nᵀ e_i  (n,)
+# $$
+# C\,v_k = \lambda_k\,v_k, \quad
+# \lambda_1 \ge \lambda_2 \ge \dots, \qquad
+# V_n = [v_1 \dots v_n], \qquad
+# x_i = V_n^\top e_i
+# $$
 #
-# The product V_nᵀ e_i picks row i of V_n. So the array V *is* the table of embeddings: a row for each word.
+# $V_n$ is (c, n), $x_i$ is (n,). The product $V_n^\top e_i$ picks row i of $V_n$. So the array V *is* the table of
+# embeddings: a row for each word.
 #
-# **Expect** orthonormal columns, and C V = V diag(λ) up to rounding. Guess what the eigenvalues are before you look at
-# the figure; the counts of the words are drawn beside them.
+# **Expect** orthonormal columns, and $C V = V\,\text{diag}(\lambda)$ up to rounding. Guess what the eigenvalues are
+# before you look at the figure; the counts of the words are drawn beside them.
 
 # %%
 n = 256
@@ -214,9 +222,9 @@ show(lab_04.eigenvalues(values, counts[by_count[:n]]), "04_eigenvalues")
 
 # %% [markdown]
 # The two curves nearly coincide. C is close to a diagonal matrix of counts: a word is always in its own window, and
-# seldom meets any single other word as often. The eigenvectors of a diagonal matrix are the e_i themselves. So the
-# first eigenvectors describe the company of the most frequent words, and from k = 20 or so v_k is, roughly, the
-# k-th most frequent word with a few companions. Remember this when we come to the reconstruction.
+# seldom meets any single other word as often. The eigenvectors of a diagonal matrix are the $e_i$ themselves. So the
+# first eigenvectors describe the company of the most frequent words, and from k = 20 or so $v_k$ is, roughly, the k-th
+# most frequent word with a few companions. Remember this when we come to the reconstruction.
 #
 # ### The corpus as a time series of vectors
 #
@@ -281,8 +289,8 @@ print_nearest(V_root, at_least=20)
 # %% [markdown]
 # ## Principal component analysis: what does a word lose?
 #
-# With *all* eigenvectors, y = Vᵀe is just another way to write e, and e = V y gives it back. On two quotations we can
-# afford them all. **Expect** an error of rounding size; and with n of the 24, a mean loss of 1 − n/24.
+# With *all* eigenvectors, $y = V^\top e$ is just another way to write e, and $e = V y$ gives it back. On two quotations
+# we can afford them all. **Expect** an error of rounding size; and with n of the 24, a mean loss of $1 - n/24$.
 
 # %%
 _, all_V = np.linalg.eigh(small_C)
@@ -296,13 +304,16 @@ for kept in (6, 12, 18):
 # %% [markdown]
 # ### "For most word vectors the error is small"
 #
-# So says the source about n = 256 and c = 14,295. That is impossible. What is kept of word i is ‖ẽ_i‖² = Σ_k V_ik², a
-# number from 0 to 1, and the error is ‖e_i − ẽ_i‖² = 1 − ‖ẽ_i‖². Add up what is kept of all words:
+# So says the source about n = 256 and c = 14,295. That is impossible. What is kept of word i is
+# $\lVert \tilde e_i \rVert^2 = \sum_k V_{ik}^2$, a number from 0 to 1, and the error is
+# $\lVert e_i - \tilde e_i \rVert^2 = 1 - \lVert \tilde e_i \rVert^2$. Add up what is kept of all words:
 #
-#     Σ_i ‖V_nᵀ e_i‖² = trace(V_n V_nᵀ) = trace(V_nᵀ V_n) = n
+# $$
+# \sum_i \lVert V_n^\top e_i \rVert^2 = \text{trace}(V_n V_n^\top) = \text{trace}(V_n^\top V_n) = n
+# $$
 #
-# n unit columns have n units of energy to give, and c words share them. The mean over *different words* is n/c for any
-# orthonormal V whatsoever: language has nothing to do with it. But the words of a *text* are mostly frequent words.
+# n unit columns have n units of energy to give, and c words share them. The mean over *different words* is $n/c$ for
+# any orthonormal V whatsoever: language has nothing to do with it. But the words of a *text* are mostly frequent words.
 #
 # **Expect** 256/14,295 = 1.8 % as the mean over different words, and a large part as the mean over the text.
 
@@ -325,10 +336,10 @@ for word in SAMPLES:
     print(f"  {word:<10} {counts[i]:>7,} {energy[i]:>7.3f} {1 - energy[i]:>7.3f}   {best}")
 
 # %% [markdown]
-# It is all or nothing, and the border is a count: λ_256 is about 120; words that occur more than 120 times are kept,
-# words that occur less often are lost. That is the near-diagonal C again. It has an eigenvector for each frequent word,
-# in order of frequency, and after 256 of them the budget is spent. The exceptions below the bend stand before speeches:
-# KING RICHARD III, DUKE VINCENTIO, DUKE OF YORK. These words occur together, and share their axes.
+# It is all or nothing, and the border is a count: $\lambda_{256}$ is about 120; words that occur more than 120 times
+# are kept, words that occur less often are lost. That is the near-diagonal C again. It has an eigenvector for each
+# frequent word, in order of frequency, and after 256 of them the budget is spent. The exceptions below the bend stand
+# before speeches: KING RICHARD III, DUKE VINCENTIO, DUKE OF YORK. These words occur together, and share their axes.
 
 # %%
 POINTED_OUT = ("the", "king", "mother", "Romeo", "KING", "DUKE", "YORK", "tears", "sword", "bird")
@@ -336,7 +347,7 @@ named = {word: vocabulary.index[word] for word in POINTED_OUT}
 show(lab_04.energy(counts, energy, values[-1], n / c, captured_energy(V, counts), named), "04_energy")
 
 # %% [markdown]
-# ### The figure of the source: coefficients y_ik against k
+# ### The figure of the source: coefficients $y_{ik}$ against k
 #
 # It shows the coefficients of "some representative words", and concludes that little is left beyond k ≈ 200. For which
 # words is that so? **Expect** it to hold for frequent words, whose coefficients peak near k = their rank. The peak of a

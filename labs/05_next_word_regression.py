@@ -51,10 +51,13 @@ MEASURED = 3000 if QUICK else 10_000    # the number of words of each part that 
 # One layer of H heads, equations (13) to (15) of the source. It writes a history as n × T, a word per *column*. Here
 # a word is a *row*: X is (T, n), the transpose. So matrices multiply from the other side, in reverse order:
 #
-#     source                                here
-#     A = sm((Q X)ᵀ (K X))                  A = softmax((X Q)(X K)ᵀ)     (T, T)   row t: what word t attends to (13)
-#     Y = Wᵀ V X Aᵀ                         Y = A (X V) W                (T, n)   what it gathers from there    (14)
-#     X_ℓ = X_{ℓ−1} + σ(Σ_h Y^h)            X_ℓ = X_{ℓ−1} + relu(Σ_h Y^h)                                       (15)
+# | | source | here |
+# | :--- | :--- | :--- |
+# | (13) | $A = \text{sm}((Q X)^\top (K X))$ | $A = \text{softmax}((X Q)(X K)^\top)$ |
+# | (14) | $Y = W^\top V X A^\top$ | $Y = A\,(X V)\,W$ |
+# | (15) | $X_\ell = X_{\ell-1} + \sigma(\sum_h Y^h)$ | $X_\ell = X_{\ell-1} + \text{relu}(\sum_h Y^h)$ |
+#
+# A is (T, T), and its row t is what word t attends to. Y is (T, n): what it gathers from there.
 #
 # Q, K, V are (n, m) here and W is (m, n), for each head. mini_tf keeps the heads' matrices side by side in one
 # (n, H·m), so that one product serves all of them; head h owns the columns from h·m to (h + 1)·m.
@@ -83,9 +86,9 @@ print(f"  by hand and by layer differ by at most {abs(by_hand - by_layer[0]).max
 # %% [markdown]
 # ### It does not know the order
 #
-# Nothing in (13) to (15) says where a word stands. Permute the words of the input, and the output is permuted in
-# the same way: Φ(P X) = P Φ(X). That is called equivariance. Average the output over the words, as Task 6.5 will, and
-# the order is gone: the mean of Φ(P X) is the mean of Φ(X).
+# Nothing in (13) to (15) says where a word stands. Permute the words of the input, and the output is permuted in the
+# same way: $\Phi(P X) = P\,\Phi(X)$. That is called equivariance. Average the output over the words, as Task 6.5 will,
+# and the order is gone: the mean of $\Phi(P X)$ is the mean of $\Phi(X)$.
 #
 # **Expect** differences of rounding size, for a model of two layers.
 
@@ -123,15 +126,18 @@ show_page(explore(tiny, windows[:1], bugs=["residual_relu: skip path lost"]), "0
 # %% [markdown]
 # ## Task 6.5: the next word's vector
 #
-# A history X_u is T = 32 words. The prediction is the mean of the transformer's output over the history, the target is
-# the vector of the word that follows:
+# A history $X_u$ is T = 32 words. The prediction is the mean of the transformer's output over the history, the target
+# is the vector of the word that follows:
 #
-#     x̂ = (1/T) Σ_t Φ(X_u)_t        loss = mean of (x̂ − x_{u+T})²
+# $$
+# \hat x = \frac{1}{T} \sum_t \Phi(X_u)_t, \qquad
+# \text{loss} = \text{mean of } (\hat x - x_{u+T})^2
+# $$
 #
-# The source calls Φ(X)·**1** the average. The vector **1** sums; the average needs the factor 1/T. It is not a matter
-# of taste. Because of the skip connection Φ(X) is X plus something, and relu makes that something positive or zero. So
-# x̂ is *at least* the mean of the history, entry by entry; with the sum it would be at least 32 times that, and no
-# training could bring it down.
+# The source calls $\Phi(X) \cdot \mathbf{1}$ the average. The vector $\mathbf{1}$ sums; the average needs the factor
+# $1/T$. It is not a matter of taste. Because of the skip connection $\Phi(X)$ is X plus something, and relu makes that
+# something positive or zero. So $\hat x$ is *at least* the mean of the history, entry by entry; with the sum it would
+# be at least 32 times that, and no training could bring it down.
 #
 # And the source adds up the squared errors of a word's n entries, where `ops.mse` takes their mean. So its loss is n
 # times ours. Both are printed below.
@@ -209,8 +215,8 @@ for name, predict in baselines.items():
     print_row(name, predict)
 
 # %% [markdown]
-# R² = 1 − loss/loss of the mean training vector: the share of the variance that a prediction explains. The table's
-# training loss flatters it, because it has counted those very pairs.
+# $R^2 = 1 - \text{loss}/\text{loss of the mean training vector}$: the share of the variance that a prediction explains.
+# The table's training loss flatters it, because it has counted those very pairs.
 #
 # ### Training
 #
@@ -259,9 +265,9 @@ show(lab_05.training(rows, n, levels), "05_training")
 #
 # ### 1. The error is small because the vectors are
 #
-# A row of V_n is shorter than 1, and has n entries: the mean square of an entry is below 1/n. So *any* small prediction
-# has an MSE of a few thousandths; even zero does. Multiply all vectors by 10, and every MSE is 100 times as large. R²
-# does not change, and R² says it: the transformer does not even reach the best constant vector.
+# A row of $V_n$ is shorter than 1, and has n entries: the mean square of an entry is below $1/n$. So *any* small
+# prediction has an MSE of a few thousandths; even zero does. Multiply all vectors by 10, and every MSE is 100 times as
+# large. $R^2$ does not change, and $R^2$ says it: the transformer does not even reach the best constant vector.
 
 # %%
 print("\nExplain 1: the size of the vectors")
@@ -277,8 +283,8 @@ print(f"  MSE of the transformer                 {np.mean((prediction - target) 
 #
 # **Expect** the same loss for shuffled histories, to about seven digits.
 #
-# There is a second handicap: relu only adds. x̂ is the history's mean plus something that is never negative, so any
-# excess in the 32 words cannot be subtracted.
+# There is a second handicap: relu only adds. $\hat x$ is the history's mean plus something that is never negative, so
+# any excess in the 32 words cannot be subtracted.
 
 # %%
 shuffled = np.concatenate([rng.permuted(test[:, :-1], axis=1), test[:, -1:]], axis=1)
@@ -291,10 +297,10 @@ print(f"  smallest entry of x̂ − mean of the history   expected 0 or more   m
 # ### 3. A prediction is no word
 #
 # c points in n dimensions are words; everything between them is not. Take as the predicted word the one whose vector is
-# nearest to x̂.
+# nearest to $\hat x$.
 #
 # **Expect** the nearest word to be hardly ever the right one. And **expect** a strange one: predictions are short
-# vectors, and the 14,000 rare words lie near zero. To be near x̂ a word has to be nothing in particular.
+# vectors, and the 14,000 rare words lie near zero. To be near $\hat x$ a word has to be nothing in particular.
 
 
 # %%
@@ -331,22 +337,25 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 
 # %% [markdown]
 # Between two words of the text there are three typical distances: 0 (the same word twice, or two rare ones), 1 (a
-# frequent word and a rare one) and √2 (two frequent ones, nearly orthogonal). A prediction is near only to the rare
-# ones.
+# frequent word and a rare one) and $\sqrt{2}$ (two frequent ones, nearly orthogonal). A prediction is near only to the
+# rare ones.
 #
 # ### 4. The best prediction is an average, by design
 #
-# Which x̂ minimises the mean of ‖x̂ − x‖², if the next word is word i with probability π_i? The mean of the vectors,
+# Which $\hat x$ minimises the mean of $\lVert \hat x - x \rVert^2$, if the next word is word i with probability
+# $\pi_i$? The mean of the vectors,
 #
-#     x̂ = Σ_i π_i x_i = V_nᵀ π
+# $$
+# \hat x = \sum_i \pi_i\,x_i = V_n^\top \pi
+# $$
 #
 # If "king" and "lord" were equally likely, a perfect model of language, trained with this loss, would answer with a
-# point halfway between them, which is neither. But then V_n x̂ = V_n V_nᵀ π is nearly π, at least for frequent words:
-# read that way, the prediction is a list of probabilities. The word with the largest (V_n x̂)_i is a better guess than
-# the nearest one.
+# point halfway between them, which is neither. But then $V_n \hat x = V_n V_n^\top \pi$ is nearly π, at least for
+# frequent words: read that way, the prediction is a list of probabilities. The word with the largest $(V_n \hat x)_i$
+# is a better guess than the nearest one.
 #
-# **Expect** V_n x̂ of the transformer to be close to the plain frequencies of words, and the model to guess little more
-# than the most frequent word.
+# **Expect** $V_n \hat x$ of the transformer to be close to the plain frequencies of words, and the model to guess
+# little more than the most frequent word.
 
 # %%
 as_probabilities = (prediction @ vectors.T).mean(axis=0)                             # (c,)
@@ -376,7 +385,7 @@ show(lab_05.plane(vectors, counts, prediction[:1000], mean_vector, named), "05_p
 #
 # The vocabulary is that of the whole corpus, so every test word has a vector, even the 4.3 % of the test words that
 # never occur in the training part. No model can predict them. A squared error does not show that: their vectors are
-# almost zero, and so a small x̂ is close to all of them. **Expect** them to have the smallest error of all.
+# almost zero, and so a small $\hat x$ is close to all of them. **Expect** them to have the smallest error of all.
 
 # %%
 error = ((prediction - target) ** 2).sum(axis=1)                                     # (words,)
