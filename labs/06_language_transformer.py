@@ -76,11 +76,17 @@ def shown(ids, most=12):
 # %% [markdown]
 # ## Task 6.6: from vectors to probabilities
 #
-# π(X) = softmax(vec(Φ(X))·A). The T vectors that leave the transformer are laid end to end, and A (T·n, c) turns
-# them into a score for each of the c words.
+# The readout makes probabilities of what leaves the transformer:
+#
+# $$
+# \pi(X) = \operatorname{softmax}(\operatorname{vec}(\Phi(X)) \cdot A)
+# $$
+#
+# The T vectors that leave the transformer are laid end to end, and A (T·n, c) turns them into a score for each of the
+# c words.
 #
 # A has a row for each of the T·n numbers, so **expect** it to outgrow everything else. A starts at 0: every score is 0,
-# every word has probability 1/c, and the loss is ln c = ln 14,295 = 9.568 to the last digit, whatever the transformer
+# every word has probability $1/c$, and the loss is ln c = ln 14,295 = 9.568 to the last digit, whatever the transformer
 # does.
 
 # %%
@@ -134,7 +140,7 @@ print("The smallest printed objective is in the last row; the smallest cross-ent
 #
 # ### Time indices
 #
-# The corpus exists twice: as indices (the answers) and as vectors x_t (what the transformer reads). mini_tf stores
+# The corpus exists twice: as indices (the answers) and as vectors $x_t$ (what the transformer reads). mini_tf stores
 # only the indices and looks vectors up, so the two cannot get out of step. We check it all the same. A target taken one
 # word too early would be the last word of the history: the model would learn to copy, not to predict. Its training loss
 # may look fine; but its answer to the true question would be right only as often as a word follows itself.
@@ -279,9 +285,9 @@ show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 #
 # ## Task 6.8: from probabilities to a word
 #
-# Parts (a) and (b) are the model above: `model.logits(histories)`. Part (c) is `sample`: word i with
-# probability π_i. Two knobs change the odds. A temperature below 1 sharpens π, one above 1 flattens it; top-k admits
-# only the k most probable words. `greedy` takes the most probable one, the argmax.
+# Parts (a) and (b) are the model above: `model.logits(histories)`. Part (c) is `sample`: word i with probability
+# $\pi_i$. Two knobs change the odds. A temperature below 1 sharpens π, one above 1 flattens it; top-k admits only the k
+# most probable words. `greedy` takes the most probable one, the argmax.
 #
 # **Expect** the drawn shares to be those of π, up to the luck of 2,000 draws: ± 0.01 for a word with π = 0.05.
 
@@ -342,7 +348,8 @@ for quarter in np.array_split(np.argsort(lengths), 4):
 # %% [markdown]
 # ## Task 6.9: writing
 #
-# X_u = [x_u … x_{T−1+u}] gives word T + u; then the history moves on by one word, and what was written counts as given.
+# $X_u = [x_u \dots x_{T-1+u}]$ gives word T + u; then the history moves on by one word, and what was written counts as
+# given.
 #
 # **An error of the source.** It trains with T = 32 and asks here for prompts of T = 64. With this readout the two
 # exclude each other: A has T·n rows, so T is part of its shape. We keep T = 32; of a longer prompt only the last 32
@@ -357,9 +364,9 @@ except ValueError as error:
 
 # %% [markdown]
 # Prompts may be shorter than T: absent words are vectors of zeros, in front. That works, at a price. Nothing hides an
-# absent word from attention: its key is 0, so its score is 0, and e⁰ is as much as many a real word gets. And without
-# positions a vector of zeros leaves the transformer as it entered, plus what attention adds to it, so that most of
-# vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** a flat π after short prompts; after an empty
+# absent word from attention: its key is 0, so its score is 0, and $e^0$ is as much as many a real word gets. And
+# without positions a vector of zeros leaves the transformer as it entered, plus what attention adds to it, so that most
+# of vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** a flat π after short prompts; after an empty
 # prompt Φ = 0, and all 14,295 words are equally likely.
 
 # %%

@@ -74,20 +74,27 @@ def train(model, steps, batch=batch, every=None):
 # %% [markdown]
 # ## Task 6.10: positions
 #
-# y_t = x_t + P_t, where the columns of P (T, n) are pairs of a cosine and a sine: p = cos(2π·α_i·t/T), sin(2π·α_i·t/T).
+# Each word gets the vector of its place:
+#
+# $$
+# y_t = x_t + P_t
+# $$
+#
+# where the columns of P (T, n) are pairs of a cosine and a sine: $\cos(2\pi \cdot \alpha_i \cdot t/T)$ and
+# $\sin(2\pi \cdot \alpha_i \cdot t/T)$.
 #
 # ### Which frequencies?
 #
-# The source leaves α_i = "??". Two choices make sense:
+# The source leaves $\alpha_i$ = "??". Two choices make sense:
 #
-# - **geometric**, 2π·α_i/T = 10000^(−2i/n): angles per word from 1 down to almost 0. T cancels, so word 5 has the same
-#   code whatever T is. This is the encoding of Vaswani et al. 2017.
-# - **Fourier**, α_i = i·T/n: evenly spaced. With n = T it is the Fourier basis.
+# - **geometric**, $2\pi \cdot \alpha_i/T = 10000^{-2i/n}$: angles per word from 1 down to almost 0. T cancels, so word
+#   5 has the same code whatever T is. This is the encoding of Vaswani et al. 2017.
+# - **Fourier**, $\alpha_i = i \cdot T/n$: evenly spaced. With n = T it is the Fourier basis.
 #
-# A third is lazy: α_i = 1 in all columns, n numbers that do the work of two. **Expect** P·Pᵀ, the similarity of two
-# places, to be a soft ridge for the geometric choice (near places are similar), a sharp one for Fourier (every place is
-# as different as any other), and one cosine for the third. Fourier has a trap: with n < T, as in `--quick`, its
-# frequencies are all multiples of T/n > 1, and the code repeats after n words.
+# A third is lazy: $\alpha_i = 1$ in all columns, n numbers that do the work of two. **Expect** $P \cdot P^\top$, the
+# similarity of two places, to be a soft ridge for the geometric choice (near places are similar), a sharp one for
+# Fourier (every place is as different as any other), and one cosine for the third. Fourier has a trap: with n < T, as
+# in `--quick`, its frequencies are all multiples of $T/n > 1$, and the code repeats after n words.
 
 # %%
 print("\nTask 6.10: which frequencies?")
@@ -101,9 +108,9 @@ show(lab_07.positions(codes), "07_positions")
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# **Expect** shuffled words to give shuffled outputs, the same up to rounding (10⁻⁶), and P to end that. So without P a
-# readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) can: A has rows of its
-# own for every place. So expect no miracles from P in 6.13.
+# **Expect** shuffled words to give shuffled outputs, the same up to rounding ($10^{-6}$), and P to end that. So without
+# P a readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) can: A has rows of
+# its own for every place. So expect no miracles from P in 6.13.
 
 # %%
 print("\nTask 6.10: words shuffled; expected: no difference without positions")
@@ -123,8 +130,8 @@ print(f"(the entries of Φ are of size {in_order.std():.1f})")
 # %% [markdown]
 # ### How large?
 #
-# A row of P has length √(n/2) whatever the frequencies, and the lab's words have length 0.58: added as they are, P
-# drowns the words. **Expect** two different words at one place to look the same when P is too large, and one word at
+# A row of P has length $\sqrt{n/2}$ whatever the frequencies, and the lab's words have length 0.58: added as they are,
+# P drowns the words. **Expect** two different words at one place to look the same when P is too large, and one word at
 # two places to look the same when it is too small. Our words are scaled to P's length, so with factor 1 word and place
 # have equal weight on average. But a few frequent words dominate that average, and most words are far shorter than P.
 #
@@ -173,10 +180,11 @@ for name, options in choices.items():
 # %% [markdown]
 # ## Task 6.11: layer norm
 #
-# After each layer every word's vector is brought to mean 0 and variance 1, then scaled by γ and shifted by β, which
-# are learned. Without it, X_ℓ = X_{ℓ−1} + relu(Y) can only add: **expect** the mean and the size of the outputs to grow
-# with every layer, and attention (scores are products of two such vectors) to get ever sharper. We look at six layers.
-# A starts at 0 and sends no gradient back, so both models learn for ten steps before we measure gradients.
+# After each layer every word's vector is brought to mean 0 and variance 1, then scaled by γ and shifted by β, which are
+# learned. Without it, $X_\ell = X_{\ell-1} + \operatorname{relu}(Y)$ can only add: **expect** the mean and the size of
+# the outputs to grow with every layer, and attention (scores are products of two such vectors) to get ever sharper. We
+# look at six layers. A starts at 0 and sends no gradient back, so both models learn for ten steps before we measure
+# gradients.
 
 # %%
 def outputs(model, histories):
@@ -212,9 +220,9 @@ show(lab_07.layer_norm(deep), "07_layer_norm")
 # %% [markdown]
 # ## Task 6.12: words do not see their future
 #
-# **An error of the source.** It keeps the score B_ij "if j > i". With a row per query that keeps exactly the future,
-# drops the word itself, and leaves the last row nothing to look at. The right condition is j ≤ i: a word sees itself
-# and the words before it. The words i and j of one sentence, in one head of an untrained model:
+# **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query that keeps exactly the
+# future, drops the word itself, and leaves the last row nothing to look at. The right condition is j ≤ i: a word sees
+# itself and the words before it. The words i and j of one sentence, in one head of an untrained model:
 
 # %%
 sentence = corpus.test[T + 5 : T + 13]                   # eight different words that training has not seen in a row
@@ -294,9 +302,9 @@ show(lab_07.word_maps(labels, flows, "share of the row's largest", columns=2, si
 #
 # The source repeats Task 6.12's sentence here; judging by its heading and by 6.14 it means "train it". We train Lab
 # 06's model and add one thing after the other, on the same batches. Then the mask earns its keep: with it the readout
-# can be *shared*, π_t = softmax(Φ(X)_t·A) with one small A (n, c) at all places, and every word of a window is an
-# answer to learn from, not only the last. In that model scores are also scaled by 1/√m, and the word vectors are
-# learned too.
+# can be *shared*, $\pi_t = \operatorname{softmax}(\Phi(X)_t \cdot A)$ with one small A (n, c) at all places, and every
+# word of a window is an answer to learn from, not only the last. In that model scores are also scaled by $1/\sqrt{m}$,
+# and the word vectors are learned too.
 #
 # **Expect** small differences between the models with readout "vec" (A knows places without P; two layers hardly need a
 # norm; the mask takes something away and gives nothing back), and a large step to "shared": it reads T times as many

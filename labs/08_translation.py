@@ -9,7 +9,7 @@
 # mini_tf, and check every gradient:
 #
 # 1. positions, by the formula of the slide,
-# 2. attention: one head, several heads, and between two sequences; why scores are divided by √m,
+# 2. attention: one head, several heads, and between two sequences; why scores are divided by $\sqrt{m}$,
 # 3. masks: for words that are not there, and for words that are not there *yet*,
 # 4. sentence pairs, their words, and batches of them,
 # 5. the gradient of the whole model, and how the checker finds the step that is wrong.
@@ -19,7 +19,7 @@
 # It takes about a minute on one CPU core, half a minute with `--quick`.
 #
 # Letters: B batch, T words of a sentence, n size of a word vector, L layers, H heads, m size of a head, c vocabulary
-# size. The slides' d is our n, their d_k our m, their pos our t.
+# size. The slides' d is our n, their $d_k$ our m, their pos our t.
 
 # %%
 import textwrap
@@ -56,18 +56,23 @@ rng = np.random.default_rng(8)
 # %% [markdown]
 # ## 1. Positions
 #
-# Attention is blind to order (Lab 07 shows it), so word t gets a vector P_t of its own. The slide's formula has a sine
-# in the even columns and a cosine in the odd ones:
+# Attention is blind to order (Lab 07 shows it), so word t gets a vector $P_t$ of its own. The slide's formula has a
+# sine in the even columns and a cosine in the odd ones:
 #
-#     P[t, 2i] = sin(t / 10000^(2i/n))        P[t, 2i + 1] = cos(t / 10000^(2i/n))
+# $$
+# \begin{aligned}
+# P_{t,2i}   &= \sin(t / 10000^{2i/n}) \\
+# P_{t,2i+1} &= \cos(t / 10000^{2i/n})
+# \end{aligned}
+# $$
 #
 # mini_tf has Lab 6's formula, a cosine first and then a sine, with frequencies that Lab 6 leaves open. With
 # `geometric_frequencies` **expect** the same numbers, each pair of columns in the other order: a difference of order 1
 # as they stand, and of rounding alone when the pairs are swapped. The order does not matter to a model: the first
 # layer's weights can be put in any order, too.
 #
-# The dot product of two rows is Σ_i cos((t − u) / 10000^(2i/n)), because sin·sin + cos·cos is the cosine of the
-# difference. So **expect** it to depend on the distance t − u alone, to be n/2 at distance 0, and to fall at first.
+# The dot product of two rows is $\sum_i \cos((t - u) / 10000^{2i/n})$, because sin·sin + cos·cos is the cosine of the
+# difference. So **expect** it to depend on the distance t − u alone, to be $n/2$ at distance 0, and to fall at first.
 
 # %%
 def positions_of_the_slide(T, n):
@@ -103,15 +108,21 @@ show(lab_08.positions(by_slide, [row.mean() for row in by_distance]), "08_positi
 #
 # ### One head, by hand
 #
-# The slide's formula is softmax(Q·Kᵀ/√m)·V. A row of Q is what a word asks for, a row of K what a word has to offer to
-# those who ask, a row of V what it gives them. In the example the keys say "I am a noun" in their first number and "I
-# am an adjective" in their second. The decoder is about to write "cat", and asks for a noun; then for an adjective.
+# The slide's formula is $\operatorname{softmax}(Q \cdot K^\top / \sqrt{m}) \cdot V$. A row of Q is what a word asks
+# for, a row of K what a word has to offer to those who ask, a row of V what it gives them. In the example the keys say
+# "I am a noun" in their first number and "I am an adjective" in their second. The decoder is about to write "cat", and
+# asks for a noun; then for an adjective.
 #
-# The backward, with S = Q·Kᵀ/√m, A = softmax(S), Y = A·V, goes through the three formulas in the other order:
+# The backward, with $S = Q \cdot K^\top / \sqrt{m}$, $A = \operatorname{softmax}(S)$, $Y = A \cdot V$, goes through the
+# three formulas in the other order:
 #
-#     dA = dY·Vᵀ    dV = Aᵀ·dY      from Y = A·V
-#     dS = A∘(dA − rowsum(A∘dA))    from the softmax of each row
-#     dQ = dS·K/√m  dK = dSᵀ·Q/√m   from the product
+# $$
+# \begin{aligned}
+# dA &= dY \cdot V^\top, \quad dV = A^\top \cdot dY && \text{from } Y = A \cdot V \\
+# dS &= A \circ (dA - \operatorname{rowsum}(A \circ dA)) && \text{from the softmax of each row} \\
+# dQ &= dS \cdot K / \sqrt{m}, \quad dK = dS^\top \cdot Q / \sqrt{m} && \text{from the product}
+# \end{aligned}
+# $$
 
 # %%
 def attention_by_hand(Q, K, V):
@@ -150,9 +161,9 @@ print(gradcheck(attention_by_hand, Q, K, V))
 # ### Several heads, and two sequences
 #
 # With H heads, each has matrices of its own for queries, keys and values (n, m). Their outputs are put side by side,
-# (T, H·m), and multiplied by W^O. The slide calls W^O "a final weight vector": it is a matrix, (H·m, n), or the layer's
-# output could not be added to its input. Multiplying by it is the same as giving each head m rows of it, and adding
-# up: Σ_h head_h·W^h, as Lab 6 writes it.
+# (T, H·m), and multiplied by $W^O$. The slide calls $W^O$ "a final weight vector": it is a matrix, (H·m, n), or the
+# layer's output could not be added to its input. Multiplying by it is the same as giving each head m rows of it, and
+# adding up: $\sum_h \text{head}_h \cdot W^h$, as Lab 6 writes it.
 #
 # In self-attention, queries, keys and values come from the same words. In the decoder's second attention the queries
 # come from the English words, x, and keys and values from the French ones, z. Nothing else changes, but now there are
@@ -187,10 +198,10 @@ print(gradcheck(layer.across, x, z, params=layer.parameters()))
 # ### Why divide by √m?
 #
 # A score is a sum of m products. If queries and keys have entries of variance 1, the score has variance m: **expect**
-# that, and 1 after the division by √m. Large scores make softmax choose one key and ignore the rest, and where it has
-# chosen, its slope is nearly 0. We measure the largest weight among 16 keys, and how much of a random gradient dA
-# arrives as dS, the median of a thousand queries. With √m **expect** both to be the same for every m; without it,
-# **expect** the gradient to die away.
+# that, and 1 after the division by $\sqrt{m}$. Large scores make softmax choose one key and ignore the rest, and where
+# it has chosen, its slope is nearly 0. We measure the largest weight among 16 keys, and how much of a random gradient
+# dA arrives as dS, the median of a thousand queries. With $\sqrt{m}$ **expect** both to be the same for every m;
+# without it, **expect** the gradient to die away.
 
 # %%
 def of_attention(m, scale, keys=16, times=1000):
@@ -226,8 +237,8 @@ show(lab_08.scaling(sizes, rows), "08_scaling")
 #
 # ### Words
 #
-# [SOS] is 0 and [EOS] is 1, as in HW3a. A word that is rare in training has no number of its own: it is read as [UNK],
-# 2. A target begins with [SOS] and ends with [EOS], so that the model learns to begin and to stop.
+# [SOS] is 0 and [EOS] is 1, as in HW3a. A word that is rare in training has no number of its own: it is read as
+# [UNK], 2. A target begins with [SOS] and ends with [EOS], so that the model learns to begin and to stop.
 #
 # ### No sentence on both sides
 #
@@ -333,9 +344,9 @@ show(lab_08.masks(pictures), "08_masks")
 # gets its share. Nor may it be a factor on the weights *after* softmax, whose sum would no longer be 1. A masked score
 # has to be −∞, so that its exponential is 0.
 #
-# There is one trap left: a query that may see nothing. With −∞ everywhere softmax is 0/0, NaN. With −10⁹ in place of −∞
-# it is the mean over all forbidden words. mini_tf gives zeros.
-# **Expect** right weights from −∞, −10⁹ and mini_tf only, and zeros in an empty row from mini_tf and the factor after.
+# There is one trap left: a query that may see nothing. With −∞ everywhere softmax is 0/0, NaN. With $-10^9$ in place of
+# −∞ it is the mean over all forbidden words. mini_tf gives zeros. **Expect** right weights from −∞, $-10^9$ and mini_tf
+# only, and zeros in an empty row from mini_tf and the factor after.
 
 # %%
 def plain_softmax(S):
@@ -488,6 +499,7 @@ class ForgottenValue(MultiHeadAttention):
         return y, backward
 
 
+# %%
 def what_it_says(report):
     """The verdict and the first wrong step, without the gradients that pass."""
     about_step, _, _ = report.explain().partition("  The gradients of the whole:")
@@ -514,11 +526,11 @@ for name, wrong in (("LastLayerOnly, two layers", two_layers), ("ForgottenValue,
 #
 # The numbers are those of the full run.
 #
-# - The slide's positions and mini_tf's differ by 7·10⁻¹⁵ once sines and cosines are swapped. Their dot product depends
-#   on the distance alone.
+# - The slide's positions and mini_tf's differ by $7 \cdot 10^{-15}$ once sines and cosines are swapped. Their dot
+#   product depends on the distance alone.
 # - Between two sequences attention has two gradients, and dz has a term from the keys and one from the values.
-# - With heads of size 512 and without √m, 0.0001 of the gradient passes through softmax; with it, 0.07, as for any
-#   size.
+# - With heads of size 512 and without $\sqrt{m}$, 0.0001 of the gradient passes through softmax; with it, 0.07, as for
+#   any size.
 # - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.01 in place of 0.11, and
 #   the BLEU 0.000 in place of 0.901. A loss that is too good to be true should make you look at what the model can see.
 # - All 62 parameters of a translator pass the check; each of two mistakes is found by name, and though the decoder's

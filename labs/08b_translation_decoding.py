@@ -105,7 +105,7 @@ show(lab_08.training(history.rows, losses, math.log(c), floor), "08b_training")
 #
 # Given the right beginning, how many words are right? And how many whole sentences, when the model reads what it wrote
 # itself? If mistakes were independent, a sentence of U words and an [EOS] would be right with probability
-# accuracy^(U + 1). **Expect** fewer right sentences than right words, and about as many as this formula says.
+# $\text{accuracy}^{U+1}$. **Expect** fewer right sentences than right words, and about as many as this formula says.
 
 # %%
 tested = bitext.test[: 200 if QUICK else 1000]
@@ -199,7 +199,7 @@ print(f"greedy by hand and beam_search with beam = 1: the same words in {same} o
 # written**. Each row sums to 1.
 #
 # Do these maps show which word is translated? The grammar's lexicon knows which French word a noun or a colour comes
-# from, so it can be counted: how often is a row's largest weight on that word? Beside it stands chance, 1/S for S
+# from, so it can be counted: how often is a row's largest weight on that word? Beside it stands chance, $1/S$ for S
 # French words, and the guess "the word at the same place". Colours are the interesting ones: in French they follow the
 # noun, and in English they come before it, so the same place is wrong.
 #
@@ -234,6 +234,7 @@ def places(kind, french, english):
     return pairs
 
 
+# %%
 # For each word: is it right in each head (L, H); is it a row later; chance, 1/S; is it at the same place?
 counted = {kind: [] for kind in KINDS}
 with_colours = [(f, e) for f, e in bitext.test if places(colours, f, e)]
@@ -413,8 +414,8 @@ show(lab_08.beams(widths, rows), "08b_beams")
 # %% [markdown]
 # ### A length penalty
 #
-# Google's remedy (Wu et al. 2016) divides ln p by ((5 + length)/6)^α: with α > 0 a longer sentence may have a smaller
-# probability and still win. **Expect** longer sentences from the beginner as α grows. Whether BLEU gains
+# Google's remedy (Wu et al. 2016) divides ln p by $((5 + \text{length})/6)^\alpha$: with α > 0 a longer sentence may
+# have a smaller probability and still win. **Expect** longer sentences from the beginner as α grows. Whether BLEU gains
 # depends on whether they were too short before.
 
 # %%
@@ -432,9 +433,9 @@ for alpha in (0.0, 0.5, 1.0, 2.0):
 #
 # 1. *Count the predicted words that are in the target.* A prediction that repeats one right word scores 5/5.
 # 2. *Clip*: a word counts at most as often as in the target. That gives 1/5. But a single right word scores 1/1.
-# 3. *Brevity penalty* exp(1 − r/l), if the l predicted words are fewer than the r of the target: e^−5 = 0.0067.
+# 3. *Brevity penalty* $\exp(1 - r/l)$, if the l predicted words are fewer than the r of the target: $e^{-5} = 0.0067$.
 #
-# The same for runs of n words, and the geometric mean of P_1 … P_k.
+# The same for runs of n words, and the geometric mean of $P_1 \dots P_k$.
 
 # %%
 def ngrams(words, n):
@@ -473,12 +474,13 @@ for text in ("the cat is a very happy cat", "happy happy happy happy happy", "ha
 # %% [markdown]
 # ### The worked example
 #
-# **An error of the source.** The slide takes the geometric mean of 5/6, 4/5 and 3/4 and writes (3/6)^(1/3). There is no
-# precision 3/6 in the example: what is meant is the product of the three, 5/6 · 4/5 · 3/4 = 60/120, which is ½ as well.
-# **Expect** 0.672, from the loops above and from `mini_tf.metrics.bleu`.
+# **An error of the source.** The slide takes the geometric mean of 5/6, 4/5 and 3/4 and writes $(3/6)^{1/3}$. There is
+# no precision 3/6 in the example: what is meant is the product of the three, $5/6 \cdot 4/5 \cdot 3/4 = 60/120$, which
+# is ½ as well. **Expect** 0.672, from the loops above and from `mini_tf.metrics.bleu`.
 #
-# **A gap.** The formula divides by |ŷ| − n + 1. For a prediction of fewer than n words that is 0 or negative, and the
-# slides' own prediction "happy" cannot be scored with k = 2. mini_tf takes such a precision as 0, and so the score.
+# **A gap.** The formula divides by $|\hat y| - n + 1$. For a prediction of fewer than n words that is 0 or negative,
+# and the slides' own prediction "happy" cannot be scored with k = 2. mini_tf takes such a precision as 0, and so the
+# score.
 
 # %%
 target, prediction = "the fat cat ate the fat rat".split(), "the fat cat ate the cat".split()

@@ -10,7 +10,7 @@
 # hand, and then ask whether it was worth it:
 #
 # 1. the bag of words,
-# 2. attention from XXᵀ alone,
+# 2. attention from $XX^\top$ alone,
 # 3. queries, keys, values; positions; heads,
 # 4. the mask,
 # 5. a classifier: bag, attention, and counting on film reviews and on Shakespeare,
@@ -62,13 +62,13 @@ rng = np.random.default_rng(9)
 # %% [markdown]
 # ## 1. A bag of words
 #
-# The text's vector is the timewise mean, e = 1/T·Σ_t x_t. Its gradient is as simple: dx_t = de/T, the same for every
-# word. Here are two sentences of the same nine words, which say the opposite of each other. **Expect** the same mean
-# for both, up to rounding, whatever the word vectors are.
+# The text's vector is the timewise mean, $e = \frac{1}{T} \sum_t x_t$. Its gradient is as simple: $dx_t = de/T$, the
+# same for every word. Here are two sentences of the same nine words, which say the opposite of each other. **Expect**
+# the same mean for both, up to rounding, whatever the word vectors are.
 #
-# The notebook later adds a vector P_t to the word at place t. **Expect** that to be of no help to a mean by itself: the
-# mean of x_t + P_t is the mean of x_t plus the mean of P_t, and the latter is the same for all texts of T words.
-# Something must act on the *sum* of word and place, other than by adding up.
+# The notebook later adds a vector $P_t$ to the word at place t. **Expect** that to be of no help to a mean by itself:
+# the mean of $x_t + P_t$ is the mean of $x_t$ plus the mean of $P_t$, and the latter is the same for all texts of T
+# words. Something must act on the *sum* of word and place, other than by adding up.
 
 # %%
 good, bad = ("the film is not good , it is bad", "the film is not bad , it is good")
@@ -101,16 +101,16 @@ print(gradcheck(ops.mean_pool, X_good))
 # ### Step by step
 #
 # X has a word per row. The notebook's four steps, for four words whose vectors are chosen so that the numbers are easy
-# (D = 4, so √D = 2):
+# (D = 4, so $\sqrt{D} = 2$):
 #
-#     S = X·Xᵀ              how alike any two words are: S_ij = x_i·x_j
-#     S/√D                  brought to one size, whatever D is
-#     W = softmax(S/√D)     each *row* is a probability distribution
-#     Y = W·X               each word becomes a weighted mean of all words
+# 1. $S = X \cdot X^\top$: how alike any two words are, $S_{ij} = x_i \cdot x_j$
+# 2. $S/\sqrt{D}$: brought to one size, whatever D is
+# 3. $W = \operatorname{softmax}(S/\sqrt{D})$: each *row* is a probability distribution
+# 4. $Y = W \cdot X$: each word becomes a weighted mean of all words
 #
 # The formula does not say along which axis softmax runs (the text does: each line). It has to be rows, because row i of
-# W is multiplied by X to give y_i. S is symmetric, so the wrong axis gives exactly Wᵀ, which looks just as plausible:
-# **expect** columns that sum to 1, and rows that do not, so that "means" are too long or too short.
+# W is multiplied by X to give $y_i$. S is symmetric, so the wrong axis gives exactly $W^\top$, which looks just as
+# plausible: **expect** columns that sum to 1, and rows that do not, so that "means" are too long or too short.
 
 # %%
 words = ["not", "a", "good", "film"]
@@ -135,9 +135,16 @@ show(lab_09.base_idea(words, {"X": X, "S = XXᵀ": S, "S/√D": S / np.sqrt(D), 
 # X is used three times: as the words that look, as the words that are looked at, and as what they give. Each use has a
 # gradient, and they *add*:
 #
-#     dW = dY·Xᵀ                              from Y = W·X, where X is what is given: Wᵀ·dY
-#     dS = W∘(dW − rowsum(W∘dW))/√D           from the softmax of each row, and the division
-#     dX = dS·X + dSᵀ·X + Wᵀ·dY               as the one who looks, as the one looked at, as the one who gives
+# $$
+# \begin{aligned}
+# dW &= dY \cdot X^\top && \text{from } Y = W \cdot X \text{, where } X \text{ is what is given: } W^\top \cdot dY \\
+# dS &= W \circ (dW - \operatorname{rowsum}(W \circ dW)) / \sqrt{D}
+#   && \text{from the softmax of each row, and the division} \\
+# dX &= dS \cdot X && \text{as the one who looks} \\
+#    &+ dS^\top \cdot X && \text{as the one looked at} \\
+#    &+ W^\top \cdot dY && \text{as the one who gives}
+# \end{aligned}
+# $$
 #
 # It is `ops.attention` with query, key and value all X, so **expect** its three gradients to add up to ours, and
 # each of the three to be of a size that one would miss.
@@ -177,10 +184,11 @@ print(gradcheck(base_idea, X))
 # growing with D.
 #
 # That is true of the product of two *different* words. But S has a word's product with *itself* in its diagonal,
-# x_i·x_i, and that is about D, not √D: after the division it is still √D. **Expect**, for 16 random words: variance D
-# off the diagonal and 1 after the division; on the diagonal D, and √D after it. So each word ends up looking at nobody
-# but itself, with the division or without it, only later; the base idea becomes Y = X. With queries and keys of their
-# own, Q = X·W_q and K = X·W_k, a word is nothing special to itself: **expect** the division to be enough there.
+# $x_i \cdot x_i$, and that is about D, not $\sqrt{D}$: after the division it is still $\sqrt{D}$. **Expect**, for 16
+# random words: variance D off the diagonal and 1 after the division; on the diagonal D, and $\sqrt{D}$ after it. So
+# each word ends up looking at nobody but itself, with the division or without it, only later; the base idea becomes
+# $Y = X$. With queries and keys of their own, $Q = X \cdot W_q$ and $K = X \cdot W_k$, a word is nothing special to
+# itself: **expect** the division to be enough there.
 
 # %%
 def of_scores(D, products, times=300, words=16):
@@ -249,13 +257,16 @@ for sharpness in (1, 10, 100):
     print(f"  scores × {sharpness:<5} weights {shown}   answer {(weights @ values)[0]:.2f}")
 
 # %% [markdown]
-# Three inputs, three matrices: Q = X_q·W_q, K = X_k·W_k, V = X_v·W_v. The notebook multiplies by W_qᵀ, because
-# PyTorch's `nn.Linear` stores its weights as (out, in); ours are (in, out). On the way back, the base idea's terms go
-# to the three inputs, one each, through their matrices:
+# Three inputs, three matrices: $Q = X_q \cdot W_q$, $K = X_k \cdot W_k$, $V = X_v \cdot W_v$. The notebook multiplies
+# by $W_q^\top$, because PyTorch's `nn.Linear` stores its weights as (out, in); ours are (in, out). On the way back, the
+# base idea's terms go to the three inputs, one each, through their matrices:
 #
-#     dX_q = dQ·W_qᵀ   dW_q = X_qᵀ·dQ     and the same for k and v
+# $$
+# dX_q = dQ \cdot W_q^\top \qquad dW_q = X_q^\top \cdot dQ
+# $$
 #
-# In self-attention X_q = X_k = X_v = X, so dX is the sum of the three, as before. **Expect** PASS for all six.
+# and the same for k and v. In self-attention $X_q = X_k = X_v = X$, so dX is the sum of the three, as before.
+# **Expect** PASS for all six.
 
 # %%
 def query_key_value(Xq, Xk, Xv, Wq, Wk, Wv):
@@ -304,15 +315,16 @@ print(f"  learned: dP beside Σ dy over a batch of five: largest difference {err
 # ### Heads
 #
 # Several attentions side by side on the same input, their outputs concatenated. The notebook stops there. PyTorch's
-# layer, the paper and ours have one more matrix, W^O, so that the heads' outputs can be mixed and added to the input;
-# multiplying the concatenation by it is Σ_h head_h·W^h, where W^h are the m rows of W^O that belong to head h.
+# layer, the paper and ours have one more matrix, $W^O$, so that the heads' outputs can be mixed and added to the input;
+# multiplying the concatenation by it is $\sum_h \text{head}_h \cdot W^h$, where $W^h$ are the m rows of $W^O$ that
+# belong to head h.
 #
-# `embed_dim` must be divisible by `num_heads` in PyTorch, because its heads have m = D/H columns each. With that m, H
+# `embed_dim` must be divisible by `num_heads` in PyTorch, because its heads have $m = D/H$ columns each. With that m, H
 # heads cost as much as one. In mini_tf m is free: below, n = 8 with three heads of size 2.
 #
-# **A slip.** The notebook divides by √D. A head's scores are sums of m products, and `nn.MultiheadAttention` divides by
-# √m = √(D/H). **Expect** variance 1 with √m for any number of heads, and m/D = 1/H with √D: with many heads all weights
-# would be nearly alike.
+# **A slip.** The notebook divides by $\sqrt{D}$. A head's scores are sums of m products, and `nn.MultiheadAttention`
+# divides by $\sqrt{m} = \sqrt{D/H}$. **Expect** variance 1 with $\sqrt{m}$ for any number of heads, and $m/D = 1/H$
+# with $\sqrt{D}$: with many heads all weights would be nearly alike.
 
 # %%
 n, H, m = 8, 3, 2
@@ -348,14 +360,14 @@ for H in (1, 4, 16):
 # - **Its formula is not its matrix.** The formula has 0 where i ≤ j. With a row per word that looks, that keeps the
 #   word itself and the *future*; the first word sees all, the last only itself. The matrix printed below it is right:
 #   0 where j ≤ i.
-# - **Who looks at whom.** "(QKᵀ)_ij is the attention given to word i due to word j" is the other way round, and
-#   contradicts the notebook's own w_{t1,t2}: row i is word i's question, and S_ij decides what word i *takes from* word
-#   j. Read its way, the formula would be right and the matrix wrong.
+# - **Who looks at whom.** "$(QK^\top)_{ij}$ is the attention given to word i due to word j" is the other way round, and
+#   contradicts the notebook's own $w_{t_1,t_2}$: row i is word i's question, and $S_{ij}$ decides what word i *takes
+#   from* word j. Read its way, the formula would be right and the matrix wrong.
 # - **True or False.** The notebook's code makes PyTorch's kind of boolean mask: True where *not* to look. mini_tf's is
 #   True where to look. **Expect** the one to be the negation of the other, and nonsense without an error if you mix
 #   them up: the last word sees nothing, and gets zeros.
-# - **Before or after the division.** The notebook has (M + QKᵀ)/√D. With −∞ that is the same. With a finite M it is
-#   not: M is divided, too. PyTorch adds it after the division, and so does mini_tf with its `bias`.
+# - **Before or after the division.** The notebook has $(M + QK^\top)/\sqrt{D}$. With −∞ that is the same. With a finite
+#   M it is not: M is divided, too. PyTorch adds it after the division, and so does mini_tf with its `bias`.
 
 # %%
 words, T = ["not", "a", "good", "film"], 4
@@ -384,7 +396,7 @@ show(lab_09.masks(words, maps), "09_masks")
 # %% [markdown]
 # How much finite masks leak: queries and keys of size D = 64, 16 words, and the share of the attention that goes to the
 # future. **Expect** a mask of −20 to hold when it is added after the division, and to leak when it is added before it,
-# where it is only −20/8 = −2.5.
+# where it is only $-20/8 = -2.5$.
 
 # %%
 D, T = 64, 16
@@ -426,6 +438,7 @@ pairs = [pairs[k] for k in rng.permutation(len(pairs))]
 battles = [[text for pair in part for text in pair] for part in (pairs[:80], pairs[80:100], pairs[100:])]
 
 
+# %%
 def train(preset, texts, seed, patience=None):
     """The preset's Classifier, trained on the texts, and the History"""
     model = new_classifier(preset, texts, seed)
@@ -501,6 +514,7 @@ def counting(texts):
     }
 
 
+# %%
 def compared(split, seeds):
     """Train and test all four on each seed's split: {model: [(training, test)]}, {(model, seed): …}, the first texts"""
     found, trained, all_texts = {}, {}, []
@@ -525,6 +539,7 @@ def print_compared(found):
               f"{over.mean():>+12.1%} ± {over.std(ddof=1):<5.1%}   {' '.join(f'{t:.1%}' for t in test)}")  # fmt: skip
 
 
+# %%
 SEEDS = 2 if QUICK else 5
 reviews = movie_reviews()[:: 2 if QUICK else 1]
 
@@ -617,15 +632,17 @@ show(draw_confusion(table, names), "09_confusion")
 # ## 6. What attention looks at, and what the gradient says
 #
 # The notebook calls the weights "relevance": where the system should pay attention. We hold them against a measure of
-# what the answer *depends* on. The same backward that trains the model goes on to the word vectors: dx_t = ∂ ln p/∂x_t
-# of the chosen class. What would the answer lose without word t? To first order there are two ways to say it:
+# what the answer *depends* on. The same backward that trains the model goes on to the word vectors:
+# $dx_t = \partial \ln p / \partial x_t$ of the chosen class. What would the answer lose without word t? To first order
+# there are two ways to say it:
 #
-#     dx_t·x_t           if its vector shrank to nothing (`mini_tf.models.looking.saliency`)
-#     dx_t·(x_t − x̄)     if it became the mean of all words, x̄
+# - $dx_t \cdot x_t$, if its vector shrank to nothing (`mini_tf.models.looking.saliency`)
+# - $dx_t \cdot (x_t - \bar x)$, if it became the mean of all words, $\bar x$
 #
-# Nothing is no word. Worse, the first thing that a layer does is to normalize x_t (+ P_t): a shorter vector of the same
-# direction gives nearly the same, so **expect** dx_t to have little to do with the direction of x_t, and dx_t·x_t to be
-# small. An average word is closer to a word that is missing: its part in the mean is taken by the others.
+# Nothing is no word. Worse, the first thing that a layer does is to normalize $x_t$ ($+ P_t$): a shorter vector of the
+# same direction gives nearly the same, so **expect** $dx_t$ to have little to do with the direction of $x_t$, and
+# $dx_t \cdot x_t$ to be small. An average word is closer to a word that is missing: its part in the mean is taken by
+# the others.
 #
 # Both for three sentences of our own. **Expect** attention and gradient to agree in part: a model that is trained to
 # answer learns to fetch what matters. But attention is never negative, so it cannot say whether a word speaks for the
@@ -708,6 +725,8 @@ for ids in some:
     points.append((attention / attention.mean(), size / size.mean(), np.abs((dx * x).sum(1)),
                    np.linalg.norm(dx, axis=1) * np.linalg.norm(x, axis=1)))  # fmt: skip
 received, sizes, along, lengths = (np.concatenate(each) for each in zip(*points))
+
+# %%
 low, high = np.quantile(agree, (0.1, 0.9))
 print(f"\n6. {len(some)} test sentences; expected: attention and gradient agree in part, and the gradient knows better")
 by_chance = (2 / np.pi / x.shape[1]) ** 0.5              # mean |cosine| of random directions
@@ -720,6 +739,7 @@ for name, of in falls.items():
     print(f"{name:<20}{np.mean(of_falls[name]):>32.2f}{f'{np.mean(of):.3f} ± {error:.3f}':>32}")
 show(lab_09.looking(received, sizes, np.mean(agree), falls), "09_looking")
 
+# %%
 without = copy.deepcopy(encoder)
 for layer in without.trunk.layers:
     layer.attention.output.W.data[...] = 0
@@ -768,6 +788,8 @@ PLANTED = {
     "right": lambda model: model, "padding in the mean": padding_in_the_mean,
     "mask on the wrong axis": mask_on_the_wrong_axis,
 }  # fmt: skip
+
+# %%
 text, counts = OWN[-1], (0, 2, 5, 10, 20, 40)
 short = [ids for ids in texts.test[0] if len(ids) <= encoder.T - max(counts)][: 80 if QUICK else 200]
 own = texts.vocabulary.read(text)
@@ -856,8 +878,9 @@ for name, extra in kinds.items():
 #
 # - The mean of word vectors cannot see order, nor can the mean of words *and* positions, nor attention without
 #   positions: exactly 50 % where only order counts. Attention with positions: 99 to 100 %.
-# - Dividing by √D brings the scores of different words to variance 1, but in XXᵀ a word's score with itself is still
-#   √D: with D = 64, 98 % of a word's attention is for itself. Queries and keys of their own mend that.
+# - Dividing by $\sqrt{D}$ brings the scores of different words to variance 1, but in $XX^\top$ a word's score with
+#   itself is still $\sqrt{D}$: with D = 64, 98 % of a word's attention is for itself. Queries and keys of their own
+#   mend that.
 # - Each use of X has its gradient, and they add: as query, as key, as value.
 # - A mask must be −∞ or be added after the division: −20, added before it, lets 15 % of the attention into the future.
 # - On film reviews attention does not win. Encoder 73.7 %, bag 75.3 %, naive Bayes 76.5 %, logistic regression 74.9 %
@@ -869,9 +892,10 @@ for name, extra in kinds.items():
 #   the largest class: 35.7 %). Between splits the accuracy varies by 3 to 7 points. Split at random instead of by play,
 #   naive Bayes seems to have 78.8 %.
 # - What attention looks at is not what the answer depends on: without the word of most attention ln p falls by 0.09,
-#   without the one that dx·(x − x̄) names by 0.23, and no single word does more than 0.25 (means of 100 sentences).
-#   dx·x is the weaker measure (rank correlation 0.64 with the fall, in place of 0.82), and attention's is 0.23. With
-#   attention switched off, 58 % of the answers stay: little went around it, and still its weights do not tell.
+#   without the one that $dx \cdot (x - \bar x)$ names by 0.23, and no single word does more than 0.25 (means of 100
+#   sentences). $dx \cdot x$ is the weaker measure (rank correlation 0.64 with the fall, in place of 0.82), and
+#   attention's is 0.23. With attention switched off, 58 % of the answers stay: little went around it, and still its
+#   weights do not tell.
 # - A gradient check does not see a wrong mask: the backward is right for the wrong forward. Compare a text alone with
 #   the same text in a batch: with the mask on the wrong axis 42 % of the answers changed.
 #

@@ -110,12 +110,14 @@ print(f"texts of 0 to 4 words: {[tiny.logits(ids[:, :t]).shape for t in range(5)
 # The model has no skip connection, no feed-forward, no layer norm. Its output is a weighted mean of the words' values,
 # with weights that sum to 1:
 #
-#     y_i = Σ_j A_ij·v_j,   j ≤ i
+# $$
+# y_i = \sum_j A_{ij} \cdot v_j, \qquad j \le i
+# $$
 #
-# So the last word, the one that says most about the next, gets into y_i only as far as attention looks at it, and
+# So the last word, the one that says most about the next, gets into $y_i$ only as far as attention looks at it, and
 # whatever attention gives to the words before it is taken away from it. With a skip connection,
-# y_i = x_i + Σ_j A_ij·v_j, the word itself is always there. That is one plus sign in the forward, and one in the
-# backward. Such a model takes a few lines; check it before you use it. **Expect** PASS for both.
+# $y_i = x_i + \sum_j A_{ij} \cdot v_j$, the word itself is always there. That is one plus sign in the forward, and one
+# in the backward. Such a model takes a few lines; check it before you use it. **Expect** PASS for both.
 
 # %%
 class WithSkip(OneAttention):
@@ -154,8 +156,8 @@ for made in (OneAttention, WithSkip):
 # matters most, and to pay most of its attention to the word itself. With the skip connection **expect** attention to
 # turn to the words before, and a lower loss.
 #
-# The word vectors start random: entries of standard deviation 0.3 for the first two, and 1/√n for the GPT, whose
-# readout is its table of word vectors.
+# The word vectors start random: entries of standard deviation 0.3 for the first two, and $1/\sqrt{n}$ for the GPT,
+# whose readout is its table of word vectors.
 
 # %%
 T, n, batch, steps = (32, 32, 16, 100) if QUICK else (32, 64, 16, 480)
@@ -181,6 +183,7 @@ def in_parts(number, size=128):
     return np.array_split(np.arange(number), max(number // size, 1))
 
 
+# %%
 models = {
     "one attention": OneAttention(0.3 * corpus.embeddings, T=T),
     "with a skip connection": WithSkip(0.3 * corpus.embeddings, T=T),
@@ -305,6 +308,7 @@ class AllWords(CutPassages):
         return MaskedBatch(batch.ids, np.where(batch.targets != ABSENT, batch.targets, batch.ids))
 
 
+# %%
 long = [ids for ids in passages.test if len(ids) > 16][: 500 if QUICK else 2000]
 places = np.array([rng.integers(6, len(ids) - 6) for ids in long])       # at least six words on either side
 true = np.array([ids[t] for ids, t in zip(long, places)])
@@ -337,6 +341,7 @@ def opinions(model):
     return found | {"p(other)": np.exp(-losses_at_places(model, others, others)).mean()}
 
 
+# %%
 def train_masked(made, stop=None):
     """(model, rows, early): `early` has the opinions after EARLY steps"""
     model, early = new_masked_model(preset, passages, seed=0), []
@@ -501,9 +506,9 @@ print(f"loss on plays it has not read {history.best_validation_loss:.2f}, unigra
 # %% [markdown]
 # ### A probe for each layer
 #
-# X_0 is what the first layer reads, word vectors and positions; X_ℓ is what layer ℓ makes of it. The vector of a
-# passage is the mean of X_ℓ over its words, each of its n numbers shifted and scaled to mean 0 and variance 1, and the
-# probe is logistic regression, which has one minimum and finds it: nothing depends on a seed.
+# $X_0$ is what the first layer reads, word vectors and positions; $X_\ell$ is what layer $\ell$ makes of it. The vector
+# of a passage is the mean of $X_\ell$ over its words, each of its n numbers shifted and scaled to mean 0 and variance
+# 1, and the probe is logistic regression, which has one minimum and finds it: nothing depends on a seed.
 #
 # **A random model beside it.** What a probe reads off a layer need not be learned by the language model: a mean of
 # *random* vectors still tells which words occur. So we probe an untrained GPT, too. mini_tf's layers begin with zeros
@@ -536,6 +541,7 @@ def layer_means(model, texts):
     return means
 
 
+# %%
 labels = texts.train[1], np.concatenate([texts.validation[1], texts.test[1]])
 both = texts.train[0], texts.validation[0] + texts.test[0]
 plays = np.array([p.play for p in learned]), np.array([p.play for p in chosen_by + tested])
@@ -564,6 +570,7 @@ for split in range(5):
         counting[name].append(accuracy(model.predict(counts[1][test]), answers[1]))
 
 
+# %%
 def spread(numbers):
     return f"{np.mean(numbers):.3f} ± {np.std(numbers, ddof=1):.3f}"
 
@@ -587,15 +594,15 @@ show(lab_09b.layers(found, {name: np.mean(of) for name, of in counting.items()})
 # In the full run the trained layers are at 0.46 to 0.49, above the largest genre, 0.38, and far below naive Bayes on
 # word counts, 0.61, which has 7,507 counts where the probe has 64 numbers.
 #
-# **Does the last layer win? No, but not the middle either.** X_0, the word vectors before any attention, is best in all
-# five splits: 0.494 against 0.480 for the last, a difference of 0.013 ± 0.009. X_1 to X_3 are below the last, by 0.016,
-# 0.007 and 0.009. The paper's finding holds in its weak form, the last layer is not the best; its strong form, that
-# layers in the middle are, does not show here. That is plausible for this task. Genre is a matter of *which* words
-# occur, which is what X_0 has; the layers trade some of that for what the next word will be. Models of hundreds of
-# millions of numbers, and tasks that need more than a word list, may well differ.
+# **Does the last layer win? No, but not the middle either.** $X_0$, the word vectors before any attention, is best in
+# all five splits: 0.494 against 0.480 for the last, a difference of 0.013 ± 0.009. $X_1$ to $X_3$ are below the last,
+# by 0.016, 0.007 and 0.009. The paper's finding holds in its weak form, the last layer is not the best; its strong
+# form, that layers in the middle are, does not show here. That is plausible for this task. Genre is a matter of *which*
+# words occur, which is what $X_0$ has; the layers trade some of that for what the next word will be. Models of hundreds
+# of millions of numbers, and tasks that need more than a word list, may well differ.
 #
-# What the language model has learned is worth 0.055 ± 0.019 at X_0: random vectors reach 0.439. Random *layers* only
-# lose: from 0.439 at X_0 to about 0.40.
+# What the language model has learned is worth 0.055 ± 0.019 at $X_0$: random vectors reach 0.439. Random *layers* only
+# lose: from 0.439 at $X_0$ to about 0.40.
 
 # %% [markdown]
 # ## 4. Word vectors used again
@@ -604,7 +611,7 @@ show(lab_09b.layers(found, {name: np.mean(of) for name, of in counting.items()})
 # four held-out plays of each genre are one to choose by (when to stop) and three for the test. Where do the word
 # vectors come from?
 #
-# - **random**: entries of standard deviation 1/√n,
+# - **random**: entries of standard deviation $1/\sqrt{n}$,
 # - **co-occurrences**: the eigenvectors of Task 6.3, of the training plays,
 # - **GPT's**: the table that the language model of part 3 has learned,
 # - **the whole GPT**: not the table, but its layers, which make of a word's vector another one in each context.
@@ -657,6 +664,7 @@ def whole(start, seed):
     return Classifier(vectors, classes=len(classes), causal=True, dropout=0.1, seed=seed, **options).start_from(start)
 
 
+# %%
 if QUICK:
     bag = replace(bag, steps=160)
 deep = replace(bag, steps=60 if QUICK else 300, every=20, learning_rate=1e-3, patience=None)
@@ -723,7 +731,7 @@ show(lab_09b.origins(table, counted), "09b_vectors")
 #   has 1.23. A loss on all words is 2.26 in place of 5.80, and worth nothing: at hidden words both have 6.3 to 6.4.
 # - Both sides of a gap are better than one, by 0.51 nats and 1.08. Ask a model only what it was trained for: a gap with
 #   nothing around it costs it 7.23, more than knowing nothing (6.20).
-# - The last of four layers is not the best to read a genre off, but neither is one in the middle: X_0 is, by 0.013 ±
+# - The last of four layers is not the best to read a genre off, but neither is one in the middle: $X_0$ is, by 0.013 ±
 #   0.009. That is as little as the accuracies vary between splits, so compare layers within each split.
 # - Vectors learned without labels help most where little can be trained: 0.513 against 0.452 for a probe, nothing once
 #   they are trained on. And on 29 plays, counting words beats all of this.

@@ -35,28 +35,37 @@ QUICK = quick_mode("Lab 10: gradients by hand: finite differences, GELU, a Boltz
 # %% [markdown]
 # ## 1. Measuring a slope
 #
-# A derivative is a limit, and a computer has no limits. Three ways to measure f′(x) from a few values of f:
+# A derivative is a limit, and a computer has no limits. Three ways to measure $f'(x)$ from a few values of f:
 #
-#     forward      (f(x + h) − f(x)) / h                    error  h/2 · f″
-#     central      D(h) = (f(x + h) − f(x − h)) / 2h        error  h²/6 · f‴
-#     Richardson   (4·D(h/2) − D(h)) / 3                    error −h⁴/480 · f⁽⁵⁾
+# | | measured slope | error |
+# | --- | --- | --- |
+# | forward | $\dfrac{f(x + h) - f(x)}{h}$ | $\dfrac{h}{2} \cdot f''$ |
+# | central | $D(h) = \dfrac{f(x + h) - f(x - h)}{2h}$ | $\dfrac{h^2}{6} \cdot f'''$ |
+# | Richardson | $\dfrac{4 \cdot D(h/2) - D(h)}{3}$ | $-\dfrac{h^4}{480} \cdot f^{(5)}$ |
 #
-# Each error is the first term of the Taylor series that does not cancel. In D the even terms cancel; D(h/2) has a
-# quarter of D(h)'s h²-error, so in 4·D(h/2) − D(h) that cancels too.
+# Each error is the first term of the Taylor series that does not cancel. In D the even terms cancel; $D(h/2)$ has a
+# quarter of $D(h)$'s $h^2$-error, so in $4 \cdot D(h/2) - D(h)$ that cancels too.
 #
-# But f is only known up to ε, the relative distance of two neighbouring floating point numbers (2.2·10⁻¹⁶ in float64,
-# 1.2·10⁻⁷ in float32). A difference of two values keeps this error, and it is divided by h: rounding contributes ε/h.
-# So the error of a formula of order p is about hᵖ + ε/h, smallest where both are equal: at **h ≈ ε^(1/(p+1))**, and
-# there it is ε^(p/(p+1)). In words: forward differences get half of the digits right, central ones two thirds,
-# Richardson's four fifths.
+# But f is only known up to ε, the relative distance of two neighbouring floating point numbers ($2.2 \cdot 10^{-16}$ in
+# float64, $1.2 \cdot 10^{-7}$ in float32). A difference of two values keeps this error, and it is divided by h:
+# rounding contributes $\varepsilon/h$. So the error of a formula of order p is about $h^p + \varepsilon/h$, smallest
+# where both are equal: at
+#
+# $$
+# h \approx \varepsilon^{1/(p+1)}
+# $$
+#
+# and there it is $\varepsilon^{p/(p+1)}$. In words: forward differences get half of the digits right, central ones two
+# thirds, Richardson's four fifths.
 #
 # We take f = exp, which is its own derivative of every order, at 200 points between ½ and 1½, and the root mean squared
 # relative error. **Expect** slopes 1, 2, 4 on the right and −1 on the left, and the minima near
 #
-#                  h, float64    error      h, float32    error
-#     forward        1.5e-8      1.5e-8       3.5e-4      3.5e-4
-#     central        6.1e-6      3.7e-11      4.9e-3      2.4e-5
-#     Richardson     7.4e-4      3.0e-13      4.1e-2      2.9e-6
+# | | h, float64 | error | h, float32 | error |
+# | --- | ---: | ---: | ---: | ---: |
+# | forward | 1.5e-8 | 1.5e-8 | 3.5e-4 | 3.5e-4 |
+# | central | 6.1e-6 | 3.7e-11 | 4.9e-3 | 2.4e-5 |
+# | Richardson | 7.4e-4 | 3.0e-13 | 4.1e-2 | 2.9e-6 |
 
 # %%
 def forward(f, x, h):
@@ -75,6 +84,7 @@ METHODS = {"forward": (forward, 1), "central": (central, 2), "Richardson": (rich
 steps = 10.0 ** np.arange(0, -15.01, -0.125)
 
 
+# %%
 def errors_of(method, dtype):
     """The root mean squared relative error of the measured slope of exp, for each of `steps`."""
     x = np.linspace(0.5, 1.5, 200).astype(dtype)
@@ -107,12 +117,12 @@ orders = {name: order for name, (_, order) in METHODS.items()}
 show(lab_10.finite_differences(steps, errors, orders), "10_finite_differences")
 
 # %% [markdown]
-# Where the step is so small that x + h = x (float32, h < 10⁻⁸) the measured slope is 0, an error of 1.
+# Where the step is so small that x + h = x (float32, $h < 10^{-8}$) the measured slope is 0, an error of 1.
 #
-# Two lessons. Differences belong in float64, whatever the model computes in: in float32 the popular step 10⁻⁶ leaves an
-# error of 5 %, and a tolerance that forgives it forgives wrong gradients too. And Richardson's minimum is not only
-# lower, it lies at a larger step: `gradcheck` takes h = 3·10⁻⁴ where it can, and compares D(h/2) with the extrapolated
-# value to know how far to trust it.
+# Two lessons. Differences belong in float64, whatever the model computes in: in float32 the popular step $10^{-6}$
+# leaves an error of 5 %, and a tolerance that forgives it forgives wrong gradients too. And Richardson's minimum is not
+# only lower, it lies at a larger step: `gradcheck` takes $h = 3 \cdot 10^{-4}$ where it can, and compares $D(h/2)$ with
+# the extrapolated value to know how far to trust it.
 #
 # ### A kink
 #
@@ -143,27 +153,48 @@ print(gradcheck(ops.relu, np.array([-1.0, -3e-4, 0.0, 3e-4, 0.5, 2.0])).explain(
 # %% [markdown]
 # ## 2. GELU (HW3a, question 2)
 #
-# GELU weights x by the share of standard normal numbers below it: y = x·Φ(x), Φ(x) = P(N < x).
+# GELU weights x by the share of standard normal numbers below it: $y = x \cdot \Phi(x)$, $\Phi(x) = P(N < x)$.
 #
-# **Φ by erf.** Φ(x) = ∫_{−∞}^x φ(t) dt with φ(t) = exp(−t²/2)/√(2π). Half of the area lies left of 0. On the right
-# substitute t = √2·s, dt = √2·ds (the change of variables of the recitation's hint):
+# **Φ by erf.** $\Phi(x) = \int_{-\infty}^x \varphi(t)\,dt$ with $\varphi(t) = \exp(-t^2/2)/\sqrt{2\pi}$. Half of the
+# area lies left of 0. On the right substitute $t = \sqrt{2} \cdot s$, $dt = \sqrt{2} \cdot ds$ (the change of variables
+# of the recitation's hint):
 #
-#     Φ(x) = ½ + 1/√(2π) ∫_0^x exp(−t²/2) dt = ½ + 1/√π ∫_0^{x/√2} exp(−s²) ds = ½·(1 + erf(x/√2))
+# $$
+# \begin{aligned}
+# \Phi(x) &= \frac{1}{2} + \frac{1}{\sqrt{2\pi}} \int_0^x \exp(-t^2/2)\,dt \\
+#         &= \frac{1}{2} + \frac{1}{\sqrt{\pi}} \int_0^{x/\sqrt{2}} \exp(-s^2)\,ds \\
+#         &= \frac{1}{2} \cdot (1 + \operatorname{erf}(x/\sqrt{2}))
+# \end{aligned}
+# $$
 #
-# **The gradient.** Φ′ = φ by the fundamental theorem, and the product rule gives dy/dx = Φ(x) + x·φ(x).
-#
+# **The gradient.** $\Phi' = \varphi$ by the fundamental theorem, and the product rule gives
+# $dy/dx = \Phi(x) + x \cdot \varphi(x)$.
+
+# %% [markdown]
 # **The tanh form.** Every library has tanh, not every one has erf, and both are odd, rise from −1 to 1, and look alike.
-# So we want erf(x/√2) ≈ tanh(s·(x + a·x³)), with s and a such that both series agree. The hint: drop all terms above
-# the third order *at the very first step*. With tanh u = u − u³/3 and exp(−s²) = 1 − s²:
+# So we want $\operatorname{erf}(x/\sqrt{2}) \approx \tanh(s \cdot (x + a \cdot x^3))$, with s and a such that both
+# series agree. The hint: drop all terms above the third order *at the very first step*. With $\tanh u = u - u^3/3$ and
+# $\exp(-s^2) = 1 - s^2$:
 #
-#     erf(x/√2)            =  2/√π·(x/√2 − (x/√2)³/3)   =  √(2/π)·x − √(2/π)/6·x³
-#     tanh(s·(x + a·x³))   =  s·x + s·a·x³ − (s·x)³/3    =  s·x + (s·a − s³/3)·x³
+# $$
+# \begin{aligned}
+# \operatorname{erf}(x/\sqrt{2}) &= \frac{2}{\sqrt{\pi}} \cdot (x/\sqrt{2} - (x/\sqrt{2})^3/3)
+#   &&= \sqrt{2/\pi} \cdot x - \frac{1}{6} \sqrt{2/\pi} \cdot x^3 \\
+# \tanh(s \cdot (x + a \cdot x^3)) &= s \cdot x + s \cdot a \cdot x^3 - (s \cdot x)^3/3
+#   &&= s \cdot x + (s \cdot a - s^3/3) \cdot x^3
+# \end{aligned}
+# $$
 #
-# First order: s = √(2/π). Third order: a − s²/3 = −1/6, so **a = 2/(3π) − 1/6 = (4 − π)/(6π) = 0.04554**.
+# First order: $s = \sqrt{2/\pi}$. Third order: $a - s^2/3 = -1/6$, so
+#
+# $$
+# a = \frac{2}{3\pi} - \frac{1}{6} = \frac{4 - \pi}{6\pi} = 0.04554
+# $$
+#
 # Everybody uses 0.044715. That is not this number rounded: the series is right near 0 and says nothing about x = 2.
 #
 # **Expect** the series' a to win near 0, and 0.044715 to have the smaller maximum error over all x. But the maximum
-# error *of what*? We look for the best a for Φ, for y and for dy/dx, among 0.0430 … 0.0470.
+# error *of what*? We look for the best a for Φ, for y and for $dy/dx$, among 0.0430 … 0.0470.
 
 # %%
 SERIES, PUBLISHED = (4 - math.pi) / (6 * math.pi), 0.044715
@@ -204,8 +235,8 @@ show(lab_10.gelu(x, exact[1], exact[2], errors_by_tanh), "10_gelu")
 # ### Two right gradients make a wrong one
 #
 # Both forms are right, each with its own gradient. What if the forward is exact and the backward is that of the tanh
-# form? It is off by less than 10⁻³ everywhere. **Expect** the checker to pass the pairs and to catch the mixture: its
-# measurement is good to 10⁻⁹ or so, and it compares with that, not with a tolerance that somebody made up.
+# form? It is off by less than $10^{-3}$ everywhere. **Expect** the checker to pass the pairs and to catch the mixture:
+# its measurement is good to $10^{-9}$ or so, and it compares with that, not with a tolerance that somebody made up.
 
 # %%
 def gelu_by_tanh(x):
@@ -241,23 +272,43 @@ show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")
 # D visible units v and K hidden ones h, all 0 or 1, joined by weights W (D, K), with biases b (D,) and c (K,). Energy
 # and probability are
 #
-#     E(v, h) = −v·b − h·c − v·W·h          p(v, h) = exp(−E(v, h)) / Z,    Z = Σ_v Σ_h exp(−E(v, h))
+# $$
+# \begin{aligned}
+# E(v, h) &= -v \cdot b - h \cdot c - v \cdot W \cdot h \\
+# p(v, h) &= \exp(-E(v, h)) / Z, \qquad Z = \sum_v \sum_h \exp(-E(v, h))
+# \end{aligned}
+# $$
 #
 # **Without the hidden units.** We see only v. Given v the hidden units are independent of each other, so the sum over
-# all their 2ᴷ states is a product of K sums of two terms:
+# all their $2^K$ states is a product of K sums of two terms; F is the free energy:
 #
-#     Σ_h exp(−E(v, h)) = exp(v·b)·Π_j (1 + exp(c_j + (v·W)_j)) = exp(−F(v))
-#     F(v) = −v·b − Σ_j softplus(c_j + (v·W)_j),    softplus(a) = log(1 + exp a)          the free energy
+# $$
+# \begin{aligned}
+# \sum_h \exp(-E(v, h)) &= \exp(v \cdot b) \cdot \prod_j (1 + \exp(c_j + (v \cdot W)_j)) = \exp(-F(v)) \\
+# F(v) &= -v \cdot b - \sum_j \operatorname{softplus}(c_j + (v \cdot W)_j), \qquad
+#   \operatorname{softplus}(a) = \log(1 + \exp a)
+# \end{aligned}
+# $$
 #
-# and p(v) = exp(−F(v))/Z. The recitation leaves β(v) and γ(v, h) of its part 2 "for you to define". One reading that
-# works: γ(v, h) = exp(−E(v, h)), β(v) = Σ_h γ(v, h) = exp(−F(v)), so p(v) = β(v)/Σ_u β(u).
+# and $p(v) = \exp(-F(v))/Z$. The recitation leaves β(v) and γ(v, h) of its part 2 "for you to define". One reading that
+# works: $\gamma(v, h) = \exp(-E(v, h))$, $\beta(v) = \sum_h \gamma(v, h) = \exp(-F(v))$, so
+# $p(v) = \beta(v) / \sum_u \beta(u)$.
+
+# %% [markdown]
+# **The gradient of F.** $\operatorname{softplus}'$ is the sigmoid, and
+# $\sigma(c_j + (v \cdot W)_j) = P(h_j = 1 \mid v) =: p_j$. By the chain rule
 #
-# **The gradient of F.** softplus′ is the sigmoid, and σ(c_j + (v·W)_j) = P(h_j = 1 | v) =: p_j. By the chain rule
+# $$
+# \begin{aligned}
+# \frac{\partial F}{\partial W_{ij}} &= -v_i \cdot p_j \\
+# \frac{\partial F}{\partial c_j} &= -p_j \\
+# \frac{\partial F}{\partial b_i} &= -v_i \\
+# \frac{\partial F}{\partial v_i} &= -b_i - \sum_j W_{ij} \cdot p_j
+# \end{aligned}
+# $$
 #
-#     ∂F/∂W_ij = −v_i·p_j       ∂F/∂c_j = −p_j       ∂F/∂b_i = −v_i       ∂F/∂v_i = −b_i − Σ_j W_ij·p_j
-#
-# As everywhere in mini_tf: y, backward = f(inputs), and gradients have "d" + name. softplus is written so that it
-# cannot overflow: log(1 + exp a) = max(a, 0) + log(1 + exp(−|a|)). **Expect** PASS for all four gradients.
+# As everywhere in mini_tf: `y, backward = f(inputs)`, and gradients have "d" + name. softplus is written so that it
+# cannot overflow: $\log(1 + \exp a) = \max(a, 0) + \log(1 + \exp(-|a|))$. **Expect** PASS for all four gradients.
 
 # %%
 def softplus(a):
@@ -294,16 +345,23 @@ print(gradcheck(free_energy, patterns, W, b, c).explain())
 # %% [markdown]
 # ### The likelihood: data term minus model term
 #
-# log p(v) = −F(v) − log Z, and Z sums over all 2ᴰ pictures: log Z = log Σ_u exp(−F(u)). Its gradient is a mean (θ
-# stands for W, b or c):
+# $\log p(v) = -F(v) - \log Z$, and Z sums over all $2^D$ pictures: $\log Z = \log \sum_u \exp(-F(u))$. Its gradient is
+# a mean (θ stands for W, b or c), so that of $\log p(v)$ has a data term and a model term:
 #
-#     ∂ log Z/∂θ = Σ_u exp(−F(u))/Z · (−∂F(u)/∂θ) = −Σ_u p(u)·∂F(u)/∂θ
-#     ∂ log p(v)/∂θ = −∂F(v)/∂θ + Σ_u p(u)·∂F(u)/∂θ          data term, model term
+# $$
+# \begin{aligned}
+# \frac{\partial \log Z}{\partial \theta} &= \sum_u \frac{\exp(-F(u))}{Z}
+#   \cdot \left( -\frac{\partial F(u)}{\partial \theta} \right)
+#   = -\sum_u p(u) \cdot \frac{\partial F(u)}{\partial \theta} \\
+# \frac{\partial \log p(v)}{\partial \theta} &= -\frac{\partial F(v)}{\partial \theta}
+#   + \sum_u p(u) \cdot \frac{\partial F(u)}{\partial \theta}
+# \end{aligned}
+# $$
 #
-# So for W the gradient is ⟨v_i·p_j⟩ over the data minus ⟨v_i·p_j⟩ over what the model itself believes in: it learns
-# until it dreams what it sees. With D = 9 the sum has 512 terms, and we can do it exactly: free_energy's backward once
-# more, with all the pictures as a batch, weighted by p(u). The pictures to learn: bars and stripes of 3 × 3, of which
-# there are 14 (all rows alike, or all columns). **Expect** PASS again.
+# So for W the gradient is $\langle v_i \cdot p_j \rangle$ over the data minus $\langle v_i \cdot p_j \rangle$ over what
+# the model itself believes in: it learns until it dreams what it sees. With D = 9 the sum has 512 terms, and we can do
+# it exactly: free_energy's backward once more, with all the pictures as a batch, weighted by p(u). The pictures to
+# learn: bars and stripes of 3 × 3, of which there are 14 (all rows alike, or all columns). **Expect** PASS again.
 
 # %%
 states = np.array(list(np.ndindex(*[2] * D)), dtype=float)                                   # (512, 9): all pictures
@@ -343,16 +401,17 @@ print(f"measured           {measured:.12f}, which differs by {abs(measured - dW[
 # %% [markdown]
 # ### Contrastive divergence, and how wrong it is
 #
-# With 784 units there are 10²³⁶ pictures. In place of the pictures that the model believes in, contrastive divergence
-# (CD-k) takes those that k steps of Gibbs sampling make from the data: h from p(h | v), v from p(v | h), k times. That
-# is right for k → ∞; for small k the chain has not forgotten where it began, and the estimate is *biased*: it stays
-# wrong on average, however many samples one takes.
+# With 784 units there are $10^{236}$ pictures. In place of the pictures that the model believes in, contrastive
+# divergence (CD-k) takes those that k steps of Gibbs sampling make from the data: h from p(h | v), v from p(v | h), k
+# times. That is right for k → ∞; for small k the chain has not forgotten where it began, and the estimate is *biased*:
+# it stays wrong on average, however many samples one takes.
 #
-# How biased? On this small machine there is no need to sample. P(v → u) = Σ_h p(h | v)·p(u | h) is a matrix of
-# 512 × 512, and the mean of the CD-k estimate is the gradient with the data's distribution times Pᵏ in place of p(u).
-# We compare it with the exact gradient, W, b and c together: cosine (1: the right direction) and ratio of lengths, at
-# three moments of an exact training. **Expect** CD-1 to be excellent at first, when the weights are small and a
-# chain forgets at once, and to get worse as they grow; and **expect** CD-k to become right as k → ∞, at all three.
+# How biased? On this small machine there is no need to sample. $P(v \to u) = \sum_h p(h \mid v) \cdot p(u \mid h)$ is a
+# matrix of 512 × 512, and the mean of the CD-k estimate is the gradient with the data's distribution times $P^k$ in
+# place of p(u). We compare it with the exact gradient, W, b and c together: cosine (1: the right direction) and ratio
+# of lengths, at three moments of an exact training. **Expect** CD-1 to be excellent at first, when the weights are
+# small and a chain forgets at once, and to get worse as they grow; and **expect** CD-k to become right as k → ∞, at all
+# three.
 
 # %%
 hidden = np.array(list(np.ndindex(*[2] * K)), dtype=float)                                   # (64, 6)
@@ -388,6 +447,7 @@ def alike(a, b):
     return a @ b / np.linalg.norm(a) / np.linalg.norm(b), np.linalg.norm(a) / np.linalg.norm(b)
 
 
+# %%
 K_LIST = 1, 2, 5, 10, 100, 1000, 10_000, 100_000
 W, b, c = 0.01 * np.random.default_rng(4).standard_normal((D, K)), np.zeros(D), np.zeros(K)
 moments, likelihoods = (50, 1000, 20_000), {}
@@ -487,6 +547,7 @@ pixels, digit = (table[order, :-1] > 127).astype(np.float32), table[order, -1].a
 training, validation = pixels[:4000], pixels[4000:]
 
 
+# %%
 def train_rbm(v, epochs, rng):
     """W, b, c after CD-1 with momentum; for each epoch (number, reconstruction error, gap of F before it)"""
     mean = v.mean(0).clip(0.005, 0.995)
@@ -514,6 +575,7 @@ def train_rbm(v, epochs, rng):
     return theta, rows
 
 
+# %%
 start = perf_counter()
 rng = np.random.default_rng(7)
 (W, b, c), rows = train_rbm(training, EPOCHS, rng)
@@ -556,14 +618,16 @@ print(f"pixels that the first reconstruction gets wrong, in ten validation digit
 #
 # The numbers are those of the full run.
 #
-# - No step is right for all: forward differences are best at 1.3·10⁻⁸, central ones at 7.5·10⁻⁶ (error 6·10⁻¹²),
-#   Richardson's at 1.8·10⁻³ (error 6·10⁻¹⁴), in float64. In float32 even the best error is 10⁻⁶. The minima lie where
-#   ε^(1/(p+1)) puts them, up to a factor of three; the errors are up to 6 times smaller than ε^(p/(p+1)), because the
-#   constants 1/6 and 1/480, and typical rounding errors, are smaller than 1.
-# - a = (4 − π)/(6π) = 0.04554 is the series' constant, and below |x| = 1 it is seven times as good as the published
-#   0.044715. The latter is, within the grid of 0.00001, the constant with the smallest maximum error of Φ: 0.04472. For
-#   y it is not the best (0.04438), and for the slope the series' constant is better (7.8·10⁻⁴ against 8.7·10⁻⁴).
-# - The exact forward with the other's backward is off by at most 8.7·10⁻⁴. The checker sees it.
+# - No step is right for all: forward differences are best at $1.3 \cdot 10^{-8}$, central ones at $7.5 \cdot 10^{-6}$
+#   (error $6 \cdot 10^{-12}$), Richardson's at $1.8 \cdot 10^{-3}$ (error $6 \cdot 10^{-14}$), in float64. In float32
+#   even the best error is $10^{-6}$. The minima lie where $\varepsilon^{1/(p+1)}$ puts them, up to a factor of three;
+#   the errors are up to 6 times smaller than $\varepsilon^{p/(p+1)}$, because the constants 1/6 and 1/480, and typical
+#   rounding errors, are smaller than 1.
+# - $a = (4 - \pi)/(6\pi) = 0.04554$ is the series' constant, and below $|x| = 1$ it is seven times as good as the
+#   published 0.044715. The latter is, within the grid of 0.00001, the constant with the smallest maximum error of Φ:
+#   0.04472. For y it is not the best (0.04438), and for the slope the series' constant is better ($7.8 \cdot 10^{-4}$
+#   against $8.7 \cdot 10^{-4}$).
+# - The exact forward with the other's backward is off by at most $8.7 \cdot 10^{-4}$. The checker sees it.
 # - An RBM's gradient is data minus model. The model term is where CD cheats: its cosine with the gradient is 1.00
 #   when the weights are small, 0.83 in the middle of a training (CD-10: 0.999), 0.56 at its end, where even CD-1000 has
 #   0.86. More samples do not help: after 10,000 draws CD-1 is still 0.65 gradient lengths away.

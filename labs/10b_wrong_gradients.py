@@ -39,11 +39,11 @@ QUICK = quick_mode("Lab 10b: wrong gradients: what a checker says of them, and w
 # Thirteen mistakes that people make, each in the few lines of a backward; the forwards are all right. Read each one
 # before you look at what the checker says of it: could you tell the mistake from the report?
 #
-# Beside `gradcheck` stands a naive check, of the kind that one writes first: an upstream gradient of ones, one step
-# of 10⁻⁶, wrong where the difference is above 10⁻². **Expect** the checker to catch what can be seen at all, and the
-# naive check to miss five kinds of things: mistakes that an upstream gradient of ones cannot show (softmax and layer
-# norm have the slope 0 in that direction, so a factor or a missing term can vanish), mistakes that are small, gradients
-# that are themselves small, broken promises that no value shows (writing into dy), and blind points.
+# Beside `gradcheck` stands a naive check, of the kind that one writes first: an upstream gradient of ones, one step of
+# $10^{-6}$, wrong where the difference is above $10^{-2}$. **Expect** the checker to catch what can be seen at all, and
+# the naive check to miss five kinds of things: mistakes that an upstream gradient of ones cannot show (softmax and
+# layer norm have the slope 0 in that direction, so a factor or a missing term can vanish), mistakes that are small,
+# gradients that are themselves small, broken promises that no value shows (writing into dy), and blind points.
 #
 # A *blind point*: at γ = 1, which is where γ starts, a forgotten γ changes nothing. No measurement at that point can
 # find it. One has to measure somewhere else, so the checker also measures at a second point, with numbers of its own.
@@ -83,6 +83,10 @@ def softmax_twice(z):
     return y, lambda dy: 2 * right(dy)
 
 
+# %% [markdown]
+# A sign, a sum in place of a mean, an `=` in place of `+=`, a mask, a transpose:
+
+# %%
 def mse_wrong_sign(prediction, target):
     """dtarget has the sign of dprediction"""
     loss, right = ops.mse(prediction, target)
@@ -124,6 +128,10 @@ def linear_transposed(x, W):
     return y, lambda dy: (dy @ W, right(dy)[1])
 
 
+# %% [markdown]
+# A scale, a mask again, a factor that is 1 at first, and an array that belongs to somebody else:
+
+# %%
 def attention_unscaled_key(query, key, value):
     """dkey without the factor 1/√m"""
     scale = query.shape[-1] ** -0.5
@@ -164,6 +172,10 @@ def relu_in_place(x):
     return np.maximum(x, 0), backward
 
 
+# %% [markdown]
+# All thirteen, each beside the right function, with inputs for both:
+
+# %%
 def causal_attention(query, key, value):
     return ops.attention(query, key, value, past)[0], lambda dY: ops.attention(query, key, value, past)[1](dY)[:3]
 
@@ -196,6 +208,10 @@ GALLERY = {                                              # the mistake, the righ
 }
 
 
+# %% [markdown]
+# The naive check:
+
+# %%
 def gradients(f, inputs, dy=None):
     """The gradients of the floating inputs, a long row each; dy: ones if not given"""
     y, backward = f(*inputs)
@@ -220,6 +236,7 @@ def naive_check(f, inputs):
     return bool((np.abs(yours - measured) < 1e-2).all())
 
 
+# %%
 caught = {}
 print("1. Wrong gradients, and what the checker says of each")
 for name, (wrong, right, inputs) in GALLERY.items():
@@ -263,7 +280,7 @@ show(lab_10.faces({name: caught[name][2] for name in FACES}), "10_faces")
 # "It trains, so the gradients are right" is a test that many trust. Lab 07's transformer with the shared readout, here
 # with four layers, learns Shakespeare with right gradients and with five kinds of wrong ones:
 #
-# - layer norm without its two mean terms: dx = r·γ·dy;
+# - layer norm without its two mean terms: $dx = r \cdot \gamma \cdot dy$;
 # - attention whose dkey is half of what it should be;
 # - a residual step whose relu passes everything back;
 # - attention whose queries and keys get their gradients with the wrong sign: they walk *uphill*;
@@ -309,6 +326,7 @@ def attention_zeros(query, key, value, mask=None, scale=1.0, bias=None):
     return y, lambda dY: tuple(None if d is None else 0 * d for d in right(dY))
 
 
+# %%
 RUNS = {                                                 # what is put into ops, options of the model
     "right": ({}, {}),
     "right, other weights": ({}, {"seed": 1}),
@@ -334,6 +352,8 @@ for name, (functions, _) in RUNS.items():
         start = perf_counter()
         verdict = "PASS" if gradcheck(function, *alone[place]) else "FAIL"
         print(f"{name:<24}{verdict} after {1000 * (perf_counter() - start):.0f} ms")
+
+# %%
 print("\nThe corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
 c = len(corpus.vocabulary)
@@ -362,6 +382,7 @@ def cosine(a, b, part):
     return cosines(np.array([np.concatenate([g[name].ravel() for name in g if part in name]) for g in (a, b)]))[0, 1]
 
 
+# %%
 windows = next(RandomWindows(corpus.train, T, 16 if QUICK else 64, seed=1))
 every = train_steps // 6
 runs = {}

@@ -45,14 +45,22 @@ say = print if team.first else lambda *_: None           # of several processes,
 # %% [markdown]
 # ## 1. The gradient of a batch is a sum over its shares
 #
-# The loss of a batch is a mean over its predictions. Cut the batch into shares with C_0, C_1, … predictions. Then
+# The loss of a batch is a mean over its predictions. Cut the batch into shares with $C_0$, $C_1$, … predictions. Then
 #
-#     loss = Σ_r w_r·loss_r,    w_r = C_r / Σ C,    so    dW = Σ_r w_r·dW_r
+# $$
+# \text{loss} = \sum_r w_r \cdot \text{loss}_r, \qquad w_r = \frac{C_r}{\sum_s C_s}
+# $$
+#
+# and so
+#
+# $$
+# dW = \sum_r w_r \cdot dW_r
+# $$
 #
 # because the derivative of a sum is the sum of the derivatives. Nothing is approximated. Here it is for one linear
 # layer with cross-entropy, whose rows are cut into three shares. Some targets are −1: padding, which is not predicted.
 #
-# **Expect** PASS for the weights w_r, and the loss of the whole batch to the last digits. With the plain mean of the
+# **Expect** PASS for the weights $w_r$, and the loss of the whole batch to the last digits. With the plain mean of the
 # three losses, the backward is right for *that* function (PASS, too), but it is another function: another loss.
 
 
@@ -99,11 +107,11 @@ for name, weights, loss in (("C_r / Σ C", counts / counts.sum(), weighted), ("1
 # ## 2. Adding up: the ring
 #
 # Every process has an array of p numbers; every process needs their sum. If all sent theirs to one, that one would
-# receive (N − 1)·p numbers and send as many. In a **ring**, each process talks to its two neighbours only. The array is
-# cut into N pieces. In N − 1 steps each process passes a piece on to the right, and adds the one that comes from the
-# left to its own: then each has one piece of the sum. In N − 1 more steps the finished pieces go round.
+# receive $(N - 1) \cdot p$ numbers and send as many. In a **ring**, each process talks to its two neighbours only. The
+# array is cut into N pieces. In N − 1 steps each process passes a piece on to the right, and adds the one that comes
+# from the left to its own: then each has one piece of the sum. In N − 1 more steps the finished pieces go round.
 #
-# Each process sends 2·(N − 1)/N·p numbers: **less than 2p, however many processes there are.**
+# Each process sends $2 \cdot (N - 1)/N \cdot p$ numbers: **less than 2p, however many processes there are.**
 
 
 # %%
@@ -150,6 +158,7 @@ class Played:
         recvbuf[...] = self.queues[self.r].get()
 
 
+# %%
 N, p = 4, 8
 queues = [queue.Queue() for _ in range(N)]
 arrays = [np.array([10.0**-r] * p) for r in range(N)]                # the digits show who has been added
@@ -219,7 +228,7 @@ say(f"  largest difference in {steps} steps: {abs(losses[:, 0] - losses[:, 1]).m
 # summed gradient of that slice (the first round of the ring), and Adam's numbers for it; then it sends its new
 # parameters round (the second round). **The same traffic, and 2p numbers of memory become 2p/N.**
 #
-# **Expect** 2p/N numbers in this process's Adam, and 4p → (2 + 2/N)·p in all: half, in the limit.
+# **Expect** $2p/N$ numbers in this process's Adam, and $4p \to (2 + 2/N) \cdot p$ in all: half, in the limit.
 
 # %%
 numbers = together.model.numbers_to_learn()

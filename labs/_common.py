@@ -1,12 +1,14 @@
 """What the labs share: the --quick switch, a place for figures, words in print, and measures of language models."""
 
 import argparse
+import os
 import textwrap
 from pathlib import Path
 
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax_at
+from mini_tf.terminal import write_in_any_encoding
 from mini_tf.training import windows_ending_at
 
 import numpy as np
@@ -15,11 +17,14 @@ FIGURES = Path(__file__).parent / "figures"
 
 
 def quick_mode(description):
-    """True with --quick: smaller models and fewer steps, under a minute, to see that all works."""
+    """True with --quick, or with MINI_TF_QUICK=1 in the environment, as a notebook has no arguments: smaller models and
+    fewer steps, under a minute, to see that all works.
+    """
+    write_in_any_encoding()
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="smaller and shorter, under a minute")
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter, under a minute; or MINI_TF_QUICK=1")
     known, _ = parser.parse_known_args()                 # a notebook's kernel has arguments of its own
-    return known.quick
+    return known.quick or os.environ.get("MINI_TF_QUICK", "") not in ("", "0")
 
 
 def show(figure, name):
