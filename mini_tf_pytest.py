@@ -1,4 +1,8 @@
-"""For pytest: `assert gradcheck(…)` that fails shows the whole report, where pytest would cut it short."""
+"""For pytest: `assert gradcheck(…)` that fails shows the whole report, where pytest would cut it short.
+
+It is loaded by every pytest that runs where mini_tf is installed, whatever is tested. So it stands beside the package
+and imports nothing of it, which would also change OPENBLAS_THREAD_TIMEOUT.
+"""
 
 import sys
 

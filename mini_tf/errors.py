@@ -1,5 +1,7 @@
 """The one error that says: this is not a bug, something about your input has to change."""
 
+import signal
+
 
 class UserError(ValueError):
     """Something that the user can put right: a missing file, a size that does not fit, an absent GPU.
@@ -10,7 +12,7 @@ class UserError(ValueError):
 
 
 class Terminated(SystemExit):
-    """This process was asked to end, by SIGTERM: raised after the work in hand was saved."""
+    """This process was asked to end, by a signal such as SIGTERM: raised after the work in hand was saved."""
 
-    def __init__(self):
-        super().__init__(143)            # 128 + SIGTERM, as shells have it
+    def __init__(self, number: int = signal.SIGTERM):
+        super().__init__(128 + number)                   # as shells have it

@@ -4,11 +4,16 @@ import errno
 import os
 import secrets
 import stat
+import sys
+import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mini_tf.errors import UserError
 
+PathLike = str | os.PathLike[str]    # as in mini_tf.types, which loads NumPy
+STANDARD = "-"                       # as the name of a file: standard output, or standard input
 LOCK = ".lock"
 PART = ".part-"                      # begins the name of a file that is being written
 _owned = {}                          # folder -> its identity, of the folders that this process has locked
@@ -19,7 +24,7 @@ class NotWritten(UserError):
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: PathLike) -> Iterator[Path]:
     """Yield a temporary path beside `path`; if the block succeeds, the file there replaces `path`.
 
     with replacing("run/curves.png") as temporary:
@@ -29,11 +34,17 @@ def replacing(path):
     disk before it gets its name, and then the folder with the name. If the block raises, or the process is
     interrupted, the temporary file is removed and `path` stays as it was; a process that is killed leaves it behind,
     see `sweep`. The suffix is kept, because many libraries choose the format by it.
-    Raises NotWritten for an OSError inside the block, and if `path` is a folder, a device or a pipe.
+    Of a link, the file that it leads to is replaced. A device, a pipe, an open file such as /dev/stdout, and "-",
+    which is standard output, are not replaced: they get what was written once the block has succeeded.
+    Raises NotWritten for an OSError inside the block, and if `path` is a folder or a socket.
     """
     path = Path(path)
+    if is_stream(path):
+        with _passing_on(path) as temporary:
+            yield temporary
+        return
     try:
-        path = Path(os.path.realpath(path))              # of a link, replace the file it leads to
+        path = Path(os.path.realpath(path))
         if path.is_symlink():                            # still
             raise NotWritten(f"{path} cannot be written: it is a link that leads to itself")
         if path.exists() and not path.is_file():
@@ -56,13 +67,73 @@ def replacing(path):
         raise NotWritten(f"{path} cannot be written: {why}") from error
 
 
-def write_text(path, text):
+def write_text(path: PathLike, text: str) -> None:
     """Write `text` to `path` as UTF-8, whole or not at all. Raises NotWritten."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def kind_of(path):
+def is_stream(path: PathLike) -> bool:
+    """True for what is written to and not replaced: "-", a device, a pipe, an open file's name such as /dev/stdout."""
+    path = Path(path)
+    if str(path) == STANDARD or _open_file(path) is not None:
+        return True
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):                        # nothing is there, or its name cannot be a name
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
+
+
+def is_standard_output(path: PathLike) -> bool:
+    """True for "-", for /dev/stdout, and for links to it."""
+    return str(path) == STANDARD or _open_file(Path(path)) == 1
+
+
+def _open_file(path):
+    """The number of this process's open file that /dev/stdout, /proc/self/fd/1, or a link to it leads to; else None."""
+    for _ in range(40):                                  # a link may lead to itself
+        folder = os.path.realpath(path.parent)
+        if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd"):
+            return int(path.name) if path.name.isdecimal() else None
+        try:
+            path = path.parent / os.readlink(path)
+        except (OSError, ValueError):                    # no link
+            return None
+    return None
+
+
+@contextmanager
+def _passing_on(stream):
+    """Yield a temporary path; if the block succeeds, what is written there goes to the stream."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="mini-tf-") as folder:
+            temporary = Path(folder) / f"out{stream.suffix}"
+            temporary.touch()
+            yield temporary
+            data = temporary.read_bytes()
+        sys.stdout.flush()
+        number = _open_file(stream)
+        if str(stream) == STANDARD:
+            _print_bytes(data)
+        else:
+            with open(stream if number is None else os.dup(number), "wb") as file:
+                file.write(data)
+    except OSError as error:
+        name = "standard output" if is_standard_output(stream) else stream
+        raise NotWritten(f"{name} cannot be written: {error.strerror or error}") from error
+
+
+def _print_bytes(data):
+    """Write to standard output, whatever stands in for it: a notebook's takes text only."""
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(data)
+    else:
+        sys.stdout.write(data.decode("utf-8", errors="replace"))
+    sys.stdout.flush()
+
+
+def kind_of(path: PathLike) -> str:
     """What is at the path: "a folder", "a pipe", "a socket", "a device", "a file"."""
     mode = Path(path).stat().st_mode
     kinds = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket", stat.S_ISREG: "a file"}
@@ -77,7 +148,7 @@ class own:
     Raises UserError when somebody else holds the lock, and NotWritten when the folder cannot be written to.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: PathLike):
         self.folder = Path(os.path.realpath(folder))
         self.path = self.folder / LOCK
         try:
@@ -101,7 +172,7 @@ class own:
                 return handle
             os.close(handle)                             # of a lock that was released, and deleted, meanwhile
 
-    def release(self):
+    def release(self) -> None:
         """Let others have the folder."""
         if _owned.pop(self.folder, None) is None:
             return
@@ -137,13 +208,13 @@ def _lock(handle):
     return True
 
 
-def sweep(folder):
+def sweep(folder: PathLike) -> None:
     """Remove what processes that were killed while they wrote left in the folder; its lock must be held."""
     for path in Path(folder).rglob(f"{PART}*"):
         path.unlink(missing_ok=True)
 
 
-def is_ours(path):
+def is_ours(path: Path) -> bool:
     """True for what is not the user's: a lock, a file being written, or what a file browser leaves."""
     return path.name in (LOCK, ".DS_Store", "Thumbs.db") or path.name.startswith(PART)
 
@@ -177,8 +248,21 @@ def _identity(folder):
 
 def _flush(path):
     """Wait until the disk has it."""
-    handle = os.open(path, os.O_RDONLY)
+    writable = os.O_RDWR if os.name == "nt" else os.O_RDONLY         # Windows flushes only what may be written to
+    handle = os.open(path, writable)
     try:
         os.fsync(handle)
+        if sys.platform == "darwin":                     # where fsync stops at the disk's own memory
+            _flush_the_disk(handle)
     finally:
         os.close(handle)
+
+
+def _flush_the_disk(handle):
+    import fcntl
+
+    try:
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+    except OSError as error:                             # not every file system has it
+        if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+            raise

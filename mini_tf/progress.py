@@ -1,7 +1,9 @@
-"""The terminal: lines of text, and progress bars, which show on a terminal only and vanish when done."""
+"""Lines of text, and progress bars, which show on a terminal and in a notebook only and vanish when done."""
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 
 from mini_tf import kernels
 
@@ -12,8 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 console = Console(highlight=False, soft_wrap=True)
 
 
+def _in_notebook():
+    """True in a notebook that has the widgets that rich draws bars with: pip install ipywidgets."""
+    return console.is_jupyter and find_spec("ipywidgets") is not None
+
+
 @contextmanager
-def progress_bar(what, total):
+def progress_bar(what: str, total: int) -> Iterator[Callable]:
     """Yields a function update(done, note=""), to be called as the work goes on.
 
     with progress_bar("training", steps) as update:
@@ -25,13 +32,14 @@ def progress_bar(what, total):
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(), TextColumn("·"), TimeRemainingColumn(), TextColumn("left"),
     )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    seen = console.is_terminal or _in_notebook()
+    with Progress(*columns, console=console, transient=True, disable=console.quiet or not seen) as progress:
         task = progress.add_task(what, total=total, note="")
         yield lambda done, note="": progress.update(task, completed=done, note=note)
 
 
 @contextmanager
-def training_progress(steps, words_per_step, done=0):
+def training_progress(steps: int, words_per_step: float, done: int = 0) -> Iterator[Callable]:
     """Yields an on_step for a Watcher of `fit`: a bar with the loss, words per second and the time left.
 
     done: steps of the training before this one
@@ -50,7 +58,7 @@ def training_progress(steps, words_per_step, done=0):
         yield on_step
 
 
-def prepare_kernels(say=console.print):
+def prepare_kernels(say: Callable = console.print) -> None:
     """Compile or load the kernels. Compiling takes some seconds, on the first run on a machine, and is announced."""
     if not kernels.switched_on():
         return

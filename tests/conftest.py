@@ -2,13 +2,14 @@
 
 import io
 import sys
+from dataclasses import replace
 
 from mini_tf import cli
 from mini_tf.backend import gpu_count
 from mini_tf.errors import UserError
 from mini_tf.models import Translator
 from mini_tf.text import Vocabulary, shakespeare, tokenize
-from mini_tf.training import Adam, PairBatches, Schedule, Training
+from mini_tf.training import Adam, PairBatches, Schedule, Training, presets
 
 import numpy as np
 import pytest
@@ -32,6 +33,28 @@ def command(monkeypatch, capsys):
         return end.value.code or 0, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def mini_tf(command, monkeypatch, tmp_path):
+    """mini_tf("train", "--steps", "3") → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
+    quick = presets.PRESETS["quick"]
+    tiny = replace(
+        quick, n=8, model=quick.model | {"T": 8, "m": 4}, steps=8, every=4, batch=8, validation_words=40, sample_words=30
+    )
+    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
+    monkeypatch.chdir(tmp_path)
+    return command
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """600 words of nonsense with some order in it."""
+    rng = np.random.default_rng(0)
+    words = "the fat cat ate a rat and then my lord said good morrow to his dear father , . ! \n".split(" ")
+    path = tmp_path / "corpus.txt"
+    path.write_text(" ".join(words[i] for i in np.abs(rng.normal(0, 7, 900)).astype(int) % len(words)))
+    return path
 
 
 @pytest.fixture(scope="session")

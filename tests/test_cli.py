@@ -19,28 +19,6 @@ import pytest
 
 
 @pytest.fixture
-def mini_tf(command, monkeypatch, tmp_path):
-    """mini_tf("train", "--steps", "3") → (exit code, stdout, stderr), in an empty folder, with a tiny preset."""
-    quick = presets.PRESETS["quick"]
-    tiny = replace(
-        quick, n=8, model=quick.model | {"T": 8, "m": 4}, steps=8, every=4, batch=8, validation_words=40, sample_words=30
-    )
-    monkeypatch.setitem(presets.PRESETS, "quick", tiny)
-    monkeypatch.chdir(tmp_path)
-    return command
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    """600 words of nonsense with some order in it."""
-    rng = np.random.default_rng(0)
-    words = "the fat cat ate a rat and then my lord said good morrow to his dear father , . ! \n".split(" ")
-    path = tmp_path / "corpus.txt"
-    path.write_text(" ".join(words[i] for i in np.abs(rng.normal(0, 7, 900)).astype(int) % len(words)))
-    return path
-
-
-@pytest.fixture
 def run_folder(mini_tf, corpus):
     code, _, err = mini_tf("train", "--corpus", corpus, "--run", "trained")
     assert code == 0, err
@@ -215,8 +193,8 @@ def test_sizes_that_do_not_fit_are_refused(mini_tf, corpus, monkeypatch, tmp_pat
         (["none"], "there is no folder none"),
         (["."], "is not a run folder"),
         (["trained", "--words", "0"], "--words is 0"),
-        (["trained", "--temperature", "0"], "temperature is 0"),
-        (["trained", "--top-k", "0"], "top_k is 0"),
+        (["trained", "--temperature", "0"], "--temperature is 0, expected a number above 0; --argmax takes"),
+        (["trained", "--top-k", "0"], "--top-k is 0"),
         (["trained", "--device", "gpu:7"], "is not there"),
     ],
 )

@@ -6,7 +6,6 @@ import re
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.learner import load
 from tests.reader import LABS
-from tests.test_cli import mini_tf  # noqa: F401  (a fixture)
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def test_these_are_all():
 
 
 @each
-def test_as_it_comes_an_exercise_is_red(name, mini_tf):  # noqa: F811
+def test_as_it_comes_an_exercise_is_red(name, mini_tf):
     code, out, err = mini_tf("gradcheck", target(FOLDER / f"{name}.py"))
     assert code == 1
     assert err == ""
@@ -47,7 +46,7 @@ def test_as_it_comes_an_exercise_is_red(name, mini_tf):  # noqa: F811
 
 
 @each
-def test_solved_it_is_green(name, mini_tf):  # noqa: F811
+def test_solved_it_is_green(name, mini_tf):
     code, out, err = mini_tf("gradcheck", target(FOLDER / "solutions" / f"{name}.py"))
     assert code == 0
     assert err == ""
@@ -104,7 +103,7 @@ def test_the_header_has_the_command(name):
     assert "To think about" in text
 
 
-def test_the_readmes_name_exercises_that_are_there(mini_tf, monkeypatch):  # noqa: F811
+def test_the_readmes_name_exercises_that_are_there(mini_tf, monkeypatch):
     readme = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)\.py`", readme, re.M) == NAMES
     for text in (readme, (LABS / "README.md").read_text(encoding="utf-8")):
@@ -137,7 +136,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("name", "right", "wrong"), [(name, *pair) for name, pairs in MISTAKES.items() for pair in pairs])
-def test_the_mistakes_that_everybody_makes_are_red(name, right, wrong, tmp_path, mini_tf):  # noqa: F811
+def test_the_mistakes_that_everybody_makes_are_red(name, right, wrong, tmp_path, mini_tf):
     text = (FOLDER / "solutions" / f"{name}.py").read_text(encoding="utf-8")
     assert right in text
     path = tmp_path / f"{name}.py"
@@ -148,7 +147,7 @@ def test_the_mistakes_that_everybody_makes_are_red(name, right, wrong, tmp_path,
 
 
 @each
-def test_blanks_filled_one_by_one_are_answered_in_words(name, tmp_path, mini_tf):  # noqa: F811
+def test_blanks_filled_one_by_one_are_answered_in_words(name, tmp_path, mini_tf):
     """From the bottom up, the wrong way round: red, and a blank is named."""
     path, solution = tmp_path / f"{name}.py", (FOLDER / "solutions" / f"{name}.py").read_text(encoding="utf-8")
     blanks = re.findall(r"^        (\w+) = \.\.\.", (FOLDER / f"{name}.py").read_text(encoding="utf-8"), re.M)

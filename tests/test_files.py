@@ -3,6 +3,9 @@
 import errno
 import multiprocessing
 import os
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 from mini_tf.errors import UserError
@@ -70,16 +73,61 @@ def test_only_files_are_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     os.symlink(tmp_path / "file", tmp_path / "link")
     os.symlink(tmp_path / "loop", tmp_path / "loop")
-    for name, message in {"": "it is a folder", "pipe": "it is a pipe", "loop": "a link that leads to itself",
-                          "x" * 256: "File name too long", "pipe/a": "pipe is a pipe, expected a folder"}.items():  # fmt: skip
+    for name, message in {"": "it is a folder", "loop": "a link that leads to itself", "x" * 256: "File name too long",
+                          "pipe/a": "pipe is a pipe, expected a folder"}.items():  # fmt: skip
         with pytest.raises(NotWritten, match=message):
             write_text(tmp_path / name, "text")
-    with pytest.raises(NotWritten, match="it is a device"):
-        write_text("/dev/null", "text")
     write_text(tmp_path / "link", "text")                # what the link leads to is written, and the link stays
     assert (tmp_path / "file").read_text() == "text"
     assert (tmp_path / "link").is_symlink()
     write_text(tmp_path / ("x" * 251 + ".txt"), "the longest name")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no pipes among its files")
+def test_pipes_and_devices_are_written_to_and_not_replaced(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    os.symlink(pipe, link)
+    for name in (pipe, link):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        write_text(name, "some → text\n")
+        assert os.read(reader, 100).decode("utf-8") == "some → text\n"
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    write_text("/dev/null", "text")
+    assert Path("/dev/null").is_char_device()
+    if Path("/dev/full").exists():
+        with pytest.raises(NotWritten, match="/dev/full cannot be written: No space left on device"):
+            write_text("/dev/full", "text")
+    with pytest.raises(ValueError), replacing("/dev/null") as temporary:
+        raise ValueError
+    assert not temporary.exists()
+
+
+TO_STANDARD_OUTPUT = """
+import sys
+from mini_tf.files import is_standard_output, replacing, write_text
+print("before")
+assert is_standard_output(sys.argv[1])
+write_text(sys.argv[1], "written →\\n")
+print("after")
+"""
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "link"])
+def test_standard_output_gets_the_text_between_what_is_printed(tmp_path, name):
+    """Through a pipe, and into a file, which is not replaced, and of which nothing is lost."""
+    if name != "-" and not Path("/dev/fd").exists():
+        pytest.skip("this system has no /dev/fd")
+    os.symlink("/dev/stdout", tmp_path / "link")
+    run = partial(subprocess.run, [sys.executable, "-c", TO_STANDARD_OUTPUT, name], cwd=tmp_path, check=True,
+                  env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)})  # fmt: skip
+    assert run(stdout=subprocess.PIPE).stdout.decode("utf-8").split() == ["before", "written", "→", "after"]
+    with open(tmp_path / "out.txt", "wb") as file:
+        run(stdout=file)
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").split() == ["before", "written", "→", "after"]
+    assert not (tmp_path / "-").exists()
 
 
 def own_and_wait(folder, connection):

@@ -1,15 +1,17 @@
 """A corpus of your own: any text file in UTF-8."""
 
 import os
+import sys
 from pathlib import Path
 
 from mini_tf.errors import UserError
+from mini_tf.files import STANDARD, PathLike
 
 __all__ = ["read_corpus"]
 
 
-def read_corpus(path):
-    """The text of the file `path`, as one string with "\\n" between lines.
+def read_corpus(path: PathLike) -> str:
+    """The text of the file `path`, as one string with "\\n" between lines. "-" is standard input.
 
     A byte order mark at the start is dropped, and Windows line endings (CR LF) become "\\n", so that a line
     break is the same word whichever system wrote the file. Raises UserError for a missing file, a folder, a
@@ -18,12 +20,15 @@ def read_corpus(path):
     return read_text(path, "a corpus", "words")
 
 
-def read_text(path, kind, needs):
+def read_text(path: PathLike, kind: str, needs: str) -> str:
     """What `read_corpus` gives, for a text file of another kind. `kind` and `needs` are for the messages: "a corpus"
     "needs words".
     """
     path = Path(path)
-    data = _content(path, kind)
+    if str(path) == STANDARD:
+        path, data = "standard input", _standard_input(kind)
+    else:
+        data = _content(path, kind)
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -36,6 +41,14 @@ def read_text(path, kind, needs):
         what = "has nothing but white space" if text else "is empty"
         raise UserError(f"{path} {what}; {kind} needs {needs}, so name a file that has some")
     return text.replace("\r\n", "\n")
+
+
+def _standard_input(kind):
+    """The bytes of standard input, to its end. Raises UserError if nobody would write into it."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UserError(f"{kind} was to come from standard input, and nothing is sent there: add `< FILE`, or name the "
+                        "file")  # fmt: skip
+    return sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else sys.stdin.read().encode("utf-8")
 
 
 def _content(path, kind):

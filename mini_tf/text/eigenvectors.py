@@ -12,14 +12,16 @@ Source: ESE-2000 Lab 6, Task 6.3 and its section on principal component analysis
 import operator
 
 from mini_tf.errors import UserError
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 
-def eigenvector_embeddings(C, n):
+def eigenvector_embeddings(C: sparse.sparray | Array, n: int) -> tuple[Array, Array]:
     """The n largest eigenvalues of C and their eigenvectors.
 
     C v_k = λ_k v_k,   λ_1 ≥ λ_2 ≥ … ≥ λ_n,   ‖v_k‖ = 1
@@ -110,7 +112,7 @@ def _bound(C):
     return abs(C).sum(axis=0).max()
 
 
-def pca_coefficients(V, ids):
+def pca_coefficients(V: Array, ids: ArrayLike) -> Array:
     """y_ik = v_kᵀ e_i = V_ik, the first n coefficients of word i in the eigenvector basis
 
     V (c, n), ids (…) integers in 0 … c − 1  →  y (…, n): e_i is one-hot, so y_i is row i of V.
@@ -123,7 +125,7 @@ def pca_coefficients(V, ids):
     return V[ids]
 
 
-def reconstruct(V, ids):
+def reconstruct(V: Array, ids: ArrayLike) -> Array:
     """ẽ_i = V Vᵀ e_i, what the first n eigenvectors recover of word i
 
     V (c, n), ids (…)  →  ẽ (…, c). The error is ‖e_i − ẽ_i‖² = 1 − ‖ẽ_i‖² = 1 − Σ_k V_ik².
@@ -131,7 +133,7 @@ def reconstruct(V, ids):
     return pca_coefficients(V, ids) @ V.T
 
 
-def word_energies(V):
+def word_energies(V: Array) -> Array:
     """‖ẽ_i‖² = Σ_k V_ik², the part of ‖e_i‖² = 1 that the first n eigenvectors keep, 0 to 1
 
     V (c, n)  →  (c,). The sum over all words is the trace of V Vᵀ, which is n whatever the corpus.
@@ -140,7 +142,7 @@ def word_energies(V):
     return (V * V).sum(axis=1)
 
 
-def captured_energy(V, counts=None):
+def captured_energy(V: Array, counts: ArrayLike | None = None) -> float:
     """The mean of ‖ẽ_i‖² = Σ_k V_ik² over the words of the vocabulary, or over those of the corpus
 
     V (c, n)  →  n/c: every distinct word counts once, and the mean does not depend on the corpus.
@@ -192,7 +194,7 @@ def _checked_number(n, c):
         raise UserError(f"n is {n!r}; expected an integer, how many eigenvectors to keep") from None
     if not 1 <= n < c:
         raise UserError(f"n is {n}, of {c} words; expected 1 ≤ n < {c}, fewer dimensions than there are words: "
-                        "try a smaller n, or a corpus with more different words")
+                        "try a corpus with more different words, or a smaller n (mini-tf train --set n=…)")
     return n
 
 

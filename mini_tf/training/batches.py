@@ -4,14 +4,17 @@ A source of batches is an object with a position: `next(batches)` gives the next
 its position, and `batches.restore(state)` goes back there, so that a training can go on exactly where it stopped.
 """
 
+from typing import Any
+
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.models.windows import windows_ending_at
+from mini_tf.types import Array
 
 import numpy as np
 
 
-def split_words(ids, T, test=0.1, validation=0.05):
+def split_words(ids: Array, T: int, test: float = 0.1, validation: float = 0.05) -> tuple[Array, Array, Array]:
     """(train, validation, test): in text order, the last tenth of the words for the test, as the lab asks.
 
     The validation part, the last twentieth of the rest, is for choices (when to stop, which settings); the test part is
@@ -30,12 +33,13 @@ def split_words(ids, T, test=0.1, validation=0.05):
     if min(len(part) for part in parts) < T + 1:
         raise UserError(
             f"the corpus has {len(ids):,} words, expected at least {shortest_corpus(T, test, validation):,}: its "
-            f"training, validation and test parts each need a history of T = {T} words and one more; give a longer text"
+            f"training, validation and test parts each need a history of T = {T} words and one more; give a longer "
+            "text, or take a smaller T (mini-tf train --set T=…)"
         )
     return parts
 
 
-def shortest_corpus(T, test=0.1, validation=0.05):
+def shortest_corpus(T: int, test: float = 0.1, validation: float = 0.05) -> int:
     """The fewest words that `split_words` can split."""
     words = T + 1
     while True:
@@ -56,7 +60,7 @@ class RandomWindows:
     Raises UserError for a text shorter than a window, and for an empty batch.
     """
 
-    def __init__(self, ids, T, batch, seed=0, apart=1):
+    def __init__(self, ids: Array, T: int, batch: int, seed: int | list[int] | np.random.Generator = 0, apart: int = 1):
         check_whole(T=T, batch=batch, apart=apart)
         if len(ids) < T + 1:
             raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
@@ -82,11 +86,11 @@ class RandomWindows:
         self.ends = np.arange(self.T + cut, len(self.ids), self.apart)
         self.rng.shuffle(self.ends)
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """The position: the generator's state before this round and now, and how much of the round is done."""
         return {"round": self.before_round, "position": self.position, "rng": self.rng.bit_generator.state}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["round"]
         self._new_round()
         self.position, self.rng.bit_generator.state = state["position"], state["rng"]
@@ -100,13 +104,14 @@ class ConsecutiveWindows:
     Raises UserError for a text too short for a window in each piece, and for an empty batch.
     """
 
-    def __init__(self, ids, T, batch):
+    def __init__(self, ids: Array, T: int, batch: int):
         check_whole(T=T, batch=batch)
         length = len(ids) // batch
         if length < T + 1:
             raise UserError(
                 f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
-                f"T + 1 = {T + 1} words in each of {batch} pieces"
+                f"T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a smaller T or "
+                "batch (mini-tf train --set batch=…)"
             )
         self.pieces, self.T = ids[: length * batch].reshape(batch, length), T
         self.shift = self.first = 0
@@ -123,9 +128,9 @@ class ConsecutiveWindows:
         self.first += self.T
         return windows
 
-    def state(self):
+    def state(self) -> dict[str, int]:
         """The position: where the next windows begin, and where this pass began."""
         return {"first": self.first, "shift": self.shift}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, int]) -> None:
         self.first, self.shift = state["first"], state["shift"]

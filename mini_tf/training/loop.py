@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from mini_tf import kernels
 from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
-from mini_tf.parallel.alone import ALONE
-from mini_tf.training.state import nothing_yet
+from mini_tf.models import TextModel
+from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.terminal import signals_to_end
+from mini_tf.training.state import Training, nothing_yet
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -31,7 +34,7 @@ class History:
     stopped: str = "finished"
 
     @property
-    def best_validation_loss(self):
+    def best_validation_loss(self) -> float:
         return min((row["validation_loss"] for row in self.rows), default=float("inf"))
 
 
@@ -49,7 +52,10 @@ class Watcher:
     on_stop: Callable = lambda: None
 
 
-def fit(training, steps, validate, every=100, patience=None, watcher=None):
+def fit(
+    training: Training, steps: int, validate: Callable[[], float], every: int = 100, patience: int | None = None,
+    watcher: Watcher | None = None,
+) -> History:  # fmt: skip
     """Train until `steps` steps are done. Returns a History, and leaves the best parameters in the model.
 
     training    a Training: model, batches, optimizer; it may have done some of its steps already
@@ -59,7 +65,7 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
 
     Ctrl-C ends the training after the current step: the History says "interrupted", with a last measurement that the
     Training itself does not keep, and the model gets the best parameters so far. SIGTERM ends it, too, and then the
-    process, with Terminated.
+    process, with Terminated; so does a closed terminal, by SIGHUP.
     Raises NotFinite as `Training.one_step`, and UserError for steps below 0, and every or patience below 1.
     """
     check_whole(0, steps=steps)
@@ -85,8 +91,8 @@ def fit(training, steps, validate, every=100, patience=None, watcher=None):
                     stopped = "early"
             if number := asked():
                 watcher.on_stop()
-                if number == signal.SIGTERM:
-                    raise Terminated
+                if number != signal.SIGINT:
+                    raise Terminated(number)
                 stopped = "interrupted"
                 if not to_measure:                       # this step was not observed
                     last = _row(training, team.of_first(float(validate())), dict.fromkeys(training.health, ""))
@@ -119,7 +125,10 @@ def _patience_is_over(training, patience):
     return patience is not None and sum(row["step"] > training.best[1] for row in training.rows) >= patience
 
 
-def mean_loss(model, ids, most=None, on_batch=None, team=ALONE):
+def mean_loss(
+    model: TextModel, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None,
+    team: Alone = ALONE,
+) -> float:  # fmt: skip
     """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
     Cross-entropy in nats per word; mean squared error for the readout "average". How long the histories are depends on
@@ -132,8 +141,8 @@ def mean_loss(model, ids, most=None, on_batch=None, team=ALONE):
 
 @contextmanager
 def _asked_to_stop(team):
-    """Inside the block, the first Ctrl-C and the first SIGTERM raise nothing: the function that is yielded returns the
-    signal from then on, and None before.
+    """Inside the block, the first Ctrl-C and the first signal that asks the process to end, such as SIGTERM, raise
+    nothing: the function that is yielded returns the signal from then on, and None before.
 
     So no update is ever left half done. A second one acts as usual. A signal that the process ignores stays ignored.
     All processes of a team call the function at the same time, and get the same answer, whoever got the signal.
@@ -151,7 +160,7 @@ def _asked_to_stop(team):
         noted.append(number)
         signal.signal(number, before[number])
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *signals_to_end())}
     before = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     for number in before:
         signal.signal(number, note)

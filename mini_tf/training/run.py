@@ -7,19 +7,24 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
-from shlex import quote
+from typing import Any, Self
 
 from mini_tf.errors import UserError
-from mini_tf.files import is_ours, kind_of, own, replacing, sweep, write_text
+from mini_tf.files import STANDARD, is_ours, kind_of, own, replacing, sweep, write_text
 from mini_tf.models import Classifier, Translator
+from mini_tf.models.saved import SavedModel
+from mini_tf.terminal import quoted
 from mini_tf.text import Vocabulary
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
-from mini_tf.training.state import restore_from, save_training
+from mini_tf.training.loop import History
+from mini_tf.training.state import Training, restore_from, save_training
+from mini_tf.types import Array, PathLike
 
 SIDES = "source", "target"           # of a translator
 STATES = 2                           # how many states of the training are kept, the last ones
@@ -50,12 +55,12 @@ class Run:
     rescue   a folder for what is in memory, if the run's own cannot be written to any more
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: PathLike):
         self.folder, self.command, self.rescue, self.made = Path(folder), {}, None, []
         self.lock = self.settings = self.vocabulary = self.decided = None
 
     @classmethod
-    def new(cls, folder=None, name="run"):
+    def new(cls, folder: PathLike | None = None, name: str = "run") -> Self:
         """An empty run folder: `folder`, or the first free of runs/NAME, runs/NAME-2, …; nobody else gets it.
 
         Raises UserError when `folder` is a file or not empty, and when it cannot be made.
@@ -74,7 +79,7 @@ class Run:
             raise UserError(f"the folder {self.folder} is not empty; a run never overwrites one: choose another --run")
 
     @classmethod
-    def resume(cls, folder):
+    def resume(cls, folder: PathLike) -> Self:
         """The run in that folder, whose training can go on; nobody else gets it.
 
         Raises UserError when there is none, and when another process is writing to it.
@@ -85,7 +90,7 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, folder):
+    def open(cls, folder: PathLike) -> Self:
         """The run in that folder, to be read. Raises UserError when it is not a run folder, or has no model yet."""
         run = cls.look(folder)
         missing = [f for f in ("vocabulary.json", "model.safetensors") if not (run.folder / f).is_file()]
@@ -95,7 +100,7 @@ class Run:
         return run
 
     @classmethod
-    def look(cls, folder):
+    def look(cls, folder: PathLike) -> Self:
         """The run in that folder, in whatever state it is. Raises UserError when it is not a run folder."""
         try:
             there, is_folder = Path(folder).exists(), Path(folder).is_dir()
@@ -116,7 +121,7 @@ class Run:
     def _take(self):
         self.lock = own(self.folder)
 
-    def close(self):
+    def close(self) -> None:
         """Let others have the folder; if nothing was written to it, it goes, if it was made for this run."""
         if self.lock is None:
             return
@@ -142,7 +147,7 @@ class Run:
 
     # Writing -------------------------------------------------------------------------------------------------------
 
-    def begin(self, config, say=lambda line: None):
+    def begin(self, config: dict[str, Any], say: Callable[[str], None] = lambda line: None) -> None:
         """Before any work: see that a run that goes on is the same training.
 
         Raises UserError if the run was begun with other settings, or from another text.
@@ -168,7 +173,9 @@ class Run:
             say(f"note: the machine has changed since the run was begun, and the last digits may, too: "
                 f"{', '.join(changed)}")  # fmt: skip
 
-    def save_config(self, config, vocabulary):
+    def save_config(
+        self, config: dict[str, Any], vocabulary: Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]
+    ) -> None:
         """vocabulary: a Vocabulary, a ClassVocabulary, or a translator's two SentenceVocabularies, (source, target)"""
         if isinstance(vocabulary, tuple):
             words = {side: {"words": v.words, "names": sorted(v.names)} for side, v in zip(SIDES, vocabulary)}
@@ -184,20 +191,22 @@ class Run:
         self.settings = config
         self.write_json("config.json", config | {"sha256": _hash(_plain(config))})
 
-    def save_model(self, model):
+    def save_model(self, model: SavedModel) -> None:
         save_checkpoint(self / "model.safetensors", model, self.vocabulary and _hash(self.vocabulary))
 
-    def save_state(self, training):
+    def save_state(self, training: Training) -> None:
         """Keep the training's state, and the one before."""
         save_training(self / "state" / f"step-{training.step}.safetensors", training, run=self.decided)
         for _, path in self.states()[:-STATES]:
             path.unlink()
 
-    def states(self):
+    def states(self) -> list[tuple[int, Path]]:
         """[(step, path)] of the states of the training that were kept, the last at the end"""
         return _by_step(self.folder / "state")
 
-    def restore(self, training, say=lambda line: None):
+    def restore(
+        self, training: Training, say: Callable[[str], None] = lambda line: None
+    ) -> tuple[dict[str, Array], dict[str, Any]] | None:
         """Put the last state into the training; if it is damaged, say so and take the one before.
 
         Returns that state, (arrays, numbers), or None if none was kept yet. Raises UserError if none can be read.
@@ -215,24 +224,25 @@ class Run:
             raise UserError(f"no state in {self / 'state'} can be read: train again, into another folder")
         return None
 
-    def finished(self, history):
+    def finished(self, history: History) -> None:
         """All is written: delete the training's states, unless it was interrupted, and let others have the folder."""
         if history.stopped != "interrupted":
             shutil.rmtree(self / "state")
         self.close()
 
-    def how_to_go_on(self, folder=None):
+    def how_to_go_on(self, folder: PathLike | None = None) -> str:
         """The command that goes on with the training, in this folder or another."""
         folder = str(folder or self.folder)
         if not self.command:
             return f"Run.resume({folder!r}), and the same call"
-        return f"mini-tf train --resume {quote(folder)}"
+        again = " < the same text" if self.command.get("path") == STANDARD else ""
+        return f"mini-tf train --resume {quoted(folder)}{again}"
 
-    def is_finished(self):
+    def is_finished(self) -> bool:
         """True if there is nothing left to do: trained, tested, and all written."""
         return (self / "results.json").is_file() and not self.states()
 
-    def copy_to(self, folder, training, model):
+    def copy_to(self, folder: PathLike, training: Training, model: SavedModel) -> Path:
         """Write all that is in memory into another folder, where the training can go on. Returns that folder.
 
         Raises UserError if that fails, too.
@@ -252,31 +262,31 @@ class Run:
                         shutil.copyfile(path, temporary)
             return other.folder
 
-    def save_moment(self, model, step):
+    def save_moment(self, model: SavedModel, step: int) -> None:
         """Keep the model as it is after that step."""
         save_checkpoint(self / "moments" / f"step-{step}.safetensors", model)
 
-    def moments(self):
+    def moments(self) -> list[tuple[int, dict[str, Array]]]:
         """[(step, {name: data of the parameter})] of the moments that were kept, the earliest first"""
         return [
             (step, {name: p.data for name, p in load_checkpoint(path).parameters().items()})
             for step, path in _by_step(self.folder / "moments")
         ]
 
-    def save_metrics(self, rows):
+    def save_metrics(self, rows: list[dict[str, float | str]]) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         write_text(self / "metrics.csv", text.getvalue())
 
-    def save_curves(self, rows, lines, **options):
+    def save_curves(self, rows: list[dict[str, float | str]], lines: dict[str, float], **options: str) -> None:
         from mini_tf.training.figures import draw_curves
 
         with replacing(self / "curves.png") as temporary:
             draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
 
-    def save_gradient_flow(self, rows):
+    def save_gradient_flow(self, rows: list[dict[str, float | str]]) -> None:
         """The picture of what `Health` saw; none if the training ended before the first measurement."""
         from mini_tf.training.figures import draw_gradient_flow
 
@@ -286,18 +296,18 @@ class Run:
         with replacing(self / "gradient_flow.png") as temporary:
             draw_gradient_flow(rows).savefig(temporary, dpi=120)
 
-    def save_confusion(self, confusion, classes):
+    def save_confusion(self, confusion: Array, classes: list[str]) -> None:
         from mini_tf.training.figures import draw_confusion
 
         with replacing(self / "confusion.png") as temporary:
             draw_confusion(confusion, classes).savefig(temporary, dpi=120)
 
-    def write_json(self, name, value):
+    def write_json(self, name: str, value: Any) -> None:
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     # Reading -------------------------------------------------------------------------------------------------------
 
-    def load(self):
+    def load(self) -> tuple[SavedModel, Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary]]:
         """(model, vocabulary) of the run; a translator's vocabulary is a pair: of the source, of the target.
 
         Raises UserError when a file is damaged or the two do not fit.
@@ -327,14 +337,14 @@ class Run:
             raise UserError(f"it has {found} words, the model expects {wanted}")
         return vocabularies if isinstance(model, Translator) else vocabularies[0]
 
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """What config.json says. Raises UserError if anything in it has changed since it was written."""
         config = self.read_json("config.json")
         if not isinstance(config, dict) or config.pop("sha256", None) != _hash(config):
             raise UserError(f"{self / 'config.json'} is damaged or was edited: it does not match its checksum")
         return config
 
-    def read_json(self, name):
+    def read_json(self, name: str) -> Any:
         """The content of a .json file of the run. Raises UserError when it cannot be read."""
         try:
             return json.loads((self / name).read_text(encoding="utf-8"))

@@ -310,12 +310,45 @@ def test_a_wheel_with_the_wrong_hash_is_thrown_away(cache, pip):
     assert list(cache.iterdir()) == []
 
 
-def test_no_pip(cache, pip):
-    pip("sys.exit(f'{sys.executable}: No module named pip')")
-    with pytest.raises(UserError, match="has no pip: try `python -m ensurepip`") as raised:
+NO_PIP = "sys.exit(f'{sys.executable}: No module named pip')"
+
+
+def test_no_pip(cache, pip, monkeypatch):
+    pip(NO_PIP)
+    monkeypatch.delenv("UV", raising=False)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(UserError, match="has no pip: try `python -m ensurepip`, or `uv pip install --no-deps "
+                                        "fruit-data==1.2`") as raised:  # fmt: skip
         list_members(WHEEL, "*")
     assert advice_is_in(str(raised.value))
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a script that begins with #!")
+def test_without_pip_uv_lends_one_and_its_index(tmp_path, pip, monkeypatch):
+    pip(NO_PIP)
+    uv = tmp_path / "uv"
+    uv.write_text(f"#!{sys.executable}\nimport os, pathlib, sys\n"
+                  f"assert sys.argv[1:3] == ['tool', 'run'] and 'pip' in sys.argv\n"
+                  f"assert os.environ['PIP_INDEX_URL'] == 'http://127.0.0.1:1/simple'\n"
+                  f"dest = pathlib.Path(sys.argv[sys.argv.index('--dest') + 1])\n"
+                  f"(dest / {FILE!r}).write_bytes(pathlib.Path({str(tmp_path / 'fake' / 'good.whl')!r}).read_bytes())\n")  # fmt: skip
+    uv.chmod(0o755)
+    monkeypatch.setenv("UV", str(uv))
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
+    monkeypatch.delenv("PIP_INDEX_URL", raising=False)
+    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
+
+
+def test_no_connection_is_not_a_missing_package(pip):
+    pip(
+        "print(\"WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<HTTPConnection>: Failed \"\n"
+        "      \"to establish a new connection: [Errno 111] Connection refused')': /simple/fruit-data/\", file=sys.stderr)\n"
+        "print('ERROR: No matching distribution found for fruit-data==1.2', file=sys.stderr)\n"
+        "sys.exit(1)\n"
+    )
+    with pytest.raises(UserError, match=r"\(the package index cannot be reached: Connection refused\)"):
+        list_members(WHEEL, "*")
 
 
 def test_no_index(cache, pip):

@@ -6,7 +6,6 @@ from textwrap import dedent
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.learner import check, load
-from tests.test_cli import mini_tf  # noqa: F401  (a fixture)
 
 import numpy as np
 import pytest
@@ -345,7 +344,7 @@ def test_ints_without_a_bound_in_a_docstring_are_refused(inputs):
         inputs("f(ids)", "ids (B, T) int")
 
 
-def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa: F811
+def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):
     right, wrong = write(SQUARE), write(SQUARE.replace("2 *", "3 *"), "wrong.py")
     assert mini_tf("gradcheck", f"{right}::square")[0] == 0
     code, out, err = mini_tf("gradcheck", f"{right}::square", f"{wrong}::square")
@@ -371,7 +370,7 @@ def test_the_command_takes_files_and_ends_with_0_1_or_2(mini_tf, write):  # noqa
         (["none.py::square"], "none.py is not there"),
     ],
 )
-def test_the_command_refuses_in_one_sentence(arguments, message, mini_tf, write):  # noqa: F811
+def test_the_command_refuses_in_one_sentence(arguments, message, mini_tf, write):
     write(SQUARE + "\ndef root(x): pass\n")
     code, out, err = mini_tf("gradcheck", *arguments)
     assert (code, out) == (2, "")
@@ -413,7 +412,7 @@ STYLES = '''
 '''
 
 
-def test_pairs_and_classes_from_a_file(mini_tf, write):  # noqa: F811
+def test_pairs_and_classes_from_a_file(mini_tf, write):
     path = write(STYLES)
     for arguments in (["affine"], ["affine_forward", "--arg", "stride=2"], ["Linear", "--arg", "n_in=3", "--shape", "x=2,3"]):
         code, out, err = mini_tf("gradcheck", f"{path}::{arguments[0]}", *arguments[1:])
@@ -426,7 +425,7 @@ def test_pairs_and_classes_from_a_file(mini_tf, write):  # noqa: F811
     assert mini_tf("gradcheck", alone)[0] == 0
 
 
-def test_proposed_shapes_fit_each_other_and_work_as_they_are(mini_tf, write):  # noqa: F811
+def test_proposed_shapes_fit_each_other_and_work_as_they_are(mini_tf, write):
     path = write(STYLES.replace('"""- x', '"""x').replace("shape", "size"))
     for name in ("affine", "cosine", "Linear"):
         code, _, err = mini_tf("gradcheck", f"{path}::{name}")
@@ -446,7 +445,7 @@ def test_shapes_in_words(inputs):
     assert shapes(inputs("f(x, w, b, p=None)", doc)) == [(2, 3), (3, 4), (4,)]
 
 
-def test_an_exercise_gets_hints_and_the_solution_when_asked(mini_tf, tmp_path):  # noqa: F811
+def test_an_exercise_gets_hints_and_the_solution_when_asked(mini_tf, tmp_path):
     solution = tmp_path / "solutions"
     solution.mkdir()
     text = '"""Exercise 1: a square"""' + dedent(SQUARE).replace("return x * x, backward", "y = x * x\n    return y, backward")

@@ -1,0 +1,54 @@
+"""The command mini-tf: one module for each kind of command, which `app` knows once they are imported."""
+
+import os
+import signal
+import sys
+
+from mini_tf.cli import giving, looking, training, using  # noqa: F401, with the commands
+from mini_tf.cli.app import app, err, out
+from mini_tf.errors import Terminated, UserError
+from mini_tf.parallel.starting import ending_together, join, rank_given
+from mini_tf.terminal import signals_to_end, write_in_any_encoding
+
+from rich.text import Text
+
+__all__ = ["app", "main", "out"]
+
+ORDER = [
+    "train", "generate", "translate", "classify", "fill", "compare", "gradcheck", "explore", "presets", "labs", "doctor"
+]  # fmt: skip
+app.registered_commands.sort(key=lambda command: ORDER.index(command.callback.__name__))
+
+
+def main() -> None:
+    """Run the command. A UserError is printed in one line, without a traceback; the exit code is then 2.
+
+    Signals that ask it to end raise Terminated, so that files that are being written are removed, and not left
+    half-written. Processes that mpiexec started end together, with one message.
+    """
+    write_in_any_encoding()
+    out.quiet = out.stderr = False
+    for number in signals_to_end():
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminated)
+    try:
+        with ending_together():
+            _speak_alone(join())
+            app(prog_name="mini-tf")
+    except UserError as error:
+        if not rank_given():                             # without MPI, each of several processes ends here
+            err.print(Text.assemble(("error: ", "bold red"), str(error)))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _terminated(number, _):
+    raise Terminated(number)
+
+
+def _speak_alone(team):
+    """On all processes but the first, print nothing: the first says the same."""
+    if not team.first:
+        out.quiet = err.quiet = True
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, it stays open

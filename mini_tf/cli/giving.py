@@ -1,0 +1,52 @@
+"""The commands that show or hand out what mini_tf comes with: presets, labs."""
+
+from pathlib import Path
+from typing import Annotated
+
+from mini_tf.cli.app import app, out
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+
+@app.command(short_help="List the presets of train, and the options of each.")
+def presets(
+    name: Annotated[str | None, typer.Argument(help="a preset: show all its options")] = None,
+) -> None:
+    """List the presets of mini-tf train; or, with a NAME, all options of one, which --set changes."""
+    from mini_tf.training.every_kind import every_preset, learns_from, preset_named
+    from mini_tf.training.settings import model_class_of, options_of
+
+    table = Table(box=None, header_style="bold", pad_edge=False, show_header=name is None)
+    if name is None:
+        for column in ("preset", "learns from", "what it is"):
+            table.add_column(column, overflow="fold")
+        for preset in every_preset().values():
+            table.add_row(preset.name, learns_from(preset), preset.description)
+        out.print(table)
+        out.print(Text("Options of one, for --set: mini-tf presets NAME", "dim"))
+        return
+    preset = preset_named(name)
+    out.print(Text(f"{preset.name}: {preset.description}"))
+    out.print(Text(f"trains a {model_class_of(preset).__name__}, from {learns_from(preset)}"))
+    for option, value in options_of(preset).items():
+        shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        table.add_row(option, Text(shown, "bold"))
+    out.print(table)
+    some = "L=4" if "L" in options_of(preset) else "steps=100"
+    out.print(Text(f"Another value for this run: mini-tf train --preset {preset.name} --set {some}", "dim"))
+
+
+@app.command(short_help="Put labs and exercises into a folder of your own.")
+def labs(
+    folder: Annotated[Path, typer.Argument(help="the folder to put them into: a new or an empty one")],
+) -> None:
+    """Put the labs and the exercises into a folder of your own, to run and to change."""
+    from mini_tf.handout import hand_out
+    from mini_tf.terminal import quoted
+
+    count = hand_out(folder)
+    out.print(Text(f"{count} files in {folder}: labs, exercises, README.md with the path through them. Now try"))
+    out.print(Text(f"  python {quoted(str(folder / '04_word_embeddings.py'))} --quick"))
+    out.print(Text(f"  mini-tf gradcheck {quoted(str(folder / 'exercises' / '01_softmax.py') + '::softmax')}"))

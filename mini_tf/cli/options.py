@@ -1,0 +1,66 @@
+"""Options that several commands have."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from mini_tf.cli.app import hush
+
+import typer
+
+
+class Flavour(StrEnum):
+    lab = "lab"
+    clean = "clean"
+    complete = "complete"
+
+
+class Unknown(StrEnum):
+    error = "error"
+    skip = "skip"
+
+
+def _presets(beginning: str) -> list[tuple[str, str]]:
+    """For the shell, which completes a preset's name."""
+    from mini_tf.training.every_kind import every_preset
+
+    return [(name, preset.description) for name, preset in every_preset().items() if name.startswith(beginning)]
+
+
+PresetOption = Annotated[
+    str, typer.Option(help="quick (a minute or two), window, recurrent, gpt, pointer (the best), lab (hours on a CPU); "
+                      "translate (French to English, minutes) or translate-hour; classify, classify-bag (texts with "
+                      "labels, a minute); fill (words hidden in a text, minutes): see mini-tf presets",
+                      autocompletion=_presets)
+]  # fmt: skip
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="another value for an option of the preset, such as L=4 or learning_rate=0.003; may be "
+                 "repeated; mini-tf presets NAME lists them all"),
+]  # fmt: skip
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="print nothing but notes and errors", callback=hush)
+]  # fmt: skip
+PairsOption = Annotated[
+    Path | None,
+    typer.Option(help="for translate: lines English<TAB>French, as Tatoeba's; - for standard input [default: a "
+                 "grammar's sentences]"),
+]  # fmt: skip
+TableOption = Annotated[
+    Path | None,
+    typer.Option(help="for classify: a CSV file with texts and labels; - for standard input [default: sentences of "
+                 "film reviews]"),
+]  # fmt: skip
+TextOption = Annotated[str, typer.Option("--text", help="the table's column of texts")]
+LabelOption = Annotated[str, typer.Option("--label", help="the table's column of labels")]
+CorpusOption = Annotated[
+    Path | None, typer.Option(help="any UTF-8 text; - for standard input [default: Lab 6's Shakespeare]")
+]
+FlavourOption = Annotated[
+    Flavour, typer.Option(help="lab: nine plays as Lab 6 has them; clean: nothing lost of them; complete: all 38")
+]
+RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
+DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
+ShapeOption = Annotated[
+    list[str] | None, typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
+]

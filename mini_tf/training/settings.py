@@ -1,0 +1,113 @@
+"""Other values for the options of a preset: `mini-tf train --set L=4 --set learning_rate=0.003`."""
+
+import difflib
+from dataclasses import fields, replace
+from inspect import signature
+from typing import Any, TypeVar
+
+from mini_tf.checks import check_whole, is_number, shown
+from mini_tf.errors import UserError
+from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
+from mini_tf.models.options import NO_OPTIONS, check_choice
+from mini_tf.training.by_preset import TrainingPreset
+from mini_tf.training.classification import ClassificationPreset
+from mini_tf.training.masking import MaskingPreset
+from mini_tf.training.translation import TranslationPreset
+
+AnyPreset = TypeVar("AnyPreset", bound=TrainingPreset)
+
+FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
+NOT_SET = ("name", "description", "model", "model_class")
+CHOICES = {
+    "vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive"),
+}  # fmt: skip
+YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+FROM_0 = ("warm_up", "sample_words")
+
+
+def model_class_of(preset: TrainingPreset) -> type:
+    """The class of the models that a preset trains."""
+    if hasattr(preset, "model_class"):
+        check_choice("model_class", preset.model_class, sorted(TextModel.classes))
+        return TextModel.classes[preset.model_class]
+    kinds = {TranslationPreset: Translator, ClassificationPreset: Classifier, MaskingPreset: MaskedWordModel}
+    return next(made for kind, made in kinds.items() if isinstance(preset, kind))
+
+
+def options_of(preset: TrainingPreset) -> dict[str, Any]:
+    """{name: value} of everything that can be set: first the model's options, then those of its training."""
+    made = signature(model_class_of(preset)).parameters.values()
+    defaults = {p.name: p.default for p in made if p.name not in FROM_DATA}
+    training = {field.name: getattr(preset, field.name) for field in fields(preset) if field.name not in NOT_SET}
+    return defaults | preset.model | training
+
+
+def with_settings(preset: AnyPreset, given: list[str]) -> AnyPreset:
+    """The preset with other values for some options, each given as "name=value".
+
+    Raises UserError for an option that the preset does not have, and for a value that the option cannot have.
+    """
+    for setting in given:
+        name, equals, value = (part.strip() for part in setting.partition("="))
+        options = options_of(preset)
+        if not equals:
+            raise UserError(f"--set {setting}: expected an option and its value, as in --set L=4")
+        if name not in options:
+            near = difflib.get_close_matches(name, options, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise UserError(f"--set {setting}: {preset.name} has no option {name}; {hint}`mini-tf presets "
+                            f"{preset.name}` shows those that it has")  # fmt: skip
+        read = _value(setting, name, value, options[name])
+        in_training = name in {field.name for field in fields(preset)}
+        preset = replace(preset, **({name: read} if in_training else {"model": preset.model | {name: read}}))
+    check(preset)
+    return preset
+
+
+def _value(setting, name, text, now):
+    """The value that a text stands for: of the type that the option has now."""
+    if text.lower() == "none":
+        return None
+    if isinstance(now, bool):
+        if text.lower() not in YES_OR_NO:
+            raise UserError(f"--set {setting}: expected {name}=true or {name}=false")
+        return YES_OR_NO[text.lower()]
+    if isinstance(now, tuple):
+        try:
+            return tuple(float(number) for number in text.split(","))
+        except ValueError:
+            example = ",".join(map(str, now))
+            raise UserError(f"--set {setting}: expected {len(now)} numbers, as in {name}={example}") from None
+    if isinstance(now, str):
+        return text
+    kinds = {int: "a whole number", float: "a number"}
+    for kind in (int,) if isinstance(now, int) else (int, float) if now is None else (float,):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if now is None and not text[:1].isdigit():           # positions, say, may be None or a word
+        return text
+    raise UserError(f"--set {setting}: expected {kinds.get(type(now), 'a number')}, as in {name}={now}")
+
+
+def check(preset: TrainingPreset) -> None:
+    """Raises UserError for an option of the training that cannot be; the model checks its own when it is made."""
+    for field in fields(preset):
+        name, value = field.name, getattr(preset, field.name)
+        if name in NOT_SET:
+            continue
+        if value is None and "None" in str(field.type):
+            continue
+        if name in CHOICES:
+            check_choice(name, value, CHOICES[name])
+        elif name == "betas":
+            if len(value) != 2 or not all(is_number(beta) and 0 <= beta < 1 for beta in value):
+                raise UserError(f"betas is {shown(value)}, expected two numbers from 0 to less than 1, as in 0.9,0.999")
+        elif name in ("held_out", "validation", "test", "share", "new_words") and field.type is not int:
+            if not is_number(value) or not 0 < value < 1:
+                raise UserError(f"{name} is {shown(value)}, expected more than 0 and less than 1: a share")
+        elif field.type is int or "int" in str(field.type):
+            check_whole(0 if name in FROM_0 else 1, **{name: value})
+        elif not is_number(value) or not 0 < value < float("inf"):
+            raise UserError(f"{name} is {shown(value)}, expected a number above 0")
