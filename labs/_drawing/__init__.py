@@ -3,12 +3,11 @@
 Figures that only one lab draws are in this package too, in a file of its number.
 """
 
+from mini_tf.palette import BLACK, BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED  # noqa: F401, for the labs' files
+from mini_tf.training.figures import between
+
 import numpy as np
 from matplotlib.figure import Figure
-
-# Okabe and Ito's colours, which the colour-blind can tell apart too.
-BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#777777"
-COLOURS = BLUE, RED, GREEN, ORANGE, PURPLE, "0.15", GREY
 
 
 def panels(rows=1, columns=1, size=(7, 4), **options):
@@ -40,14 +39,16 @@ def curves(axes, x, lines, style="-", colors=COLOURS, legend="best", **options):
 def loss_curves(axes, rows, x="step", scale=1.0, label="{}", colors=(BLUE, RED), styles=("o-", "s-")):
     """Training and validation loss from the rows of a History.
 
-    x       the column to draw them against, or the numbers themselves
+    x       the column to draw them against, or the numbers themselves; a training loss, which is a mean since the
+            measurement before, is drawn between the two
     scale   what the losses are multiplied by
     label   the names in the legend, with {} for "training" and "validation"
     """
     at = [row[x] for row in rows] if isinstance(x, str) else x
     columns = {"training": "train_loss", "validation": "validation_loss"}
     for (name, column), color, style in zip(columns.items(), colors, styles):
-        axes.plot(at, [scale * row[column] for row in rows], style, color=color, label=label.format(name))
+        places = between(at) if name == "training" else at
+        axes.plot(places, [scale * row[column] for row in rows], style, color=color, label=label.format(name))
     axes.set(xlabel="step", ylabel="cross-entropy in nats per word")
 
 

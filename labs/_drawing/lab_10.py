@@ -1,6 +1,6 @@
 """Figures of lab 10, gradients by hand and wrong ones."""
 
-from _drawing import BLUE, GREEN, RED, curves, level, panels, pictures
+from _drawing import BLACK, BLUE, COLOURS, GREEN, RED, curves, level, panels, pictures
 
 import numpy as np
 
@@ -96,8 +96,7 @@ def wrong_training(runs, start):
     figure, (left, right) = panels(1, 2, (10, 4))
     first, *_ = runs.values()
     reference = np.array([row["validation_loss"] for row in first[0]])
-    colors = "0.2", *(f"C{k}" for k in range(len(runs) - 1))
-    for k, ((name, (rows, test)), color) in enumerate(zip(runs.items(), colors)):
+    for k, ((name, (rows, test)), color) in enumerate(zip(runs.items(), (BLACK, *COLOURS))):
         at, losses = zip(*((row["step"], row["validation_loss"]) for row in rows))
         style = {"color": color, "linestyle": "--" if k == 1 else "-"}
         left.plot((0, *at), (start, *losses), label=f"{name}, test {test:.2f}", **style)

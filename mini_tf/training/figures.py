@@ -1,16 +1,21 @@
 """The pictures of a training run, of a translation, and of a classified text."""
 
+from mini_tf.models.looking import Saliency
+from mini_tf.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from mini_tf.training.health import NORM, layers_of
+from mini_tf.types import Array
 
 import numpy as np
 from matplotlib import cm
 from matplotlib.figure import Figure
 
 
-def draw_curves(rows, lines, training="training", unit="nats per word"):
+def draw_curves(
+    rows: list[dict[str, float | str]], lines: dict[str, float], training: str = "training", unit: str = "nats per word"
+) -> Figure:
     """Training and validation loss against the step, with labelled horizontal lines for comparison.
 
-    rows      the rows of a History
+    rows      the rows of a History; a training loss is the mean since the row before, and drawn between the two
     lines     {label: loss}, the baselines and the result on the test words
     training  the label of the training loss
     unit      of the losses
@@ -18,9 +23,9 @@ def draw_curves(rows, lines, training="training", unit="nats per word"):
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.add_subplot()
     steps = [row["step"] for row in rows]
-    axes.plot(steps, [row["train_loss"] for row in rows], "o-", label=training, color="tab:blue")
-    axes.plot(steps, [row["validation_loss"] for row in rows], "o-", label="validation", color="tab:orange")
-    colors = dict(zip(lines, ("0.5", "0.2", "tab:green", "tab:red", "tab:purple")))
+    axes.plot(between(steps), [row["train_loss"] for row in rows], "o-", label=training, color=BLUE)
+    axes.plot(steps, [row["validation_loss"] for row in rows], "s-", label="validation", color=RED)
+    colors = dict(zip(lines, (GREY, BLACK, GREEN, PURPLE, ORANGE)))
     for name, loss in lines.items():
         axes.axhline(loss, color=colors[name], linestyle="--", linewidth=1)
     bottom, top = axes.get_ylim()
@@ -39,7 +44,12 @@ def draw_curves(rows, lines, training="training", unit="nats per word"):
     return figure
 
 
-def draw_gradient_flow(rows):
+def between(steps: list[int]) -> list[float]:
+    """Half-way between each step and the one before it: the place of a mean over the steps from there."""
+    return [(before + step) / 2 for before, step in zip([0, *steps], steps)]
+
+
+def draw_gradient_flow(rows: list[dict[str, float | str]]) -> Figure:
     """What `Health` saw during training: the norm of each layer's gradient, what a step changes of the weights, and the
     share of dead ReLUs, if there are any ReLUs.
 
@@ -56,12 +66,12 @@ def draw_gradient_flow(rows):
     flow.set_yscale("log")
     flow.set_ylabel("norm of the gradient")
     flow.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8, title="from the words up")
-    others[0].plot(steps, [row["update_ratio"] or np.nan for row in rows], "o-", markersize=3, color="tab:orange")
+    others[0].plot(steps, [row["update_ratio"] or np.nan for row in rows], "o-", markersize=3, color=RED)
     others[0].axhline(1e-3, color="0.6", linestyle="--", linewidth=1)
     others[0].set_yscale("log")
     others[0].set_ylabel("update / weights")
     if has_relus:
-        others[1].plot(steps, [row["dead_relus"] for row in rows], "o-", markersize=3, color="tab:red")
+        others[1].plot(steps, [row["dead_relus"] for row in rows], "o-", markersize=3, color=PURPLE)
         others[1].set_ylim(0, 1)
         others[1].set_ylabel("dead ReLUs")
     others[-1].set_xlabel("step")
@@ -70,7 +80,7 @@ def draw_gradient_flow(rows):
     return figure
 
 
-def draw_attention(weights, source, target):
+def draw_attention(weights: dict[str, Array], source: list[str], target: list[str]) -> Figure:
     """Heat maps of a translator's attention: a row for each kind, a column for each layer, the mean of its heads.
 
     weights         of `attention_weights`
@@ -101,7 +111,7 @@ def draw_attention(weights, source, target):
     return figure
 
 
-def draw_confusion(confusion, classes):
+def draw_confusion(confusion: Array, classes: list[str]) -> Figure:
     """How often each class was taken for each: counts, and their shares of a row as colours.
 
     confusion  (classes, classes) int, see `metrics.confusion`
@@ -123,7 +133,7 @@ def draw_confusion(confusion, classes):
     return figure
 
 
-def draw_words(words, found, classes, attention=None):
+def draw_words(words: list[str], found: Saliency, classes: list[str], attention: Array | None = None) -> Figure:
     """A text's words with how much attention each gets and what the gradient says of it.
 
     words      T strings
@@ -133,7 +143,7 @@ def draw_words(words, found, classes, attention=None):
     """
     panels = [] if attention is None else [("what attention looks at", "share of attention", attention, None)]
     says = f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}"
-    signs = ["tab:blue" if value > 0 else "tab:orange" for value in found.contribution]
+    signs = [BLUE if value > 0 else ORANGE for value in found.contribution]
     panels += [
         (says, "norm of dx", found.norm, None),
         ("blue speaks for it, orange against it", "dx·x", found.contribution, signs),
