@@ -2,18 +2,22 @@
 
 import difflib
 import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
 
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 TOKEN = re.compile(r"\w+(?:'\w+)?|[.,!?;:\-]|\n")
 NO_SPACE_BEFORE = set(".,!?;:-\n")
 NO_SPACE_AFTER = set("-\n")
 
 
-def tokenize(text):
+def tokenize(text: str) -> list[str]:
     """Split a text into words as the lab does; punctuation marks and line breaks are words, the rest is dropped.
 
     "Sir, are not you my father?" → ["Sir", ",", "are", "not", "you", "my", "father", "?"]
@@ -22,12 +26,12 @@ def tokenize(text):
     return TOKEN.findall(text)
 
 
-def join(tokens):
+def join(tokens: Iterable[str]) -> str:
     """Words as a text that reads well. Splitting it gives the same words: tokenize(join(tokens)) == tokens."""
     return "".join(spaced(tokens))
 
 
-def spaced(tokens):
+def spaced(tokens: Iterable[str]) -> Iterator[str]:
     """Yield each word with the space that belongs before it, as it comes: for a text that is still being written."""
     after = "\n"                                         # no space at the start of the text
     for token in tokens:
@@ -44,12 +48,12 @@ class Vocabulary:
     vocabulary.decode(ids)                               # "my father"
     """
 
-    def __init__(self, tokens):
+    def __init__(self, tokens: Iterable[str]):
         self.words = list(dict.fromkeys(tokens))
         self.index = {word: i for i, word in enumerate(self.words)}
 
     @classmethod
-    def of(cls, words):
+    def of(cls, words: list[str]) -> Self:
         """The vocabulary whose list `.words` is this one, as read from a file.
 
         Raises UserError for anything but a list of different strings.
@@ -65,11 +69,11 @@ class Vocabulary:
     def __contains__(self, word):
         return word in self.index
 
-    def unknown(self, tokens):
+    def unknown(self, tokens: Iterable[str]) -> list[str]:
         """The words that are not in the vocabulary, each once, in order of first appearance."""
         return list(dict.fromkeys(token for token in tokens if token not in self.index))
 
-    def encode(self, tokens, unknown="error"):
+    def encode(self, tokens: Iterable[str], unknown: str = "error") -> Array:
         """The ids of the words, int64. Raises UserError naming unknown words; unknown="skip" leaves them out."""
         tokens = list(tokens)                            # they are looked at twice
         if unknown not in ("error", "skip"):
@@ -79,7 +83,7 @@ class Vocabulary:
             raise UserError(self._explain(missing))
         return np.array([self.index[token] for token in tokens if token in self.index], dtype=np.int64)
 
-    def decode(self, ids):
+    def decode(self, ids: ArrayLike | Iterator[int]) -> str:
         """The text that the ids stand for, with spaces where a reader expects them.
 
         Raises UserError for what is not a row of ids, and for an id that is not in the vocabulary.
@@ -103,7 +107,7 @@ class Vocabulary:
         )
 
 
-def different_words(words, what="the words"):
+def different_words(words: Sequence[str], what: str = "the words") -> list[str]:
     """The list of words itself. Raises UserError unless it is a list of strings, none of them twice.
 
     what: the subject of the messages, which is plural
@@ -120,8 +124,10 @@ def different_words(words, what="the words"):
     return list(words)
 
 
-def row_of_ids(ids):
+def row_of_ids(ids: ArrayLike | Iterator[int]) -> list[int]:
     """Ids as a list of integers. Raises UserError for other shapes and dtypes."""
+    if isinstance(ids, Iterator):                        # what `generate` gives, say
+        ids = list(ids)
     try:
         ids = np.asarray(ids)
     except ValueError:                                   # lists of different lengths

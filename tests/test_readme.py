@@ -1,0 +1,70 @@
+"""README and the pages it leads to: links lead somewhere, commands and options exist, code runs and prints what it says."""
+
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from mini_tf.cli import app
+
+import pytest
+import typer
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "labs").glob("*.md")), ROOT / "labs/exercises/README.md",
+         ROOT / "mini_tf/gradcheck/README.md", ROOT / "CHANGELOG.md"]  # fmt: skip
+COMMANDS = typer.main.get_command(app).commands
+
+
+def anchors(page):
+    """What a code host calls the page's headings."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in re.findall(r"^#+ (.*)", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if link.startswith(("http", "mailto")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_commands_and_options_that_are_named_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:mini_tf|labs|tests)/[\w/.]+\.(?:py|md|png))", text):
+        assert (ROOT / path).exists(), path
+    for line in re.findall(r"(?:^|`)(?:mpiexec -n \w+ )?(?:\.venv/bin/)?mini-tf ([^`\n#]*)", text, re.MULTILINE):
+        name, *rest = line.split() or [""]
+        if name.startswith("-") or name in ("", "…", "command"):
+            continue
+        assert name in COMMANDS, line
+        options = {flag for parameter in COMMANDS[name].params for flag in parameter.opts} | {"-h", "--help"}
+        used = {word for word in rest if re.fullmatch(r"--[a-z][\w-]*", word)}
+        assert used <= options, line
+
+
+def test_the_set_up_is_two_commands():
+    lines = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("python3 -m venv")]
+    assert len(lines) == 2
+    assert lines[0].endswith("mini-tf train")
+    assert lines[1].endswith("pytest")
+
+
+def test_the_example_of_ones_own_text_does_what_it_says(lab_text):
+    """It needs Shakespeare's text, and is skipped where that cannot be had."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text[text.index("## Your own text") :]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, "README.md", "exec"), {})
+    test, uniform = map(float, re.search(r"loss of ([\d.]+) instead of ([\d.]+)", section).groups())
+    found, alike = map(float, re.search(r"test: ([\d.]+) nats per word; every word alike: ([\d.]+)", out.getvalue()).groups())
+    assert found == pytest.approx(test, abs=0.05)
+    assert alike == uniform
+    assert out.getvalue().count("  PASS ") == 4
