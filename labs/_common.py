@@ -10,6 +10,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax_at
 from mini_tf.terminal import write_in_any_encoding
 from mini_tf.training import windows_ending_at
+from mini_tf.training.figures import save_figure
 
 import numpy as np
 
@@ -29,11 +30,8 @@ def quick_mode(description):
 
 def show(figure, name):
     """Save a figure as labs/figures/NAME.png; in a notebook, show it too."""
-    from mini_tf.files import replacing
-
     path = FIGURES / f"{name}.png"
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=110)
+    save_figure(path, figure, dpi=110)
     print(f"figure: {path.parent.parent.name}/{path.parent.name}/{path.name}")
     try:
         from IPython import get_ipython

@@ -33,9 +33,30 @@ _share_cores()
 __version__ = "0.1.0"
 
 __all__ = [
-    "backend", "data", "decoding", "experiment", "gradcheck", "kernels", "layers", "metrics", "models", "ops",
-    "parallel", "text", "trace", "training",
+    "backend", "bleu", "data", "decoding", "experiment", "explore", "gradcheck", "kernels", "layers", "metrics",
+    "models", "ops", "parallel", "text", "trace", "training",
 ]  # fmt: skip
+
+TYPE_CHECKING = False                # as typing has it, whose import would take longer than all the rest
+if TYPE_CHECKING:                    # for editors, which do not see what __getattr__ loads
+    from mini_tf import (
+        backend,
+        bleu,
+        data,
+        decoding,
+        experiment,
+        explore,
+        gradcheck,
+        kernels,
+        layers,
+        metrics,
+        models,
+        ops,
+        parallel,
+        text,
+        trace,
+        training,
+    )
 
 
 def __getattr__(name):
@@ -43,3 +64,7 @@ def __getattr__(name):
     if name in __all__:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__():
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -35,6 +35,14 @@ def test_submodules_load_when_asked_for():
         _ = mini_tf.opps
 
 
+def test_dir_offers_what_can_be_loaded_and_nothing_else():
+    offered = [name for name in dir(mini_tf) if not name.startswith("_")]
+    assert offered == sorted(mini_tf.__all__)
+    assert "__version__" in dir(mini_tf)
+    for name in offered:
+        assert getattr(mini_tf, name).__doc__
+
+
 def test_text_offers_what_reads_a_corpus():
     assert mini_tf.text.shakespeare is mini_tf.data.shakespeare
     assert mini_tf.text.read_corpus is mini_tf.data.read_corpus

@@ -1,12 +1,15 @@
 """Beam search: from scores of the next word to the most probable sentence that can be found."""
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from mini_tf import ops
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan
+from mini_tf.models.translator import Translator, Writer
 from mini_tf.text.sentences import EOS, SOS, UNK, padded
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -27,7 +30,9 @@ class Hypothesis:
     score: float
 
 
-def beam_search(writer, beam, longest, length_penalty=0.0, never=(SOS, UNK)):
+def beam_search(
+    writer: Writer, beam: int, longest: int, length_penalty: float = 0.0, never: Collection[int] = (SOS, UNK)
+) -> list[Hypothesis]:
     """The best sentence found for each source: a list of Hypotheses
 
     At each step, every live hypothesis is continued by every word, and the `beam` most probable continuations live on.
@@ -112,7 +117,10 @@ def _continued(log_p, logits, most, never):
     return order // most, word, np.take_along_axis(total, order, 1)
 
 
-def translations(model, sources, beam=1, length_penalty=0.0, batch=64, on_batch=None):
+def translations(
+    model: Translator, sources: Sequence[Array], beam: int = 1, length_penalty: float = 0.0, batch: int = 64,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> list[Hypothesis]:  # fmt: skip
     """The Hypotheses that beam search finds for source sentences, a list of arrays of ids, in their order.
 
     Sentences of about the same length are searched together, `batch` at a time; a sentence's translation does not

@@ -1,15 +1,20 @@
 """Lines of French into lines of English, with a trained translator."""
 
+from collections.abc import Callable, Iterable
+
 from mini_tf.decoding.beam import translations
 from mini_tf.errors import UserError
-from mini_tf.files import replacing
-from mini_tf.models.translator import attention_weights
-from mini_tf.text.sentences import SOS, join_sentence, split_sentence
+from mini_tf.models.translator import Translator, attention_weights
+from mini_tf.text.sentences import SOS, SentenceVocabulary, join_sentence, split_sentence
+from mini_tf.types import PathLike
 
 import numpy as np
 
 
-def translate_lines(model, vocabularies, lines, beam=5, length_penalty=0.0, note=lambda line: None, first=1):
+def translate_lines(
+    model: Translator, vocabularies: tuple[SentenceVocabulary, SentenceVocabulary], lines: Iterable[str], beam: int = 5,
+    length_penalty: float = 0.0, note: Callable[[str], None] = lambda line: None, first: int = 1,
+) -> list[str]:  # fmt: skip
     """The English sentence for each French one: a list of strings. An empty line stays empty.
 
     vocabularies  the model's, of French and of English
@@ -32,12 +37,15 @@ def translate_lines(model, vocabularies, lines, beam=5, length_penalty=0.0, note
     return [join_sentence(english.decode(hypothesis.words), english.names) for hypothesis in found]
 
 
-def save_attention(path, model, vocabularies, french_line, english_line):
+def save_attention(
+    path: PathLike, model: Translator, vocabularies: tuple[SentenceVocabulary, SentenceVocabulary], french_line: str,
+    english_line: str,
+) -> None:  # fmt: skip
     """A picture of what each word attends to, while the model reads a French sentence and writes an English one.
 
     Raises UserError for a sentence without words.
     """
-    from mini_tf.training.figures import draw_attention
+    from mini_tf.training.figures import draw_attention, save_figure
 
     french, english = vocabularies
     source, target = split_sentence(french_line, "french"), split_sentence(english_line, "english")
@@ -45,5 +53,4 @@ def save_attention(path, model, vocabularies, french_line, english_line):
         raise UserError("there is no attention to draw in a sentence without words")
     ids = np.array([SOS, *english.encode(target)])
     weights = attention_weights(model, french.encode(source), ids)
-    with replacing(path) as temporary:
-        draw_attention(weights, source, [english.words[i] for i in ids]).savefig(temporary, dpi=120)
+    save_figure(path, draw_attention(weights, source, [english.words[i] for i in ids]))

@@ -4,17 +4,20 @@ Source: ESE-2000 Lab 6, Model Sampling (Task 6.8) and Language Generation (Task 
 """
 
 import sys
+from collections.abc import Callable, Iterator
 
 from mini_tf import ops
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan, shifted_logits
-from mini_tf.models.text_model import checked_ids
+from mini_tf.models.text_model import TextModel, checked_ids
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def greedy(logits):
+def greedy(logits: Array) -> Array:
     """ê = argmax_i π(e_i | X), the most probable word;  logits (…, c) → ids (…)
 
     Best for predicting one word; a text written this way soon repeats itself.
@@ -22,7 +25,7 @@ def greedy(logits):
     return no_nan(logits).argmax(-1)
 
 
-def sample(logits, rng, temperature=1.0, top_k=None):
+def sample(logits: Array, rng: np.random.Generator, temperature: float = 1.0, top_k: int | None = None) -> Array:
     """ê = e_i with probability π_i,   π = softmax(logits/temperature);  logits (…, c) → ids (…)
 
     temperature   below 1 probable words become more probable, above 1 improbable ones do
@@ -47,7 +50,9 @@ def sample(logits, rng, temperature=1.0, top_k=None):
     return (cumulative > u).argmax(-1)                                       # the first word whose share reaches u
 
 
-def generate(model, prompt, words, choose):
+def generate(
+    model: TextModel, prompt: ArrayLike, words: int, choose: Callable[[Array], Array]
+) -> Iterator[int]:
     """Write `words` more words after the prompt, one at a time: an iterator over their ids.
 
     X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  each word written joins the history, which moves along.
@@ -66,7 +71,7 @@ def generate(model, prompt, words, choose):
         new = np.array([word])
 
 
-def continuations(model, prompt, most=10):
+def continuations(model: TextModel, prompt: ArrayLike, most: int = 10) -> tuple[Array, Array]:
     """(ids, probabilities) of the `most` most probable words after the prompt, the best first; `most` is at least 1."""
     check_whole(most=most)
     p, _ = ops.softmax(shifted_logits(model.reader().read(_checked_prompt(prompt, model)))[0])

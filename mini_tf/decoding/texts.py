@@ -1,21 +1,27 @@
 """What a trained classifier says of a text, and what a trained MaskedWordModel puts into its gaps."""
 
 import re
+from collections.abc import Callable, Sequence
 
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.files import replacing
 from mini_tf.metrics import confusion
-from mini_tf.models.looking import attention_seen, saliency
+from mini_tf.models.classifier import Classifier
+from mini_tf.models.looking import Saliency, attention_seen, saliency
+from mini_tf.models.masked import MaskedWordModel
+from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import split_sentence
-from mini_tf.text.tokens import join, tokenize
+from mini_tf.text.tokens import Vocabulary, join, tokenize
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 
 GAP = re.compile(r"_{2,}|\[MASK\]")                      # how a gap is written: ____
 
 
-def classify_text(model, vocabulary, text, note=lambda line: None):
+def classify_text(
+    model: Classifier, vocabulary: ClassVocabulary, text: str, note: Callable[[str], None] = lambda line: None
+) -> tuple[list[str], Saliency]:
     """(words, found): the words that the classifier reads, and their Saliency, which has the classes' probabilities.
 
     note: called with a sentence about words that the model does not know, and about a text that is too long
@@ -33,7 +39,10 @@ def classify_text(model, vocabulary, text, note=lambda line: None):
     return words, saliency(model, vocabulary.encode(words))
 
 
-def classify_table(model, vocabulary, examples, note=lambda line: None):
+def classify_table(
+    model: Classifier, vocabulary: ClassVocabulary, examples: Sequence[Sequence[str]],
+    note: Callable[[str], None] = lambda line: None,
+) -> Array:  # fmt: skip
     """How often a classifier takes each class for each, (classes, classes) int, for (text, label) strings.
 
     Raises UserError for a text without words, and for a label that does not occur in training.
@@ -48,16 +57,17 @@ def classify_table(model, vocabulary, examples, note=lambda line: None):
     return confusion(log_p.argmax(1), labels, model.classes)
 
 
-def save_words(path, model, vocabulary, words, found):
+def save_words(
+    path: PathLike, model: Classifier, vocabulary: ClassVocabulary, words: list[str], found: Saliency
+) -> None:
     """A picture of what attention looks at in a text, and of what the gradient says of each word."""
-    from mini_tf.training.figures import draw_words
+    from mini_tf.training.figures import draw_words, save_figure
 
     attention = attention_received(model, vocabulary.encode(words))
-    with replacing(path) as temporary:
-        draw_words(words, found, vocabulary.classes, attention).savefig(temporary, dpi=120)
+    save_figure(path, draw_words(words, found, vocabulary.classes, attention))
 
 
-def attention_received(model, ids):
+def attention_received(model: Classifier, ids: Array) -> Array | None:
     """(T,) how much of the attention of all words each word of a text gets, in the mean over layers, heads and words;
     None for a bag of words, which has no attention. With [CLS] it is the attention of [CLS] that counts.
     """
@@ -68,7 +78,9 @@ def attention_received(model, ids):
     return weights.mean(0) if model.cls is None else weights[0, 1:]
 
 
-def best_words(model, vocabulary, ids, place, most=5):
+def best_words(
+    model: MaskedWordModel, vocabulary: Vocabulary, ids: Array, place: int, most: int = 5
+) -> list[tuple[str, float]]:
     """[(word, p), …]: the `most` most probable words at a place of a text ids (T,), given all others; `most` ≥ 1"""
     check_whole(most=most)
     log_p = model.log_probabilities(ids, place)
@@ -76,7 +88,9 @@ def best_words(model, vocabulary, ids, place, most=5):
     return [(vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
 
 
-def fill_gaps(model, vocabulary, text, most=5):
+def fill_gaps(
+    model: MaskedWordModel, vocabulary: Vocabulary, text: str, most: int = 5
+) -> tuple[str, list[list[tuple[str, float]]]]:
     """(filled, gaps): the text with the most probable word in each gap, ____ or [MASK]; and `best_words` of each.
 
     All gaps are guessed from the words that are there, none from a guess for another. A line break is added at the end,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -10,16 +11,18 @@ from time import perf_counter
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.experiment.figures import draw_ladder
-from mini_tf.files import own, replacing, sweep, write_text
+from mini_tf.files import own, sweep, write_text
 from mini_tf.metrics import perplexity, uniform_cross_entropy
-from mini_tf.models import NGramModel
+from mini_tf.models import NGramModel, TextModel
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
 from mini_tf.training.by_preset import about as about_run
+from mini_tf.training.figures import save_figure
 from mini_tf.training.language import GIVEN_WORDS, train_language_model
 from mini_tf.training.presets import PRESETS
 from mini_tf.training.run import Run
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 
@@ -60,11 +63,11 @@ class Rung:
     sample: str
 
     @property
-    def perplexity(self):
+    def perplexity(self) -> float:
         return perplexity(self.test)
 
     @property
-    def learns(self):
+    def learns(self) -> bool:
         """True if it learns by gradients, False if by counting."""
         return self.model in (*NEURAL.values(), MIXED)
 
@@ -72,7 +75,7 @@ class Rung:
 class Words:
     """The text's words in the three parts that all models share, and how they are scored."""
 
-    def __init__(self, text):
+    def __init__(self, text: str):
         tokens = tokenize(text)
         self.vocabulary = Vocabulary(tokens)
         self.ids = self.vocabulary.encode(tokens)
@@ -82,7 +85,7 @@ class Words:
         self.before_test = self.ids[: self.test_start]
         self.is_new = ~np.isin(self.ids[self.test_start :], self.before_test)
 
-    def score(self, model, part, on_batch=None):
+    def score(self, model: TextModel, part: str, on_batch: Callable[[int, int], None] | None = None) -> Array:
         """ln p of each word of the validation or the test part."""
         start, stop = {
             "validation": (self.validation_start, self.test_start), "test": (self.test_start, len(self.ids))
@@ -91,21 +94,26 @@ class Words:
         options = {} if on_batch is None else {"on_batch": on_batch}
         return model.log_probabilities(self.ids[first:stop], start - first, **options)
 
-    def rung(self, name, parameters, seconds, validation, test, about, sample):
+    def rung(
+        self, name: str, parameters: int, seconds: float, validation: Array, test: Array, about: str, sample: str
+    ) -> Rung:
         """A row of the table, from ln p of the words of the validation and the test part."""
         new = -float(test[self.is_new].mean()) if self.is_new.any() else float("nan")
         known = -float(test[~self.is_new].mean())
         return Rung(name, int(parameters), float(seconds), -float(validation.mean()), -float(test.mean()), known, new,
                     about, sample)  # fmt: skip
 
-    def written_by(self, model, seed):
+    def written_by(self, model: TextModel, seed: int) -> str:
         """SAMPLE words, written by the model after the first words of the test part."""
         prompt = self.ids[self.test_start : self.test_start + GIVEN_WORDS]
         choose = partial(sample, rng=np.random.default_rng(seed))
         return join([self.vocabulary.words[i] for i in generate(model, prompt, SAMPLE, choose)])
 
 
-def climb(text, folder, seed=0, device="auto", steps=None, say=lambda line: None, on_rung=lambda rung: None):
+def climb(
+    text: str, folder: PathLike, seed: int = 0, device: str = "auto", steps: int | None = None,
+    say: Callable[[str], None] = lambda line: None, on_rung: Callable[[Rung], None] = lambda rung: None,
+) -> list[Rung]:  # fmt: skip
     """Train and measure every model. Returns the Rungs; writes them as table.csv, table.md and table.png to `folder`.
 
     Each neural model is trained by its preset into folder/PRESET. One that is there already is not trained again, and
@@ -162,12 +170,11 @@ def _climb(text, words, folder, presets, seed, device, say, on_rung):
     mixed = [mixture(share, p, q) for p, q in zip(scores[own], scores[counted])]
     add(MIXED, rungs[own].parameters + rungs[counted].parameters, rungs[own].seconds + rungs[counted].seconds,
         *mixed, f"{share:.2f}·p + {1 - share:.2f}·p of {counted}", "")  # fmt: skip
-    with replacing(folder / "table.png") as temporary:
-        draw_ladder(list(rungs.values()), BAR).savefig(temporary, dpi=120)
+    save_figure(folder / "table.png", draw_ladder(list(rungs.values()), BAR))
     return list(rungs.values())
 
 
-def counting_models(words):
+def counting_models(words: Words) -> dict[str, tuple[Callable[[Array], NGramModel], str]]:
     """{name: (fit, about)} of the n-gram models; fit(ids) counts. Discounts are chosen on the validation words."""
     c = len(words.vocabulary)
 
@@ -189,7 +196,7 @@ def _fit(order, c, discount, ids):
     return NGramModel(order, c, discount=float(discount)).fit(ids)
 
 
-def told(ids, c):
+def told(ids: Array, c: int) -> Array:
     """A p_0 that gives nearly all probability to the words of the vocabulary that do not occur in ids.
 
     The closed vocabulary gives them away: words that do not occur before the test part must be the new words in it.
@@ -199,18 +206,18 @@ def told(ids, c):
     return p_0 / p_0.sum()
 
 
-def mixture(share, ln_p, ln_q):
+def mixture(share: float, ln_p: Array, ln_q: Array) -> Array:
     """ln(λ·p + (1 − λ)·q) from ln p and ln q"""
     return np.logaddexp(np.log(share) + ln_p, np.log(1 - share) + ln_q)
 
 
-def best_share(own, counted):
+def best_share(own: Array, counted: Array) -> float:
     """The λ in 0.01, 0.02, …, 0.99 for which λ·p + (1 − λ)·q has the lowest loss, from ln p and ln q."""
     shares = np.arange(1, 100) / 100
     return max(shares, key=lambda share: mixture(share, own, counted).mean())
 
 
-def save(rungs, folder):
+def save(rungs: Collection[Rung], folder: Path) -> None:
     """Write the table so far as table.csv and table.md, each whole or not at all."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -220,7 +227,7 @@ def save(rungs, folder):
     write_text(folder / "table.md", markdown(rungs))
 
 
-def markdown(rungs):
+def markdown(rungs: Collection[Rung]) -> str:
     """The table, followed by a sample of what each model writes."""
     lines = [
         "| model | parameters | training, s | test, nats per word | perplexity | known words | new words | |",

@@ -1,13 +1,31 @@
 """The pictures of a training run, of a translation, and of a classified text."""
 
+from pathlib import Path
+
+from mini_tf.errors import UserError
+from mini_tf.files import replacing
 from mini_tf.models.looking import Saliency
 from mini_tf.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from mini_tf.training.health import NORM, layers_of
-from mini_tf.types import Array
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 from matplotlib import cm
 from matplotlib.figure import Figure
+
+
+def save_figure(path: PathLike, figure: Figure, dpi: int = 120) -> None:
+    """Write a picture, whole or not at all, in the format that its name ends in; PNG for a name without an ending.
+
+    Raises UserError for the ending of no picture, and NotWritten.
+    """
+    kind = Path(path).suffix.lstrip(".").lower() or "png"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise UserError(f"{path} ends in .{kind}, expected the name of a picture, such as {Path(path).stem}.png; there "
+                        f"are {', '.join(sorted(known))}")  # fmt: skip
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=dpi, format=kind)
 
 
 def draw_curves(

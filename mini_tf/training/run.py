@@ -281,26 +281,23 @@ class Run:
         write_text(self / "metrics.csv", text.getvalue())
 
     def save_curves(self, rows: list[dict[str, float | str]], lines: dict[str, float], **options: str) -> None:
-        from mini_tf.training.figures import draw_curves
+        from mini_tf.training.figures import draw_curves, save_figure
 
-        with replacing(self / "curves.png") as temporary:
-            draw_curves(rows, lines, **options).savefig(temporary, dpi=120)
+        save_figure(self / "curves.png", draw_curves(rows, lines, **options))
 
     def save_gradient_flow(self, rows: list[dict[str, float | str]]) -> None:
         """The picture of what `Health` saw; none if the training ended before the first measurement."""
-        from mini_tf.training.figures import draw_gradient_flow
+        from mini_tf.training.figures import draw_gradient_flow, save_figure
 
         rows = [row for row in rows if row.get("update_ratio")]
         if not rows:
             return
-        with replacing(self / "gradient_flow.png") as temporary:
-            draw_gradient_flow(rows).savefig(temporary, dpi=120)
+        save_figure(self / "gradient_flow.png", draw_gradient_flow(rows))
 
     def save_confusion(self, confusion: Array, classes: list[str]) -> None:
-        from mini_tf.training.figures import draw_confusion
+        from mini_tf.training.figures import draw_confusion, save_figure
 
-        with replacing(self / "confusion.png") as temporary:
-            draw_confusion(confusion, classes).savefig(temporary, dpi=120)
+        save_figure(self / "confusion.png", draw_confusion(confusion, classes))
 
     def write_json(self, name: str, value: Any) -> None:
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
