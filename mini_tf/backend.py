@@ -9,16 +9,19 @@ tests use that: their strict array refuses, like CuPy's, to be converted to NumP
 
 import re
 import sys
+from types import ModuleType
 
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 INSTALL_HINT = "pip install 'mini-tf[gpu13]' (CUDA 13) or 'mini-tf[gpu12]' (CUDA 12)"
 
 
-def array_module(*arrays, **named_arrays):
+def array_module(*arrays: Array | float | None, **named_arrays: Array | float | None) -> ModuleType:
     """The library of these arrays, `numpy` or `cupy`; None and Python numbers belong to none and are skipped.
 
     The error message calls arrays given by keyword by that name. Raises TypeError when two arrays are on
@@ -43,7 +46,7 @@ def array_module(*arrays, **named_arrays):
     return _library(first)
 
 
-def device_of(array):
+def device_of(array: Array) -> str:
     """The device that holds the array: "cpu", "gpu:0", "gpu:1", …"""
     library = _library(array)
     if library is np:
@@ -53,7 +56,7 @@ def device_of(array):
     return str(getattr(array, "device", library.__name__))
 
 
-def to_device(array, device):
+def to_device(array: Array, device: str) -> Array:
     """The array on that device: "cpu", "gpu" (the first), "gpu:1", or "auto" (a GPU if one works, else the CPU).
 
     An array that is already there is returned unchanged. Raises UserError when there is no such device;
@@ -71,12 +74,12 @@ def to_device(array, device):
         return cupy.asarray(array)
 
 
-def to_host(array):
+def to_host(array: ArrayLike) -> np.ndarray:
     """The array as a NumPy array; a NumPy array is returned unchanged."""
     return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
-def beside(array, reference):
+def beside(array: Array, reference: Array) -> Array:
     """The host array `array`, moved to the device of `reference`: ids to the embeddings, a mask to the scores."""
     library = _library(reference)
     if library.__name__ == "cupy":
@@ -84,13 +87,13 @@ def beside(array, reference):
     return library.asarray(array)
 
 
-def wait_for(array):
+def wait_for(array: Array) -> None:
     """Wait until its device has computed the array, before another library reads its memory."""
     if _library(array).__name__ == "cupy":
         array.device.synchronize()
 
 
-def resolve_device(device):
+def resolve_device(device: str) -> str:
     """The full name of a device, "gpu" → "gpu:0", after the driver has confirmed that it is there.
 
     Raises UserError for an unknown name and for a GPU that cannot be used, with the reason.
@@ -109,12 +112,12 @@ def resolve_device(device):
     return f"gpu:{number}"
 
 
-def devices():
+def devices() -> list[str]:
     """The devices that can be used now, as a list: ["cpu"], or ["cpu", "gpu:0", …]."""
     return ["cpu"] + [f"gpu:{i}" for i in range(gpu_count()[0])]
 
 
-def gpu_count():
+def gpu_count() -> tuple[int, str]:
     """(how many GPUs work, why none does). CuPy can be installed without a GPU, so the driver is asked."""
     try:
         import cupy
@@ -127,7 +130,7 @@ def gpu_count():
     return count, "" if count else "the driver counts no GPU"
 
 
-def scatter_add(target, ids, values):
+def scatter_add(target: Array, ids: Array, values: Array) -> None:
     """target[ids[k]] += values[k] for every k, in place; repeated ids add up.
 
     target (c, …), ids (N,), values (N, …). Plain `target[ids] += values` would keep only the last of the
@@ -136,7 +139,7 @@ def scatter_add(target, ids, values):
     _library(target).add.at(target, ids, values)
 
 
-def erf(x):
+def erf(x: Array) -> Array:
     """The error function 2/√π · ∫₀ˣ exp(−t²) dt, from the special functions of the array's library."""
     library = _library(x)
     if library is np:

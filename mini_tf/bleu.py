@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mini_tf.errors import UserError
@@ -23,12 +24,12 @@ class Bleu:
     reference_length: int
 
     @property
-    def precisions(self):
+    def precisions(self) -> tuple[float, ...]:
         """(P_1, P_2, …), P_n = matches/totals; 0 where no prediction has n words."""
         return tuple(match / total if total else 0.0 for match, total in zip(self.matches, self.totals))
 
     @property
-    def brevity_penalty(self):
+    def brevity_penalty(self) -> float:
         """exp(1 − r/l) if l < r, else 1; 0 without any predicted word. Short predictions have high precisions."""
         l, r = self.length, self.reference_length
         if l >= r:
@@ -36,7 +37,7 @@ class Bleu:
         return math.exp(1 - r / l) if l else 0.0
 
     @property
-    def score(self):
+    def score(self) -> float:
         """penalty·(P_1 ⋯ P_max_n)^(1/max_n), in 0 … 1; 0 if a precision is."""
         if not all(self.precisions):
             return 0.0
@@ -51,7 +52,7 @@ class Bleu:
         )
 
 
-def bleu(prediction, references, max_n=4):
+def bleu(prediction: list[str], references: list[str] | list[list[str]], max_n: int = 4) -> float:
     """BLEU of one sentence, in 0 … 1:  penalty·(P_1 ⋯ P_max_n)^(1/max_n)
 
     prediction   a list of words
@@ -69,7 +70,9 @@ def bleu(prediction, references, max_n=4):
     return corpus_bleu([prediction], [references], max_n).score
 
 
-def corpus_bleu(predictions, references, max_n=4):
+def corpus_bleu(
+    predictions: Sequence[list[str]], references: Sequence[list[str] | list[list[str]]], max_n: int = 4
+) -> Bleu:
     """BLEU of many sentences, a `Bleu`: matches, totals and lengths are summed over the corpus, then divided.
 
     predictions  a list of words for each sentence; it may be empty

@@ -2,11 +2,15 @@
 
 from numbers import Integral, Real
 from reprlib import repr as shown  # of a long or deeply nested value, only the beginning
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.errors import UserError
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def check_whole(least=1, most=None, /, **values):
+
+def check_whole(least: int = 1, most: int | None = None, /, **values: object) -> None:
     """Raises UserError for the first value that is not a whole number, or not between `least` and `most`.
 
     check_whole(beam=beam, longest=longest)
@@ -18,14 +22,20 @@ def check_whole(least=1, most=None, /, **values):
             raise UserError(f"{name} is {shown(value)}, expected at most {most:,}")
 
 
-def is_number(value):
+def is_number(value: object) -> bool:
     """Whether it is a number that can be compared with others: True is not, and neither is "1"."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def generator(seed):
+def generator(seed: int) -> "np.random.Generator":
     """NumPy's random numbers from a seed. Raises UserError unless that is a whole number of at least 0."""
     import numpy as np  # here, so that reading data does not need it
 
     check_whole(0, seed=seed)
     return np.random.default_rng(int(seed))
+
+
+def check_rng(rng: Any) -> None:
+    """Raises UserError unless it draws random numbers: a seed alone would draw the same ones in every call."""
+    if not hasattr(rng, "random"):
+        raise UserError(f"rng is {shown(rng)}, expected a NumPy generator: rng = np.random.default_rng(0), made once")

@@ -11,11 +11,13 @@ from mini_tf.bleu import bleu as bleu
 from mini_tf.bleu import corpus_bleu as corpus_bleu
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
-def perplexity(cross_entropy):
+def perplexity(cross_entropy: float) -> float:
     """exp(cross-entropy): the number of equally likely words that would be as hard to guess; ∞ above 1.8e308"""
     try:
         return math.exp(cross_entropy)
@@ -23,13 +25,13 @@ def perplexity(cross_entropy):
         return math.inf
 
 
-def uniform_cross_entropy(c):
+def uniform_cross_entropy(c: int) -> float:
     """−ln(1/c) = ln c: all c words are equally likely. Raises UserError unless c is a whole number of at least 1."""
     check_whole(c=c)
     return math.log(c)
 
 
-def unigram_cross_entropy(train, test, c, discount=0.75):
+def unigram_cross_entropy(train: Array, test: Array, c: int, discount: float = 0.75) -> float:
     """Cross-entropy of the words of `test` when each is predicted by how often it occurs in `train`.
 
     p(w) = max(count(w) − D, 0)/N + D·(words that occur)/N · 1/c:  D is taken from every count and shared out evenly, so
@@ -47,7 +49,7 @@ def unigram_cross_entropy(train, test, c, discount=0.75):
     return float(-np.log(p[test]).mean())
 
 
-def log_shares(frequencies, c):
+def log_shares(frequencies: Array | None, c: int) -> Array:
     """ln((count + ½)/(N + c/2)): the bias with which a readout predicts words by their frequency alone
 
     frequencies (c,), how often each word occurs among the N of the training text; None for all alike  →  (c,)
@@ -59,7 +61,7 @@ def log_shares(frequencies, c):
     return np.log((frequencies + 0.5) / (frequencies.sum() + 0.5 * c))
 
 
-def log_softmax(logits):
+def log_softmax(logits: Array) -> Array:
     """ln softmax(logits) over the last axis, in double precision, on the host:  logits (…, c) → (…, c)
 
     Raises UserError as `shifted_logits` does.
@@ -68,7 +70,7 @@ def log_softmax(logits):
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
 
 
-def log_softmax_at(logits, words):
+def log_softmax_at(logits: Array, words: Array) -> Array:
     """ln softmax(logits)[word] in double precision, on the host:  logits (…, c), words (…) → (…)
 
     Raises UserError as `shifted_logits` does.
@@ -78,7 +80,7 @@ def log_softmax_at(logits, words):
     return at_word - np.log(np.exp(shifted).sum(-1))
 
 
-def shifted_logits(logits):
+def shifted_logits(logits: Array) -> Array:
     """logits − their maximum over the last axis, in double precision, on the host; none above 0, so exp is at most 1
 
     Raises UserError for logits that are not numbers, are +∞, or have nothing but −∞ in a row.
@@ -92,7 +94,7 @@ def shifted_logits(logits):
         return logits - largest
 
 
-def no_nan(logits):
+def no_nan(logits: Array) -> Array:
     """The logits, on the host. Raises UserError when some are not numbers: the model has gone wrong."""
     logits = to_host(logits)
     if np.isnan(logits).any():
@@ -101,7 +103,7 @@ def no_nan(logits):
     return logits
 
 
-def accuracy(predicted, labels):
+def accuracy(predicted: ArrayLike, labels: ArrayLike) -> float:
     """The share of the predictions that are right:  predicted (N,), labels (N,) → 0 … 1
 
     Raises UserError for different shapes, and when there is no label.
@@ -113,7 +115,7 @@ def accuracy(predicted, labels):
     return float((predicted == labels).mean())
 
 
-def confusion(predicted, labels, classes):
+def confusion(predicted: ArrayLike, labels: ArrayLike, classes: int) -> Array:
     """How often each class was predicted for each:  predicted (N,), labels (N,) → (classes, classes) int
 
     Rows are true classes, columns predicted ones: the right predictions are on the diagonal.
@@ -125,7 +127,7 @@ def confusion(predicted, labels, classes):
     return np.bincount(labels * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
-def checked_labels(name, labels, classes):
+def checked_labels(name: str, labels: ArrayLike, classes: int) -> Array:
     """Labels (N,) as int64, on the host. Raises UserError unless they are whole numbers from 0 to classes − 1."""
     labels = to_host(labels)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iu"):

@@ -14,18 +14,22 @@ mini_tf.kernels.
 import inspect
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from types import CodeType
+from typing import Any
 
 from mini_tf import kernels
 from mini_tf.layers import Layer
 from mini_tf.ops import op as op_module
-from mini_tf.ops.op import watching
+from mini_tf.ops.op import Op, watching
+from mini_tf.types import Array, PathLike
 
 # A call's line is the nearest one outside these files and folders.
 IN_BETWEEN = {__file__, op_module.__file__, kernels.__file__}
@@ -65,7 +69,7 @@ class Tracer:
     def __init__(self):
         self.calls, self.open_calls, self.ends = [], [], count()
 
-    def forward(self, name, f, run, *inputs, **options):
+    def forward(self, name: str, f: Callable, run: Callable, *inputs, **options) -> tuple[Call, Any]:
         """(Call, result) of run(*inputs, **options)."""
         call = Call(name, f, inputs, options, _calling_line(), len(self.open_calls), tuple(self.open_calls))
         self.open_calls.append(call)
@@ -76,7 +80,7 @@ class Tracer:
             self.open_calls.pop()
         return call, call.output
 
-    def backward(self, call, *dy):
+    def backward(self, call: Call, *dy: Array | float) -> Any:
         """Run the call's backward."""
         call.dy = dy[0] if dy else None
         try:
@@ -88,7 +92,7 @@ class Tracer:
         call.ended = next(self.ends)
         return call.gradients
 
-    def watch(self, name, f, run, *inputs, **options):
+    def watch(self, name: str, f: Callable, run: Callable, *inputs, **options) -> Any:
         """The result of run(*inputs, **options); it is recorded if it is y, backward."""
         call, result = self.forward(name, f, run, *inputs, **options)
         if not keeps_contract(result):
@@ -97,12 +101,12 @@ class Tracer:
         call.output, call.backward = result
         return call.output, partial(self.backward, call)
 
-    def watch_op(self, op, run, *inputs, **options):
+    def watch_op(self, op: Op, run: Callable, *inputs, **options) -> Any:
         return self.watch(op.name, op, run, *inputs, **options)
 
 
 @contextmanager
-def trace(also=lambda tracer: nullcontext()):
+def trace(also: Callable[[Tracer], AbstractContextManager] = lambda tracer: nullcontext()) -> Iterator[list[Call]]:
     """Yield a list that gets a Call for each call inside the block, in the order in which they began.
 
     also: tracer → a context in which other functions report to the Tracer
@@ -154,7 +158,7 @@ def _watched(name, method):
     return call
 
 
-def source_line(backward, f=None):
+def source_line(backward: Callable, f: Callable | None = None) -> str:
     """Where a backward is defined: "mini_tf/ops/normalization.py:21"; "" if its source is not known.
 
     If f did not define the backward, but got it from another function, f's line.
@@ -166,13 +170,13 @@ def source_line(backward, f=None):
     return "" if code is None else place(code.co_filename, code.co_firstlineno)
 
 
-def codes_inside(code):
+def codes_inside(code: CodeType) -> list[CodeType]:
     """This code object, and those of all functions defined inside it."""
     inner = (constant for constant in code.co_consts if inspect.iscode(constant))
     return [code, *(deeper for c in inner for deeper in codes_inside(c))]
 
 
-def place(path, number):
+def place(path: PathLike, number: int) -> str:
     """file:line, the file relative to the folder that has mini_tf, or to the current one, if it is in one of them."""
     path = Path(path)
     for folder in (Path(__file__).parent.parent, Path.cwd()):
@@ -190,7 +194,7 @@ def _calling_line():
     return place(frame.f_code.co_filename, frame.f_lineno)
 
 
-def keeps_contract(result):
+def keeps_contract(result: object) -> bool:
     """True for y, backward"""
     return isinstance(result, tuple) and len(result) == 2 and callable(result[1])
 

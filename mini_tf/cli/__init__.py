@@ -3,10 +3,12 @@
 import os
 import signal
 import sys
+import warnings
 
 from mini_tf.cli import giving, looking, training, using  # noqa: F401, with the commands
-from mini_tf.cli.app import app, err, out
+from mini_tf.cli.app import app, err, note, out
 from mini_tf.errors import Terminated, UserError
+from mini_tf.kernels import WithoutNumba
 from mini_tf.parallel.starting import ending_together, join, rank_given
 from mini_tf.terminal import signals_to_end, write_in_any_encoding
 
@@ -27,6 +29,7 @@ def main() -> None:
     half-written. Processes that mpiexec started end together, with one message.
     """
     write_in_any_encoding()
+    warnings.showwarning = _showing(warnings.showwarning)
     out.quiet = out.stderr = False
     for number in signals_to_end():
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -41,6 +44,18 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _showing(before):
+    """A way to show warnings: that Numba is missing as a note, others as before."""
+
+    def show(message, category, *where, **options):
+        if issubclass(category, WithoutNumba):
+            note(str(message))
+        else:
+            before(message, category, *where, **options)
+
+    return show
 
 
 def _terminated(number, _):

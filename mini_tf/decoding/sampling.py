@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from mini_tf import ops
-from mini_tf.checks import check_whole, is_number, shown
+from mini_tf.checks import check_rng, check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan, shifted_logits
 from mini_tf.models.text_model import TextModel, checked_ids
@@ -37,6 +37,7 @@ def sample(logits: Array, rng: np.random.Generator, temperature: float = 1.0, to
     if not is_number(temperature) or not 0 < temperature <= sys.float_info.max:
         raise UserError(f"temperature is {shown(temperature)}, expected a number above 0; argmax takes the most "
                         "probable word")  # fmt: skip
+    check_rng(rng)
     if top_k is not None:
         check_whole(top_k=top_k)
     logits = shifted_logits(logits)                      # the largest is 0: so it stays, however small the temperature

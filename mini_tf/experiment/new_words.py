@@ -1,5 +1,10 @@
 """New words in training: a model that never meets any cannot cope with those of the test."""
 
+from collections.abc import Iterator
+from typing import Any
+
+from mini_tf.types import Array
+
 import numpy as np
 
 
@@ -21,7 +26,7 @@ class NewWords:
     Goodman 1998), and to the anonymized entities of Hermann et al. 2015, arXiv:1506.03340
     """
 
-    def __init__(self, counts, words, share=0.6):
+    def __init__(self, counts: Array, words: list[str], share: float = 0.6):
         shape = np.array([word_shape(word) for word in words])
         never = counts == 0
         self.new_words = [np.flatnonzero(never & (shape == s)) for s in range(4)]
@@ -29,7 +34,7 @@ class NewWords:
         possible = np.array([len(new) > 0 for new in self.new_words])[shape]
         self.rate = np.where(never | ~possible, 0, np.minimum(1, share / np.maximum(counts, 1)))         # (c,)
 
-    def __call__(self, windows, rng):
+    def __call__(self, windows: Array, rng: np.random.Generator) -> Array:
         """windows (B, words) → windows of the same shape"""
         rows = np.arange(len(windows))[:, None]
         becomes = np.tile(np.arange(len(self.rate)), (len(windows), 1))                                  # (B, c)
@@ -44,7 +49,7 @@ class NewWords:
 class BatchesWithNewWords:
     """Batches of windows in which some rare words become new ones; seed: of that choice, an integer or several"""
 
-    def __init__(self, batches, new_words, seed):
+    def __init__(self, batches: Iterator[Array], new_words: NewWords, seed: int | list[int]):
         self.batches, self.new_words, self.rng = batches, new_words, np.random.default_rng(seed)
 
     def __iter__(self):
@@ -53,15 +58,15 @@ class BatchesWithNewWords:
     def __next__(self):
         return self.new_words(next(self.batches), self.rng)
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         return {"batches": self.batches.state(), "rng": self.rng.bit_generator.state}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Any]) -> None:
         self.batches.restore(state["batches"])
         self.rng.bit_generator.state = state["rng"]
 
 
-def word_shape(word):
+def word_shape(word: str) -> int:
     """0 for CAPITALS of two letters and more, 1 for Capitalised, 2 for lower case, 3 if the first is no letter."""
     if not word[0].isalpha():
         return 3

@@ -1,6 +1,7 @@
 """A transformer that can also copy words: the language model that predicts best in this project."""
 
 import math
+from collections.abc import Callable
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
@@ -23,6 +24,7 @@ from mini_tf.metrics import log_shares, log_softmax_at, no_nan
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.reading import MemoryReader
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -47,7 +49,10 @@ class PointerTransformer(TextModel, Layer):
     2016 (pointer, gate)
     """
 
-    def __init__(self, embeddings, frequencies=None, *, T=128, L=3, H=4, m=48, f=384, dropout=0.2, seed=0):
+    def __init__(
+        self, embeddings: Array, frequencies: Array | None = None, *, T: int = 128, L: int = 3, H: int = 4, m: int = 48,
+        f: int = 384, dropout: float = 0.2, seed: int = 0,
+    ):  # fmt: skip
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
@@ -75,7 +80,7 @@ class PointerTransformer(TextModel, Layer):
         self.gate = Linear(n, 1, dtype=dtype)
         self.gate.b.data[...] = 2                        # at first, g = 0.88
 
-    def loss(self, windows, rng=None):
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean of −ln p over all words of windows (B, T + 1) but the first, in nats, and its backward.
 
         An rng turns dropout on.
@@ -97,12 +102,12 @@ class PointerTransformer(TextModel, Layer):
         backward = walk_back([trunk_backward, parts_backward, loss_and_copied_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def check_present(self, ids):
+    def check_present(self, ids: Array) -> None:
         """Raise ValueError for absent words, which cannot be copied."""
         if (to_host(ids) == ABSENT).any():
             raise ValueError("PointerTransformer: ids has the id -1, expected no absent words; give shorter histories")
 
-    def parts(self, h, rng=None):
+    def parts(self, h: Array, rng: np.random.Generator | None = None) -> tuple[Array, Array, Array, Backward]:
         """The parts of p after each word: own logits (B, T, c), copying weights P (B, T, T), the gate's logits (B, T);
 
         and their backward, from a tuple of their three gradients to that of h.
@@ -124,7 +129,7 @@ class PointerTransformer(TextModel, Layer):
 
         return own, P, gate[..., 0], backward
 
-    def point(self, query, key):
+    def point(self, query: Array, key: Array) -> tuple[Array, Backward]:
         """P (B, asked, T) for the queries of the last `asked` of T words, and its backward
 
         It is attention whose values are the rows of the identity matrix, so that its output is its weights.
@@ -134,18 +139,18 @@ class PointerTransformer(TextModel, Layer):
         mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # each word sees itself and those before it
         return ops.attention(query, key, places, mask, self.scale)
 
-    def after_last(self, ids, asked):
+    def after_last(self, ids: Array, asked: int) -> tuple[Array, Array, Array]:
         """`parts` after the last `asked` words, without a backward: (B, asked, c), (B, asked, T′), (B, asked)"""
         self.check_present(ids)
         h, _ = self.trunk(ids)
         return self.parts_of(h[:, -asked:], self.key(h)[0])
 
-    def parts_of(self, h, keys):
+    def parts_of(self, h: Array, keys: Array) -> tuple[Array, Array, Array]:
         """`parts` after the words of h (B, asked, n), which are the last of the words of the keys (B, T′, m)"""
         P, _ = self.point(self.query(h)[0], keys)
         return self.readout(h)[0], P, self.gate(h)[0][..., 0]
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """ln p (B, c) of the word that follows histories (B, T′) of any length T′ ≤ T; of no words, by b alone."""
         B, length = ids.shape
         if length > self.T:
@@ -154,17 +159,17 @@ class PointerTransformer(TextModel, Layer):
             return to_host(self.b.data)[None].repeat(B, axis=0)
         return ln_p_of_all(*self.after_last(ids, 1), ids)[:, 0]
 
-    def logits_after_each(self, ids):
+    def logits_after_each(self, ids: Array) -> Array:
         """ln p (B, T′, c) of the word after each word of ids (B, T′)."""
         return ln_p_of_all(*self.after_last(ids, ids.shape[1]), ids)
 
-    def reader(self):
+    def reader(self) -> MemoryReader:
         return MemoryReader(self)
 
-    def new_memory(self):
+    def new_memory(self) -> "PointerMemory":
         return PointerMemory(self)
 
-    def read(self, ids, memory):
+    def read(self, ids: Array, memory: "PointerMemory") -> Array:
         """ln p (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
         h, _ = self.trunk(ids, memory=memory.trunk)
         key = self.key(h)[0][:, None]                            # (B, 1, new, m): one head
@@ -172,7 +177,9 @@ class PointerTransformer(TextModel, Layer):
         memory.ids = ids if memory.ids is None else np.concatenate([memory.ids, ids], axis=1)
         return ln_p_of_all(*self.parts_of(h[:, -1:], keys[:, 0]), memory.ids)[:, 0]
 
-    def log_probabilities(self, ids, start=0, on_batch=None):
+    def log_probabilities(
+        self, ids: Array, start: int = 0, on_batch: Callable[[int, int], None] | None = None
+    ) -> Array:
         """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each window, for a progress bar. Windows overlap by half; the
@@ -205,12 +212,12 @@ class PointerTransformer(TextModel, Layer):
 class PointerMemory:
     """What a PointerTransformer remembers of the words that it has read."""
 
-    def __init__(self, model):
+    def __init__(self, model: PointerTransformer):
         self.trunk, self.keys = model.trunk.new_memory(), KeysAndValues(model.T)
         self.ids = None                                          # the words themselves, (B, words)
 
 
-def ln_p_of_all(own, P, gate, ids):
+def ln_p_of_all(own: Array, P: Array, gate: Array, ids: Array) -> Array:
     """ln p (B, asked, c) of all words of the vocabulary, from own logits (B, asked, c), the gate's logits (B, asked),
     and copying weights P (B, asked, T′) of the words ids (B, T′)
     """

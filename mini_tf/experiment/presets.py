@@ -1,9 +1,13 @@
 """The settings of the experiment's own model."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mini_tf.experiment.new_words import BatchesWithNewWords, NewWords
 from mini_tf.training.presets import PRESETS, Preset
+
+if TYPE_CHECKING:
+    from mini_tf.training.language import Corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +16,7 @@ class PointerPreset(Preset):
 
     new_words: float = 0.6           # the `share` of NewWords
 
-    def training_batches(self, corpus, seed):
+    def training_batches(self, corpus: "Corpus", seed: list[int]) -> BatchesWithNewWords:
         new_words = NewWords(corpus.counts, corpus.vocabulary.words, self.new_words)
         return BatchesWithNewWords(super().training_batches(corpus, seed), new_words, [*seed, 1])
 

@@ -6,14 +6,21 @@
     explore(model, batch).write("step.html")             # or as a file
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from mini_tf.explore.exploring import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import of_batch
 from mini_tf.gradcheck.measuring.subject import has_parameters
+from mini_tf.layers import Parameter
 
 __all__ = ["Exploration", "explore"]
 
 
-def explore(f, *inputs, words=(), name=None, params=None, bugs=(), seed=0):
+def explore(
+    f: Any, *inputs, words: Sequence[str] = (), name: str | None = None,
+    params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, bugs: Sequence[str] = (), seed: int = 0,
+) -> Exploration:  # fmt: skip
     """The Exploration of y, backward = f(*inputs), or of a model's loss of a batch: explore(model, batch).
 
     f        an op, a layer, your own function, pair or object, as `gradcheck` takes them, or a model

@@ -4,9 +4,12 @@ import base64
 import hashlib
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.explore.evaluating import is_array
+from mini_tf.gradcheck.measuring.slopes import Slopes
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -37,7 +40,7 @@ class Axes:
     words: int = 0
     m: int = 0
 
-    def kinds(self, shape):
+    def kinds(self, shape: tuple[int, ...]) -> list[str]:
         """The kind of each axis, "" where that is not known"""
         kinds = [self.sizes.get(size, "") for size in shape]
         if shape and len(shape) < 4 and shape[-1] == self.columns:
@@ -63,11 +66,11 @@ class Store:
 
     coarse = False
 
-    def __init__(self, axes=None):
+    def __init__(self, axes: Axes | None = None):
         self.axes = axes or Axes()
         self.arrays, self.numbers, self.same_entries, self.disagreeing = [], {}, {}, []
 
-    def refer(self, value):
+    def refer(self, value: Any) -> int | dict[str, str] | None:
         """The number of an array; a dict {"text": …} for numbers and the like; None for what cannot be shown."""
         if is_array(value) or is_on_gpu(value):
             value = to_host(value)
@@ -81,12 +84,12 @@ class Store:
         return None
 
     @property
-    def letters(self):
+    def letters(self) -> int:
         """About how many letters the arrays take on a page"""
         return sum(len(about["data"]) for about in self.arrays)
 
     @staticmethod
-    def text(words):
+    def text(words: str) -> dict[str, str]:
         """The reference for a text, which is shown as it is"""
         return {"text": words if len(words) < 200 else words[:197] + "…"}
 
@@ -99,11 +102,11 @@ class Store:
             self.same_entries.setdefault(key[1:], []).append(number)
         return self.numbers[key]
 
-    def is_float(self, reference):
+    def is_float(self, reference: int | dict[str, str] | None) -> bool:
         """True for the number of a floating array"""
         return isinstance(reference, int) and self.arrays[reference]["dtype"].startswith("float")
 
-    def add_slopes(self, gradient, name, of, entries, slopes):
+    def add_slopes(self, gradient: Array, name: str, of: str, entries: Array, slopes: Slopes) -> None:
         """Add measured slopes to a gradient's array, and to every other that has the same entries in another shape.
 
         name: "dx"; of: "op", Σ dy·y of the op itself, or "loss"; entries: flat indices; slopes: their Slopes. Slopes
@@ -123,7 +126,7 @@ class Store:
         else:                                            # of this gradient alone: another may have the same entries
             self.disagreeing += [(number, name, {of: found}) for number in numbers]
 
-    def lacks_slopes(self, gradient):
+    def lacks_slopes(self, gradient: Array) -> bool:
         """True if this array is on the page, and has no measured slopes of its op yet."""
         numbers = self.same_entries.get(self._key(np.asarray(gradient))[1:], ())
         return any("op" not in self.arrays[number].get("measured", {}) for number in numbers)
@@ -132,7 +135,7 @@ class Store:
         """What tells arrays apart; from the second on, what tells their entries apart, whatever their shape"""
         return x.shape, x.size, x.dtype.str, hashlib.blake2b(np.ascontiguousarray(x)).digest()
 
-    def parts_shown(self, shape):
+    def parts_shown(self, shape: tuple[int, ...]) -> list[Array] | None:
         """The indices shown along each axis, or None if all are."""
         kinds, longest = self.axes.kinds(shape), LONGEST
         chosen = [np.asarray(self.axes.shown.get(kind, range(size)))[:size] for kind, size in zip(kinds, shape)]
@@ -142,13 +145,13 @@ class Store:
             limited = [indices[: max(longest, 1)] for indices in limited]
         return None if all(len(a) == size for a, size in zip(limited, shape)) else limited
 
-    def entries_shown(self, shape):
+    def entries_shown(self, shape: tuple[int, ...]) -> Array:
         """Flat indices of the entries of an array of that shape that are shown, in order"""
         shown = self.parts_shown(shape)
         whole = np.arange(math.prod(shape)).reshape(shape)
         return (whole[np.ix_(*shown)] if shown else whole).reshape(-1)
 
-    def described(self, x):
+    def described(self, x: Array) -> dict[str, Any]:
         """What a page holds of an array: shape, dtype, the entries shown as bytes, which they are, statistics."""
         shown = self.parts_shown(x.shape)
         about = {"shape": list(x.shape), "dtype": x.dtype.name, "kinds": self.axes.kinds(x.shape), **statistics(x)}
@@ -158,7 +161,7 @@ class Store:
         return about | (half(part) if self.coarse and x.dtype.kind == "f" else encoded(part))
 
 
-def encoded(part):
+def encoded(part: Array) -> dict[str, str]:
     """{"form": how, "data": base64} of an array: float64 and float32 as they are, integers as int32, booleans bytes"""
     form = "f8" if part.dtype == np.float64 else FORMS[part.dtype.kind]
     if form == "i4" and part.size and not -(2**31) <= part.min() <= part.max() < 2**31:
@@ -166,14 +169,14 @@ def encoded(part):
     return {"form": form, "data": base64.b64encode(np.ascontiguousarray(part, dtype=f"<{form}").tobytes()).decode()}
 
 
-def agree(gradient, entries, slopes, uncertainties):
+def agree(gradient: Array, entries: Array, slopes: Array, uncertainties: Array) -> bool:
     """True if a gradient is what was measured, but for the measurement's uncertainty and its own rounding."""
     yours, size = gradient.reshape(-1)[entries], np.abs(gradient).max(initial=0)
     rounding = ROUNDING[gradient.dtype.itemsize] * size
     return bool((np.abs(yours - slopes) <= uncertainties + rounding).all())
 
 
-def half(part):
+def half(part: Array) -> dict[str, float | str]:
     """The same of an array of which three or four digits are enough: float16 times a scale"""
     finite = np.abs(part[np.isfinite(part)])
     scale = float(finite.max(initial=0)) or 1.0
@@ -182,7 +185,7 @@ def half(part):
     return {"form": "f2", "scale": scale, "data": base64.b64encode(data).decode()}
 
 
-def statistics(x):
+def statistics(x: Array) -> dict[str, float | None]:
     """{"norm", "low", "high", "zeros", "bad"}: of all entries, not only those that are shown"""
     if x.size == 0 or x.dtype.kind == "b":
         return {"norm": None, "low": None, "high": None, "zeros": int(x.size - np.count_nonzero(x)), "bad": 0}
@@ -197,7 +200,7 @@ def statistics(x):
     }  # fmt: skip
 
 
-def is_on_gpu(value):
+def is_on_gpu(value: Any) -> bool:
     """True for CuPy's arrays"""
     return type(value).__module__.partition(".")[0] == "cupy" and hasattr(value, "shape") and hasattr(value, "dtype")
 

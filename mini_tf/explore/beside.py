@@ -2,18 +2,24 @@
 
 import difflib
 import linecache
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mini_tf.errors import UserError
+from mini_tf.explore.readings import Reading
+from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.planting.bugs import BUGS
+from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.planting.bugs import BUGS, Bug
 from mini_tf.gradcheck.planting.editing import function_of, planted, source_of
 from mini_tf.gradcheck.reasons.theirs import functions_of, named_in
+from mini_tf.gradcheck.report import Report
 from mini_tf.layers import Layer, Parameter
 from mini_tf.trace import place
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -56,7 +62,7 @@ class Beside:
     error: str = ""
 
 
-def bug_named(name):
+def bug_named(name: str) -> Bug:
     """The planted bug of that name, or whose name begins so. Raises UserError, which lists those that come near."""
     found = [bug for bug in BUGS if bug.name == name] or [bug for bug in BUGS if bug.name.startswith(name)]
     if len(found) != 1:
@@ -70,7 +76,10 @@ def bug_named(name):
     return found[0]
 
 
-def bugs_beside(read, base, record, names=(), full=lambda: False):
+def bugs_beside(
+    read: Reading, base: Recorder, record: Callable[[], Recorder], names: Sequence[str] = (),
+    full: Callable[[], bool] = lambda: False,
+) -> tuple[list[Beside], list[float]]:  # fmt: skip
     """[Beside] for the bugs of these names, or for the famous ones that make a difference here.
 
     read      a Reading
@@ -103,7 +112,7 @@ def bugs_beside(read, base, record, names=(), full=lambda: False):
     return found, descent.right
 
 
-def put_right(report, subject, base, record):
+def put_right(report: Report, subject: Subject, base: Recorder, record: Callable[[], Recorder]) -> Beside | None:
     """The Beside of a learner's backward with the one change that makes it right, as the Report found it; or None."""
     where, what, before, after = report.repair
     number = int(where.rpartition(":")[2])
@@ -141,7 +150,7 @@ def _functions(f, base):
     return list({id(g): g for g in found if g is not None}.values())
 
 
-def differences(base, other):
+def differences(base: Recorder, other: Recorder) -> tuple[dict[int, list | None], dict[int, list]]:
     """(lines, arguments) of a Beside: where two recordings of the same computation differ, by call and line."""
     there = dict(_keyed_lines(other))
     lines = {}
@@ -225,14 +234,14 @@ class Descent:
     right: the losses with the right gradient
     """
 
-    def __init__(self, read, gradients):
+    def __init__(self, read: Reading, gradients: dict[str, Array | None]):
         self.read = read
         self.start = {name: p.data for name, p in read.model.parameters().items()}
         self.steps = FEWER if read.model.numbers_to_learn() > LARGE else STEPS
         self.rate = self._rate(gradients)
         self.right = self.losses()
 
-    def losses(self, steps=None):
+    def losses(self, steps: int | None = None) -> list[float]:
         """The loss before each step, and after the last; it ends where the loss is no longer finite"""
         parameters, losses = self.read.model.parameters(), []
         try:

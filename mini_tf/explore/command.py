@@ -1,12 +1,13 @@
 """What the command mini-tf explore does."""
 
 import difflib
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
 from mini_tf.errors import UserError
 from mini_tf.explore.beside import bug_named
-from mini_tf.explore.exploring import explore_function, explore_model
+from mini_tf.explore.exploring import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
 from mini_tf.gradcheck.examples import EXAMPLES
@@ -15,13 +16,17 @@ from mini_tf.models import Translator
 from mini_tf.progress import progress_bar
 from mini_tf.text.tokens import join, tokenize
 from mini_tf.training.run import Run
+from mini_tf.types import PathLike
 
 import numpy as np
 
 FEW = 13                 # words that a run's model reads, if no text is given
 
 
-def explored(what, text, corpus, bugs, shapes, args, seed, solution):
+def explored(
+    what: str | None, text: str | None, corpus: PathLike | None, bugs: Sequence[str], shapes: Sequence[str],
+    args: Sequence[str], seed: int, solution: bool,
+) -> Exploration:  # fmt: skip
     """The Exploration of a run folder's model, of a learner's function, of an op by its name, or of a small model."""
     for name in bugs:
         bug_named(name)                                  # before anything takes time

@@ -8,8 +8,10 @@ or number before anything is done with it. Functions are on a list, one by one.
 import ast
 import inspect
 import operator
+from collections.abc import Mapping
 from contextlib import suppress
 from types import ModuleType
+from typing import Any
 
 from mini_tf import backend
 from mini_tf.ops import shapes
@@ -56,10 +58,10 @@ class Evaluator:
     recorded   {id of a node: its value} of calls that are not made again, because what they returned is known
     """
 
-    def __init__(self, variables):
+    def __init__(self, variables: Mapping[str, Any]):
         self.variables, self.recorded, self.known = variables, {}, {}
 
-    def value(self, node):
+    def value(self, node: ast.expr) -> Any:
         """The value of an expression. Raises NotPure, or whatever the expression raises."""
         if id(node) in self.recorded:
             return self.recorded[id(node)]
@@ -71,7 +73,7 @@ class Evaluator:
                 self.known[id(node)] = evaluate(node)
         return self.known[id(node)]
 
-    def plain(self, node):
+    def plain(self, node: ast.expr) -> Any:
         """The value of an expression that arithmetic can be done with"""
         found = self.value(node)
         if not is_plain(found):
@@ -182,12 +184,12 @@ class Evaluator:
         return [self.plain(node)]
 
 
-def is_array(x):
+def is_array(x: Any) -> bool:
     """True for NumPy's own arrays and numbers, not for classes derived from them"""
     return type(x) is np.ndarray or isinstance(x, np.generic)
 
 
-def is_plain(x):
+def is_plain(x: Any) -> bool:
     """True for arrays, numbers, and tuples, lists and slices of them: what can be read without running other code"""
     if is_array(x):
         return x.dtype.kind in "fiubcU"

@@ -1,23 +1,27 @@
 """From a computation to a page: record it, measure it, put wrong backwards beside it, write it all down."""
 
 import copy
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.explore.beside import bugs_beside, differences, put_right
 from mini_tf.explore.cores import on_one_core
 from mini_tf.explore.gathering import Pages, as_data, bad_numbers, paths
-from mini_tf.explore.readings import gradients_between_words
+from mini_tf.explore.readings import Reading, gradients_between_words
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.styles import Pair
 from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.layers import Layer, Parameter
 from mini_tf.pages import rendered
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 
@@ -38,11 +42,11 @@ class Exploration:
     data: dict = field(repr=False)
     notes: list = field(default_factory=list)
 
-    def html(self):
+    def html(self) -> str:
         """The page, as a string"""
         return rendered("explore.html.jinja", title=self.title, about=self.about, notes=self.notes, data=self.data)
 
-    def write(self, path):
+    def write(self, path: PathLike) -> None:
         """Write the page, whole or not at all. Raises UserError if it cannot be written."""
         write_text(path, self.html())
 
@@ -52,7 +56,10 @@ class Exploration:
 
 
 @on_one_core
-def explore_model(read, title, about, moments=(), bugs=(), say=lambda what: None):
+def explore_model(
+    read: Reading, title: str, about: str, moments: Sequence[tuple[str, dict[str, Array]]] = (),
+    bugs: Sequence[str] = (), say: Callable[[str], None] = lambda what: None,
+) -> Exploration:  # fmt: skip
     """The Exploration of a Reading. moments: [(label, {name: data})] of a training, the last of which the model is at
 
     bugs: names of planted bugs to be put beside it; by default some that matter.
@@ -87,7 +94,11 @@ def explore_model(read, title, about, moments=(), bugs=(), say=lambda what: None
 
 
 @on_one_core
-def explore_function(f, inputs, name=None, params=None, hints_only=None, seed=0):
+def explore_function(
+    f: Any, inputs: Sequence[Any], name: str | None = None,
+    params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, hints_only: set[str] | None = None,
+    seed: int = 0,
+) -> Exploration:  # fmt: skip
     """The Exploration of y, backward = f(*inputs), with a random dy: an op, a layer, or a learner's own code.
 
     hints_only: of an exercise, the lines that its learner was given: no line is put right
@@ -160,7 +171,7 @@ def _not_repeatable(recorder, again):
 
 
 @contextmanager
-def at_moment(model, parameters):
+def at_moment(model: Layer, parameters: dict[str, Array]) -> Iterator[None]:
     """Inside the block, the model has these parameters, {name: data}."""
     before = {name: p.data for name, p in model.parameters().items()}
     try:

@@ -1,12 +1,17 @@
 """Gather what a page holds: sheets, arrays, and the recordings of a computation."""
 
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 import mini_tf
-from mini_tf.explore.arrays import Store
+from mini_tf.explore.arrays import Axes, Store
+from mini_tf.explore.beside import Beside
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck.reasons.theirs import is_their_file
 from mini_tf.kernels import reference_only
+from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
 from mini_tf.trace import place
 
@@ -17,7 +22,7 @@ READ = {ROOT / folder for folder in ("ops", "layers", "models", "experiment")}
 NOT_READ = {ROOT / "ops" / "op.py", ROOT / "ops" / "shapes.py", ROOT / "models" / "options.py"}
 
 
-def follows(code):
+def follows(code: CodeType) -> bool:
     """True for the code of ops, layers and models, and for the user's own"""
     path = Path(code.co_filename)
     return path not in NOT_READ and (path.parent in READ or is_their_file(code.co_filename))
@@ -26,10 +31,13 @@ def follows(code):
 class Pages:
     """Gathers the data of a page: sheets, arrays and recordings."""
 
-    def __init__(self, axes=None):
+    def __init__(self, axes: Axes | None = None):
         self.store, self.sheets, self.numbers = Store(axes), [], {}
 
-    def record(self, run, with_parts=True, partners=None):
+    def record(
+        self, run: Callable[[Callable[[], None]], Any], with_parts: bool = True,
+        partners: dict[str, tuple[str, ...]] | None = None,
+    ) -> Recorder:  # fmt: skip
         """The Recorder that has followed run(on_backward). partners: as for Recorder"""
         recorder = Recorder(self.store, follows, with_parts, partners)
         with reference_only(), np.errstate(all="ignore"):
@@ -40,7 +48,7 @@ class Pages:
                 recorder.error = error
         return recorder
 
-    def recording(self, recorder, label, names=None, **more):
+    def recording(self, recorder: Recorder, label: str, names: dict[int, str] | None = None, **more) -> dict[str, Any]:
         """What the page holds of a recording: its calls and lines. names: {id of a layer: its path in the model}"""
         names, kept = names or {}, self.kept(recorder)
         shown = {frame.maker.number for frame in recorder.frames if frame.number in kept and frame.maker} | kept
@@ -71,7 +79,7 @@ class Pages:
         return found
 
     @staticmethod
-    def kept(recorder):
+    def kept(recorder: Recorder) -> set[int]:
         """Numbers of the calls that made an array, failed, or have such calls inside"""
         kept = set()
         for line in recorder.lines:
@@ -94,14 +102,14 @@ class Pages:
             })  # fmt: skip
         return self.numbers[key]
 
-    def data(self, recordings, **more):
+    def data(self, recordings: list[dict[str, Any]], **more) -> dict[str, Any]:
         """All that the page's script reads."""
         axes = self.store.axes
         labels = {kind: names for kind, names in axes.labels.items() if kind != "example"}
         return {"sheets": self.sheets, "arrays": self.store.arrays, "recordings": recordings, "labels": labels} | more
 
 
-def bad_numbers(pages, recorder):
+def bad_numbers(pages: Pages, recorder: Recorder) -> list[str]:
     """[a sentence about the first line that made a NaN or an infinity], or []"""
     for line in recorder.lines:
         for name, ref, _ in line.made:
@@ -112,7 +120,7 @@ def bad_numbers(pages, recorder):
     return []
 
 
-def as_data(beside, recorder):
+def as_data(beside: Beside, recorder: Recorder) -> dict[str, Any]:
     """What the page holds of a Beside; its lines are numbered as the recording's, in which some are left out."""
     kept = Pages.kept(recorder)
     numbers, count = {}, 0
@@ -129,7 +137,7 @@ def as_data(beside, recorder):
     }  # fmt: skip
 
 
-def paths(layer):
+def paths(layer: Layer) -> dict[int, str]:
     """{id: path} of a layer and of all layers and parameters inside it: "trunk.layers.0.attention.query" """
     found = {id(layer): ""}
     for path, member in layer.members():

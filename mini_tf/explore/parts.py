@@ -9,8 +9,12 @@ give what the line gave are left out.
 """
 
 import ast
+from collections.abc import Mapping
+from typing import Any
 
+from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import Evaluator, NotPure, is_array
+from mini_tf.explore.sheets import WrittenCode
 from mini_tf.gradcheck.planting.editing import function_of
 from mini_tf.ops import shapes
 
@@ -30,11 +34,11 @@ class PartFinder:
     calls       [(Frame, what it returned)] of the functions that the statement called
     """
 
-    def __init__(self, store, written, variables, calls):
+    def __init__(self, store: Store, written: WrittenCode, variables: Mapping[str, Any], calls: list[tuple]):
         self.store, self.written, self.calls = store, written, calls
         self.evaluator = Evaluator(variables)
 
-    def of(self, node, value):
+    def of(self, node: ast.expr, value: Any) -> dict[str, Any] | None:
         """The parts of an expression that gave `value`, or None if it has none that can be shown."""
         if not is_array(value) or np.ndim(value) == 0:
             return None
@@ -47,7 +51,9 @@ class PartFinder:
             return None
         return found if "op" in found else None
 
-    def of_change(self, before, statement, name, value):
+    def of_change(
+        self, before: dict[str, Any], statement: ast.AugAssign, name: str, value: Any
+    ) -> dict[str, Any] | None:
         """Of x += y: what x was before, and what the statement has added to it"""
         old = before.get(name)
         if not (is_array(value) and is_array(old)) or np.shape(old) != np.shape(value) or value.dtype.kind != "f":

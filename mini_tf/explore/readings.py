@@ -1,6 +1,8 @@
 """Readings: what a model is given to read, so that it has a loss, and what its arrays' axes then are."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mini_tf import ops
 from mini_tf.backend import to_host
@@ -8,16 +10,19 @@ from mini_tf.decoding.beam import translations
 from mini_tf.errors import UserError
 from mini_tf.explore.arrays import Axes
 from mini_tf.kernels import reference_only
-from mini_tf.layers import MultiHeadAttention, TransformerLayer
+from mini_tf.layers import Layer, MultiHeadAttention, TransformerLayer
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
 from mini_tf.models.masked import MASK, MaskedBatch
+from mini_tf.models.saved import SavedModel
 from mini_tf.ops.op import watching
-from mini_tf.text.sentences import split_sentence
+from mini_tf.text import Vocabulary
+from mini_tf.text.sentences import SentenceVocabulary, split_sentence
 from mini_tf.text.tokens import join, tokenize
 from mini_tf.trace import trace
 from mini_tf.training.pair_batches import sentence_batch
 from mini_tf.training.text_batches import TextBatch
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -42,7 +47,7 @@ class Reading:
     notes: list = field(default_factory=list)
     text: str = ""
 
-    def run(self, on_backward=lambda: None):
+    def run(self, on_backward: Callable[[], None] = lambda: None) -> float:
         """The loss, after its backward has run; on_backward is called between the two. The formulas run, no twins."""
         self.model.clear_gradients()
         with reference_only():
@@ -52,7 +57,9 @@ class Reading:
         return float(loss)
 
 
-def reading(model, vocabulary, text):
+def reading(
+    model: SavedModel, vocabulary: Vocabulary | tuple[SentenceVocabulary, SentenceVocabulary], text: str
+) -> Reading:
     """The Reading of a text by a model. Raises UserError for a text without words that the model knows."""
     if isinstance(model, Translator):
         return _sentence(model, vocabulary, text)
@@ -66,7 +73,7 @@ def reading(model, vocabulary, text):
     raise UserError(f"a {type(model).__name__} has no backward to look at; name a run of a model trained by gradients")
 
 
-def of_batch(model, batch, words=()):
+def of_batch(model: Layer, batch: Any, words: Sequence[str] = ()) -> Reading:
     """The Reading of a batch that the caller made. words: labels for its rows"""
     axes = _axes(model, {"word": list(words)} if words else {})
     return Reading(model, batch, list(words), [], axes)
@@ -211,7 +218,7 @@ def _labels(words):
 # Which word's loss sends gradient to which word ---------------------------------------------------------------------
 
 
-def gradients_between_words(model, batch, words):
+def gradients_between_words(model: Layer, batch: Any, words: Sequence[str]) -> list[tuple[str, Array]]:
     """[(label, norms)]: how much gradient each word's loss sends to each word, into each layer and out of the last.
 
     norms (rows, T): row t for the loss at word t, ‖∂loss_t/∂x_s‖; one row for all losses together if the text has one

@@ -16,13 +16,17 @@ import ast
 import inspect
 import sys
 from collections import ChainMap
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from types import CodeType
+from typing import Self
 
+from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder
-from mini_tf.explore.sheets import written_code
+from mini_tf.explore.sheets import Sheet, written_code
 from mini_tf.gradcheck.measuring.styles import FORWARD
 
 import numpy as np
@@ -59,7 +63,7 @@ class Frame:
     before: dict = field(default_factory=dict)           # {name: value} before it
 
     @property
-    def sheet(self):
+    def sheet(self) -> Sheet:
         return self.written.sheet
 
 
@@ -84,7 +88,10 @@ class Recorder:
     lines      every statement that made something, in the order in which they ended
     """
 
-    def __init__(self, store, follows, with_parts=True, partners=None):
+    def __init__(
+        self, store: Store, follows: Callable[[CodeType], bool], with_parts: bool = True,
+        partners: dict[str, tuple[str, ...]] | None = None,
+    ):  # fmt: skip
         self.store, self.follows, self.with_parts = store, follows, with_parts
         self.frames, self.lines, self.open = [], [], []
         self.is_backward, self.error = False, None
@@ -92,7 +99,7 @@ class Recorder:
         self.calls_of = {}                               # a WrittenCode's key -> the Frames that ran it
 
     @contextmanager
-    def on(self):
+    def on(self) -> Iterator[Self]:
         """Inside the block, this thread is followed."""
         before = sys.gettrace()
         sys.settrace(self._enter)
@@ -101,7 +108,7 @@ class Recorder:
         finally:
             sys.settrace(before)
 
-    def goes_back(self):
+    def goes_back(self) -> None:
         """From now on, what runs belongs to the backward."""
         self.is_backward = True
 

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from functools import cached_property
+from types import CodeType
 
 from mini_tf.gradcheck.planting.editing import first_line, parsed, written
 from mini_tf.trace import place
@@ -20,7 +21,7 @@ class Sheet:
     docstring  (first, last) line of it, or None
     """
 
-    def __init__(self, text, path, node, owner):
+    def __init__(self, text: str, path: str, node: ast.AST, owner: ast.ClassDef | None):
         self.path, self.node = path, node
         self.first = first_line(node)
         self.source = text.split("\n")[self.first - 1 : node.end_lineno]
@@ -39,14 +40,14 @@ class WrittenCode:
     key, outer    (file, name, first line) of the function, and of the one around it, or None
     """
 
-    def __init__(self, code, text, way, owner):
+    def __init__(self, code: CodeType, text: str, way: list[ast.AST], owner: ast.ClassDef | None):
         self.code, self.text, self.node, self.name = code, text, way[-1], code.co_name
         keys = [(code.co_filename, getattr(one, "name", "<lambda>"), first_line(one)) for one in way]
         self.key, self.outer = keys[-1], keys[-2] if len(keys) > 1 else None
         self.sheet = Sheet(text, code.co_filename, way[0], owner)
 
     @cached_property
-    def statements(self):
+    def statements(self) -> dict[int, tuple[ast.AST, ...]]:
         """{line: (statement, …)}: all that have this line"""
         found = {}
         if isinstance(self.node, ast.Lambda):
@@ -55,11 +56,11 @@ class WrittenCode:
             _collect(self.node.body, found)
         return {line: tuple(statements) for line, statements in found.items()}
 
-    def statements_at(self, line):
+    def statements_at(self, line: int) -> tuple[ast.AST, ...]:
         return self.statements.get(line, ())
 
     @cached_property
-    def beginnings(self):
+    def beginnings(self) -> set[int]:
         """The offsets in the code at which a statement, or a line with several, begins; see f_lasti of a frame"""
         offsets = {}
         for number, (line, *_) in enumerate(self.code.co_positions()):
@@ -68,12 +69,12 @@ class WrittenCode:
                 offsets.setdefault(statements, 2 * number)
         return set(offsets.values())
 
-    def source_of(self, node):
+    def source_of(self, node: ast.AST) -> str:
         """The text of an expression, on one line."""
         return " ".join((ast.get_source_segment(self.text, node) or ast.unparse(node)).split())
 
 
-def written_code(code):
+def written_code(code: CodeType) -> WrittenCode | None:
     """The WrittenCode of a code object; None for comprehensions, and for what has no source."""
     key = code.co_filename, code
     if key not in FOUND:

@@ -6,14 +6,21 @@ the slope of the loss itself is measured as well: the whole model runs again for
 """
 
 import sys
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
 
 from mini_tf.backend import to_host
+from mini_tf.explore.arrays import Store
+from mini_tf.explore.recording import Line, Recorder
 from mini_tf.gradcheck.measuring.slopes import ROUNDING, Phi, slopes_of_entries, watched_relus
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float
 from mini_tf.gradcheck.reasons.steps import alone
 from mini_tf.kernels import reference_only
+from mini_tf.layers import Parameter
 from mini_tf.ops.op import Op
-from mini_tf.trace import trace
+from mini_tf.trace import Call, trace
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -26,7 +33,7 @@ CALL, ENTRY, TRACED = 1.2e-5, 1.2e-9, 6e-5                # seconds of a call, o
 EVALUATIONS = 5          # of φ, for a slope
 
 
-def measure_steps(store, run, recorder, most=MOST):
+def measure_steps(store: Store, run: Callable[[], Any], recorder: Recorder, most: int = MOST) -> None:
     """Measure the slopes of all ops that run() calls, and of the layers' inputs that no op has.
 
     run: forward and backward; recorder: a Recorder that has followed it; most: entries of an array. The store's arrays
@@ -86,7 +93,7 @@ def _wanted(store, call):
     return {name: g for name, g in found.items() if g.size and (store.lacks_slopes(g) or not ours)}
 
 
-def measure_loss(store, f, inputs, parameters):
+def measure_loss(store: Store, f: Callable, inputs: Sequence[Any], parameters: dict[str, Parameter]) -> None:
     """Measure the slope of a loss in the largest entries of each parameter's gradient."""
     gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.grad is not None}
     with watched_relus() as patterns:
@@ -100,7 +107,9 @@ def measure_loss(store, f, inputs, parameters):
                 store.add_slopes(gradient, f"d{name}", "loss", entries, found)
 
 
-def measure_function(store, f, inputs, dy, gradients):
+def measure_function(
+    store: Store, f: Any, inputs: Sequence[Any], dy: Array | float, gradients: dict[str, Array | None]
+) -> dict[str, Array]:
     """Measure the slopes of φ = Σ dy·f(*inputs), for a function that is no op; gradients: {name: array}
 
     Returns {name: slopes} of the tensors that are measured whole: what their gradients should be.
@@ -172,7 +181,7 @@ class Inside:
     Python lets a trace function change the variables of the function that it follows.
     """
 
-    def __init__(self, call, code, line, name):
+    def __init__(self, call: Call, code: CodeType, line: Line, name: str):
         self.f, self.inputs, _ = alone(call)
         self.inputs = [np.asarray(to_host(x), dtype=float) if is_float(x) else x for x in self.inputs]
         self.dy = 1.0 if call.dy is None else np.asarray(to_host(call.dy), dtype=float)
@@ -181,7 +190,7 @@ class Inside:
         self.size = float(np.abs(self._y() * self.dy).sum())
         self.noise = ROUNDING * self.size
 
-    def __call__(self):
+    def __call__(self) -> tuple[float, bytes]:
         return float((self._y() * self.dy).sum()), b""
 
     def _y(self):

@@ -4,10 +4,12 @@ import re
 from dataclasses import replace
 
 from mini_tf.explore.cores import on_one_core
+from mini_tf.models import TextModel
 from mini_tf.progress import prepare_kernels, training_progress
-from mini_tf.text import read_corpus, shakespeare
+from mini_tf.text import Vocabulary, read_corpus, shakespeare
 from mini_tf.training.language import prepare, preset_training
 from mini_tf.training.presets import PRESETS
+from mini_tf.types import Array, PathLike
 
 TEXT = "What, is Horatio there? A piece of him."
 BEGINS, WORDS = "BERNARDO:\nWho's there?", 12000         # characters of the play, from its beginning
@@ -27,7 +29,9 @@ SMALL = replace(
 
 
 @on_one_core
-def small_model(corpus=None, seed=0):
+def small_model(
+    corpus: PathLike | None = None, seed: int = 0
+) -> tuple[TextModel, Vocabulary, list[tuple[str, dict[str, Array]]]]:
     """(model, vocabulary, moments) of a small model trained on a file's text, or on what is spoken at Elsinore.
 
     moments: [(label, {name: data of the parameter})] at its first step, a tenth, and the end, which the model is at
@@ -51,7 +55,7 @@ def small_model(corpus=None, seed=0):
     return model, prepared.vocabulary, moments
 
 
-def spoken(play):
+def spoken(play: str) -> str:
     """What is said in the first scenes of Hamlet: without the speakers' names and the line breaks."""
     begin = play.find(BEGINS)
     lines = play[max(begin, 0) :][:WORDS].split("\n")

@@ -12,8 +12,9 @@ import math
 import re
 import time
 import warnings
+from collections.abc import Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
@@ -38,7 +39,7 @@ class Argument(NamedTuple):
     bound: str
 
 
-def parsed(args):
+def parsed(args: Sequence[str]) -> dict[str, Any]:
     """{name: value} of ["stride=2", "conv={'pad': 1}", "how=mean"]; what is no Python value is a string"""
     values = {}
     for option in args:
@@ -52,7 +53,7 @@ def parsed(args):
     return values
 
 
-def made(cls, values, shapes, seed):
+def made(cls: type, values: dict[str, Any], shapes: Sequence[str], seed: int) -> tuple[Any, dict[str, Any]]:
     """(an object of the class, the values that its constructor did not take)
 
     Random weights are drawn from the seed. Raises UserError if the constructor wants more, with a proposal.
@@ -66,7 +67,7 @@ def made(cls, values, shapes, seed):
     return cls(**own), {name: value for name, value in values.items() if name not in own}
 
 
-def inputs_for(f, shapes, values, rng):
+def inputs_for(f: Any, shapes: Sequence[str], values: dict[str, Any], rng: np.random.Generator) -> list[Any]:
     """Arrays for the arguments of f, up to the last that has a shape or a value; others keep their default."""
     called = _called(f)
     signature = inspect.signature(called).parameters.values()

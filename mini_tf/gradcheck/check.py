@@ -8,15 +8,22 @@ dy is random because dy = 1 would hide bugs: with it, the true dx of softmax and
 often is too.
 """
 
+from typing import Any
+
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import BUDGET, judged
 from mini_tf.gradcheck.measuring.subject import told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
+from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL
+from mini_tf.layers import Parameter
 
 
-def gradcheck(f, *inputs, params=None, name=None, seed=0, budget=BUDGET):
+def gradcheck(
+    f: Any, *inputs, params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, name: str | None = None,
+    seed: int = 0, budget: int = BUDGET,
+) -> Report:  # fmt: skip
     """Check y, backward = f(*inputs) against finite differences, and the op's contract. Returns a Report.
 
     f         an op, a layer, model.loss, or any function that keeps the contract of `mini_tf.ops`

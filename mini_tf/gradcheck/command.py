@@ -3,6 +3,7 @@
 import difflib
 import json
 import textwrap
+from collections.abc import Sequence
 
 from mini_tf import kernels
 from mini_tf.errors import UserError
@@ -17,13 +18,14 @@ from mini_tf.kernels import binding
 from mini_tf.ops.op import all_ops
 from mini_tf.progress import console as out
 from mini_tf.progress import progress_bar
+from mini_tf.types import PathLike
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 
-def chosen(names, shapes, seed, args=()):
+def chosen(names: Sequence[str], shapes: Sequence[str], seed: int, args: Sequence[str] = ()) -> dict[str, tuple]:
     """{name: (f, inputs, params)} for each name: all examples whose names start with it, or a function of a file.
 
     Raises UserError for unknown names, and for files that cannot be loaded.
@@ -50,7 +52,10 @@ def chosen(names, shapes, seed, args=()):
     return subjects
 
 
-def check_all(subjects, seed, html=None, json_file=None, solution=False):
+def check_all(
+    subjects: dict[str, tuple], seed: int, html: PathLike | None = None, json_file: PathLike | None = None,
+    solution: bool = False,
+) -> bool:  # fmt: skip
     """Check, print and write the files asked for; True if all gradients are right and all twins agree.
 
     Of an exercise, only hints are given, unless the solution is asked for.
@@ -99,11 +104,13 @@ def _twins(reports):
     return f"{len(names)} of them: {', '.join(names)}" if names else "there are none here"
 
 
-def bind_twins(seed):
+def bind_twins(seed: int) -> None:
     """Compare every twin with its formula as it is now, on all examples, and bind it to that formula.
 
     Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
     """
+    if why := binding.why_uncompiled():
+        raise UserError(f"{why}, so the twins cannot run, and nothing was compared or bound")
     subjects = chosen([], [], seed)
     with kernels.with_twins(even_if_edited=True):
         reports = _for_each("comparing", subjects, gradcheck, seed)
@@ -165,7 +172,7 @@ def _table(reports):
     return table
 
 
-def plant_in_all(subjects, seed):
+def plant_in_all(subjects: dict[str, tuple], seed: int) -> bool:
     """Plant bugs in each backward and print which were caught; True if some were and none was missed."""
     results = _for_each("planting", subjects, self_test, seed)
     table = _counts("", "bugs planted in the backward of", "caught", "missed", "no bug")

@@ -7,7 +7,9 @@ do not show if they are equal), and numbers large enough for every term to count
 """
 
 import inspect
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from mini_tf import layers, ops
 from mini_tf.backend import beside
@@ -28,14 +30,19 @@ from mini_tf.ops.op import Op
 from mini_tf.ops.shapes import sum_to
 from mini_tf.training.pair_batches import SentenceBatch
 from mini_tf.training.text_batches import TextBatch
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+Made = tuple[Callable, list, dict[str, layers.Parameter]]                # f, inputs, params
+Example = Callable[[np.random.Generator], Made]
 
 B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
 TEXTS = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])   # one with padding, one of nothing else
 
 
-def op(function, *shapes, **options):
+def op(function: Callable, *shapes, **options) -> Example:
     """An example for an op. Each input: a shape, drawn normal, or a function of rng that gives the array."""
 
     def make(rng):
@@ -58,7 +65,7 @@ def op(function, *shapes, **options):
     return make
 
 
-def layer(build, *shapes):
+def layer(build: Callable[[np.random.Generator], layers.Layer], *shapes) -> Example:
     """An example for a layer, with generic parameters; shapes as for `op`."""
 
     def make(rng):
@@ -69,12 +76,12 @@ def layer(build, *shapes):
     return make
 
 
-def transformer(words=c, **options):
+def transformer(words: int = c, **options) -> Example:
     """An example for the language transformer's loss."""
     return language_model(partial(LanguageTransformer, L=2, H=H, m=m), words, **options)
 
 
-def language_model(build, words=c, absent=True, **options):
+def language_model(build: Callable[..., layers.Layer], words: int = c, absent: bool = True, **options) -> Example:
     """An example for a model's loss on two windows, one with an absent word; dropout always draws the same masks."""
 
     def make(rng):
@@ -88,12 +95,12 @@ def language_model(build, words=c, absent=True, **options):
     return make
 
 
-def pointer_transformer(**options):
+def pointer_transformer(**options) -> Example:
     """An example for the PointerTransformer's loss, without absent words, which it refuses."""
     return language_model(partial(PointerTransformer, H=H, m=m, f=n), absent=False, **options)
 
 
-def translator(**options):
+def translator(**options) -> Example:
     """An example for the Translator's loss in training: padding on both sides, and a pair of nothing but padding."""
 
     def make(rng):
@@ -104,7 +111,7 @@ def translator(**options):
     return make
 
 
-def classifier(**options):
+def classifier(**options) -> Example:
     """An example for the Classifier's loss in training, on TEXTS."""
 
     def make(rng):
@@ -115,7 +122,7 @@ def classifier(**options):
     return make
 
 
-def masked_words(**options):
+def masked_words(**options) -> Example:
     """An example for the MaskedWordModel's loss in training, on TEXTS: hidden, replaced and left words have a loss."""
 
     def make(rng):
@@ -129,7 +136,7 @@ def masked_words(**options):
     return make
 
 
-def trained_on(batch, model, rng):
+def trained_on(batch: Any, model: layers.Layer, rng: np.random.Generator) -> Made:
     """The loss of a deep model on a batch, in training; dropout always draws the same masks."""
     parameters = generic(model, rng)
     for name, parameter in parameters.items():           # with saturated softmaxes, or γ near 0, gradients would vanish
@@ -137,14 +144,14 @@ def trained_on(batch, model, rng):
     return (lambda: model.loss(batch, np.random.default_rng(1))), [], parameters
 
 
-def generic(made, rng):
+def generic(made: layers.Layer, rng: np.random.Generator) -> dict[str, layers.Parameter]:
     """Redraw every parameter away from 0 and 1; returns made.parameters()."""
     for parameter in made.parameters().values():
         parameter.data = rng.standard_normal(parameter.data.shape) * 0.7 + 0.1
     return made.parameters()
 
 
-def ids(*shape, size=c):
+def ids(*shape: int, size: int = c) -> Callable[[np.random.Generator], Array]:
     """Random ids with a repeat: the last equals the first."""
 
     def draw(rng):
@@ -155,23 +162,23 @@ def ids(*shape, size=c):
     return draw
 
 
-def given(array):
+def given(array: ArrayLike) -> Callable[[np.random.Generator], Array]:
     return lambda rng: np.array(array)
 
 
-def causal(rng):
+def causal(rng: np.random.Generator | None) -> Array:
     """A causal mask, j ≤ i. In the second history the first word is absent, so its first query sees nothing."""
     mask = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)
     mask[1, ..., 0] = False
     return mask
 
 
-def shares(rng):
+def shares(rng: np.random.Generator) -> Array:
     """Probabilities (B, T), away from 0 and 1."""
     return rng.uniform(0.05, 0.9, (B, T))
 
 
-def attention_with_bias(query, key, value, bias):
+def attention_with_bias(query: Array, key: Array, value: Array, bias: Array) -> tuple[Array, Backward]:
     """Causal and scaled attention, with one bias for the whole batch."""
     y, backward = ops.attention(query, key, value, beside(np.tri(T, dtype=bool), query), 0.6, bias)
 
@@ -185,12 +192,12 @@ def attention_with_bias(query, key, value, bias):
 class Twice(layers.Layer):
     """One layer used twice, its weight tied to a second layer: gradients of all three uses add."""
 
-    def __init__(self, rng):
+    def __init__(self, rng: np.random.Generator):
         self.first = layers.Linear(n, n, rng)
         self.second = layers.Linear(n, n, rng)
         self.second.W = self.first.W
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> tuple[Array, Backward]:
         a, a_backward = self.first(x)
         b, b_backward = ops.tanh(a)
         d, d_backward = self.first(b)
@@ -198,24 +205,24 @@ class Twice(layers.Layer):
         return y, lambda dy: a_backward(b_backward(d_backward(y_backward(dy))))
 
 
-def broadcast_add(x, p):
+def broadcast_add(x: Array, p: Array) -> tuple[Array, Backward]:
     """y = x + p with p broadcast: checks sum_to, which undoes a broadcast and is not an op itself."""
     return x + p, lambda dy: (dy, sum_to(dy, p.shape))
 
 
-def trained_dropout(rng):
+def trained_dropout(rng: np.random.Generator) -> Made:
     """The Dropout layer in training, with the same mask at every call."""
     made = layers.Dropout(0.4)
     return (lambda x: made(x, np.random.default_rng(3))), [rng.standard_normal((B, T, n))], {}
 
 
-def trained_transformer_layer(rng):
+def trained_transformer_layer(rng: np.random.Generator) -> Made:
     made = layers.TransformerLayer(n, H, m, rng, norm="after", dropout=0.4)
     parameters = generic(made, rng)
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
 
-def norm_before_layer(rng):
+def norm_before_layer(rng: np.random.Generator) -> Made:
     """A layer with the norm before each branch, with feed-forward, mask, distances and dropout, in training."""
     made = layers.TransformerLayer(
         n, H, m, rng, relu=False, norm="before", f=n + 1, scale=0.6, dropout=0.3, distances=True
@@ -224,7 +231,7 @@ def norm_before_layer(rng):
     return (lambda x: made(x, causal(None), np.random.default_rng(3))), [rng.standard_normal((B, T, n))], parameters
 
 
-def across(queries, keys):
+def across(queries: int, keys: int) -> Example:
     """Attention from one sequence to another, with biases. Of the second sequence no word is there."""
 
     def make(rng):
@@ -240,7 +247,7 @@ def across(queries, keys):
     return make
 
 
-def decoder_layer(**options):
+def decoder_layer(**options) -> Example:
     """A decoder's layer, causal, in training if it has dropout. The second sentence that it reads is empty."""
 
     def make(rng):
@@ -256,14 +263,14 @@ def decoder_layer(**options):
     return make
 
 
-def recurrent_from_a_state(rng):
+def recurrent_from_a_state(rng: np.random.Generator) -> Made:
     """A given state is a constant: neither it nor h_0, which is not used, gets a gradient."""
     made = layers.Recurrent(n, m, rng)
     parameters, state = generic(made, rng), rng.standard_normal((B, m))
     return (lambda x: made(x, state.astype(x.dtype))), [rng.standard_normal((B, T, n))], parameters
 
 
-def tied(rng):
+def tied(rng: np.random.Generator) -> layers.TiedReadout:
     """A readout through an embedding's table, with a bias that is trained."""
     return layers.TiedReadout(_embedding(rng), layers.Parameter(rng.standard_normal(c)))
 

@@ -1,6 +1,8 @@
 """The verdict: a gradient held against measured slopes, at two points."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from mini_tf.checks import check_whole
 from mini_tf.gradcheck.measuring.directions import find_wrong_entries, judge_directions
@@ -14,6 +16,7 @@ from mini_tf.gradcheck.measuring.twins import check_twins
 from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.turns import turn
 from mini_tf.gradcheck.verdicts import FAIL
+from mini_tf.layers import Parameter
 from mini_tf.trace import source_line
 
 import numpy as np
@@ -24,14 +27,20 @@ NOISE = 1e-9             # if it is known to this part of φ, and your gradient 
 FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 
 
-def judge(f, inputs, params, name=None, seed=0, budget=BUDGET):
+def judge(
+    f: Any, inputs: Sequence[Any], params: dict[str, Parameter] | list[Parameter] | list[str] | None,
+    name: str | None = None, seed: int = 0, budget: int = BUDGET,
+) -> Report:  # fmt: skip
     """The Report with all verdicts but no reasons. The arguments are gradcheck's, with the inputs as a list."""
     with judged(f, inputs, params, name, seed, budget) as (report, _, _):
         return report
 
 
 @contextmanager
-def judged(f, inputs, params, name=None, seed=0, budget=BUDGET):
+def judged(
+    f: Any, inputs: Sequence[Any], params: dict[str, Parameter] | list[Parameter] | list[str] | None,
+    name: str | None = None, seed: int = 0, budget: int = BUDGET,
+) -> Iterator[tuple[Report, Subject, Evidence | None]]:  # fmt: skip
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
     evidence is from the generic point if it shows wrong gradients, else from the given one; None if nothing could run.

@@ -13,29 +13,32 @@ import importlib
 import inspect
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import forward_of, is_static, partner
+from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.turns import turn
 from mini_tf.ops.op import Op
 
 import numpy as np
 
 
-def check(target, shapes=(), seed=0, args=()):
+def check(target: str, shapes: Sequence[str] = (), seed: int = 0, args: Sequence[str] = ()) -> Report:
     """The Report on "file.py::function". A file that cannot be loaded raises a UserError that says where and why."""
     f, inputs = load(target, shapes, seed, args)
     with running(target):
         return gradcheck(f, *inputs, seed=seed)
 
 
-def load(target, shapes=(), seed=0, args=()):
+def load(target: str, shapes: Sequence[str] = (), seed: int = 0, args: Sequence[str] = ()) -> tuple[Any, list[Any]]:
     """(f, inputs) of "file.py::function", the inputs drawn at random. Of a class, f is an object of it.
 
     shapes    as the options have them: ["x=3,4", "ids=2,3 int<7", "mask=3,3 bool"]; without them, the docstring's
@@ -55,7 +58,7 @@ def _file_and_name(target):
     return Path(file), name
 
 
-def is_exercise(target):
+def is_exercise(target: str) -> bool:
     """True for a file whose docstring begins with "Exercise", and that has not its solution."""
     path, _ = _file_and_name(target)
     with suppress(OSError, SyntaxError, ValueError):
@@ -64,7 +67,7 @@ def is_exercise(target):
     return False
 
 
-def given_lines(target):
+def given_lines(target: str) -> set[str]:
     """The lines of an exercise that its learner has not written: those of solutions/FILE beside it, if it is there."""
     path, _ = _file_and_name(target)
     solution = path.parent / "solutions" / path.name
@@ -78,7 +81,7 @@ def given_lines(target):
 
 
 @contextmanager
-def running(target):
+def running(target: str) -> Iterator[None]:
     """While a function of "file.py::function" runs, imports inside it find what lies beside its file."""
     if "::" not in target:
         yield

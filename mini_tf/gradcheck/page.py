@@ -8,7 +8,9 @@ import re
 
 from mini_tf import pages
 from mini_tf.gradcheck.measuring.slopes import SWEEP
+from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.verdicts import FAIL, written
+from mini_tf.types import PathLike
 
 import matplotlib
 import numpy as np
@@ -29,14 +31,14 @@ ERRORS = LinearSegmentedColormap.from_list("errors", ["#1f5fa8", "#ffffff", "#c2
 CODE_LINE = re.compile(r"(\s*(?:now|right|.+?:\d+)\s{2,})(.*)")      # what stands before the code, the code
 
 
-def write_page(path, reports):
+def write_page(path: PathLike, reports: list[Report]) -> None:
     """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
     reports = sorted(reports, key=lambda report: report.ok)
     functions = {"written": written, "diagnoses": diagnoses, "parted": parted, "pictures": pictures}
     pages.write_page(path, "report.html.jinja", reports=reports, right=sum(r.ok for r in reports), **functions)
 
 
-def diagnoses(report):
+def diagnoses(report: Report) -> dict[str, list[str]]:
     """{words: ["dx", "dW"]}, because several gradients may be wrong in the same way"""
     found = {}
     for t in report.tensors:
@@ -45,7 +47,7 @@ def diagnoses(report):
     return found
 
 
-def parted(line):
+def parted(line: str) -> tuple[str, str]:
     """A line of a report in two parts: its indent and its words; or "now", "right", a place and the code, as HTML."""
     if found := CODE_LINE.fullmatch(line):
         return found[1], Markup("".join(pages.highlighted(found[2])))
@@ -57,7 +59,7 @@ def parted(line):
 
 
 @matplotlib.rc_context(STYLE)
-def pictures(report, alone):
+def pictures(report: Report, alone: bool) -> list[tuple[Markup, str]]:
     """[(SVG, words)] of the wrong gradients; of the first, if none is wrong and the report stands alone.
 
     After a wrong step all gradients are wrong, and there are no pictures.
@@ -83,7 +85,7 @@ def _pictures_of(t):
     return found
 
 
-def read_curve(c):
+def read_curve(c: Comparison) -> str:
     """The curve over the step size in a sentence."""
     steps, off = _distances(c, c.yours)
     if c.wrong:

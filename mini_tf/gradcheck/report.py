@@ -3,10 +3,17 @@
 import json
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, written
+from mini_tf.types import PathLike
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.gradcheck.reasons.steps import Step
+
+    from rich.table import Table
 
 
 @dataclass
@@ -18,7 +25,7 @@ class Directions:
     seen: float              # an entry that is off by more than this would have been seen
 
     @property
-    def confidence(self):
+    def confidence(self) -> float:
         return 1 - 0.5**self.judged
 
 
@@ -46,11 +53,11 @@ class Comparison:
     sweep: np.ndarray | None = field(default=None, repr=False)       # D(h) at the worst entry, for the steps of SWEEP
 
     @property
-    def wrong(self):
+    def wrong(self) -> bool:
         return bool(self.wrong_entries or (self.directions and self.directions.wrong))
 
     @property
-    def off(self):
+    def off(self) -> str:
         """How far the worst entry is off, relative to the measured one: ", off by 50 %"."""
         error = abs(self.yours - self.measured)
         if not np.isfinite(error):
@@ -78,7 +85,7 @@ class Precision:
     right: float
 
     @property
-    def wrong(self):
+    def wrong(self) -> bool:
         return self.error > 1
 
 
@@ -93,38 +100,38 @@ class TensorReport:
     diagnosis: str = ""      # what is wrong, in words, where a pattern fits
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         if any(c.wrong for c in self.comparisons) or (self.precision and self.precision.wrong):
             return FAIL
         return PASS if self.judged else NOT_TESTED
 
     @property
-    def judged(self):
+    def judged(self) -> int:
         return sum(c.judged for c in self.comparisons)
 
     @property
-    def set_aside(self):
+    def set_aside(self) -> int:
         return sum(c.set_aside for c in self.comparisons)
 
     @property
-    def below_noise(self):
+    def below_noise(self) -> int:
         return sum(c.below_noise for c in self.comparisons)
 
     @property
-    def wrong(self):
+    def wrong(self) -> int:
         return sum(c.wrong_entries for c in self.comparisons)
 
     @property
-    def error(self):
+    def error(self) -> float:
         return max((c.error for c in self.comparisons), default=0.0)
 
     @property
-    def worst(self):
+    def worst(self) -> Comparison | None:
         """The Comparison with the largest error, or None."""
         return max(self.comparisons, key=lambda c: c.error, default=None)
 
     @property
-    def blind_given(self):
+    def blind_given(self) -> bool:
         """True if the point given hides what the generic one shows."""
         return [c.point for c in self.comparisons if c.wrong] == ["generic"]
 
@@ -146,7 +153,7 @@ class Report:
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
     hints_only: bool = False                             # an exercise: the text does not give the solution away
 
-    def tensor(self, name, shape=()):
+    def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
         """The TensorReport of that name; a new one, if there is none yet."""
         found = next((t for t in self.tensors if t.name == name), None)
         if found is None:
@@ -155,12 +162,12 @@ class Report:
         return found
 
     @property
-    def wrong_step(self):
+    def wrong_step(self) -> "Step | None":
         """The first wrong Step inside the function, or None."""
         return next((step for step in self.steps if step.status == WRONG), None)
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         return not self.findings and bool(self.tensors) and all(t.verdict == PASS for t in self.tensors)
 
     def __bool__(self):
@@ -169,25 +176,25 @@ class Report:
         return self.ok
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         if self.findings or any(t.verdict == FAIL for t in self.tensors):
             return FAIL
         return PASS if self.ok else NOT_TESTED
 
     @property
-    def judged(self):
+    def judged(self) -> int:
         return sum(t.judged for t in self.tensors)
 
     @property
-    def set_aside(self):
+    def set_aside(self) -> int:
         return sum(t.set_aside for t in self.tensors)
 
     @property
-    def worst(self):
+    def worst(self) -> TensorReport | None:
         """The TensorReport with the largest error, or None."""
         return max(self.tensors, key=lambda t: t.error, default=None)
 
-    def explain(self):
+    def explain(self) -> str:
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
         written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
@@ -210,7 +217,7 @@ class Report:
 
     __str__ = __repr__ = explain
 
-    def about_repair(self):
+    def about_repair(self) -> list[str]:
         """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
         if not self.repair:
             return []
@@ -221,18 +228,18 @@ class Report:
         return [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
 
     @property
-    def shows_suspects(self):
+    def shows_suspects(self) -> bool:
         """Lines are shown where no change is: there is none, or it would be the solution of an exercise."""
         return bool(self.suspects) and (self.hints_only or not self.repair)
 
-    def about_suspects(self):
+    def about_suspects(self) -> str:
         """What is said above the suspects."""
         if not self.suspects_are_sharp:
             return "Wrong gradients come from these lines, and from some of them right ones, too"
         these = "this line" if len(self.suspects) == 1 else "these lines"
         return f"Look here first: only wrong gradients come from {these}"
 
-    def give_hints_only(self, given):
+    def give_hints_only(self, given: set[str]) -> None:
         """For an exercise: leave the solution out of the text, and lines that the exercise gave out of the suspects.
 
         given: the latter, stripped
@@ -248,7 +255,7 @@ class Report:
 
         self.suspects = [s for s in self.suspects if written(s) not in given and not written(s).endswith("= ...")]
 
-    def blind_notes(self):
+    def blind_notes(self) -> list[str]:
         """A warning that the given point hides mistakes, unless the report shows one that it hid."""
         if not self.blind or any(t.blind_given for t in self.tensors) or not self.tensors:
             return []
@@ -257,7 +264,7 @@ class Report:
         then = "passes there, but not at the generic point" if generic else f"passes: give {it} other numbers"
         return [f"at the point given, {everywhere(self.blind)}: a backward that forgets {it} {then}"]
 
-    def table(self):
+    def table(self) -> "Table":
         """A rich Table with a row for each gradient: verdict, worst entry, your backward beside measured, counts."""
         from rich.table import Table
         from rich.text import Text
@@ -276,11 +283,11 @@ class Report:
             table.add_row(Text(t.verdict, STYLES[t.verdict]), f"d{t.name}", str(t.shape), *map(Text, numbers), *counts)
         return table
 
-    def to_json(self):
+    def to_json(self) -> str:
         """The report as JSON: everything but the numbers of the pictures."""
         return json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """What `to_json` writes: JSON's types only, "inf" and "nan" as strings."""
         tensors = [
             {
@@ -297,7 +304,7 @@ class Report:
             "steps": [vars(step) for step in self.steps],
         })  # fmt: skip
 
-    def html(self, path):
+    def html(self, path: PathLike) -> None:
         """Write the report as one self-contained HTML file, with its pictures."""
         from mini_tf.gradcheck.page import write_page
 
@@ -307,7 +314,7 @@ class Report:
 _doubted = []
 
 
-def doubted():
+def doubted() -> Report | None:
     """The last Report that turned out false in an `if` or an `assert`, or None."""
     return _doubted[0] if _doubted else None
 
@@ -379,7 +386,7 @@ def _explain_steps(steps, step):
     return [*lines, "  The gradients of the whole:"]
 
 
-def everywhere(blind):
+def everywhere(blind: dict[str, float]) -> str:
     """{"gamma": 1.0, "beta": 0.0} in words."""
     parts = [f"{name} is {value:g}" for name, value in blind.items()]
     if len(parts) > 4:

@@ -10,16 +10,28 @@ the formula, rightly or wrongly, and from then on the formula runs; a warning sa
 
     with reference_only():           # only the formulas, inside the block
     MINI_TF_KERNELS=off              # the same for a whole command; NUMBA_DISABLE_JIT=1 implies it
+
+Where Numba is not installed, the formulas run, and one warning says so.
 """
 
 import os
 import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING
 
 from mini_tf.kernels.memory import recycled_memory
 
-__all__ = ["FormulaEdited", "every_loop", "recycled_memory", "reference_only", "switched_on", "twin_of", "with_twins"]
+if TYPE_CHECKING:
+    from mini_tf.kernels.compiling import Loop
+    from mini_tf.ops.op import Op
+
+__all__ = [
+    "FormulaEdited", "WithoutNumba", "every_loop", "numba_is_there", "recycled_memory", "reference_only", "switched_on",
+    "twin_of", "with_twins",
+]  # fmt: skip
 
 # Each thread has its own values of these two.
 _off = ContextVar("off", default=os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false"))
@@ -31,8 +43,28 @@ class FormulaEdited(UserWarning):
     """A formula was edited since its twin was compared with it: now the formula runs."""
 
 
+class WithoutNumba(UserWarning):
+    """Numba, which compiles the twins, cannot be loaded: the formulas run."""
+
+
+@cache
+def numba_is_there() -> bool:
+    """True if Numba can be loaded. Where it cannot, the first call says so."""
+    from mini_tf.kernels import compiling  # noqa: F401, which first looks at NUMBA_NUM_THREADS
+
+    try:
+        import numba  # noqa: F401
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError)
+        why = "is not installed" if absent else f"cannot be loaded ({error})"
+        warnings.warn(f"Numba {why}: the formulas run without their faster twins; try pip install --upgrade numba",
+                      WithoutNumba, stacklevel=2)  # fmt: skip
+        return False
+    return True
+
+
 @contextmanager
-def reference_only():
+def reference_only() -> Iterator[None]:
     """Inside the block, in this thread, the formulas of `mini_tf/ops` run and no twins."""
     before = _off.set(True)
     try:
@@ -42,7 +74,7 @@ def reference_only():
 
 
 @contextmanager
-def with_twins(even_if_edited=False):
+def with_twins(even_if_edited: bool = False) -> Iterator[None]:
     """Inside the block, in this thread, twins run, even inside `reference_only()`.
 
     On request, those of edited formulas run, too. The twins are looked up anew.
@@ -57,17 +89,17 @@ def with_twins(even_if_edited=False):
         _found.clear()
 
 
-def twins_of_edited_formulas():
+def twins_of_edited_formulas() -> bool:
     """True if twins run even when their formula was edited."""
     return not _bound.get()
 
 
-def switched_on():
+def switched_on() -> bool:
     """True if twins may run."""
-    return not _off.get()
+    return not _off.get() and numba_is_there()
 
 
-def twin_of(op):
+def twin_of(op: "Op") -> Callable | None:
     """The op's twin, or None: it has none, twins are switched off, or its formula was edited."""
     if _off.get():
         return None
@@ -79,7 +111,7 @@ def twin_of(op):
         return twin
 
 
-def forget(op):
+def forget(op: "Op") -> None:
     """Look up its twin again next time, because the op's formula has changed."""
     for bound in (True, False):
         _found.pop((op, bound), None)
@@ -90,7 +122,7 @@ def _find(op):
 
     if not _bound.get():
         return binding.twin(op)
-    if not binding.bound(op):
+    if not binding.bound(op) or not numba_is_there():
         return None
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
@@ -101,7 +133,7 @@ def _find(op):
     return binding.twin(op)
 
 
-def every_loop():
+def every_loop() -> "list[Loop]":
     """The loops that Numba compiles. loop.compile() takes half a second, the first time on a machine."""
     from mini_tf.kernels import compiling, cpu  # noqa: F401, importing it creates the loops
 

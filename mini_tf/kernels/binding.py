@@ -11,38 +11,51 @@ import hashlib
 import inspect
 import os
 import textwrap
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mini_tf import kernels
 from mini_tf.files import write_text
 from mini_tf.kernels.held import HELD
+
+if TYPE_CHECKING:
+    from mini_tf.ops.op import Op
 
 _known = {}                          # id of a code object -> (the code object, its fingerprint)
 NO_PART = {"array_module", "_library"}       # they pick the array library: not part of a formula
 
 
-def name_of(op):
+def name_of(op: "Op") -> str:
     """The key of an op in HELD: "ops.softmax.softmax"."""
     return f"{op.__module__}.{op.name}".removeprefix("mini_tf.")
 
 
-def bound(op):
+def bound(op: "Op") -> bool:
     """True if a twin was compared with the op's formula, in its present form or an earlier one."""
     return name_of(op) in HELD
 
 
-def twin(op):
+def twin(op: "Op") -> Callable | None:
     """The function of `cpu.py` of the op's name, or None; ops from outside mini_tf have none.
 
-    With NUMBA_DISABLE_JIT there is none either: its loops would run as Python.
+    Without Numba, and with NUMBA_DISABLE_JIT, there is none either: its loops would run as Python.
     """
-    if not op.__module__.startswith("mini_tf.ops.") or os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if not op.__module__.startswith("mini_tf.ops.") or why_uncompiled():
         return None
     from mini_tf.kernels import cpu  # here, because it loads Numba
 
     return getattr(cpu, op.name, None)
 
 
-def edited(op):
+def why_uncompiled() -> str | None:
+    """Why nothing can be compiled here: "NUMBA_DISABLE_JIT is set", "Numba cannot be loaded"; None if it can."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return "NUMBA_DISABLE_JIT is set"
+    return None if kernels.numba_is_there() else "Numba cannot be loaded"
+
+
+def edited(op: "Op") -> str | None:
     """The name of a function edited since the twin was compared: the op's own, or one that it uses.
 
     None if there is none, or if the source is not available: what cannot be read cannot have been edited.
@@ -54,12 +67,12 @@ def edited(op):
     return None
 
 
-def fingerprints(op):
+def fingerprints(op: "Op") -> dict[str, str]:
     """{name: fingerprint} of the formula and of all functions of mini_tf that it uses."""
     return {name: _fingerprint(function.__code__) for name, function in _used_by(op.formula).items()}
 
 
-def bind(ops):
+def bind(ops: "Iterable[Op]") -> None:
     """Write the present fingerprints of these ops to `held.py`: their twins agree with the formulas as they are."""
     held = HELD | {name_of(op): fingerprints(op) for op in ops}
     lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]

@@ -8,8 +8,10 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
@@ -32,16 +34,16 @@ class Loop:
     signature   its types in Numba's notation: "void(i8, i8, f4[:, ::1])"
     """
 
-    def __init__(self, python, signature):
+    def __init__(self, python: Callable, signature: str):
         self.python, self.signature = python, signature
         self.__doc__ = python.__doc__
         LOOPS.append(self)
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments) -> Any:
         return self.machine_code(*arguments)
 
     @cached_property
-    def machine_code(self):
+    def machine_code(self) -> Callable:
         from numba import njit  # takes a third of a second, which a mere import of mini_tf should not
 
         options = {"nogil": True, "fastmath": FAST, "error_model": "numpy"}      # 1/0 is ∞, without a check each time
@@ -53,7 +55,7 @@ class Loop:
         except (RuntimeError, OSError):                  # no folder that Numba may write to: for this process only
             return njit(self.signature, **options)(self.python)
 
-    def compile(self):
+    def compile(self) -> bool:
         """Get it ready; True if it had to be compiled, False if it was ready or cached on disk."""
         if "machine_code" in vars(self):
             return False
@@ -89,6 +91,6 @@ def _read(sums):
         return None
 
 
-def compiled(signature):
+def compiled(signature: str) -> Callable[[Callable], Loop]:
     """The decorator that makes a function a Loop."""
     return lambda python: Loop(python, signature)

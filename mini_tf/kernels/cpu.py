@@ -8,11 +8,14 @@ wrong arguments, and rare cases, are left to the formula, which also raises the 
 """
 
 import math
+from types import NotImplementedType
 
 from mini_tf.kernels import loops
+from mini_tf.kernels.compiling import Loop
 from mini_tf.kernels.memory import empty, product
 from mini_tf.kernels.threads import ALONE, pieces, share
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -23,7 +26,7 @@ A_IN_CACHE = 1 << 16         # numbers of attention's A processed at a time
 SHARED_BY_BLAS = 1 << 18     # multiplications in a product, from which on BLAS itself uses all cores
 
 
-def linear(x, W, b=None):
+def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]:
     shape_x, shape_y = x.shape, (*x.shape[:-1], W.shape[1])
     rows_x = rows_of(x)
     y = product(rows_x, W)
@@ -49,7 +52,7 @@ def linear(x, W, b=None):
     return y.reshape(shape_y), backward
 
 
-def relu(x):
+def relu(x: Array) -> tuple[Array, Backward]:
     y = np.maximum(x, 0, out=empty(x.shape))
 
     def backward(dy):                                    # keeps y, which is above 0 where x is
@@ -58,7 +61,7 @@ def relu(x):
     return y, backward
 
 
-def residual_relu(x, y):
+def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
     z, on = empty(x.shape), empty(x.shape, bool)
     in_pieces(loops.residual_relu, row(x), row(y), row(z), row(on))
 
@@ -69,7 +72,7 @@ def residual_relu(x, y):
     return z, backward
 
 
-def gelu(x, approximate=False):
+def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
     y = empty(x.shape)
     in_pieces(loops.gelu, row(x), approximate, row(y))
 
@@ -81,7 +84,7 @@ def gelu(x, approximate=False):
     return y, backward
 
 
-def dropout(x, keep, rate):
+def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward] | NotImplementedType:
     if not 0 <= rate < 1:
         return NotImplemented
     raised = 1 / (1 - rate)
@@ -92,20 +95,20 @@ def dropout(x, keep, rate):
     return where(keep, x, raised), backward
 
 
-def where(on, x, factor=1.0):
+def where(on: Array, x: Array, factor: float = 1.0) -> Array:
     """factor·x where on, else 0·x;  x is broadcast to the shape of on"""
     y = empty(on.shape)
     in_pieces(loops.scaled_where, row(as_gradient(x, on.shape)), row(on), np.float32(factor), row(y))
     return y
 
 
-def softmax(z):
+def softmax(z: Array) -> tuple[Array, Backward]:
     y = copy_of(z)
     in_pieces(loops.softmax, rows(y), np.float32(np.nan))
     return y, _softmax_backward(y)
 
 
-def masked_softmax(z, mask):
+def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
     try:
         mask_and_order = _mask_rows(mask, z.shape)
     except ValueError:
@@ -139,7 +142,9 @@ def _mask_rows(mask, shape):
     return rows(mask), queries, math.prod(shape[own:-2])
 
 
-def attention(query, key, value, mask=None, scale=1.0, bias=None):
+def attention(
+    query: Array, key: Array, value: Array, mask: Array | None = None, scale: float = 1.0, bias: Array | None = None
+) -> tuple[Array, Backward] | NotImplementedType:
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
     if len(shape) < 3 or not isinstance(scale, (int, float)):
         return NotImplemented
@@ -210,7 +215,9 @@ def attention(query, key, value, mask=None, scale=1.0, bias=None):
     return Y, backward
 
 
-def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
+def cross_entropy(
+    logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
+) -> tuple[float, Backward] | NotImplementedType:
     z, target = rows(logits), integers(targets)          # (N, c), (N,)
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
@@ -235,7 +242,7 @@ def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
     return loss, backward
 
 
-def layer_norm(x, gamma, beta, eps=EPS):
+def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[Array, Backward] | NotImplementedType:
     if x.shape[-1] == 0:
         return NotImplemented
     x_rows, gamma_row, y = rows(x), row(gamma), empty(x.shape)
@@ -257,7 +264,7 @@ def layer_norm(x, gamma, beta, eps=EPS):
     return y, backward
 
 
-def embedding(table, ids):
+def embedding(table: Array, ids: Array) -> tuple[Array, Backward] | NotImplementedType:
     if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
         return NotImplemented
     x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
@@ -274,7 +281,7 @@ def embedding(table, ids):
     return x, backward
 
 
-def mean_pool(x, mask=None):
+def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | NotImplementedType:
     T, n = x.shape[-2:]
     if T == 0:
         return NotImplemented
@@ -295,7 +302,10 @@ def mean_pool(x, mask=None):
     return y, backward
 
 
-def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
+def adam(
+    p: Array, g: Array, m: Array, v: Array, t: int, learning_rate: float, betas: tuple[float, float], eps: float,
+    decay: float,
+) -> NotImplementedType | None:  # fmt: skip
     beta1, beta2 = betas
     if not (t >= 1 and 0 <= beta1 < 1 and 0 <= beta2 < 1 and eps >= 0):
         return NotImplemented
@@ -309,7 +319,7 @@ def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
     return None
 
 
-def sum_of_squares(g):
+def sum_of_squares(g: Array) -> float:
     flat = row(g)
     cuts = pieces(flat.size, flat.size)
     sums = [0.0] * len(cuts)
@@ -321,7 +331,7 @@ def sum_of_squares(g):
     return sum(sums)
 
 
-def in_pieces(loop, first_array, *others):
+def in_pieces(loop: Loop, first_array: Array, *others) -> None:
     """Run the loop over all rows of its first array (over all entries, if it is flat), divided among the cores."""
     if first_array.size <= ALONE:
         _alone(loop, first_array, *others)
@@ -334,17 +344,17 @@ def _alone(loop, first_array, *others):
     loop.machine_code(0, len(first_array), first_array, *others)
 
 
-def rows(x):
+def rows(x: Array) -> Array:
     """(…, k) → (rows, k), C-contiguous and writable, as loops need it; a copy only if x is not."""
     return rows_of(_taken(x))
 
 
-def row(x):
+def row(x: Array) -> Array:
     """(…) → (entries,), as loops need it"""
     return _taken(x).reshape(-1)
 
 
-def as_gradient(dy, shape):
+def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
     """dy as a float32 array, broadcast to that shape as in a formula. Raises ValueError if it does not broadcast."""
     if dy is None:                                       # NumPy would turn it into NaN
         raise TypeError(f"dy is None, expected a gradient of shape {shape}")
@@ -352,7 +362,7 @@ def as_gradient(dy, shape):
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
 
 
-def integers(ids):
+def integers(ids: Array) -> Array:
     return np.require(ids, np.int64, "CWA").reshape(-1)
 
 
@@ -362,13 +372,13 @@ def _taken(x):
     return np.require(x, bool if x.dtype == bool else np.float32, "ACW")
 
 
-def copy_of(x):
+def copy_of(x: Array) -> Array:
     y = empty(x.shape)
     np.copyto(y, x)
     return y
 
 
-def laid_out_as(x, shape):
+def laid_out_as(x: Array, shape: tuple[int, ...]) -> Array:
     """An empty array of that shape, with the memory order of x's axes: so that heads are joined without a copy."""
     if x.flags.c_contiguous:
         return empty(shape)

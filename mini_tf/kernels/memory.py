@@ -11,10 +11,14 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+from mini_tf.types import Array
+
 import numpy as np
+from numpy.typing import DTypeLike
 
 SMALL = 1 << 18                      # bytes; below that, malloc reuses memory itself
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3      # of glibc's malloc.h
@@ -26,7 +30,7 @@ _in_use = _most_in_use = _kept = 0   # bytes
 
 
 @contextmanager
-def recycled_memory():
+def recycled_memory() -> Iterator[None]:
     """Inside the block, a deleted array's buffer is kept for the next array; at the end free buffers are released.
 
     This holds for arrays of at least 256 kB, and only for those that twins make. For the others, such as that of x + y,
@@ -57,13 +61,13 @@ def _keep_freed_memory():
     mallopt(M_TRIM_THRESHOLD, 256 << 20)
 
 
-def empty(shape, dtype=np.float32):
+def empty(shape: Sequence[int], dtype: DTypeLike = np.float32) -> Array:
     """Like np.empty, but a large array reuses a free buffer, inside `recycled_memory()`."""
     buffer = _lease(shape, dtype)
     return np.empty(shape, dtype) if buffer is None else buffer
 
 
-def product(A, B):
+def product(A: Array, B: Array) -> Array:
     """A·B for matrices, by BLAS, in memory from `empty`"""
     return np.matmul(A, B, out=_lease((A.shape[0], B.shape[1]), np.float32))
 

@@ -1,27 +1,36 @@
 """Dividing the rows of a loop among the processor's cores."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
 ALONE = 1 << 19          # up to so many numbers, one thread finishes before another would wake up
 
 
-def count():
+def count() -> int:
     """The most threads to use: one for each core, or what NUMBA_NUM_THREADS says."""
-    from numba import config
-
+    try:
+        from numba import config
+    except ImportError:
+        given = os.environ.get("NUMBA_NUM_THREADS", "")
+        return int(given) if given.isdecimal() else cores()
     return config.NUMBA_NUM_THREADS
 
 
-def pieces(rows, numbers):
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pieces(rows: int, numbers: int) -> list[tuple[int, int]]:
     """[(first, stop), …]: the rows in equal pieces, one per thread; one piece if there are too few numbers to share."""
     parts = max(min(count(), rows), 1) if numbers > ALONE else 1
     ends = [rows * k // parts for k in range(parts + 1)]
     return list(zip(ends[:-1], ends[1:]))
 
 
-def share(work, some_pieces):
+def share(work: Callable[[int, int, int], None], some_pieces: list[tuple[int, int]]) -> None:
     """Run work(k, first, stop) for all pieces in parallel: the last one here, the others in worker threads.
 
     The pieces do not depend on the threads' speed, so the result is the same every time. An error in a piece is raised

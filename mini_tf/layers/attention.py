@@ -5,8 +5,10 @@ from mini_tf.backend import array_module, beside
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.positions import distance_bias
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 class MultiHeadAttention(Layer):
@@ -25,14 +27,19 @@ class MultiHeadAttention(Layer):
     Source: ESE-2000 Lab 6, equations (13) and (14), without biases; Vaswani et al. 2017, arXiv:1706.03762, section 3.2
     """
 
-    def __init__(self, n, H, m, rng, scale=1.0, dtype=np.float32, distances=False, bias=False):
+    def __init__(
+        self, n: int, H: int, m: int, rng: np.random.Generator, scale: float = 1.0, dtype: DTypeLike = np.float32,
+        distances: bool = False, bias: bool = False,
+    ):  # fmt: skip
         self.H, self.m, self.scale, self.distances = H, m, scale, distances
         self.query = Linear(n, H * m, rng, bias=bias, dtype=dtype)
         self.key = Linear(n, H * m, rng, bias=bias, dtype=dtype)
         self.value = Linear(n, H * m, rng, bias=bias, dtype=dtype)
         self.output = Linear(H * m, n, rng, bias=bias, dtype=dtype)
 
-    def __call__(self, x, mask=None, memory=None):
+    def __call__(
+        self, x: Array, mask: Array | None = None, memory: "KeysAndValues | None" = None
+    ) -> tuple[Array, Backward]:
         """Self-attention: queries, keys and values of the same words"""
         y, across_backward = self.across(x, x, mask, memory)
 
@@ -42,7 +49,9 @@ class MultiHeadAttention(Layer):
 
         return y, backward
 
-    def across(self, x, z, mask=None, memory=None):
+    def across(
+        self, x: Array, z: Array, mask: Array | None = None, memory: "KeysAndValues | None" = None
+    ) -> tuple[Array, Backward]:
         """Queries of x, keys and values of z"""
         query, query_backward = self.query(x)                    # (B, Tq, H·m)
         key, key_backward = self.key(z)                          # (B, Tk, H·m)
@@ -63,27 +72,27 @@ class MultiHeadAttention(Layer):
 
         return y, backward
 
-    def keys_and_values(self, z):
+    def keys_and_values(self, z: Array) -> "KeysAndValues":
         """KeysAndValues of all words of z, for `recall`"""
         memory = KeysAndValues(z.shape[1])
         memory.extended(self.split(self.key(z)[0]), self.split(self.value(z)[0]))
         return memory
 
-    def recall(self, x, memory, mask=None):
+    def recall(self, x: Array, memory: "KeysAndValues", mask: Array | None = None) -> Array:
         """y of across(x, z), with keys_and_values(z) computed before; for writing, so without a backward"""
         heads, _ = ops.attention(self.split(self.query(x)[0]), *memory.all(), mask, self.scale)
         return self.output(self.join(heads))[0]
 
-    def bias(self, query, key):
+    def bias(self, query: Array, key: Array) -> Array:
         """The distance bias on the scores of these queries, which are the last of the keys' words."""
         return beside(distance_bias(key.shape[-2], self.H, query.shape[-2]).astype(query.dtype), query)  # (H, Tq, Tk)
 
-    def split(self, x):
+    def split(self, x: Array) -> Array:
         """(B, T, H·m) → (B, H, T, m): one matrix for each head"""
         B, T, _ = x.shape
         return x.reshape(B, T, self.H, self.m).swapaxes(1, 2)
 
-    def join(self, heads):
+    def join(self, heads: Array) -> Array:
         """(B, H, T, m) → (B, T, H·m), the inverse of split, and so its backward"""
         B, H, T, m = heads.shape
         return heads.swapaxes(1, 2).reshape(B, T, H * m)
@@ -96,11 +105,11 @@ class KeysAndValues:
     stay right, and only those of new words have to be computed.
     """
 
-    def __init__(self, T):
+    def __init__(self, T: int):
         self.T, self.words = T, 0
         self.key = self.value = None                             # (B, H, T, m), filled up to `words`
 
-    def extended(self, key, value):
+    def extended(self, key: Array, value: Array) -> tuple[Array, Array]:
         """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""
         if self.words == 0:
             B, H, _, m = key.shape
@@ -113,11 +122,11 @@ class KeysAndValues:
         self.value[:, :, first : self.words] = value
         return self.all()
 
-    def all(self):
+    def all(self) -> tuple[Array, Array]:
         """(keys, values) of all words so far"""
         return self.key[:, :, : self.words], self.value[:, :, : self.words]
 
-    def choose(self, rows):
+    def choose(self, rows: Array) -> None:
         """Keep these rows of the batch, an array of B′ indices, in this order; a row may be repeated."""
         if np.array_equal(rows, np.arange(len(self.key))):
             return                                               # they are as they should be: no copy

@@ -4,8 +4,10 @@ from mini_tf.backend import array_module
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
 from mini_tf.ops.shapes import sum_to
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 class ClassWord(Layer):
@@ -16,10 +18,10 @@ class ClassWord(Layer):
     Source: Devlin et al. 2019, arXiv:1810.04805
     """
 
-    def __init__(self, n, rng, scale, dtype=np.float32):
+    def __init__(self, n: int, rng: np.random.Generator, scale: float, dtype: DTypeLike = np.float32):
         self.v = Parameter(normal(rng, (n,), scale, dtype))
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> tuple[Array, Backward]:
         v = self.v.data
         first = array_module(x).broadcast_to(v, (len(x), 1, len(v)))     # (B, 1, n)
         y = array_module(x).concatenate([first, x], axis=1)

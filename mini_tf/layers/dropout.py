@@ -2,7 +2,11 @@
 
 from mini_tf import ops
 from mini_tf.backend import beside
+from mini_tf.checks import check_rng
 from mini_tf.layers.layer import Layer
+from mini_tf.types import Array, Backward
+
+import numpy as np
 
 
 class Dropout(Layer):
@@ -11,12 +15,14 @@ class Dropout(Layer):
     Passing a random generator means training: layer(x, rng). There is no switch to forget.
     """
 
-    def __init__(self, rate):
+    def __init__(self, rate: float):
         if not 0 <= rate < 1:
             raise ValueError(f"Dropout: rate is {rate}, expected 0 ≤ rate < 1")
         self.rate = rate
 
-    def __call__(self, x, rng=None):
+    def __call__(self, x: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
+        if rng is not None:
+            check_rng(rng)
         if rng is None or self.rate == 0:
             return x, lambda dy: dy
         keep = beside(rng.random(x.shape) >= self.rate, x)

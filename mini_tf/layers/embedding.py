@@ -3,6 +3,7 @@
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.layer import Layer, Parameter
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -17,10 +18,10 @@ class Embedding(Layer):
     Source: ESE-2000 Lab 6, Tasks 6.3 and 6.9 ("absent words can be set to zero")
     """
 
-    def __init__(self, table, trainable=True):
+    def __init__(self, table: Array, trainable: bool = True):
         self.table = Parameter(np.array(table, order="C"), trainable)
 
-    def __call__(self, ids):
+    def __call__(self, ids: Array) -> tuple[Array, Backward]:
         table = self.table.data
         present = to_host(ids) != ABSENT
         all_present = bool(present.all())

@@ -3,8 +3,10 @@
 from mini_tf import ops
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
 
@@ -16,14 +18,16 @@ class FeedForward(Layer):
     Source: Vaswani et al. 2017, arXiv:1706.03762, equation (2)
     """
 
-    def __init__(self, n, f, rng, dtype=np.float32, activation="relu"):
+    def __init__(
+        self, n: int, f: int, rng: np.random.Generator, dtype: DTypeLike = np.float32, activation: str = "relu"
+    ):
         if activation not in ACTIVATIONS:
             raise ValueError(f"FeedForward: activation {activation!r} is unknown, expected relu or gelu")
         self.activation = activation
         self.inner = Linear(n, f, rng, dtype=dtype)
         self.outer = Linear(f, n, dtype=dtype)
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> tuple[Array, Backward]:
         a, inner_backward = self.inner(x)                # (…, f)
         h, activation_backward = ACTIVATIONS[self.activation](a)
         y, outer_backward = self.outer(h)

@@ -2,9 +2,15 @@
 
 import os
 import threading
+from collections.abc import Iterator
+from typing import Any, Self
 
 from mini_tf.backend import to_device
+from mini_tf.layers.tree import tree
 from mini_tf.parallel.shares import cut
+from mini_tf.types import Array, Backward
+
+import numpy as np
 
 _adding = threading.Lock()                               # of all parameters: with a lock inside, none could be copied
 
@@ -23,13 +29,13 @@ class Parameter:
     but without a gradient.
     """
 
-    def __init__(self, data, trainable=True):
+    def __init__(self, data: Array, trainable: bool = True):
         self.data = data
         self.grad = None
         self.trainable = trainable
         self.when_added = None       # called after each addition: by it, processes learn which gradients can be sent
 
-    def accumulate(self, gradient):
+    def accumulate(self, gradient: Array) -> None:
         """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses.
 
         Threads may do this at the same time: none of their gradients is lost.
@@ -49,10 +55,10 @@ class Parameter:
 class Layer:
     """Base of layers and models: finds the parameters among its attributes.
 
-    Attributes may be Parameters, Layers, or lists of Layers.
+    Attributes may be Parameters, Layers, or lists, tuples and dicts of them, one inside another.
     """
 
-    def parameters(self):
+    def parameters(self) -> dict[str, Parameter]:
         """{dotted name: Parameter} in the order of definition; a parameter that is shared appears once."""
         found, seen = {}, set()
         for name, member in self.members():
@@ -61,53 +67,66 @@ class Layer:
                 found[name] = member
         return found
 
-    def numbers_to_learn(self):
+    def numbers_to_learn(self) -> int:
         """How many numbers there are to learn: all entries of all trainable parameters."""
         return sum(parameter.data.size for parameter in self.parameters().values() if parameter.trainable)
 
-    def clear_gradients(self):
+    def clear_gradients(self) -> None:
         """Forget all gradients, before the next batch."""
         clear_gradients(self.parameters())
 
-    def loss_of_rows(self, batch, rows, rng=None):
+    def loss_of_rows(self, batch: Any, rows: slice, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """(loss, backward) of some rows of a batch, a slice: of the share of one of several processes."""
         return self.loss(cut(batch, rows), rng)
 
     per_example = ()                 # the names in state() of arrays with a row for each example of a batch
 
-    def state(self):
+    def state(self) -> dict[str, Array]:
         """{name: array} of what it carries from batch to batch, besides its parameters; nothing, for most."""
         return {}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Array]) -> None:
         """Go back to a state that `state` gave."""
 
-    def to(self, device):
+    def to(self, device: str) -> Self:
         """Move every parameter to the device ("cpu", "gpu", "gpu:1", "auto"); returns the layer itself."""
         for parameter in self.parameters().values():
             parameter.data = to_device(parameter.data, device)
             parameter.grad = None
         return self
 
-    def members(self, prefix=""):
+    def members(self, prefix: str = "") -> Iterator[tuple[str, "Layer | Parameter"]]:
         """(dotted path, member) of every Layer and Parameter inside, each before what is inside it"""
+        for name, member in self.own_members():
+            yield f"{prefix}{name}", member
+            if isinstance(member, Layer):
+                yield from member.members(f"{prefix}{name}.")
+
+    def own_members(self) -> Iterator[tuple[str, "Layer | Parameter"]]:
+        """(name, member) of every Layer and Parameter among its attributes, without what is inside them"""
         for name, value in vars(self).items():
-            several = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
-            for index, member in several:
-                path = f"{prefix}{name}" if index is None else f"{prefix}{name}.{index}"
-                if isinstance(member, (Layer, Parameter)):
-                    yield path, member
-                if isinstance(member, Layer):
-                    yield from member.members(f"{path}.")
+            yield from _members_of(value, name)
+
+    def __repr__(self):
+        return tree(self)
 
 
-def clear_gradients(parameters):
+def _members_of(value, path):
+    """(name, member) of the Layers and Parameters in an attribute's value; in a list they have numbers: layers.0"""
+    if isinstance(value, (Layer, Parameter)):
+        yield path, value
+    elif isinstance(value, (list, tuple, dict)):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _members_of(member, f"{path}.{key}")
+
+
+def clear_gradients(parameters: dict[str, Parameter]) -> None:
     """Forget the gradients of {name: Parameter}."""
     for parameter in parameters.values():
         parameter.grad = None
 
 
-def walk_back(backwards):
+def walk_back(backwards: list[Backward]) -> Backward:
     """The backward of a chain of steps: call their backwards in reverse order.
 
     backwards: list, in forward order, of functions from dy to dx. Each is deleted as soon as it has run, and with it
@@ -124,7 +143,7 @@ def walk_back(backwards):
     return backward
 
 
-def taken(backwards):
+def taken(backwards: list[Backward]) -> list[Backward]:
     """The list's backwards, which it then no longer has; raises MemoryFreed if they were taken before."""
     if not backwards:
         raise MemoryFreed(

@@ -2,8 +2,10 @@
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 class LayerNorm(Layer):
@@ -12,11 +14,11 @@ class LayerNorm(Layer):
     γ starts at 1 and β at 0.
     """
 
-    def __init__(self, n, dtype=np.float32):
+    def __init__(self, n: int, dtype: DTypeLike = np.float32):
         self.gamma = Parameter(np.ones(n, dtype))
         self.beta = Parameter(np.zeros(n, dtype))
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> tuple[Array, Backward]:
         y, norm_backward = ops.layer_norm(x, self.gamma.data, self.beta.data)
 
         def backward(dy):

@@ -6,11 +6,13 @@ from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
 from mini_tf.ops.shapes import sum_to
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 
-def positional_encoding(T, n, frequencies):
+def positional_encoding(T: int, n: int, frequencies: ArrayLike) -> Array:
     """P (T, n):  p_t,2i−1 = cos(2π·α_i·t/T),   p_t,2i = sin(2π·α_i·t/T),   columns from 1, t from 0, i = 1 … n/2
 
     frequencies: the n/2 numbers α_i, in turns per history of T words.
@@ -29,7 +31,7 @@ def positional_encoding(T, n, frequencies):
     return P
 
 
-def geometric_frequencies(T, n):
+def geometric_frequencies(T: int, n: int) -> Array:
     """α_i = T/(2π)·10000^(−2i/n), i = 0 … n/2 − 1: from one radian per word down to one turn in 63 thousand words.
 
     The lab leaves α_i open ("??"). With these its encoding is, up to the order of the columns, that of Vaswani et al.
@@ -38,7 +40,7 @@ def geometric_frequencies(T, n):
     return T / (2 * np.pi) * 10000.0 ** (-2 * np.arange(n // 2) / n)
 
 
-def fourier_frequencies(T, n):
+def fourier_frequencies(T: int, n: int) -> Array:
     """α_i = i·(T/2)/(n/2), i = 1 … n/2: evenly spaced, up to the highest that T samples can represent.
 
     With n = T this is the Fourier basis α_i = i that the lab hints at. With n < T they are multiples of T/n, and the
@@ -50,7 +52,7 @@ def fourier_frequencies(T, n):
 FREQUENCIES = {"geometric": geometric_frequencies, "fourier": fourier_frequencies}
 
 
-def distance_bias(T, H, queries=None):
+def distance_bias(T: int, H: int, queries: int | None = None) -> Array:
     """bias_hij = −s_h·(i − j) for query i, key j ≤ i,   s_h = 2^(−8·h/H), h = 1 … H:  (H, T, T)
 
     Added to the scores, it makes a head attend less to words farther back. Each head has its own rate: one sees a few
@@ -71,14 +73,14 @@ class PositionalEncoding(Layer):
     to the size of the word vectors, so that neither drowns the other.
     """
 
-    def __init__(self, T, n, frequencies="geometric", scale=1.0):
+    def __init__(self, T: int, n: int, frequencies: str | ArrayLike = "geometric", scale: float = 1.0):
         if isinstance(frequencies, str):
             if frequencies not in FREQUENCIES:
                 raise UserError(f"positions: {frequencies!r} is unknown, expected one of {', '.join(FREQUENCIES)}")
             frequencies = FREQUENCIES[frequencies](T, n)
         self.P = scale * positional_encoding(T, n, frequencies)
 
-    def __call__(self, x, first=0):
+    def __call__(self, x: Array, first: int = 0) -> tuple[Array, Backward]:
         """first: the position of the first word of x."""
         P = beside(self.P[first : first + x.shape[1]].astype(x.dtype), x)
         return x + P, lambda dy: dy
@@ -92,10 +94,10 @@ class LearnedPositions(Layer):
     Source: multi-head attention encoders, a course notebook, `MyLanguageModel`; Devlin et al. 2019, arXiv:1810.04805
     """
 
-    def __init__(self, T, n, rng, scale, dtype=np.float32):
+    def __init__(self, T: int, n: int, rng: np.random.Generator, scale: float, dtype: DTypeLike = np.float32):
         self.P = Parameter(normal(rng, (T, n), scale, dtype))
 
-    def __call__(self, x, first=0):
+    def __call__(self, x: Array, first: int = 0) -> tuple[Array, Backward]:
         """first: the position of the first word of x."""
         positions = beside(np.arange(first, first + x.shape[1]), x)
         p, embedding_backward = ops.embedding(self.P.data, positions)            # (T′, n)

@@ -1,8 +1,10 @@
 """A readout whose weights are the word vectors."""
 
 from mini_tf import ops
-from mini_tf.layers.layer import Layer
+from mini_tf.layers.embedding import Embedding
+from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.ops.shapes import transpose
+from mini_tf.types import Array, Backward
 
 
 class TiedReadout(Layer):
@@ -13,10 +15,10 @@ class TiedReadout(Layer):
     Source: Press, Wolf 2017, arXiv:1608.05859
     """
 
-    def __init__(self, embedding, b=None):
+    def __init__(self, embedding: Embedding, b: Parameter | None = None):
         self.table, self.b = embedding.table, b
 
-    def __call__(self, x):
+    def __call__(self, x: Array) -> tuple[Array, Backward]:
         logits, linear_backward = ops.linear(x, transpose(self.table.data), None if self.b is None else self.b.data)
 
         def backward(dlogits):

@@ -4,8 +4,10 @@ from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
 from mini_tf.ops.shapes import sum_to
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 class Recurrent(Layer):
@@ -16,14 +18,16 @@ class Recurrent(Layer):
     Source: CSCI 567 lecture 8; CS685, recurrent models
     """
 
-    def __init__(self, n, k, rng, activation="tanh", dtype=np.float32):
+    def __init__(
+        self, n: int, k: int, rng: np.random.Generator, activation: str = "tanh", dtype: DTypeLike = np.float32
+    ):
         self.activation = activation
         self.h0 = Parameter(np.zeros(k, dtype))
         self.Wx = Parameter(normal(rng, (n, k), n**-0.5, dtype))
         self.Wh = Parameter(np.linalg.qr(rng.standard_normal((k, k)))[0].astype(dtype))
         self.b = Parameter(np.zeros(k, dtype))
 
-    def __call__(self, x, state=None):
+    def __call__(self, x: Array, state: Array | None = None) -> tuple[Array, Backward]:
         start = self.start(len(x)) if state is None else state
         h, rnn_backward = ops.rnn(x, start, self.Wx.data, self.Wh.data, self.b.data, activation=self.activation)
 
@@ -38,6 +42,6 @@ class Recurrent(Layer):
 
         return h, backward
 
-    def start(self, B):
+    def start(self, B: int) -> Array:
         """h_0 for B texts: (B, k)"""
         return self.h0.data[None].repeat(B, axis=0)

@@ -1,13 +1,18 @@
 """One layer of a transformer: Lab 6's and its variants, and the decoder's, which also reads another sequence."""
 
+from collections.abc import Callable
+from typing import Any
+
 from mini_tf import ops
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.normalization import LayerNorm
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 NORMS = (None, "before", "after")
 
@@ -31,8 +36,9 @@ class TransformerLayer(Layer):
     """
 
     def __init__(
-        self, n, H, m, rng, *, relu=True, norm=None, f=0, activation="relu", scale=1.0, dropout=0.0, distances=False,
-        bias=False, dtype=np.float32,
+        self, n: int, H: int, m: int, rng: np.random.Generator, *, relu: bool = True, norm: str | None = None,
+        f: int = 0, activation: str = "relu", scale: float = 1.0, dropout: float = 0.0, distances: bool = False,
+        bias: bool = False, dtype: DTypeLike = np.float32,
     ):  # fmt: skip
         if norm not in NORMS:
             raise ValueError(f"TransformerLayer: norm {norm!r} is unknown, expected None, 'before' or 'after'")
@@ -45,14 +51,20 @@ class TransformerLayer(Layer):
         self.feed_forward_norm = LayerNorm(n, dtype) if f and norm else None
         self.dropout = Dropout(dropout)
 
-    def __call__(self, x, mask=None, rng=None, memory=None):
+    def __call__(
+        self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None,
+        memory: KeysAndValues | None = None,
+    ) -> tuple[Array, Backward]:  # fmt: skip
         x, attention_backward = self.branch(x, lambda x: self.attention(x, mask, memory), self.attention_norm, rng)
         if self.feed_forward is None:
             return x, attention_backward
         x, feed_forward_backward = self.branch(x, self.feed_forward, self.feed_forward_norm, rng)
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
 
-    def branch(self, x, layer, norm, rng):
+    def branch(
+        self, x: Array, layer: Callable[[Array], tuple[Array, Backward]], norm: LayerNorm | None,
+        rng: np.random.Generator | None,
+    ) -> tuple[Array, Backward]:  # fmt: skip
         """norm_after(x + σ(dropout(layer(norm_before(x)))))"""
         normal, before_backward = self.before(x, norm)
         y, layer_backward = layer(normal)
@@ -64,11 +76,13 @@ class TransformerLayer(Layer):
 
         return z, backward
 
-    def before(self, x, norm):
+    def before(self, x: Array, norm: LayerNorm | None) -> tuple[Array, Backward]:
         """What a branch reads: x, normalized if the norm comes before"""
         return norm(x) if self.norm == "before" else (x, _unchanged)
 
-    def after(self, x, y, norm, rng):
+    def after(
+        self, x: Array, y: Array, norm: LayerNorm | None, rng: np.random.Generator | None
+    ) -> tuple[Array, Backward]:
         """x + σ(dropout(y)), normalized if the norm comes after; the gradients are dx and dy"""
         y, dropout_backward = self.dropout(y, rng)
         z, sum_backward = ops.residual_relu(x, y) if self.relu else (x + y, lambda dz: (dz, dz))
@@ -81,7 +95,10 @@ class TransformerLayer(Layer):
         return z, backward
 
 
-def gpt_layers(L, n, H, m, f, rng, dropout=0.0, dtype=np.float32):
+def gpt_layers(
+    L: int, n: int, H: int, m: int, f: int, rng: np.random.Generator, dropout: float = 0.0,
+    dtype: DTypeLike = np.float32,
+) -> list[TransformerLayer]:  # fmt: skip
     """L TransformerLayers as GPT has them: the norm before each branch, gelu in feed-forward, scores times 1/√m."""
     options = {"relu": False, "norm": "before", "f": f, "activation": "gelu", "scale": m**-0.5, "dropout": dropout}
     return [TransformerLayer(n, H, m, rng, dtype=dtype, **options) for _ in range(L)]
@@ -96,14 +113,20 @@ class DecoderLayer(TransformerLayer):
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1; CMU 10-417 HW3a
     """
 
-    def __init__(self, n, H, m, rng, *, norm="after", f, scale=1.0, bias=False, dtype=np.float32, **options):
+    def __init__(
+        self, n: int, H: int, m: int, rng: np.random.Generator, *, norm: str | None = "after", f: int,
+        scale: float = 1.0, bias: bool = False, dtype: DTypeLike = np.float32, **options: Any,
+    ):  # fmt: skip
         super().__init__(n, H, m, rng, relu=False, norm=norm, f=f, scale=scale, bias=bias, dtype=dtype, **options)
         self.cross_attention = MultiHeadAttention(n, H, m, rng, scale, dtype, bias=bias)
         self.cross_attention_norm = LayerNorm(n, dtype) if norm else None
         if norm == "before":
             self.cross_attention.output.W.data[...] = 0
 
-    def __call__(self, x, z, mask=None, z_mask=None, rng=None):
+    def __call__(
+        self, x: Array, z: Array, mask: Array | None = None, z_mask: Array | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Array, Backward]:  # fmt: skip
         x, attention_backward = self.branch(x, lambda x: self.attention(x, mask), self.attention_norm, rng)
         normal, before_backward = self.before(x, self.cross_attention_norm)
         y, cross_backward = self.cross_attention.across(normal, z, z_mask)
@@ -117,11 +140,13 @@ class DecoderLayer(TransformerLayer):
 
         return x, backward
 
-    def new_memory(self, z, T):
+    def new_memory(self, z: Array, T: int) -> tuple[KeysAndValues, KeysAndValues]:
         """What writing keeps: KeysAndValues of the words written, at most T, and of the words of z (B, S, n)."""
         return KeysAndValues(T), self.cross_attention.keys_and_values(z)
 
-    def write(self, x, memory, z_mask=None):
+    def write(
+        self, x: Array, memory: tuple[KeysAndValues, KeysAndValues], z_mask: Array | None = None
+    ) -> Array:
         """The output for new words x (B·k, 1, n) of k texts for each of the B sequences z; no backward
 
         The memory has the words before x, and those of z, once for all k texts.

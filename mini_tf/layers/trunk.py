@@ -1,10 +1,17 @@
 """The trunk of a transformer, from words to one vector for each; the encoder and the decoder of a translator."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from mini_tf.backend import beside, to_host
 from mini_tf.layers.attention import KeysAndValues
 from mini_tf.layers.dropout import Dropout
-from mini_tf.layers.embedding import ABSENT
+from mini_tf.layers.embedding import ABSENT, Embedding
 from mini_tf.layers.layer import Layer, taken, walk_back
+from mini_tf.layers.normalization import LayerNorm
+from mini_tf.layers.positions import LearnedPositions, PositionalEncoding
+from mini_tf.layers.transformer import TransformerLayer
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -24,19 +31,28 @@ class Trunk(Layer):
     A model's head makes predictions of the vectors; its loss says what it is trained on.
     """
 
-    def __init__(self, embedding, layers, *, T, positions=None, norm=None, causal=True, scale=1.0, dropout=0.0):
+    def __init__(
+        self, embedding: Embedding, layers: Sequence[TransformerLayer], *, T: int,
+        positions: PositionalEncoding | LearnedPositions | None = None, norm: LayerNorm | None = None,
+        causal: bool = True, scale: float = 1.0, dropout: float = 0.0,
+    ):  # fmt: skip
         self.T, self.causal, self.scale = T, causal, scale
         self.embedding, self.positions, self.layers, self.norm = embedding, positions, layers, norm
         self.dropout = Dropout(dropout)
 
-    def __call__(self, ids, rng=None, memory=None):
+    def __call__(
+        self, ids: Array, rng: np.random.Generator | None = None, memory: list[KeysAndValues] | None = None
+    ) -> tuple[Array, Backward]:
         """Φ(X), and its backward, which runs once. With a memory (see `new_memory`), ids are the new words only."""
         past = memory[0].words if memory else 0
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         Phi, vectors_backward = self.from_vectors(x, self.mask(ids, past), rng, memory)
         return Phi, walk_back([embedding_backward, vectors_backward])
 
-    def from_vectors(self, x, mask=None, rng=None, memory=None):
+    def from_vectors(
+        self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None,
+        memory: list[KeysAndValues] | None = None,
+    ) -> tuple[Array, Backward]:  # fmt: skip
         """Φ(X) for the words' vectors x = E[ids] (B, T, n), and its backward, which gives dx and runs once."""
         past = memory[0].words if memory else 0
         x, place_backward = self.place(x, rng, past)
@@ -50,13 +66,13 @@ class Trunk(Layer):
             backwards.append(norm_backward)
         return x, walk_back(backwards)
 
-    def enter(self, ids, rng=None, past=0):
+    def enter(self, ids: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0, for words that come after `past` others"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         x, place_backward = self.place(x, rng, past)
         return x, walk_back([embedding_backward, place_backward])
 
-    def place(self, x, rng=None, past=0):
+    def place(self, x: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0 = scale·x (+ P), with dropout in training: what the first layer reads, of vectors x (B, T, n)"""
         backwards = []
         if self.scale != 1:
@@ -69,7 +85,7 @@ class Trunk(Layer):
         backwards.append(dropout_backward)
         return x, walk_back(backwards)
 
-    def after_each_layer(self, ids):
+    def after_each_layer(self, ids: Array) -> list[Array]:
         """[X_0, X_1, …, X_L]: what the first layer reads, and what each layer makes of it; no backward"""
         states, mask = [self.enter(ids)[0]], self.mask(ids)
         mask = None if mask is None else beside(mask, states[0])
@@ -77,11 +93,11 @@ class Trunk(Layer):
             states.append(layer(states[-1], mask)[0])
         return states
 
-    def mask(self, ids, past=0):
+    def mask(self, ids: Array, past: int = 0) -> Array | None:
         """Which word may see which: see `mask_of`; the id −1 is a word that is not there."""
         return self.mask_of(to_host(ids) != ABSENT, past)
 
-    def mask_of(self, present, past=0):
+    def mask_of(self, present: Array, past: int = 0) -> Array | None:
         """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None if all see all.
 
         present: bool (B, T), True where there is a word;   past: how many words before these are in memory.
@@ -92,7 +108,7 @@ class Trunk(Layer):
         earlier = np.tri(T, past + T, past, dtype=bool)          # query i sees key j ≤ past + i
         return earlier if past or present.all() else earlier & present[:, None, None, :]
 
-    def new_memory(self):
+    def new_memory(self) -> list[KeysAndValues]:
         """An empty memory, KeysAndValues for each layer. trunk(ids, memory=memory) reads ids as the words that follow.
 
         For causal trunks only: in others a word's vector changes with the words after it.
@@ -107,10 +123,10 @@ class Encoder(Trunk):
     keys gets zeros from attention.
     """
 
-    def __init__(self, embedding, layers, **options):
+    def __init__(self, embedding: Embedding, layers: Sequence[TransformerLayer], **options: Any):
         super().__init__(embedding, layers, causal=False, **options)
 
-    def mask_of(self, present, past=0):
+    def mask_of(self, present: Array, past: int = 0) -> Array | None:
         """Which words are there: bool (B, 1, 1, T), the same for all heads and queries; None if all are."""
         return None if present.all() else present[:, None, None, :]
 
@@ -122,7 +138,9 @@ class Decoder(Trunk):
     Every layer reads the same z, so dz is a sum over the layers.
     """
 
-    def __call__(self, ids, z, z_mask=None, rng=None):
+    def __call__(
+        self, ids: Array, z: Array, z_mask: Array | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Backward]:
         x, enter_backward = self.enter(ids, rng)                 # (B, T, n)
         mask, backwards = beside(self.mask(ids), x), [enter_backward]
         z_mask = None if z_mask is None else beside(z_mask, x)
@@ -144,11 +162,13 @@ class Decoder(Trunk):
 
         return x, backward
 
-    def new_memory(self, z, T):
+    def new_memory(self, z: Array, T: int) -> list[tuple[KeysAndValues, KeysAndValues]]:
         """What writing at most T words keeps, for each layer, of the words written and of z (B, S, n)."""
         return [layer.new_memory(z, T) for layer in self.layers]
 
-    def write(self, ids, memory, z_mask=None):
+    def write(
+        self, ids: Array, memory: list[tuple[KeysAndValues, KeysAndValues]], z_mask: Array | None = None
+    ) -> Array:
         """Φ of new words (B·k, 1), which come after those in the memory: (B·k, 1, n); no backward. See DecoderLayer."""
         past = memory[0][0].words
         x, _ = self.enter(ids, None, past)

@@ -1,8 +1,10 @@
 """From a text to its class: a bag of word vectors, or an attention encoder."""
 
+from typing import TYPE_CHECKING, Self
+
 from mini_tf import ops
 from mini_tf.backend import array_module, beside, to_host
-from mini_tf.checks import generator
+from mini_tf.checks import check_rng, generator
 from mini_tf.errors import UserError
 from mini_tf.layers import (
     ClassWord,
@@ -31,8 +33,13 @@ from mini_tf.models.options import (
     options_of,
 )
 from mini_tf.models.saved import MadeOfWordVectors
+from mini_tf.types import Array, Backward
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.models.gpt import GPT
+    from mini_tf.training.text_batches import TextBatch
 
 POSITIONS = (None, "sinusoidal", "learned")
 POOLS = {
@@ -65,8 +72,9 @@ class Classifier(MadeOfWordVectors, Layer):
     """
 
     def __init__(
-        self, embeddings, *, classes, T=64, L=1, H=4, m=16, f=128, positions="sinusoidal", pool="mean",
-        causal=False, blocks=1, k=64, train_embeddings=True, dropout=0.0, word_dropout=0.0, seed=0,
+        self, embeddings: Array, *, classes: int, T: int = 64, L: int = 1, H: int = 4, m: int = 16, f: int = 128,
+        positions: str | None = "sinusoidal", pool: str = "mean", causal: bool = False, blocks: int = 1, k: int = 64,
+        train_embeddings: bool = True, dropout: float = 0.0, word_dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
         self.config = options_of(locals())
         _check_options(embeddings, **self.config)
@@ -90,28 +98,31 @@ class Classifier(MadeOfWordVectors, Layer):
         self.norm = LayerNorm(n, dtype)
         self.A = Linear(n, classes, dtype=dtype)
 
-    def loss(self, batch, rng=None):
+    def loss(self, batch: "TextBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the labels, in nats, and its backward, which runs once. An rng turns dropout on."""
         logits, logits_backward = self(batch.ids, rng)
         loss, loss_backward = right_class(logits, batch.labels)
         backward = walk_back([logits_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """Scores (B, classes) of the classes of texts (B, T′)."""
         return self(ids)[0]
 
-    def __call__(self, ids, rng=None):
+    def __call__(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """ids (B, T′) → logits (B, classes), and the backward"""
         if ids.ndim != 2 or ids.shape[1] > self.T:
             raise ValueError(f"Classifier: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
         if rng is not None and self.word_dropout:
+            check_rng(rng)
             ids = np.where(rng.random(ids.shape) < self.word_dropout, ABSENT, to_host(ids))
         x, embedding_backward = self.trunk.embedding(ids)        # (B, T′, n)
         logits, vectors_backward = self.from_vectors(x, to_host(ids) != ABSENT, rng)
         return logits, walk_back([embedding_backward, vectors_backward])
 
-    def from_vectors(self, x, present, rng=None):
+    def from_vectors(
+        self, x: Array, present: Array, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Backward]:
         """logits (B, classes) for the words' vectors x (B, T′, n), and the backward, which gives dx.
 
         present: bool (B, T′), False for padding
@@ -132,7 +143,7 @@ class Classifier(MadeOfWordVectors, Layer):
         logits, A_backward = self.A(e)                           # (B, classes)
         return logits, walk_back([*backwards, norm_backward, A_backward])
 
-    def start_from(self, model):
+    def start_from(self, model: "GPT | Classifier") -> Self:
         """Take over the trunk of a trained model of the same sizes, such as a GPT. Raises UserError if it differs."""
         other = [name for name in ("L", "H", "m", "f") if self.config[name] != model.config.get(name)]
         if other:

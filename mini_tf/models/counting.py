@@ -9,21 +9,25 @@ regression finds the best ones, and takes any features: on the vectors of a trai
 shows what can be read off them.
 """
 
+from collections.abc import Iterable
+
 from mini_tf import ops
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import checked_labels, log_softmax
 from mini_tf.models.options import check_sizes
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 MOST_STEPS = 10_000              # of L-BFGS
 SLOPE = 1e-6                     # it stops when no entry of the gradient, in the units of _minimum, is larger
 
 
-def word_counts(texts, c):
+def word_counts(texts: Iterable[ArrayLike], c: int) -> sparse.csr_array:
     """How often each word occurs in each text:  a csr_array (N, c), float64
 
     texts   N integer arrays of word ids, 0 … c − 1, of any lengths. −1 is padding, and is not counted
@@ -41,14 +45,14 @@ def word_counts(texts, c):
 class LinearClassifier:
     """p(class | features) = softmax(features·W + b), with W (d, classes) and b (classes,) in double precision."""
 
-    def log_probabilities(self, features):
+    def log_probabilities(self, features: Array | sparse.sparray) -> Array:
         """ln p of each class:  features (N, d), dense or sparse → (N, classes)
 
         Raises UserError when the model was made from features of another width.
         """
         return log_softmax(_checked_features(features, len(self.W)) @ self.W + self.b)
 
-    def predict(self, features):
+    def predict(self, features: Array | sparse.sparray) -> Array:
         """The most probable class of each row, the first one of equals:  features (N, d) → (N,) int"""
         return self.log_probabilities(features).argmax(-1)
 
@@ -67,7 +71,7 @@ class NaiveBayes(LinearClassifier):
     Source: Manning, Raghavan, Schütze 2008, Introduction to Information Retrieval, chapter 13; there, k = 1
     """
 
-    def __init__(self, counts, labels, classes, k=1.0):
+    def __init__(self, counts: Array | sparse.sparray, labels: ArrayLike, classes: int, k: float = 1.0):
         counts, labels = _checked_training(counts, labels, classes)
         _check_positive("k", k, "at 0, a word that a class never used would be impossible")
         if counts.shape[1] and counts.min() < 0:
@@ -81,7 +85,9 @@ class NaiveBayes(LinearClassifier):
         self.b = np.log(np.bincount(labels, minlength=classes) / N)
 
 
-def regression_loss(features, labels, W, b, penalty):
+def regression_loss(
+    features: Array | sparse.sparray, labels: Array, W: Array, b: Array, penalty: float
+) -> tuple[float, Backward]:
     """loss = mean over rows of −ln softmax(features·W + b)[label] + penalty/(2N)·‖W‖²
 
     features (N, d) dense or sparse, labels (N,) int, W (d, classes), b (classes,)  →  loss, a scalar
@@ -113,7 +119,10 @@ class LogisticRegression(LinearClassifier):
     Source: see regression_loss; Byrd et al. 1995 (L-BFGS-B); Alain, Bengio 2016, arXiv:1610.01644 (linear probes)
     """
 
-    def __init__(self, features, labels, classes, penalty=1.0, standardize=False):
+    def __init__(
+        self, features: Array | sparse.sparray, labels: ArrayLike, classes: int, penalty: float = 1.0,
+        standardize: bool = False,
+    ):  # fmt: skip
         features, labels = _checked_training(features, labels, classes)
         _check_positive("penalty", penalty, "at 0, classes that can be separated would have no best W")
         if not standardize:

@@ -7,6 +7,9 @@ from mini_tf.metrics import log_shares
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
+from mini_tf.types import Array, Backward
+
+import numpy as np
 
 COMPOSITIONS = {
     "concatenation": "e = [x_1; …; x_T], (T·n): each place has weights of its own",
@@ -34,8 +37,9 @@ class FixedWindowModel(WindowModel):
     """
 
     def __init__(
-        self, embeddings, frequencies=None, *, T=4, k=128, composition="concatenation", activation="tanh",
-        train_embeddings=True, dropout=0.0, seed=0,
+        self, embeddings: Array, frequencies: Array | None = None, *, T: int = 4, k: int = 128,
+        composition: str = "concatenation", activation: str = "tanh", train_embeddings: bool = True,
+        dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
         self.config = options_of(locals())
         check_embeddings(embeddings)
@@ -53,7 +57,7 @@ class FixedWindowModel(WindowModel):
         self.readout = Linear(k, self.c, dtype=dtype)                                                # U, b₂
         self.readout.b.data[...] = log_shares(frequencies, self.c)
 
-    def loss(self, windows, rng=None):
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""
         self.check_windows(windows)
         logits, forward_backward = self.forward(windows[:, :-1], rng)
@@ -61,7 +65,7 @@ class FixedWindowModel(WindowModel):
         backward = walk_back([forward_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def forward(self, ids, rng=None):
+    def forward(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """ids (B, T) → logits (B, c), backward"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         e, compose_backward = self.compose(x)                    # (B, T·n) or (B, n)
@@ -75,7 +79,7 @@ class FixedWindowModel(WindowModel):
             h_dropout_backward, readout_backward,
         ])  # fmt: skip
 
-    def compose(self, x):
+    def compose(self, x: Array) -> tuple[Array, Backward]:
         """From the T words' vectors x (B, T, n) to one vector e for each history."""
         if self.composition == "sum":
             return ops.sum_pool(x)
@@ -85,6 +89,6 @@ class FixedWindowModel(WindowModel):
         B, T, n = x.shape
         return x.reshape(B, T * n), lambda de: de.reshape(B, T, n)
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
         return self.forward(self.padded(ids))[0]

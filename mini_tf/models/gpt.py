@@ -6,6 +6,9 @@ from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.reading import ReadsWithMemory
 from mini_tf.models.windows import WindowModel
+from mini_tf.types import Array, Backward
+
+import numpy as np
 
 
 class GPT(ReadsWithMemory, WindowModel):
@@ -20,7 +23,10 @@ class GPT(ReadsWithMemory, WindowModel):
     Source: Radford et al. 2019 (GPT-2), but with sinusoidal positions, scaled to the size of the word vectors
     """
 
-    def __init__(self, embeddings, *, T=64, L=2, H=4, m=32, f=512, dropout=0.0, seed=0):
+    def __init__(
+        self, embeddings: Array, *, T: int = 64, L: int = 2, H: int = 4, m: int = 32, f: int = 512,
+        dropout: float = 0.0, seed: int = 0,
+    ):  # fmt: skip
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
@@ -36,7 +42,7 @@ class GPT(ReadsWithMemory, WindowModel):
         )  # fmt: skip
         self.A = TiedReadout(self.trunk.embedding)
 
-    def loss(self, windows, rng=None):
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward.
 
         An rng turns dropout on.

@@ -7,11 +7,13 @@ from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, T
 from mini_tf.layers.positions import FREQUENCIES
 from mini_tf.models.objectives import next_vector, next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
-from mini_tf.models.reading import ReadsWithMemory, WindowReader
+from mini_tf.models.reading import MemoryReader, ReadsWithMemory, WindowReader
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 READOUTS = {
     "average": "x̂ = mean over the words of Φ(X), trained by squared error against the next word's vector (Task 6.5)",
@@ -42,8 +44,10 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
     """
 
     def __init__(
-        self, embeddings, *, T=32, L=6, H=8, m=64, readout="vec", causal=False, layer_norm=False, positions=None,
-        position_scale=1.0, scaled_attention=False, train_embeddings=False, tied=False, dropout=0.0, seed=0,
+        self, embeddings: Array, *, T: int = 32, L: int = 6, H: int = 8, m: int = 64, readout: str = "vec",
+        causal: bool = False, layer_norm: bool = False, positions: str | ArrayLike | None = None,
+        position_scale: float = 1.0, scaled_attention: bool = False, train_embeddings: bool = False,
+        tied: bool = False, dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
         self.config = options_of(locals())
         _check_options(embeddings, **self.config)
@@ -63,7 +67,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         elif readout != "average":
             self.A = Linear(T * n if readout == "vec" else n, self.c, bias=False, dtype=dtype)
 
-    def loss(self, windows, rng=None):
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean loss over a batch of windows (B, T + 1), and its backward, which takes no argument and runs once.
 
         An rng turns dropout on. Cross-entropy in nats per word; for the readout "average", mean squared error.
@@ -79,7 +83,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         backward = walk_back([trunk_backward, head_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def head(self, Phi):
+    def head(self, Phi: Array) -> tuple[Array, Backward]:
         """From Φ(X) (B, T, n) to predictions: x̂ (B, n), logits (B, c), or logits (B, T, c) for "shared"."""
         if self.readout == "average":
             x_hat, pool_backward = ops.mean_pool(Phi)
@@ -90,7 +94,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
             return logits, lambda dlogits: A_backward(dlogits).reshape(B, T, n)
         return self.A(Phi)
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T.
 
         The readout "average" predicts no probabilities: its scores are −‖x̂ − x_i‖², highest for the nearest word.
@@ -106,13 +110,13 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
             return 2 * prediction @ transpose(table) - squares
         return prediction
 
-    def logits_after_each(self, ids):
+    def logits_after_each(self, ids: Array) -> Array:
         """Scores (B, T, c) of the word after each word of histories (B, T); for the readout "shared" only."""
         if self.readout != "shared":
             raise ValueError(f"logits_after_each: the readout {self.readout!r} predicts after the last word only")
         return super().logits_after_each(ids)
 
-    def next_word_loss(self, windows):
+    def next_word_loss(self, windows: Array) -> float:
         """The loss of the last word of windows (B, T + 1), given the T words before it; no backward, for evaluation.
 
         It is the loss that "average" and "vec" are trained on. "shared" learns at every position, from histories of
@@ -120,7 +124,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         """
         return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
 
-    def reader(self):
+    def reader(self) -> MemoryReader | WindowReader:
         """A reader with memory for "shared", which is causal; else one that reads the window anew for each word."""
         return super().reader() if self.readout == "shared" else WindowReader(self)
 
@@ -149,7 +153,7 @@ def _check_options(
         raise UserError(f"tied=True needs readout 'shared', got {readout!r}: only there A has the table's shape")
 
 
-def check_positions(positions, n):
+def check_positions(positions: str | ArrayLike | None, n: int) -> None:
     """Raises UserError unless positions are None, the name of FREQUENCIES, or n/2 finite numbers."""
     if positions is None:
         return

@@ -1,19 +1,23 @@
 """What a model looks at: the weights of its attention, and the gradient of its answer with respect to each word."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from mini_tf import ops
 from mini_tf.backend import to_host
 from mini_tf.kernels import reference_only
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax
+from mini_tf.models.classifier import Classifier
 from mini_tf.models.objectives import right_class
 from mini_tf.ops.op import watching
+from mini_tf.types import Array
 
 import numpy as np
 
 
-def attention_seen(call):
+def attention_seen(call: Callable[[], Any]) -> list[Array]:
     """Every A = softmax(…) of attention, (B, H, Tq, Tk) each, that is computed while call() runs, in order."""
     found = []
 
@@ -47,12 +51,12 @@ class Saliency:
     contribution: np.ndarray
 
     @property
-    def p(self):
+    def p(self) -> Array:
         """(classes,) the probability of each class"""
         return np.exp(self.log_p)
 
 
-def saliency(model, ids, chosen=None):
+def saliency(model: Classifier, ids: Array, chosen: int | None = None) -> Saliency:
     """The Saliency of a Classifier's answer for a text, ids (T,). chosen: a class; the most probable one by default.
 
     With L the loss −ln p_k, it is the model's own backward, down to the words' vectors: dx of `from_vectors`.

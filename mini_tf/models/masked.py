@@ -22,6 +22,7 @@ from mini_tf.metrics import log_shares, log_softmax
 from mini_tf.models.objectives import right_class
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.saved import MadeOfWordVectors
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -42,7 +43,10 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
     Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
     """
 
-    def __init__(self, embeddings, frequencies=None, *, T=32, L=2, H=4, m=32, f=512, dropout=0.0, seed=0):
+    def __init__(
+        self, embeddings: Array, frequencies: Array | None = None, *, T: int = 32, L: int = 2, H: int = 4, m: int = 32,
+        f: int = 512, dropout: float = 0.0, seed: int = 0,
+    ):  # fmt: skip
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, L=L, H=H, m=m, f=f)
@@ -57,7 +61,7 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         )  # fmt: skip
         self.A = TiedReadout(self.trunk.embedding, Parameter(log_shares(frequencies, self.c).astype(dtype)))
 
-    def loss(self, batch, rng=None):
+    def loss(self, batch: "MaskedBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the hidden words, in nats, and its backward, which runs once.
 
         An rng turns dropout on.
@@ -70,14 +74,14 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         backward = walk_back([trunk_backward, pick_backward, A_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def log_probabilities(self, ids, place):
+    def log_probabilities(self, ids: Array, place: int) -> Array:
         """ln p (c,) of each word at a place of a text (T′,), given all the others; [MASK] itself has none."""
         Phi, _ = self.trunk(self.check(ids[None]))
         logits = self.A(Phi[:, place])[0]                                        # (1, c)
         log_p = log_softmax(logits[:, MASK + 1 :])[0]
         return np.concatenate([[-np.inf], log_p])
 
-    def check(self, ids):
+    def check(self, ids: Array) -> Array:
         """The ids (B, T′) themselves. Raises ValueError for more than T words."""
         if ids.ndim != 2 or ids.shape[1] > self.T:
             raise ValueError(f"MaskedWordModel: ids have shape {ids.shape}, expected (B, at most T = {self.T})")
@@ -109,16 +113,16 @@ class MaskedBatch:
         return len(self.ids)
 
     @property
-    def predictions(self):
+    def predictions(self) -> Array:
         """How many predictions of each example the loss is a mean over: (B,)"""
         return (self.targets != ABSENT).sum(1)
 
     @property
-    def size(self):
+    def size(self) -> int:
         return int((self.ids != ABSENT).sum())
 
 
-def hide_words(ids, c, rng, share=0.15):
+def hide_words(ids: Array, c: int, rng: np.random.Generator, share: float = 0.15) -> MaskedBatch:
     """A MaskedBatch of texts ids (B, T): each word is chosen with probability `share`, and predicted.
 
     A chosen word is read as [MASK] 8 times of 10, as a random word once, and as itself once. The last two are there

@@ -10,20 +10,24 @@ occurs: about h the model knows nothing, so it asks about h′. In this file, `c
 SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
 """
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from mini_tf.errors import UserError
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 ORDERS = range(1, 8)
 LEAST = 1e-6                     # the least discount, k and α: with smaller ones, probabilities might underflow to 0
 NOT_THERE = -1                   # the number of a gram that never occurs; as an index, it picks the last entry
 
 
-def markov_chain(sequences, size):
+def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Array]:
     """(π, A), the maximum likelihood estimates of a Markov chain over the states 0 … S − 1
 
     π_s = sequences that start in s / sequences,      A_ss′ = transitions from s to s′ / transitions from s
@@ -63,12 +67,12 @@ class Grams:
     history: np.ndarray          # (G,) the number of the (k−1)-gram without its last word
     histories: int               # how many (k−1)-grams there are
 
-    def sums(self, values):
+    def sums(self, values: Array) -> Array:
         """For each history, the sum of the values of the grams that continue it: (G,) → (histories,)"""
         return np.bincount(self.history, weights=values, minlength=self.histories)
 
 
-def count_grams(ids, order, size, team=ALONE):
+def count_grams(ids: Array, order: int, size: int, team: Alone = ALONE) -> list[Grams]:
     """The Grams of order 1, 2, … `order`, by sorting: a k-gram is the number of its (k−1)-gram history and a word.
 
     With a team, ids are this process's part of a text. It counts the grams that end there; the counts of all parts are
@@ -99,7 +103,7 @@ def _together(parts):
     return key, count, shorter[first]
 
 
-def maximum_likelihood(model, grams):
+def maximum_likelihood(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
     """share = count(hw)/count(h),  rest = 0: what never followed h is impossible.  count(h) = Σ_w count(hw)
 
     Source: CSCI 567 lecture 8; CS685, n-gram models
@@ -108,7 +112,7 @@ def maximum_likelihood(model, grams):
         yield shared_out(here, here.count, taken=np.zeros(len(here.key)))
 
 
-def add_k(model, grams):
+def add_k(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
     """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c):  (count(hw) + k)/(count(h) + k·c)
 
     The rest goes straight to p_0, which is 1/c unless given: the orders between are skipped. After an unseen history,
@@ -122,7 +126,7 @@ def add_k(model, grams):
     yield top.count / total[top.history], model.k * model.size / total
 
 
-def stupid_backoff(model, grams):
+def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
     """S(w | h) = count(hw)/count(h) if hw occurs, else α·S(w | h′);  p = S/Z with Z(h) = Σ_w S(w | h)
 
     The scores S are not probabilities; here they are divided by their sum Z, so that models can be compared:
@@ -142,7 +146,7 @@ def stupid_backoff(model, grams):
             Z, shorter_history, lower = Z_here, here.shorter, p[longer.shorter]      # lower (G,) p_{k−1}(w | h′)
 
 
-def kneser_ney(model, grams):
+def kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
     """share = (n(hw) − D)/n(h),  rest = D·(distinct words after h)/n(h):  D comes off each count and is passed down
 
     n is the count at the highest order; below it, the number of distinct words that precede the gram,
@@ -152,7 +156,7 @@ def kneser_ney(model, grams):
     yield from _discounted(grams, lambda n: np.array([0, 1, 1, 1]) * model.discount)
 
 
-def modified_kneser_ney(model, grams):
+def modified_kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
     """Kneser-Ney with three discounts, for n = 1, 2, and 3 or more, estimated separately at each order
 
     With N_i the number of grams with n = i, and Y = N_1/(N_1 + 2·N_2):  D_i = i − (i + 1)·Y·N_{i+1}/N_i.
@@ -177,7 +181,7 @@ def _discounted(grams, discounts):
         yield shared_out(here, n, taken=discounts(n)[np.minimum(n, 3)])
 
 
-def shared_out(grams, n, taken):
+def shared_out(grams: Grams, n: Array, taken: Array) -> tuple[Array, Array]:
     """share = (n − taken)/n(h),   rest = Σ taken/n(h),   n(h) = Σ n over the words after h;  if n(h) = 0: 0 and 1"""
     total = grams.sums(n)                                # (histories,)
     share = (n - taken) / np.maximum(total, 1)[grams.history]
@@ -204,13 +208,13 @@ class Level:
     share: np.ndarray
     rest: np.ndarray
 
-    def find(self, history, word, size):
+    def find(self, history: Array, word: Array, size: int) -> Array:
         """The numbers of the grams (history, word), NOT_THERE for those that never occur."""
         wanted = history * size + word
         number = np.searchsorted(self.key[:-1], wanted)
         return np.where((history != NOT_THERE) & (self.key[number] == wanted), number, NOT_THERE)
 
-    def following(self, history, size):
+    def following(self, history: int, size: int) -> tuple[Array, Array]:
         """(words, shares) of the grams that continue one history."""
         some = slice(*np.searchsorted(self.key[:-1], [history * size, (history + 1) * size]))
         return self.key[some] - history * size, self.share[some]
@@ -233,7 +237,10 @@ class NGramModel(TextModel):
     Source: CS685 and CSCI 567 lecture 8, n-gram models
     """
 
-    def __init__(self, order, size, smoothing="kneser-ney", discount=0.75, k=1.0, backoff=0.4, p_0=None):
+    def __init__(
+        self, order: int, size: int, smoothing: str = "kneser-ney", discount: float = 0.75, k: float = 1.0,
+        backoff: float = 0.4, p_0: ArrayLike | None = None,
+    ):  # fmt: skip
         if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order not in ORDERS:
             raise UserError(
                 f"order is {order!r}, expected {ORDERS[0]} to {ORDERS[-1]}: the words in a gram, with the predicted one"
@@ -254,17 +261,21 @@ class NGramModel(TextModel):
                             f"expected {size} probabilities above 0 that sum to 1")  # fmt: skip
         self.levels = None
 
+    def __repr__(self):
+        counted = f", {sum(self.grams):,} grams counted" if self.levels is not None else ", nothing counted yet"
+        return f"NGramModel(order={self.order}, size={self.size:,}, smoothing={self.smoothing!r}){counted}"
+
     @property
-    def T(self):
+    def T(self) -> int:
         """How many words of a history are looked at."""
         return self.order - 1
 
     @property
-    def grams(self):
+    def grams(self) -> list[int]:
         """How many distinct grams of each order, 1 to `order`, the training text has."""
         return [len(level.key) - 1 for level in self._fitted()]
 
-    def fit(self, ids, team=ALONE):
+    def fit(self, ids: ArrayLike, team: Alone = ALONE) -> Self:
         """Count the training text (words,) of ids; returns the model itself.
 
         With a team, see mini_tf/parallel, ids are this process's part of the text; all processes get the same model.
@@ -280,11 +291,13 @@ class NGramModel(TextModel):
         return self
 
     @property
-    def c(self):
+    def c(self) -> int:
         """The words of the vocabulary."""
         return self.size
 
-    def log_probabilities(self, ids, start=0, on_batch=None):
+    def log_probabilities(
+        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
+    ) -> Array:
         """ln p of each word from `start` on, given the words before it:  ids (words,) → (words − start,)
 
         Raises UserError when a probability is 0, which maximum likelihood alone can give.
@@ -304,13 +317,13 @@ class NGramModel(TextModel):
             )
         return np.log(p)
 
-    def matched(self, ids, start=0):
+    def matched(self, ids: ArrayLike, start: int = 0) -> Array:
         """The length in words of the longest known gram that ends at each word: 0 (the word is new) to `order`."""
         ids = checked_ids(ids, self.size, "matched")
         start = checked_start(ids, start)
         return sum((number != NOT_THERE).astype(int) for _, _, number in self._look_up(ids))[start:]
 
-    def logits(self, ids):
+    def logits(self, ids: Iterable[ArrayLike]) -> Array:
         """ln p of all c words after histories (B, words) of any length, of which the last order − 1 matter:  (B, c)"""
         with np.errstate(divide="ignore"):               # ln 0 = −∞, by maximum likelihood
             return np.log([self._distribution(history) for history in ids])

@@ -3,9 +3,12 @@
 from mini_tf import ops
 from mini_tf.backend import beside
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.types import Array, Backward
 
 
-def right_class(logits, labels, ignore=None, smoothing=0.0):
+def right_class(
+    logits: Array, labels: Array, ignore: int | None = None, smoothing: float = 0.0
+) -> tuple[float, Backward]:
     """The mean cross-entropy of labels (…) given logits (…, c), in nats, and its backward, from dloss to dlogits
 
     ignore, smoothing: see ops.cross_entropy
@@ -14,7 +17,7 @@ def right_class(logits, labels, ignore=None, smoothing=0.0):
     return loss, lambda dloss=1.0: loss_backward(dloss)[0]
 
 
-def next_words(logits, following):
+def next_words(logits: Array, following: Array) -> tuple[float, Backward]:
     """The mean cross-entropy of words, in nats, and its backward, from dloss to dlogits
 
     logits (B, T, c), after each word, with following (B, T), the words that came next;
@@ -25,7 +28,7 @@ def next_words(logits, following):
     return right_class(logits, following)
 
 
-def words_of_sentences(logits, following, smoothing=0.0):
+def words_of_sentences(logits: Array, following: Array, smoothing: float = 0.0) -> tuple[float, Backward]:
     """The mean cross-entropy of the words of sentences, in nats, and its backward; padding (−1) does not count
 
     logits (B, U, c), after each word, with following (B, U), the words that came next. smoothing: of the labels
@@ -33,7 +36,7 @@ def words_of_sentences(logits, following, smoothing=0.0):
     return right_class(logits, following, ABSENT, smoothing)
 
 
-def next_vector(prediction, vectors):
+def next_vector(prediction: Array, vectors: Array) -> tuple[float, Backward]:
     """The mean squared error of predicted word vectors, and its backward: both (B, n). The vectors are not trained."""
     loss, loss_backward = ops.mse(prediction, vectors)
     return loss, lambda dloss: loss_backward(dloss)[0]

@@ -8,6 +8,7 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_embeddings, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class OneAttention(WindowModel):
     Source: multi-head attention encoders, a course notebook, `MyLanguageModel`, with H = 1
     """
 
-    def __init__(self, embeddings, *, T=32, H=1, seed=0):
+    def __init__(self, embeddings: Array, *, T: int = 32, H: int = 1, seed: int = 0):
         self.config = options_of(locals())
         check_embeddings(embeddings)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
@@ -38,7 +39,7 @@ class OneAttention(WindowModel):
         self.attention = MultiHeadAttention(n, H, m, rng, scale=m**-0.5, dtype=dtype, bias=True)
         self.A = Linear(n, self.c, rng, dtype=dtype)
 
-    def loss(self, windows, rng=None):
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward. No dropout."""
         self.check_windows(windows)
         logits, logits_backward = self(windows[:, :-1])          # (B, T, c)
@@ -46,7 +47,7 @@ class OneAttention(WindowModel):
         backward = walk_back([logits_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def __call__(self, ids):
+    def __call__(self, ids: Array) -> tuple[Array, Backward]:
         """Scores (B, T′, c) of the word after each word of histories (B, T′), and the backward"""
         x, embedding_backward = self.embedding(ids)              # (B, T′, n)
         x, positions_backward = self.positions(x)
@@ -56,7 +57,7 @@ class OneAttention(WindowModel):
         logits, A_backward = self.A(y)
         return logits, walk_back([embedding_backward, positions_backward, attention_backward, A_backward])
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
         ids = self.check_histories(ids)
         return self(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))[0][:, -1]

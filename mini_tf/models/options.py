@@ -1,20 +1,25 @@
 """The options of a model: checked, and kept, so that a checkpoint can build the model again."""
 
+from collections.abc import Collection
+from typing import Any
+
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 MOST = {"T": 100_000, "L": 1_000, "blocks": 1_000}       # far more than fits into a memory
 NO_OPTIONS = ("self", "embeddings", "frequencies", "seed")               # they set parameters, which a checkpoint has
 
 
-def options_of(given):
+def options_of(given: dict[str, Any]) -> dict[str, Any]:
     """The options among the constructor's arguments: {name: value}, from its locals() in its first line."""
     return {name: value for name, value in given.items() if name not in NO_OPTIONS}
 
 
-def check_embeddings(embeddings):
+def check_embeddings(embeddings: Array) -> None:
     """Raises UserError unless the initial word vectors are (c, n), not empty, in single or double precision."""
     if not hasattr(embeddings, "shape") or not hasattr(embeddings, "dtype"):
         raise UserError(f"embeddings are {shown(embeddings)}, expected an array (c, n): try np.array(embeddings)")
@@ -25,7 +30,7 @@ def check_embeddings(embeddings):
     check_dtype(embeddings.dtype, "embeddings")
 
 
-def check_dtype(dtype, name="dtype"):
+def check_dtype(dtype: DTypeLike, name: str = "dtype") -> None:
     """Raises UserError for what is not a precision that models compute in: float32 or float64."""
     try:
         known = isinstance(dtype, (str, type, np.dtype)) and np.dtype(dtype) in (np.float32, np.float64)
@@ -35,31 +40,31 @@ def check_dtype(dtype, name="dtype"):
         raise UserError(f"{name}: the dtype is {shown(dtype)}, expected float32 or float64")
 
 
-def check_sizes(least=1, **sizes):
+def check_sizes(least: int = 1, **sizes: int) -> None:
     """Raises UserError for the first size that is not a whole number, is less than `least`, or absurdly large."""
     for name, value in sizes.items():
         check_whole(least, MOST.get(name, 10**8), **{name: value})
 
 
-def check_flags(**flags):
+def check_flags(**flags: bool) -> None:
     """Raises UserError for the first that is neither True nor False."""
     for name, value in flags.items():
         if not isinstance(value, (bool, np.bool_)):
             raise UserError(f"{name} is {shown(value)}, expected True or False")
 
 
-def check_choice(name, value, choices):
+def check_choice(name: str, value: str | None, choices: Collection[str | None]) -> None:
     """Raises UserError, which lists the choices, for any other value."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise UserError(f"{name} {shown(value)} is unknown, expected one of {', '.join(map(str, choices))}")
 
 
-def check_share(name, share, below=1):
+def check_share(name: str, share: float, below: float = 1) -> None:
     """Raises UserError unless 0 ≤ share < below."""
     if not is_number(share) or not 0 <= share < below:
         raise UserError(f"{name} is {shown(share)}, expected 0 ≤ {name} < {below:.3g}")
 
 
-def check_dropout(rate, below=1):
+def check_dropout(rate: float, below: float = 1) -> None:
     """Raises UserError unless 0 ≤ rate < below."""
     check_share("dropout", rate, below)

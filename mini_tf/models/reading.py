@@ -7,31 +7,38 @@
 `reader.T` is the most words that a reader can see; None if it sees all.
 """
 
+from typing import TYPE_CHECKING
+
+from mini_tf.layers import KeysAndValues
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.types import Array
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.models.text_model import TextModel
 
 
 class ReadsWithMemory:
     """For a model with a causal trunk and a readout A at every word: its scores, read with or without memory."""
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
         ids = self.check_histories(ids)
         return self.read(ids if ids.shape[1] else np.full((len(ids), 1), ABSENT))
 
-    def logits_after_each(self, ids):
+    def logits_after_each(self, ids: Array) -> Array:
         """Scores (B, T′, c) of the word after each word of histories (B, T′)."""
         return self.A(self.trunk(self.check_histories(ids))[0])[0]
 
-    def reader(self):
+    def reader(self) -> "MemoryReader | WindowReader":
         return MemoryReader(self) if self.trunk.layers else WindowReader(self)
 
-    def new_memory(self):
+    def new_memory(self) -> list[KeysAndValues]:
         """An empty memory for the trunk."""
         return self.trunk.new_memory()
 
-    def read(self, ids, memory=None):
+    def read(self, ids: Array, memory: list[KeysAndValues] | None = None) -> Array:
         """Scores (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
         Phi, _ = self.trunk(ids, memory=memory)
         return self.A(Phi[:, -1])[0]                     # only the last word's prediction is wanted
@@ -40,11 +47,11 @@ class ReadsWithMemory:
 class WindowReader:
     """Keeps the last T words, and for every new word has the model read them all again: right for any model."""
 
-    def __init__(self, model):
+    def __init__(self, model: "TextModel"):
         self.model, self.T = model, model.T
         self.words = np.zeros(0, dtype=np.int64)
 
-    def read(self, new):
+    def read(self, new: Array) -> Array:
         self.words = np.concatenate([self.words, new])
         self.words = self.words[max(len(self.words) - self.T, 0) :]
         return self.model.logits(self.words[None])
@@ -60,12 +67,12 @@ class MemoryReader:
     predicted from the T/2 to T words before it, exactly as the model would predict it from these words alone.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: "TextModel"):
         self.model, self.T = model, model.T
         self.words = np.zeros(0, dtype=np.int64)
         self.memory = None
 
-    def read(self, new):
+    def read(self, new: Array) -> Array:
         if self.memory is None or len(self.words) + len(new) > self.T:
             recent = self.words[max(len(self.words) - self.T // 2, 0) :]
             new = np.concatenate([recent, new])[-self.T :]

@@ -1,5 +1,7 @@
 """The recurrent language model: one state, updated by every word."""
 
+from collections.abc import Callable
+
 from mini_tf.backend import beside, to_host
 from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
@@ -8,8 +10,10 @@ from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 PIECE = 256              # words read at a time when only probabilities are wanted
 
@@ -32,8 +36,8 @@ class RecurrentModel(TextModel, Layer):
     """
 
     def __init__(
-        self, embeddings, frequencies=None, *, k=128, T=32, activation="tanh", train_embeddings=True, dropout=0.0,
-        seed=0,
+        self, embeddings: Array, frequencies: Array | None = None, *, k: int = 128, T: int = 32,
+        activation: str = "tanh", train_embeddings: bool = True, dropout: float = 0.0, seed: int = 0,
     ):  # fmt: skip
         self.config = options_of(locals())
         check_embeddings(embeddings)
@@ -50,7 +54,9 @@ class RecurrentModel(TextModel, Layer):
         self.readout = Linear(k, self.c, dtype=dtype)            # U, b₂
         self.readout.b.data[...] = log_shares(frequencies, self.c)
 
-    def loss(self, windows, rng=None, state=None):
+    def loss(
+        self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
+    ) -> tuple[float, Backward]:
         """The mean cross-entropy of windows (B, T + 1) at every word, and its backward, from h_0 or from a state (B, k)
 
         An rng turns dropout on.
@@ -58,7 +64,9 @@ class RecurrentModel(TextModel, Layer):
         loss, backward, _ = self.loss_and_state(windows, rng, state)
         return loss, backward
 
-    def loss_and_state(self, windows, rng=None, state=None):
+    def loss_and_state(
+        self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
+    ) -> tuple[float, Backward, Array]:
         """The same, and the state (B, k) after the last word but one, from which the next batch can go on."""
         if windows.ndim != 2 or windows.shape[1] < 2:
             raise ValueError(f"RecurrentModel: windows have shape {windows.shape}, expected (B, T + 1) with T ≥ 1")
@@ -69,30 +77,34 @@ class RecurrentModel(TextModel, Layer):
         backward = walk_back([read_backward, dropout_backward, readout_backward, loss_backward])
         return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
 
-    def read(self, ids, state=None, rng=None):
+    def read(
+        self, ids: Array, state: Array | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Backward]:
         """The states (B, T, k) after each of the words (B, T), and the backward through time."""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         x, dropout_backward = self.dropout(x, rng)
         h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
         return h, walk_back([embedding_backward, dropout_backward, recurrent_backward])
 
-    def logits_after_each(self, ids, state=None):
+    def logits_after_each(self, ids: Array, state: Array | None = None) -> Array:
         """Scores (B, T, c) of the word after each of (B, T) words."""
         h, _ = self.read(ids, state)
         return self.readout(h)[0]
 
-    def logits(self, ids):
+    def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, words) of any length, 0 included."""
         if ids.shape[1] == 0:
             return self.readout(self.recurrent.start(len(ids)))[0]
         h, _ = self.read(ids)
         return self.readout(h[:, -1])[0]                         # only the last word's prediction is wanted
 
-    def reader(self):
+    def reader(self) -> "StateReader":
         """A reader that keeps the state: it depends on every word read."""
         return StateReader(self)
 
-    def log_probabilities(self, ids, start=0, on_batch=None):
+    def log_probabilities(
+        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
+    ) -> Array:
         """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.
@@ -121,10 +133,10 @@ class StateReader:
 
     T = None
 
-    def __init__(self, model):
+    def __init__(self, model: RecurrentModel):
         self.model, self.state = model, model.recurrent.start(1)
 
-    def read(self, new):
+    def read(self, new: Array) -> Array:
         if len(new):
             h, _ = self.model.read(np.asarray(new)[None], self.state)
             self.state = h[:, -1].copy()
@@ -140,17 +152,19 @@ class CarriedState(Layer):
     Source: Williams, Peng 1990; Mikolov et al. 2010
     """
 
-    def __init__(self, model, anew=None):
+    def __init__(self, model: RecurrentModel, anew: int | None = None):
         self.model, self.anew = model, anew
         self.carried, self.last_words, self.batches = None, None, 0
 
     per_example = ("carried",)
 
-    def loss(self, windows, rng=None):
+    def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """model.loss, from the carried state."""
         return self.loss_of_rows(windows, slice(None), rng)
 
-    def loss_of_rows(self, windows, rows, rng=None):
+    def loss_of_rows(
+        self, windows: Array, rows: slice, rng: np.random.Generator | None = None
+    ) -> tuple[float, Backward]:
         """The same of some rows, always the same ones; whether they go on is decided by all."""
         goes_on = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
         if self.anew and self.batches % self.anew == 0:
@@ -161,12 +175,12 @@ class CarriedState(Layer):
         self.batches += 1
         return loss, backward
 
-    def state(self):
+    def state(self) -> dict[str, Array]:
         if self.carried is None:
             return {}
         return {"carried": self.carried, "last_words": self.last_words, "batches": np.array([self.batches])}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Array]) -> None:
         self.carried, self.last_words, self.batches = None, None, 0
         if state:
             self.carried = beside(state["carried"], self.model.recurrent.h0.data)

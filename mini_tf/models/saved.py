@@ -2,9 +2,11 @@
 
 from inspect import signature
 from math import prod
+from typing import Any, Self
 
 from mini_tf.errors import UserError
 from mini_tf.models.options import check_embeddings, check_sizes
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -25,7 +27,7 @@ class SavedModel:
         SavedModel.classes[cls.__name__] = cls
 
     @classmethod
-    def rebuilt(cls, config, arrays):
+    def rebuilt(cls, config: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """A model with these options, for parameters {name: array}, which are still to be put into it.
 
         Raises KeyError or TypeError if the options or the parameters are not this class's, and UserError for options
@@ -35,7 +37,7 @@ class SavedModel:
         return cls(**config)
 
     @classmethod
-    def check_fits(cls, config, arrays, **more):
+    def check_fits(cls, config: dict[str, Any], arrays: dict[str, Array], **more: int) -> None:
         """Raises UserError for sizes in the configuration that are too large for the parameters {name: array}.
 
         more: sizes that are not in the configuration. Of T, only some parameters depend: it has a limit in
@@ -66,7 +68,7 @@ class MadeOfWordVectors(SavedModel):
     """A model whose first argument is the table of initial word vectors (c, n), which is then among its parameters."""
 
     @classmethod
-    def rebuilt(cls, config, arrays):
+    def rebuilt(cls, config: dict[str, Any], arrays: dict[str, Array]) -> Self:
         """See SavedModel."""
         table = arrays.get("embedding.table", arrays.get("trunk.embedding.table"))
         if table is None:

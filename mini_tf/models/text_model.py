@@ -1,15 +1,22 @@
 """The interface of every language model."""
 
 import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax
-from mini_tf.models.reading import WindowReader
+from mini_tf.models.reading import MemoryReader, WindowReader
 from mini_tf.models.saved import MadeOfWordVectors
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from mini_tf.models.recurrent import StateReader
 
 
 class TextModel(MadeOfWordVectors):
@@ -24,11 +31,14 @@ class TextModel(MadeOfWordVectors):
     and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
     """
 
-    def next_word_log_probabilities(self, ids):
+    def next_word_log_probabilities(self, ids: Array) -> Array:
         """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""
         return log_softmax(self.logits(ids))
 
-    def mean_loss(self, ids, most=None, on_batch=None, team=ALONE):
+    def mean_loss(
+        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None,
+        team: Alone = ALONE,
+    ) -> float:  # fmt: skip
         """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
 
         It is read from left to right, so each process of a team reads all of it.
@@ -40,12 +50,12 @@ class TextModel(MadeOfWordVectors):
         ids = ids if most is None else ids[: self.T + most]
         return float(-self.log_probabilities(ids, self.T, on_batch).mean())
 
-    def reader(self):
+    def reader(self) -> "WindowReader | MemoryReader | StateReader":
         """A reader that takes a text from left to right, to continue it: see `models/reading.py`."""
         return WindowReader(self)
 
 
-def checked_ids(ids, size, where):
+def checked_ids(ids: ArrayLike, size: int, where: str) -> Array:
     """ids as a flat int64 array. Raises UserError for other shapes and dtypes, and for ids outside 0 … size − 1."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
@@ -56,7 +66,7 @@ def checked_ids(ids, size, where):
     return ids.astype(np.int64)
 
 
-def checked_start(ids, start):
+def checked_start(ids: Array, start: int) -> int:
     """`start` as an int. Raises UserError unless it is 0 … len(ids)."""
     try:
         start = operator.index(start)
@@ -67,7 +77,7 @@ def checked_start(ids, start):
     return start
 
 
-def checked_long_enough(ids, T):
+def checked_long_enough(ids: Array, T: int) -> None:
     """Raises UserError unless there is a word after the first T."""
     if len(ids) <= T:
         raise UserError(f"mean_loss: the text has {len(ids)} words, expected more than T = {T}, the first history")

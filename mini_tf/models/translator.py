@@ -1,5 +1,7 @@
 """The encoder-decoder transformer: from a sentence to its translation."""
 
+from typing import TYPE_CHECKING
+
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
 from mini_tf.layers import (
@@ -28,8 +30,13 @@ from mini_tf.models.options import (
     options_of,
 )
 from mini_tf.models.saved import SavedModel
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
+
+if TYPE_CHECKING:
+    from mini_tf.training.pair_batches import SentenceBatch
 
 TIES = {
     "none": "three matrices: the vectors of source words, those of target words, and the readout",
@@ -58,8 +65,9 @@ class Translator(SavedModel, Layer):
     """
 
     def __init__(
-        self, source_words, target_words, *, n=256, T=32, L=3, H=4, m=64, f=1024, norm="before", tied="readout",
-        bias=False, dropout=0.1, smoothing=0.1, seed=0, dtype="float32",
+        self, source_words: int, target_words: int, *, n: int = 256, T: int = 32, L: int = 3, H: int = 4, m: int = 64,
+        f: int = 1024, norm: str = "before", tied: str = "readout", bias: bool = False, dropout: float = 0.1,
+        smoothing: float = 0.1, seed: int = 0, dtype: DTypeLike = "float32",
     ):  # fmt: skip
         self.config = options_of(locals())
         check_sizes(source_words=source_words, target_words=target_words, n=n, T=T, L=L, H=H, m=m, f=f)
@@ -95,7 +103,7 @@ class Translator(SavedModel, Layer):
         self.decoder = trunk(Decoder, written, layers(DecoderLayer))
         self.readout = Linear(n, target_words, bias=False, dtype=dtype) if tied == "none" else TiedReadout(written)
 
-    def loss(self, batch, rng=None):
+    def loss(self, batch: "SentenceBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the words of the translations and their [EOS], in nats, and its backward.
 
         An rng means training: it turns dropout and label smoothing on.
@@ -110,18 +118,18 @@ class Translator(SavedModel, Layer):
         backward = walk_back([encoder_backward, decoder_backward, readout_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
-    def logits(self, source, target):
+    def logits(self, source: Array, target: Array) -> Array:
         """Scores (B, U, c) of the word after each word of target (B, U), given source (B, S)."""
         self.check(source, target)
         Z, _ = self.encoder(source)
         return self.readout(self.decoder(target, Z, self.encoder.mask(source))[0])[0]
 
-    def writer(self, source):
+    def writer(self, source: Array) -> "Writer":
         """A Writer of translations of source (B, S), for `decoding.beam_search`."""
         self.check(source)
         return Writer(self, source)
 
-    def check(self, *sentences):
+    def check(self, *sentences: Array) -> None:
         """Raises ValueError unless all are (B, words) with at most T words."""
         for ids in sentences:
             if ids.ndim != 2 or ids.shape[1] > self.T:
@@ -131,18 +139,18 @@ class Translator(SavedModel, Layer):
 class Writer:
     """Writes translations word by word, several hypotheses for each of B sentences; remembers keys and values."""
 
-    def __init__(self, model, source):
+    def __init__(self, model: Translator, source: Array):
         self.model, self.sentences, self.k = model, len(source), 1
         self.mask = model.encoder.mask(source)
         self.memory = model.decoder.new_memory(model.encoder(source)[0], model.T)
 
-    def read(self, words):
+    def read(self, words: Array) -> Array:
         """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""
         B, self.k = words.shape
         Phi = self.model.decoder.write(words.reshape(B * self.k, 1), self.memory, self.mask)
         return self.model.readout(Phi.reshape(B, self.k, -1))[0]
 
-    def choose(self, sentences, hypotheses):
+    def choose(self, sentences: Array, hypotheses: Array) -> None:
         """Go on with these sentences (B′,), and these hypotheses of each (B′, k′)."""
         rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
         for written, read in self.memory:
@@ -152,7 +160,7 @@ class Writer:
             self.mask = self.mask[sentences]
 
 
-def attention_weights(model, source, target):
+def attention_weights(model: Translator, source: Array, target: Array) -> dict[str, Array]:
     """How much each word attends to each word: every A, while the model reads source (S,) and target (U,).
 
     {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}: layers, heads, queries, keys

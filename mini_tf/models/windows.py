@@ -1,5 +1,7 @@
 """Models that predict the next word from a window of the words before it."""
 
+from collections.abc import Callable
+
 from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.layers import Layer
@@ -7,9 +9,11 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
 from mini_tf.models.objectives import next_words
 from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 BATCH = 128
 
@@ -17,31 +21,34 @@ BATCH = 128
 class WindowModel(TextModel, Layer):
     """Base of models that see the last T words, and are scored on windows of T + 1."""
 
-    def check_windows(self, windows):
+    def check_windows(self, windows: Array) -> None:
         """Raise ValueError unless windows are (B, T + 1)."""
         if windows.ndim != 2 or windows.shape[1] != self.T + 1:
             raise ValueError(
                 f"{type(self).__name__}: windows have shape {windows.shape}, expected (B, {self.T + 1})"
             )
 
-    def check_histories(self, ids):
+    def check_histories(self, ids: Array) -> Array:
         """The ids (B, T′) themselves. Raises ValueError for more than T words."""
         if ids.shape[1] > self.T:
             raise ValueError(f"logits: histories of {ids.shape[1]} words, expected at most T = {self.T}")
         return ids
 
-    def padded(self, ids):
+    def padded(self, ids: Array) -> Array:
         """(B, T′) → (B, T): absent words go in front of short histories."""
         B, length = self.check_histories(ids).shape
         if length == self.T:
             return ids
         return np.concatenate([np.full((B, self.T - length), ABSENT), to_host(ids)], axis=1)
 
-    def next_word_loss(self, windows):
+    def next_word_loss(self, windows: Array) -> float:
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
         return next_words(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
-    def mean_loss(self, ids, most=None, on_batch=None, team=ALONE):
+    def mean_loss(
+        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None,
+        team: Alone = ALONE,
+    ) -> float:  # fmt: skip
         """The mean loss of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced.
 
         Each process of a team measures some of them. Raises UserError when there is no such word, and for most < 1.
@@ -62,7 +69,9 @@ class WindowModel(TextModel, Layer):
 
         return team.mean(range(0, len(ends), BATCH), measure)
 
-    def log_probabilities(self, ids, start=0, on_batch=None):
+    def log_probabilities(
+        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
+    ) -> Array:
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.
@@ -82,6 +91,6 @@ class WindowModel(TextModel, Layer):
         return np.concatenate([np.zeros(0), *log_p])
 
 
-def windows_ending_at(ids, ends, T):
+def windows_ending_at(ids: Array, ends: Array, T: int) -> Array:
     """(len(ends), T + 1): the words at `ends`, each preceded by the T words before it."""
     return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]

@@ -4,10 +4,11 @@ import math
 
 from mini_tf.backend import array_module, erf
 from mini_tf.ops.op import op
+from mini_tf.types import Array, Backward
 
 
 @op("x (…)")
-def relu(x):
+def relu(x: Array) -> tuple[Array, Backward]:
     """y = max(x, 0)
 
     x (…)  →  y (…)
@@ -23,7 +24,7 @@ def relu(x):
 
 
 @op("x (…), y (…)")
-def residual_relu(x, y):
+def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
     """z = x + max(y, 0), the residual step of the lab's transformer: X_ℓ = X_{ℓ−1} + σ(Σ_h Y_ℓ^h)
 
     x (…), y (…)  →  z (…)
@@ -40,7 +41,7 @@ def residual_relu(x, y):
 
 
 @op("x (…)")
-def tanh(x):
+def tanh(x: Array) -> tuple[Array, Backward]:
     """y = tanh(x)
 
     x (…)  →  y (…)
@@ -56,7 +57,7 @@ def tanh(x):
 
 
 @op("x (…)")
-def sigmoid(x):
+def sigmoid(x: Array) -> tuple[Array, Backward]:
     """y = 1 / (1 + exp(−x)), computed as (1 + tanh(x/2)) / 2, which cannot overflow
 
     x (…)  →  y (…)
@@ -72,7 +73,7 @@ def sigmoid(x):
 
 
 @op("x (…)")
-def gelu(x, approximate=False):
+def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
     """y = x·Φ(x),   Φ(x) = ½·(1 + erf(x/√2)), the standard normal distribution function
 
     x (…)  →  y (…)

@@ -4,10 +4,13 @@ from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose
 from mini_tf.ops.softmax import masked_softmax, softmax
+from mini_tf.types import Array, Backward
 
 
 @op("query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask (*) bool, bias (*)")
-def attention(query, key, value, mask=None, scale=1.0, bias=None):
+def attention(
+    query: Array, key: Array, value: Array, mask: Array | None = None, scale: float = 1.0, bias: Array | None = None,
+) -> tuple[Array, Backward]:  # fmt: skip
     """Y = A·V,   A = softmax(S) over the keys,   S = scale·Q·Kᵀ + bias
 
     query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask bool, True where query i may see key j, and bias, both

@@ -1,10 +1,11 @@
 """Dropout with its mask as an argument: an op draws no random numbers, so that its gradient can be checked."""
 
 from mini_tf.ops.op import op
+from mini_tf.types import Array, Backward
 
 
 @op("x (…), keep (…) bool")
-def dropout(x, keep, rate):
+def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward]:
     """y = x·keep / (1 − rate):  the share `rate` of entries is dropped, the rest are scaled up to keep the mean
 
     x (…), keep (…) bool, drawn True with probability 1 − rate  →  y (…)

@@ -3,10 +3,11 @@
 from mini_tf.backend import array_module, scatter_add
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids, rows_of
+from mini_tf.types import Array, Backward
 
 
 @op("table (c, n), ids (*) int")
-def embedding(table, ids):
+def embedding(table: Array, ids: Array) -> tuple[Array, Backward]:
     """x = table[ids], the same as onehot(ids)·table without the multiplications by zero
 
     table (c, n), ids (…) int  →  x (…, n)

@@ -2,10 +2,11 @@
 
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
+from mini_tf.types import Array, Backward
 
 
 @op("x (…, in), W (in, out), b (out)")
-def linear(x, W, b=None):
+def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]:
     """y = x·W + b
 
     x (…, in), W (in, out), b (out,)  →  y (…, out)

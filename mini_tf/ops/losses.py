@@ -5,10 +5,13 @@ import math
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids, rows_of
+from mini_tf.types import Array, Backward
 
 
 @op("logits (…, c), targets (…) int")
-def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
+def cross_entropy(
+    logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
+) -> tuple[float, Backward]:
     """loss = mean over rows of −Σ_i q_i·log softmax(logits)_i in nats,   q = (1 − ε)·onehot(target) + ε/c
 
     logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with ε = 0, −log softmax(logits)[target]
@@ -55,7 +58,7 @@ def cross_entropy(logits, targets, ignore=None, smoothing=0.0):
 
 
 @op("prediction (…), target (…)")
-def mse(prediction, target):
+def mse(prediction: Array, target: Array) -> tuple[float, Backward]:
     """loss = mean of (prediction − target)² over all entries
 
     prediction (…), target (…)  →  loss, a scalar

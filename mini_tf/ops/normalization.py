@@ -3,10 +3,11 @@
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to
+from mini_tf.types import Array, Backward
 
 
 @op("x (…, n), gamma (n), beta (n)")
-def layer_norm(x, gamma, beta, eps=1e-5):
+def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[Array, Backward]:
     """y = γ·x̂ + β,   x̂ = (x − μ)·r,   r = 1/√(σ² + ε);   μ and σ² are mean and variance over the last axis
 
     x (…, n), gamma (n,), beta (n,)  →  y (…, n)

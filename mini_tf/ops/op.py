@@ -9,16 +9,17 @@
 if there is one for these arrays, its twin in `mini_tf/kernels`. The caller need not know which.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial, update_wrapper
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from mini_tf import kernels
 from mini_tf.ops.shapes import Arguments
 
-P, R = ParamSpec("P"), TypeVar("R")                      # so that an editor knows an op's arguments and result
+P = ParamSpec("P")                                       # so that an editor knows an op's arguments
+R = TypeVar("R")                                         # and its result
 _defined = {}                                            # "mini_tf.ops.softmax.softmax" -> the Op
 _watchers = ContextVar("watchers", default=())           # each thread has its own
 
@@ -64,12 +65,12 @@ class Op(Generic[P, R]):
             run = partial(watcher, self, run)
         return run(*inputs, **options)
 
-    def unwatched(self, *inputs, **options):
+    def unwatched(self, *inputs: P.args, **options: P.kwargs) -> R:
         """The call itself. A twin that is not made for these arguments gives NotImplemented: then the formula runs."""
         result = self.chosen(inputs, options)(*inputs, **options)
         return self.formula(*inputs, **options) if result is NotImplemented else result
 
-    def chosen(self, inputs, options):
+    def chosen(self, inputs: tuple, options: dict) -> Callable[P, R]:
         """Check the arguments, and give the function that runs for them: the formula or its twin.
 
         Raises ValueError for wrong shapes and dtypes, TypeError for what is no array and for mixed devices.
@@ -84,13 +85,13 @@ class Op(Generic[P, R]):
         return f"<op {self.name}: {self.arguments.signature}>"
 
 
-def all_ops():
+def all_ops() -> list[Op]:
     """Every op defined so far, in mini_tf and elsewhere."""
     return list(_defined.values())
 
 
 @contextmanager
-def watching(watcher):
+def watching(watcher: Callable[..., Any]) -> Iterator[None]:
     """Inside the block, in this thread, watcher(op, run, *inputs, **options) is called in place of every op.
 
     Its result is the result of the call. run(*inputs, **options) runs the op itself, so a watcher that only counts is
@@ -109,7 +110,7 @@ def watching(watcher):
 
 
 @contextmanager
-def replaced(replacements):
+def replaced(replacements: dict[Op, Callable[..., Any]]) -> Iterator[None]:
     """Inside the block, other functions run in place of ops: {ops.softmax: my_softmax}.
 
     my_softmax may call ops.softmax itself: then the op runs.

@@ -5,10 +5,11 @@ import math
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids
+from mini_tf.types import Array, Backward
 
 
 @op("weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int")
-def copied(weights, words, targets):
+def copied(weights: Array, words: Array, targets: Array) -> tuple[Array, Backward]:
     """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention that falls on occurrences of the target
 
     weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int  →  y (…, Tq)
@@ -27,7 +28,7 @@ def copied(weights, words, targets):
 
 
 @op("logits (…, c), gate (…), p_copy (…), targets (…) int")
-def mixture_cross_entropy(logits, gate, p_copy, targets):
+def mixture_cross_entropy(logits: Array, gate: Array, p_copy: Array, targets: Array) -> tuple[float, Backward]:
     """loss = mean over rows of −ln p,   p = g·softmax(logits)[target] + (1 − g)·p_copy,   g = sigmoid(gate), in nats
 
     logits (…, c), gate (…), p_copy (…), targets (…) int  →  loss, a scalar

@@ -2,10 +2,11 @@
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
+from mini_tf.types import Array, Backward
 
 
 @op("x (…, T, n), mask (…, T) bool")
-def mean_pool(x, mask=None):
+def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward]:
     """y = mean over the words of a history, or over those where the mask is True
 
     x (…, T, n), mask (…, T) bool  →  y (…, n)
@@ -32,7 +33,7 @@ def mean_pool(x, mask=None):
 
 
 @op("x (…, T, n)")
-def sum_pool(x):
+def sum_pool(x: Array) -> tuple[Array, Backward]:
     """y = Σ over the words of a history
 
     x (…, T, n)  →  y (…, n)

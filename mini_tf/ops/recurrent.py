@@ -3,6 +3,7 @@
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose
+from mini_tf.types import Array, Backward
 
 ACTIVATIONS = {                                          # h = f(a), and f′(a) in terms of h
     "tanh": (lambda xp, a: xp.tanh(a), lambda h: 1 - h * h),
@@ -11,7 +12,7 @@ ACTIVATIONS = {                                          # h = f(a), and f′(a)
 
 
 @op("x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k)")
-def rnn(x, h0, Wx, Wh, b, activation="tanh"):
+def rnn(x: Array, h0: Array, Wx: Array, Wh: Array, b: Array, activation: str = "tanh") -> tuple[Array, Backward]:
     """h_t = f(a_t),   a_t = x_t·Wx + h_{t−1}·Wh + b,   t = 1 … T;   f = tanh or relu
 
     x (B, T, n), h0 (B, k), Wx (n, k), Wh (k, k), b (k,)  →  h (B, T, k), the states h_1 … h_T

@@ -3,8 +3,10 @@
 import inspect
 import math
 import re
+from collections.abc import Callable
 
 from mini_tf.backend import array_module
+from mini_tf.types import Array
 
 from numpy import ndarray
 
@@ -16,7 +18,7 @@ REMEMBERED = 4096                                        # combinations of shape
 class Arguments:
     """The array arguments of a function, as a signature such as "x (…, in), W (in, out), b (out)" describes them."""
 
-    def __init__(self, function, signature):
+    def __init__(self, function: Callable, signature: str):
         self.op, self.signature, self.found_to_fit = function.__name__, signature, {}
         positions = {name: place for place, name in enumerate(inspect.signature(function).parameters)}
         self.expected = []                               # (name, axes or None for any shape, kind)
@@ -26,7 +28,7 @@ class Arguments:
         self.places = [(name, positions[name]) for name, _, _ in self.expected]
         self.names = [name for name, _ in self.places]
 
-    def check(self, inputs, options):
+    def check(self, inputs: tuple, options: dict) -> bool:
         """Check the arguments of a call; True if a twin can take them: NumPy arrays, floating ones in float32.
 
         Raises ValueError for a wrong shape or dtype, TypeError for what is no array and for mixed devices; the message
@@ -73,7 +75,7 @@ class Arguments:
         return all(dtype.char in TWINS_TAKE and dtype.isnative for dtype in dtypes)
 
 
-def check_ids(op, name, ids, size, what):
+def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
     """Raise ValueError unless every id is in 0 … size − 1; the message names the first that is outside."""
     bad = (ids < 0) | (ids >= size)
     if bad.any():
@@ -81,7 +83,7 @@ def check_ids(op, name, ids, size, what):
         raise ValueError(f"{op}: {name} has the id {first}, expected ids from 0 to {size - 1} ({size} {what})")
 
 
-def sum_to(gradient, shape):
+def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     """Undo a broadcast: sum the gradient over the axes that the forward repeated, back to `shape`.
 
     (B, T, n) summed to (n,) adds over B and T; to (B, 1, n) over T.
@@ -93,7 +95,7 @@ def sum_to(gradient, shape):
     return gradient.sum(axis=(*range(leading), *repeated), keepdims=True).reshape(shape)
 
 
-def rows_of(x):
+def rows_of(x: Array) -> Array:
     """x as a matrix with a row for each of its vectors.  (…, k) → (rows, k)
 
     Unlike x.reshape(-1, k), it works for k = 0, too.
@@ -101,7 +103,7 @@ def rows_of(x):
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-def transpose(x):
+def transpose(x: Array) -> Array:
     """Swap the last two axes: a batch of matrices, each transposed.  (…, i, j) → (…, j, i)"""
     return x.swapaxes(-1, -2)
 

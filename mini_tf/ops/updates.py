@@ -5,10 +5,14 @@ As ops they check their arguments, may have twins, and can be watched. Unlike ot
 
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
+from mini_tf.types import Array
 
 
 @op("p (…), g (…), m (…), v (…)")
-def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
+def adam(
+    p: Array, g: Array, m: Array, v: Array, t: int, learning_rate: float, betas: tuple[float, float], eps: float,
+    decay: float,
+) -> None:  # fmt: skip
     """The t-th step of Adam, in place in p, m and v:   p ← decay·p − α·m̂/(√v̂ + ε), the rest as in class Adam
 
     p, g, m, v (…)  →  None
@@ -27,6 +31,6 @@ def adam(p, g, m, v, t, learning_rate, betas, eps, decay):
 
 
 @op("g (…)")
-def sum_of_squares(g):
+def sum_of_squares(g: Array) -> float:
     """Σ g² over all entries, a float"""
     return float((g * g).sum())

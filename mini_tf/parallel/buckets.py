@@ -12,11 +12,14 @@ their numbers in memory, that is more than twice as fast: 117 million numbers ta
 import ctypes
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
 from mini_tf.backend import array_module, beside, device_of, to_host, wait_for
 from mini_tf.kernels.memory import empty
+from mini_tf.layers import Parameter
+from mini_tf.types import Array
 
 import numpy as np
 from mpi4py import MPI
@@ -25,7 +28,7 @@ BUCKET = PIECE = 1 << 18             # numbers: small gradients share a message;
 UNDER_WAY = 4                        # pieces at a time
 
 
-def within_reach(array):
+def within_reach(array: Array) -> Array:
     """The array, where MPI can read it: a GPU's comes to the host, unless MPI can read from GPUs."""
     if not cuda_aware():
         return to_host(array)
@@ -33,20 +36,20 @@ def within_reach(array):
     return array
 
 
-def room(numbers, like):
+def room(numbers: int, like: Array) -> Array:
     """A new flat array of so many numbers, where MPI can write into it"""
     like = within_reach(like[:0])
     library = array_module(like)
     return empty((numbers,), like.dtype) if library is np else library.empty((numbers,), dtype=like.dtype)
 
 
-def at_home(array, reference):
+def at_home(array: Array, reference: Array) -> Array:
     """The array on the device of `reference`"""
     return array if device_of(array) == device_of(reference) else beside(array, reference)
 
 
 @cache
-def cuda_aware():
+def cuda_aware() -> bool:
     """Whether the MPI that is here reads and writes a GPU's memory by itself."""
     try:
         return bool(ctypes.CDLL(None).MPIX_Query_cuda_support())
@@ -61,16 +64,16 @@ class Bucket:
     starts               where each one's numbers begin, and where the last one's end
     """
 
-    def __init__(self, some):
+    def __init__(self, some: list[tuple[str, Parameter]]):
         self.names, self.parameters = zip(*some)
         self.dtype = self.parameters[0].data.dtype
         self.starts = np.cumsum([0, *(parameter.data.size for parameter in self.parameters)]).tolist()
 
     @property
-    def numbers(self):
+    def numbers(self) -> int:
         return self.starts[-1]
 
-    def packed(self, arrays):
+    def packed(self, arrays: list[Array | None]) -> Array:
         """The arrays, one for each parameter, in one flat array: not copied, if there is one, and contiguous"""
         if len(arrays) == 1 and arrays[0] is not None:
             array = within_reach(arrays[0])
@@ -80,20 +83,20 @@ class Bucket:
             flat[first:stop] = 0 if array is None else within_reach(array).reshape(-1)
         return flat
 
-    def take_gradients(self):
+    def take_gradients(self) -> Array:
         """The gradients in one flat array, which the parameters no longer have."""
         flat = self.packed([parameter.grad for parameter in self.parameters])
         for parameter in self.parameters:
             parameter.grad = None
         return flat
 
-    def unpacked(self, flat):
+    def unpacked(self, flat: Array) -> list[tuple[Parameter, Array]]:
         """[(parameter, its part of the flat array, in its shape)]"""
         parts = zip(self.parameters, self.starts, self.starts[1:])
         return [(p, flat[first:stop].reshape(p.data.shape)) for p, first, stop in parts]
 
 
-def buckets_of(parameters):
+def buckets_of(parameters: dict[str, Parameter]) -> list[Bucket]:
     """Buckets of what is trained of {name: Parameter}, the last parameter first; one dtype in each."""
     buckets, some = [], []
     for name, parameter in reversed([item for item in parameters.items() if item[1].trainable]):
@@ -118,14 +121,14 @@ class GradientSums:
     waited      seconds that this process waited for the sums after its backwards, since the beginning
     """
 
-    def __init__(self, comm, parameters):
+    def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         self.comm, self.buckets, self.waited = comm, buckets_of(parameters), 0.0
         self.trained = [p for bucket in self.buckets for p in bucket.parameters]
         self.bucket_of = [k for k, bucket in enumerate(self.buckets) for _ in bucket.parameters]
         self.expected = None                             # how often each gradient is added to; not known yet
 
     @contextmanager
-    def on_their_way(self):
+    def on_their_way(self) -> Iterator[None]:
         self.added, self.late = [0] * len(self.trained), False
         self.totals = []                                 # of the buckets that were sent: their sums, when all is done
         self.to_send, self.under_way = deque(), deque()  # pieces: functions that send one; requests, …

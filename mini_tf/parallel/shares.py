@@ -1,16 +1,19 @@
 """Cutting a batch into shares: rows of its arrays, and the random numbers of those rows."""
 
 from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from mini_tf.types import Array
 
 import numpy as np
 
 
-def rows_of(rank, size, B):
+def rows_of(rank: int, size: int, B: int) -> slice:
     """The rows of a batch of B examples that process `rank` of `size` takes: a slice. They differ by one at most."""
     return slice(B * rank // size, B * (rank + 1) // size)
 
 
-def cut(batch, rows):
+def cut(batch: Any, rows: slice) -> Any:
     """Some rows of a batch: an array, or a dataclass of arrays, each with a row for every example.
 
     Padding stays as it is, so that a share computes the same numbers as the whole batch does.
@@ -20,7 +23,7 @@ def cut(batch, rows):
     return batch[rows]
 
 
-def predictions(batch):
+def predictions(batch: Any) -> Array:
     """How many predictions of each example the loss is a mean over: (B,)
 
     It is the same number for each row of an array. Other batches say it in their attribute `predictions`.
@@ -38,10 +41,10 @@ class DrawsOfRows:
     drawn, if the generator can do that: PCG64, NumPy's usual one, can.
     """
 
-    def __init__(self, rng, rows, B):
+    def __init__(self, rng: np.random.Generator, rows: slice, B: int):
         self.rng, self.rows, self.B = rng, rows, B
 
-    def random(self, shape):
+    def random(self, shape: tuple[int, ...]) -> Array:
         first, stop, _ = self.rows.indices(self.B)
         if shape[0] != stop - first:
             raise ValueError(f"random numbers of shape {shape} were asked for, expected {stop - first} rows, one for "

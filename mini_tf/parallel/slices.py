@@ -7,14 +7,20 @@ the new numbers to the others (Allgather). Adam works number by number, so the r
 Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
 """
 
+from typing import TYPE_CHECKING, Any
+
 from mini_tf.backend import array_module, device_of, to_host
 from mini_tf.layers import Parameter
-from mini_tf.parallel.buckets import PIECE, GradientSums, at_home, room
+from mini_tf.parallel.buckets import PIECE, Bucket, GradientSums, at_home, room
 from mini_tf.parallel.shares import rows_of
 from mini_tf.parallel.team import Team
+from mini_tf.types import Array
 
 import numpy as np
 from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from mini_tf.training.state import Training
 
 
 class SlicedSums(GradientSums):
@@ -24,13 +30,13 @@ class SlicedSums(GradientSums):
     with_gradient   the names of all parameters that have a gradient, on any process
     """
 
-    def __init__(self, comm, parameters):
+    def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         super().__init__(comm, parameters)
         self.slices, self.with_gradient = {}, []
         for parameter in self.trained:                   # so that slices are views, which can be updated in place
             parameter.data = array_module(parameter.data).ascontiguousarray(parameter.data)
 
-    def own(self, bucket):
+    def own(self, bucket: Bucket) -> list[tuple[str, Parameter, int, int]]:
         """[(name, parameter, first, stop)]: of which parameters this process has the numbers first … stop − 1"""
         mine, found = rows_of(self.comm.rank, self.comm.size, bucket.numbers), []
         for name, parameter, start, end in zip(bucket.names, bucket.parameters, bucket.starts, bucket.starts[1:]):
@@ -39,7 +45,7 @@ class SlicedSums(GradientSums):
                 found.append((name, parameter, first, stop))
         return found
 
-    def slice_of(self, wanted):
+    def slice_of(self, wanted: str) -> slice | None:
         """The slice of that parameter's numbers that this process has; None if it has none"""
         for bucket in self.buckets:
             for name, _, first, stop in self.own(bucket):
@@ -79,7 +85,7 @@ class SlicedSums(GradientSums):
         self.with_gradient = [name for bucket in self.buckets for name, p in zip(bucket.names, bucket.parameters)
                               if has_gradient[p]]  # fmt: skip
 
-    def exchange(self):
+    def exchange(self) -> None:
         """Every process gets the slices of all others."""
         under_way = []
         for bucket in self.buckets:
@@ -98,17 +104,17 @@ class SlicedTeam(Team):
 
     sums_kind, sliced = SlicedSums, True
 
-    def updated_here(self, parameters):
+    def updated_here(self, parameters: dict[str, Parameter]) -> dict[str, Parameter]:
         return self.sums.slices
 
-    def over_slices(self, numbers):
+    def over_slices(self, numbers: dict[str, float]) -> dict[str, float]:
         names = self.sums.with_gradient
         return dict(zip(names, self.sum([numbers.get(name, 0.0) for name in names])))
 
-    def exchange(self, parameters):
+    def exchange(self, parameters: dict[str, Parameter]) -> None:
         self.sums.exchange()
 
-    def whole_memory(self, training):
+    def whole_memory(self, training: "Training") -> dict[str, dict[str, Any]]:
         kinds = {}                                       # which: {name: a number, or the dtype of an array}
         for theirs in self.ask(training, "kinds"):
             for which, of in theirs.items():
@@ -134,10 +140,10 @@ class SlicedTeam(Team):
 
     parts = Team.parts | {"kinds": _kinds, "slice": _slice}
 
-    def updates(self, training, name):
+    def updates(self, training: "Training", name: str) -> bool:
         return self.sums_of(training.model).slice_of(name) is not None
 
-    def own_memory(self, training, name, array):
+    def own_memory(self, training: "Training", name: str, array: Array) -> Array | None:
         mine = self.sums_of(training.model).slice_of(name)
         return None if mine is None else array.reshape(-1)[mine].copy()
 
@@ -145,10 +151,10 @@ class SlicedTeam(Team):
 class FromAll:
     """An array of the optimizer's memory whose slices are on all processes: calling it fetches them."""
 
-    def __init__(self, team, training, which, name, dtype):
+    def __init__(self, team: SlicedTeam, training: "Training", which: str, name: str, dtype: str):
         data = training.parameters[name].data
         self.shape, self.size, self.ndim, self.dtype = data.shape, data.size, data.ndim, np.dtype(dtype)
         self.fetch = lambda: team.ask(training, "slice", which, name)
 
-    def __call__(self):
+    def __call__(self) -> Array:
         return np.concatenate([piece for piece in self.fetch() if piece is not None]).reshape(self.shape)

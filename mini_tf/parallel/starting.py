@@ -4,11 +4,12 @@ import os
 import shutil
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
 from mini_tf.errors import UserError
-from mini_tf.parallel.alone import ALONE, Ended
+from mini_tf.parallel.alone import ALONE, Alone, Ended
 
 # What mpiexec, and what else starts processes, sets: this process's number, and how many there are.
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
@@ -18,17 +19,17 @@ HOW_TO_INSTALL = "pip install 'mini-tf[mpi]', which brings an mpiexec as well"
 _team = ALONE                        # of this process
 
 
-def rank_given():
+def rank_given() -> int | None:
     """This process's number, from the environment; None if nobody started several."""
     return next((int(os.environ[name]) for name in RANKS if os.environ.get(name, "").isdigit()), None)
 
 
-def size_given():
+def size_given() -> int | None:
     """How many processes mpiexec says it has started; None if it does not say."""
     return next((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()), None)
 
 
-def join(sliced=None):
+def join(sliced: bool | None = None) -> Alone:
     """The processes that train together with this one: a Team if mpiexec started several, ALONE if not.
 
     sliced: True, for each process to keep the optimizer's memory of its slices only, see `slices.py`; None: as before
@@ -77,7 +78,7 @@ def _mpi():
     return MPI
 
 
-def mpi_version():
+def mpi_version() -> str:
     """Which MPI mpi4py uses, in a few words"""
     from mpi4py import MPI
 
@@ -85,7 +86,7 @@ def mpi_version():
     return " ".join(words.replace("Version:", "").split())
 
 
-def mpi_here():
+def mpi_here() -> tuple[str, str]:
     """(version of mpi4py or "missing", which MPI it uses or how to get one), for `mini-tf doctor`"""
     if find_spec("mpi4py") is None:
         return "missing", f"several processes can train together with it: {HOW_TO_INSTALL}"
@@ -99,7 +100,7 @@ def mpi_here():
 
 
 @contextmanager
-def ending_together():
+def ending_together() -> Iterator[None]:
     """Inside the block, whatever ends one process ends all of them, with one message and one exit code.
 
     A failure is printed once: by the process that has failed, or by the first of them. If the others are in the middle

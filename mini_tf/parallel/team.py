@@ -2,16 +2,23 @@
 
 import json
 import time
+from collections.abc import Callable
 from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.backend import beside, to_host
 from mini_tf.errors import UserError
+from mini_tf.layers import Layer, Parameter
 from mini_tf.parallel.alone import Alone, Ended
 from mini_tf.parallel.buckets import GradientSums
 from mini_tf.parallel.shares import DrawsOfRows, predictions, rows_of
+from mini_tf.types import Array, Backward
 
 import numpy as np
 from mpi4py import MPI
+
+if TYPE_CHECKING:
+    from mini_tf.training.state import Training
 
 LEFT = "ended, while the others went on"
 WORK = 1                             # tag of what the first process tells those that serve it
@@ -23,7 +30,7 @@ class Team(Alone):
 
     sums_kind = GradientSums
 
-    def __init__(self, comm, meetings=None):
+    def __init__(self, comm: MPI.Intracomm, meetings: MPI.Intracomm | None = None):
         self.comm, self.meetings = (comm, meetings) if meetings else (comm.Dup(), comm.Dup())
         self.rank, self.size, self.first = comm.rank, comm.size, comm.rank == 0
         self.sums, self.summed = None, None
@@ -31,7 +38,7 @@ class Team(Alone):
 
     # A step --------------------------------------------------------------------------------------------------------
 
-    def share(self, batch):
+    def share(self, batch: Any) -> tuple[slice, float]:
         """(rows, weight): this process's rows of the batch, and what part of the batch's predictions is in them.
 
         If there are none in them, the rows are one that another process has, too, with weight 0.
@@ -45,12 +52,12 @@ class Team(Alone):
         some = int(counts.argmax())
         return slice(some, some + 1), 0.0
 
-    def check_rows(self, B):
+    def check_rows(self, B: int) -> None:
         if self.size > B:
             raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
                             f"most {B}, or take larger batches")  # fmt: skip
 
-    def loss(self, model, batch, rng=None):
+    def loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         rows, weight = self.share(batch)
         loss, backward = self._loss_of_rows(model, batch, rows, rng)
         if not signature(backward).parameters:
@@ -65,13 +72,13 @@ class Team(Alone):
 
         return loss, summed_backward
 
-    def own_loss(self, model, batch, rng=None):
+    def own_loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         return self._loss_of_rows(model, batch, self.share(batch)[0], rng)
 
     def _loss_of_rows(self, model, batch, rows, rng):
         return model.loss_of_rows(batch, rows, None if rng is None else DrawsOfRows(rng, rows, len(batch)))
 
-    def sums_of(self, model):
+    def sums_of(self, model: Layer) -> GradientSums:
         """The GradientSums of the model's parameters."""
         if self.summed is not model:
             self.sums, self.summed = self.sums_kind(self.comm, model.parameters()), model
@@ -79,10 +86,10 @@ class Team(Alone):
 
     # Numbers of all processes --------------------------------------------------------------------------------------
 
-    def sum(self, numbers):
+    def sum(self, numbers: list[float]) -> list[float]:
         return self._gathered(numbers).sum(0).tolist()
 
-    def highest(self, number):
+    def highest(self, number: float) -> float:
         return self._gathered([number]).max().item()
 
     def _gathered(self, numbers):
@@ -91,7 +98,7 @@ class Team(Alone):
         self.comm.Allgather(np.array(numbers, dtype=np.float64), gathered)
         return gathered
 
-    def anywhere(self, masks):
+    def anywhere(self, masks: list[Array]) -> list[Array]:
         if not masks:
             return masks
         host = [to_host(mask) for mask in masks]
@@ -100,23 +107,23 @@ class Team(Alone):
         parts = np.split(flat.astype(bool), np.cumsum([mask.size for mask in host])[:-1])
         return [part.reshape(mask.shape) for part, mask in zip(parts, host)]
 
-    def of_first(self, value):
+    def of_first(self, value: Any) -> Any:
         return self._meet(value)[0]
 
-    def everybody(self, value):
+    def everybody(self, value: Any) -> list[Any]:
         return self._meet(value)
 
-    def total(self, counts):
+    def total(self, counts: Any) -> Any:
         return self.comm.allreduce(counts, MPI.SUM)      # of Python's objects: by +, in sparse form if they are sparse
 
-    def words_before(self, ids, most):
+    def words_before(self, ids: Array, most: int) -> Array:
         ends = self.everybody(ids[max(len(ids) - most, 0) :])
         before = np.concatenate([ids[:0], *ends[: self.rank]])
         return before[max(len(before) - most, 0) :]
 
     # Beginning and end ---------------------------------------------------------------------------------------------
 
-    def check_in(self, **same):
+    def check_in(self, **same) -> None:
         everybody = self._meet(json.loads(json.dumps(same)))
         for name in same:
             for rank, theirs in enumerate(everybody):
@@ -147,7 +154,7 @@ class Team(Alone):
                 time.sleep(min(waited / 10, 0.02))
         return True
 
-    def leave(self, failed=None):
+    def leave(self, failed: tuple[int, str] | None = None) -> list[tuple[int, int, str]] | None:
         """The end of this process's work: wait for the others, and get what has failed, [(rank, code, text)].
 
         failed: (exit code, text) of this process. If the others do not come within a moment, because they are waiting
@@ -163,7 +170,7 @@ class Team(Alone):
 
     # Files, which the first process writes -------------------------------------------------------------------------
 
-    def work_of_first(self, work, training):
+    def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
         if not self.first:
             return self.serve(training)
         self.serving = True
@@ -171,7 +178,7 @@ class Team(Alone):
         self.stop_serving()
         return result
 
-    def serve(self, training):
+    def serve(self, training: "Training") -> None:
         if self.first:
             self.serving = True
             return
@@ -185,7 +192,7 @@ class Team(Alone):
                 raise Ended
             self.meetings.gather(self._part(training, what, *rest))
 
-    def stop_serving(self):
+    def stop_serving(self) -> None:
         if self.serving:
             self._tell(["go on"])
             self.serving = False
@@ -194,7 +201,7 @@ class Team(Alone):
         for rank in range(1, self.size):
             self.meetings.send(what, rank, WORK)
 
-    def ask(self, training, *what):
+    def ask(self, training: "Training", *what: str) -> list[Any]:
         """On the first process: a list of what each process has of something: see `parts`."""
         if not self.serving:
             raise RuntimeError("parts of this training's state are on other processes, which are not waiting: save it "
@@ -210,16 +217,16 @@ class Team(Alone):
 
     parts = {"rows": _rows}                              # what the first process can ask for
 
-    def whole_state(self, training):
+    def whole_state(self, training: "Training") -> dict[str, Array]:
         state = training.model.state()
         return {name: np.concatenate(self.ask(training, "rows", name)) if name in training.model.per_example else x
                 for name, x in state.items()}  # fmt: skip
 
-    def own_state(self, model, state):
+    def own_state(self, model: Layer, state: dict[str, Array]) -> dict[str, Array]:
         return {name: x[rows_of(self.rank, self.size, len(x))] if name in model.per_example else x
                 for name, x in state.items()}  # fmt: skip
 
-    def start_alike(self, training, found=None):
+    def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None = None) -> None:
         numbers = self.of_first(found and found[1])
         self.preparing, self.busy = False, True
         if numbers is None:
@@ -238,7 +245,7 @@ class Team(Alone):
         self.comm.Bcast(host)
         return beside(host, array)
 
-    def check_alike(self, parameters):
+    def check_alike(self, parameters: dict[str, Parameter]) -> None:
         sums = []
         for parameter in parameters.values():
             bits = np.ascontiguousarray(to_host(parameter.data)).reshape(-1).view(np.uint32)
@@ -249,13 +256,13 @@ class Team(Alone):
                             "order on each process?")  # fmt: skip
 
 
-def failures(found):
+def failures(found: list[tuple[tuple[int, str] | None, bool, Any]]) -> list[tuple[int, int, str]]:
     """[(rank, exit code, text)] from a meeting's [(failure, has left, value)]: whoever leaves early has failed, too"""
     early = (2, LEFT) if any(not left for _, left, _ in found) else None
     return [(rank, *(failure or early)) for rank, (failure, left, _) in enumerate(found) if failure or (left and early)]
 
 
-def difference(one, other):
+def difference(one: Any, other: Any) -> str:
     """Where two values differ first: "steps is 300 instead of 200"."""
     if isinstance(one, dict) and isinstance(other, dict):
         odd = next(key for key in {**other, **one} if one.get(key) != other.get(key))

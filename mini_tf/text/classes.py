@@ -1,8 +1,12 @@
 """The words and the classes of a text classifier."""
 
+from collections.abc import Sequence
+from typing import Self
+
 from mini_tf.errors import UserError
 from mini_tf.text.sentences import SentenceVocabulary, split_sentence
 from mini_tf.text.tokens import different_words
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -17,17 +21,17 @@ class ClassVocabulary(SentenceVocabulary):
     classes = ()
 
     @classmethod
-    def of(cls, words, classes=()):
+    def of(cls, words: list[str], classes: Sequence[str] = ()) -> Self:
         """The vocabulary whose `.words` and `.classes` these are. Raises UserError as SentenceVocabulary.of does."""
         vocabulary = super().of(words)
         vocabulary.classes = different_words(classes, "the classes")
         return vocabulary
 
-    def read(self, text):
+    def read(self, text: str) -> Array:
         """The ids of a text's words, int64"""
         return self.encode(split_sentence(text, "english"))
 
-    def read_all(self, examples):
+    def read_all(self, examples: Sequence[Sequence[str]]) -> tuple[list[Array], Array]:
         """(texts, labels) of (text, label, …) strings: a list of arrays of ids, and the numbers of the classes (N,)
 
         Raises UserError for a text without words, and as `class_ids` does.
@@ -39,7 +43,7 @@ class ClassVocabulary(SentenceVocabulary):
             raise UserError(f"the text {empty!r} has no words, expected at least one; take it out of the table")
         return texts, labels
 
-    def class_ids(self, labels):
+    def class_ids(self, labels: Sequence[str]) -> Array:
         """The numbers of classes, int64. Raises UserError, which lists the classes, for one that it does not know."""
         number = {name: k for k, name in enumerate(self.classes)}
         unknown = next((label for label in labels if label not in number), None)

@@ -8,17 +8,21 @@ word of the corpus and u the distance back from it,
 S has each pair as seen from its later word, Sᵀ the same pairs as seen from the earlier word, and the
 diagonal counts each word as its own neighbour. `cooccurrence` cuts the corpus into blocks and adds up
 their S, `count_pairs` counts one block on all processor cores, and the two loops at the top of the file
-do the counting. They are ordinary Python; Numba compiles them to machine code on first use.
+do the counting. They are ordinary Python; Numba compiles them to machine code on first use. Where it cannot,
+SciPy adds up sparse matrices instead.
 """
 
 import operator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 from mini_tf.errors import UserError
+from mini_tf.kernels.binding import why_uncompiled
 from mini_tf.kernels.compiling import compiled
 from mini_tf.kernels.threads import count as threads_in_use
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.types import Array
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +33,7 @@ PIECE = 1 << 18     # pairs a thread counts before it takes the next piece: a fe
 
 # uint32 for words and positions: half the memory traffic of int64, and Numba need not check for negative indices.
 @compiled("void(uint32[::1], int64, int64[::1], uint32[::1])")
-def sort_by_word(words, first, ends, positions):
+def sort_by_word(words: Array, first: int, ends: Array, positions: Array) -> None:
     """Write the positions t ≥ `first` of each word i to positions[starts[i]:starts[i + 1]], in ascending order.
 
     The second half of a counting sort. `ends` comes in as starts[1:], where each word's positions end.
@@ -43,7 +47,10 @@ def sort_by_word(words, first, ends, positions):
 
 @compiled("int64(uint32[::1], int64[::1], uint32[::1], int64, int64, int64, int64[::1], int32[::1], int64[::1], "
           "int64[::1])")
-def count_rows(words, starts, positions, row, stop, reach, counter, columns, counts, lengths):
+def count_rows(
+    words: Array, starts: Array, positions: Array, row: int, stop: int, reach: int, counter: Array, columns: Array,
+    counts: Array, lengths: Array,
+) -> int:  # fmt: skip
     """Count the rows `row` … `stop` − 1 of S; return how many entries they have.
 
     Row by row, `columns` gets the ids j that occur within `reach` words before word i, `counts` how often
@@ -68,7 +75,7 @@ def count_rows(words, starts, positions, row, stop, reach, counter, columns, cou
     return used
 
 
-def count_pairs(words, first, size, reach, threads):
+def count_pairs(words: Array, first: int, size: int, reach: int, threads: int) -> tuple[sparse.csr_array, Array]:
     """Sᵀ of one block, and how often each word occurs in it: csr_array (size, size), array (size,).
 
     words (block,) uint32; those before position `first` belong to the previous block and count only as
@@ -77,6 +84,8 @@ def count_pairs(words, first, size, reach, threads):
     columns of each row in ascending order: such matrices are quick to add.
     """
     occurrences = np.bincount(words[first:], minlength=size)
+    if why_uncompiled():
+        return _pairs_by_scipy(words, first, size, reach), occurrences
     starts = np.concatenate([[0], np.cumsum(occurrences)])                         # (size + 1,)
     positions = np.empty(len(words) - first, dtype=np.uint32)
     sort_by_word(words, first, starts[1:].copy(), positions)
@@ -103,7 +112,20 @@ def count_pairs(words, first, size, reach, threads):
     return S.T.tocsr(), occurrences
 
 
-def cooccurrence(ids, size, window=10, threads=None, team=ALONE):
+def _pairs_by_scipy(words, first, size, reach):
+    """Sᵀ of one block, where nothing can be compiled: a sparse matrix for each distance u, added up; it is slower."""
+    S_T = sparse.csr_array((size, size), dtype=np.int64)
+    for u in range(1, min(reach, len(words) - 1) + 1):
+        t = np.arange(max(first, u), len(words))
+        ones = np.ones(len(t), dtype=np.int64)
+        S_T = S_T + sparse.coo_array((ones, (words[t - u], words[t])), shape=(size, size)).tocsr()
+    S_T.sort_indices()
+    return S_T
+
+
+def cooccurrence(
+    ids: Array | Iterable[Array], size: int, window: int = 10, threads: int | None = None, team: Alone = ALONE
+) -> sparse.csr_array:
     """How often word j stands in a window of W + 1 words whose centre is word i.
 
     C_ij = Σ_t 1(w_t = i) · Σ_{u=−W/2}^{W/2} 1(w_{t+u} = j)

@@ -3,13 +3,17 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Self
 
 from mini_tf.checks import check_whole, shown
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.tokens import Vocabulary, different_words, row_of_ids
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 SOS, EOS, UNK = 0, 1, 2                                  # start of sentence, end of sentence, unknown word
 SPECIAL = ["[SOS]", "[EOS]", "[UNK]"]
@@ -33,7 +37,7 @@ ELISION = re.compile(r"-?(?:s|\w*[^\Ws])'")             # l', qu', -t'; but not 
 I_WORD = re.compile(r"i(?:'(?:m|ve|ll|d))?")
 
 
-def split_sentence(sentence, language):
+def split_sentence(sentence: str, language: str) -> list[str]:
     """The words of a sentence, in small letters; a punctuation mark or another symbol is a word, too.
 
     language="french":   "Qu'avez-vous dit à l'homme ?" → ["qu'", "avez", "-vous", "dit", "à", "l'", "homme", "?"]
@@ -57,7 +61,7 @@ def _plain(sentence):
     return unicodedata.normalize("NFC", sentence.translate(ALIKE))
 
 
-def names_in(sentences, language):
+def names_in(sentences: Iterable[str], language: str) -> set[str]:
     """The words, in small letters, that mostly have a capital where no sentence begins: {"tom", "boston", "monday"}
 
     sentences  strings. `join_sentence` gives these words their capital again.
@@ -71,7 +75,7 @@ def names_in(sentences, language):
     return {word for word, times in capital.items() if times > small[word]}
 
 
-def join_sentence(words, names=frozenset(), language="english"):
+def join_sentence(words: Iterable[str], names: Collection[str] = frozenset(), language: str = "english") -> str:
     """The words of a sentence as a reader expects them:  ["i", "don't", "know", "."] → "I don't know."
 
     No space before . , ! ? ; : … % ) and a hyphenated part, none after ( $ and an elision (l'); a pair of quotation
@@ -109,7 +113,7 @@ class SentenceVocabulary(Vocabulary):
 
     names = frozenset()                                  # printed with a capital: see `names_in`
 
-    def __init__(self, sentences, least=1):
+    def __init__(self, sentences: Iterable[list[str]], least: int = 1):
         check_whole(least=least)
         count = Counter()
         for sentence in sentences:
@@ -117,7 +121,7 @@ class SentenceVocabulary(Vocabulary):
         super().__init__([*SPECIAL, *(word for word, times in count.most_common() if times >= least)])
 
     @classmethod
-    def of(cls, words, names=()):
+    def of(cls, words: list[str], names: Sequence[str] = ()) -> Self:
         """The vocabulary whose list `.words` is this one, as read from a file, and whose `.names` are these.
 
         Raises UserError for anything but lists of different strings, the words beginning with the special ones.
@@ -130,15 +134,15 @@ class SentenceVocabulary(Vocabulary):
         vocabulary.names = frozenset(different_words(names, "the names"))
         return vocabulary
 
-    def unknown(self, words):
+    def unknown(self, words: Iterable[str]) -> list[str]:
         """The words that have no id of their own, each once, in order of first appearance."""
         return super().unknown(_checked(words))
 
-    def encode(self, words):
+    def encode(self, words: Iterable[str]) -> Array:
         """The ids of the words, int64, one for each: words that it does not know are [UNK] = 2."""
         return np.array([self.index.get(word, UNK) for word in _checked(words)], dtype=np.int64)
 
-    def decode(self, ids):
+    def decode(self, ids: ArrayLike | Iterator[int]) -> list[str]:
         """The list of words that the ids stand for, up to the first [EOS] or padding (−1), without [SOS].
 
         Raises UserError for an id that is not in the vocabulary.
@@ -152,7 +156,7 @@ class SentenceVocabulary(Vocabulary):
         return words
 
 
-def padded(sentences):
+def padded(sentences: Sequence[Sequence[int] | Array]) -> Array:
     """Lists of ids as one array (B, longest), int64: the ids of each sentence, then padding, ABSENT = −1."""
     ids = np.full((len(sentences), max(map(len, sentences))), ABSENT, dtype=np.int64)
     for row, sentence in zip(ids, sentences):

@@ -5,14 +5,16 @@ from array import array
 
 from mini_tf.data.corpus import read_corpus
 from mini_tf.errors import UserError
+from mini_tf.parallel.alone import Alone
 from mini_tf.text.tokens import Vocabulary, tokenize
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 
 PIECE = 1 << 22          # bytes read at a time
 
 
-def read_part(path, team):
+def read_part(path: PathLike, team: Alone) -> tuple[Vocabulary, Array]:
     """(vocabulary, ids): the Vocabulary of the whole corpus, and the words of this process's part of it, int32.
 
     The file, UTF-8, is cut at ends of lines into parts of about equal size. Put together in the order of the processes,

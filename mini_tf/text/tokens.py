@@ -52,6 +52,10 @@ class Vocabulary:
         self.words = list(dict.fromkeys(tokens))
         self.index = {word: i for i, word in enumerate(self.words)}
 
+    def __repr__(self):
+        some = ", ".join(map(repr, self.words[:8]))
+        return f"{type(self).__name__} of {len(self.words):,} words: {some}{', …' if len(self.words) > 8 else ''}"
+
     @classmethod
     def of(cls, words: list[str]) -> Self:
         """The vocabulary whose list `.words` is this one, as read from a file.

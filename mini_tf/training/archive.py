@@ -17,11 +17,14 @@ Source: github.com/huggingface/safetensors, "Format"
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.errors import UserError
 from mini_tf.files import kind_of, replacing
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -34,7 +37,9 @@ DIGEST = re.compile(rb'"mini_tf_sha256":"([0-9a-f]{64})"')
 CHUNK = 1 << 20
 
 
-def write_archive(path, kind, arrays, about):
+def write_archive(
+    path: PathLike, kind: str, arrays: dict[str, Array | Callable[[], Array]], about: dict[str, Any]
+) -> None:
     """Write {name: array} and `about`, a dict that JSON can hold, to `path`. Equal contents give equal bytes.
 
     kind: one of KINDS. An array may also be a function with .shape, .size and .dtype that fetches it when its turn has
@@ -64,7 +69,7 @@ def _bytes_of(x):
     return np.asarray(x, x.dtype.newbyteorder("<"), order="C").reshape(-1).view(np.uint8).data
 
 
-def read_archive(path, kind):
+def read_archive(path: PathLike, kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
     """(arrays, about) as `write_archive` got them.
 
     Raises UserError if there is no such file, if it is not of mini_tf, not of this kind, or of a newer version, and if

@@ -8,6 +8,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scipy.special import stdtrit
 
@@ -31,7 +32,7 @@ class Band:
     validation: dict
     test: tuple
 
-    def limits(self, step=None):
+    def limits(self, step: int | None = None) -> tuple[float, float] | None:
         """(lowest, highest) usual validation loss at that step, or test loss; None if it was not measured there."""
         found = self.test if step is None else self.validation.get(step)
         if found is None:
@@ -40,7 +41,7 @@ class Band:
         reach = float(stdtrit(self.seeds - 1, (1 + INSIDE) / 2)) * math.sqrt(1 + 1 / self.seeds) * s
         return mean - reach, mean + reach
 
-    def judge(self, loss, step=None):
+    def judge(self, loss: float, step: int | None = None) -> str | None:
         """Say "inside", "above" or "below" the limits; None if there are none for this step."""
         limits = self.limits(step)
         if limits is None:
@@ -50,7 +51,7 @@ class Band:
         return "below" if loss < limits[0] else "above" if loss > limits[1] else "inside"
 
 
-def band_of(config):
+def band_of(config: dict[str, Any]) -> Band | None:
     """The Band of a run with this config.json; None if none was measured for its settings and data."""
     command, settings = config.get("command", {}), dict(config["settings"])
     own_data = command.get("path", "") is None and command.get("shakespeare", "lab") == "lab"
@@ -63,6 +64,6 @@ def band_of(config):
     return Band(found["seeds"], validation, tuple(found["test"]))
 
 
-def as_text(limits):
+def as_text(limits: tuple[float, float]) -> str:
     """The limits as in "5.310 to 5.420"."""
     return f"{limits[0]:.3f} to {limits[1]:.3f}"

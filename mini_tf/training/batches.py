@@ -95,6 +95,9 @@ class RandomWindows:
         self._new_round()
         self.position, self.rng.bit_generator.state = state["position"], state["rng"]
 
+    def __repr__(self):
+        return f"RandomWindows({len(self.ids):,} words, T={self.T}, batch={self.batch}, apart={self.apart})"
+
 
 class ConsecutiveWindows:
     """An endless iterator over batches (batch, T + 1): each row goes on where it ended in the batch before.
@@ -134,3 +137,7 @@ class ConsecutiveWindows:
 
     def restore(self, state: dict[str, int]) -> None:
         self.first, self.shift = state["first"], state["shift"]
+
+    def __repr__(self):
+        batch, length = self.pieces.shape
+        return f"ConsecutiveWindows({batch} pieces of {length:,} words, T={self.T})"

@@ -5,22 +5,29 @@ import json
 import platform
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import mini_tf
 from mini_tf import kernels
 from mini_tf.backend import resolve_device
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
+from mini_tf.layers import Layer
+from mini_tf.models.saved import SavedModel
 from mini_tf.parallel import join
 from mini_tf.parallel.alone import Ended
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.training.bands import as_text, band_of
+from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.health import complaints
-from mini_tf.training.loop import Watcher, fit
+from mini_tf.training.loop import History, Watcher, fit
 from mini_tf.training.optimizers import Adam
+from mini_tf.training.run import Run
 from mini_tf.training.state import NotFinite, Schedule, Training
+from mini_tf.types import Array
 
 import numpy as np
 from threadpoolctl import threadpool_info
@@ -44,7 +51,9 @@ class TrainingPreset:
     warm_up: int = 100           # steps in which the learning rate rises
 
 
-def ready_to_train(preset, steps, device, say):
+def ready_to_train(
+    preset: TrainingPreset, steps: int | None, device: str, say: Callable[[str], None]
+) -> tuple[str, int]:
     """(device, steps): the device by its full name, and `steps`, or the preset's if it is None; kernels are compiled.
 
     Raises UserError for less than one step, and for a device that is not there.
@@ -58,24 +67,24 @@ def ready_to_train(preset, steps, device, say):
     return device, steps
 
 
-def introduce(model, options, device, say):
+def introduce(model: Layer, options: str, device: str, say: Callable[[str], None]) -> int:
     """Say what is trained, with its options, a string; returns how many numbers there are to learn."""
     learned = model.numbers_to_learn()
     say(f"{type(model).__name__} {options}: {learned:,} numbers to learn, on the {device}")
     return learned
 
 
-def listed(**options):
+def listed(**options) -> str:
     """Options in a line: n=64 L=1 pool=mean"""
     return " ".join(f"{name}={value}" for name, value in options.items())
 
 
-def random_vectors(c, n, seed):
+def random_vectors(c: int, n: int, seed: int) -> Array:
     """Random word vectors (c, n) of variance 1, float32; the model draws its own numbers from the seed alone."""
     return np.random.default_rng([seed, 1]).standard_normal((c, n), dtype=np.float32)
 
 
-def new_training(preset, model, batches, steps, seed):
+def new_training(preset: TrainingPreset, model: Layer, batches: Iterator[Any], steps: int, seed: int) -> Training:
     """The preset's Training of a model. Dropout has a generator of its own, derived from the seed."""
     return Training(
         model, batches, Adam(preset.learning_rate, preset.betas), Schedule(min(preset.warm_up, steps // 4), steps),
@@ -83,7 +92,10 @@ def new_training(preset, model, batches, steps, seed):
     )  # fmt: skip
 
 
-def train_into(run, training, model, preset, steps, validate, words_per_step, say):
+def train_into(
+    run: Run | Elsewhere, training: Training, model: SavedModel, preset: TrainingPreset, steps: int,
+    validate: Callable[[], float], words_per_step: int, say: Callable[[str], None],
+) -> History:  # fmt: skip
     """`fit`, as the preset has it, with a progress bar, and a line for each measurement. Returns the History.
 
     The run folder gets the metrics, the best model so far, the training's state after each measurement, and two earlier
@@ -151,7 +163,7 @@ def train_into(run, training, model, preset, steps, validate, words_per_step, sa
 
 
 @contextmanager
-def kept_safe(run, training, model):
+def kept_safe(run: Run | Elsewhere, training: Training, model: SavedModel) -> Iterator[None]:
     """Inside the block, in which a model is trained and tested, what is learned survives what goes wrong.
 
     If the run's folder cannot be written to any more, everything goes to another one, run.rescue, or else a new one in
@@ -189,7 +201,9 @@ def _rescued(run, training, model):
     return None, failed
 
 
-def about(preset, steps, seed, device, data):
+def about(
+    preset: TrainingPreset, steps: int, seed: int, device: str, data: str | list[tuple[str, ...]]
+) -> dict[str, Any]:
     """What config.json says of a run before it begins: all settings, a hash of what it learns from, the machine.
 
     Raises UserError if several processes differ in the settings, the data, or the versions.
@@ -207,18 +221,18 @@ def about(preset, steps, seed, device, data):
     return config
 
 
-def hash_of(data):
+def hash_of(data: str | list[tuple[str, ...]]) -> str:
     """The sha256 of a text, or of tuples of texts: a run keeps it to know again what it learned from."""
     text = data if isinstance(data, str) else json.dumps(data)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def threads():
+def threads() -> int:
     """How many threads BLAS uses; the last digits of a result depend on it."""
     return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
-def how_it_went(history):
+def how_it_went(history: History) -> dict[str, float | str]:
     """What results.json says of the training itself."""
     last = history.rows[-1]
     return {

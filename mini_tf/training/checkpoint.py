@@ -3,29 +3,47 @@
 import json
 from contextlib import suppress
 from importlib import import_module
+from typing import TypeVar, overload
 
 from mini_tf.errors import UserError
+from mini_tf.layers.layer import Layer
 from mini_tf.models.saved import SavedModel
 from mini_tf.training.archive import read_archive, write_archive
+from mini_tf.types import PathLike
 
 import numpy as np
 
+AnyLayer = TypeVar("AnyLayer", bound=Layer)
 
-def save_checkpoint(path, model, vocabulary=None):
-    """Write the model's parameters and configuration to `path` (.safetensors), whole or not at all.
+
+def save_checkpoint(path: PathLike, model: Layer, vocabulary: str | None = None) -> None:
+    """Write the parameters of a model or layer, and a model's configuration, to `path` (.safetensors), whole or not
+    at all.
 
     vocabulary: a hash of the words that the model's ids stand for, which `load_checkpoint` can compare.
-    Raises NotWritten.
+    Raises UserError for what is no Layer or has no parameters, and NotWritten.
     """
+    if not isinstance(model, Layer):
+        name = type(model).__name__
+        raise UserError(f"a {name} was to be saved, expected a Layer: class {name}(Layer)")
+    arrays = {name: p.data for name, p in model.parameters().items()}
+    if not arrays:
+        raise UserError(f"this {type(model).__name__} has no parameters to save; they are found in its attributes: "
+                        "self.W = Parameter(…), Layers, lists and dicts of them")  # fmt: skip
     made = type(model)
-    about = {"model": made.__name__, "module": made.__module__, "config": _plain(model.config)}
-    about["vocabulary"] = vocabulary
-    write_archive(path, "model", {name: p.data for name, p in model.parameters().items()}, about)
+    config = _plain(model.config) if isinstance(model, SavedModel) else None
+    about = {"model": made.__name__, "module": made.__module__, "config": config, "vocabulary": vocabulary}
+    write_archive(path, "model", arrays, about)
 
 
+@overload
+def load_checkpoint(path: PathLike, model: None = None, vocabulary: str | None = None) -> SavedModel: ...
+@overload
+def load_checkpoint(path: PathLike, model: AnyLayer, vocabulary: str | None = None) -> AnyLayer: ...
 def load_checkpoint(path, model=None, vocabulary=None):
     """The model that `save_checkpoint` wrote, on the CPU; or `model`, with its parameters replaced by those in `path`.
 
+    A Layer of your own has no configuration by which it could be built: build it, and give it as `model`.
     Raises UserError when the file is missing, damaged or not a checkpoint (see `read_archive`), when `model` has
     another configuration, and when the model was saved with another vocabulary than `vocabulary`, a hash.
     """
@@ -35,11 +53,13 @@ def load_checkpoint(path, model=None, vocabulary=None):
     if about["module"].startswith("mini_tf."):           # the classes of models register when they are defined
         with suppress(ImportError):
             import_module(about["module"])
-    made = SavedModel.classes.get(about["model"])
-    if made is None:
-        raise UserError(f"{path} holds a {about['model']}, expected one of {', '.join(sorted(SavedModel.classes))}: "
-                        "import the module that defines it first")  # fmt: skip
-    config = about["config"]
+    name, config = about["model"], about["config"]
+    made = SavedModel.classes.get(name)
+    if model is None and config is None:
+        raise UserError(f"{path} holds a {name}, a layer of your own: build it as it was, model = {name}(…), and give "
+                        f"it: load_checkpoint({str(path)!r}, model)")  # fmt: skip
+    if model is None and made is None:
+        raise UserError(f"{path} holds a {name}: import the module that defines it first, {about['module']}")
     if model is None:
         try:
             model = made.rebuilt(config, arrays)
@@ -47,8 +67,8 @@ def load_checkpoint(path, model=None, vocabulary=None):
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-    else:
-        _same_config(path, config, _plain(model.config))
+    elif config is not None:
+        _same_config(path, config, _plain(getattr(model, "config", {})))
     parameters = model.parameters()
     if set(arrays) != set(parameters):
         odd = sorted(set(arrays) ^ set(parameters))[0]

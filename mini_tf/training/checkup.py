@@ -7,9 +7,10 @@ from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive
 from mini_tf.training.bands import as_text, band_of
 from mini_tf.training.health import NORM, complaints
+from mini_tf.training.run import Run
 
 
-def checkup(run):
+def checkup(run: Run) -> list[tuple[str, str, str]]:
     """[(what, "good", "bad" or "", a sentence), …] about a Run, whatever state it is in."""
     try:
         config = run.config()

@@ -1,8 +1,10 @@
 """From texts with labels to a trained classifier."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mini_tf.data import split_labelled
 from mini_tf.errors import UserError
@@ -10,7 +12,7 @@ from mini_tf.files import write_text
 from mini_tf.metrics import accuracy, confusion, log_softmax
 from mini_tf.models import Classifier
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import padded, split_sentence
 from mini_tf.training.by_preset import (
@@ -25,8 +27,12 @@ from mini_tf.training.by_preset import (
     ready_to_train,
     train_into,
 )
+from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.length_batches import in_order, text_lengths
+from mini_tf.training.run import Run
+from mini_tf.training.state import Training
 from mini_tf.training.text_batches import TextBatches, texts_in_order
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -85,7 +91,10 @@ class LabelledTexts:
     test_texts: list             # the test part's texts as they are
 
 
-def prepare_texts(train, validation, test, preset, say=lambda line: None):
+def prepare_texts(
+    train: list[tuple[str, ...]], validation: list[tuple[str, ...]], test: list[tuple[str, ...]],
+    preset: ClassificationPreset, say: Callable[[str], None] = lambda line: None,
+) -> LabelledTexts:  # fmt: skip
     """LabelledTexts of three lists of (text, label, …). A text of more than T words is cut, and said so.
 
     Raises UserError for a text without words, and for a label that does not occur in training.
@@ -105,7 +114,10 @@ def prepare_texts(train, validation, test, preset, say=lambda line: None):
     return LabelledTexts(vocabulary, *parts, [text for text, *_ in test])
 
 
-def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+def train_classifier(
+    examples: list[tuple[str, str]], preset: ClassificationPreset, run: Run | Elsewhere, steps: int | None = None,
+    seed: int = 0, device: str = "auto", say: Callable[[str], None] = lambda line: None,
+) -> tuple[Classifier, LabelledTexts, dict[str, Any]]:  # fmt: skip
     """Train the preset's Classifier on (text, label) strings, into the run folder: (model, texts, results).
 
     results: the test part's "accuracy", that of the "bayes" and "logistic" counting models and of the "largest" class,
@@ -152,18 +164,20 @@ def train_classifier(examples, preset, run, steps=None, seed=0, device="auto", s
     return model, texts, results
 
 
-def new_classifier(preset, texts, seed):
+def new_classifier(preset: ClassificationPreset, texts: LabelledTexts, seed: int) -> Classifier:
     """The preset's untrained model, with random word vectors."""
     vectors = random_vectors(len(texts.vocabulary), preset.n, seed) * np.float32(preset.n**-0.5)
     return Classifier(vectors, classes=len(texts.vocabulary.classes), seed=seed, **preset.model)
 
 
-def classifier_training(preset, model, texts, steps, seed):
+def classifier_training(
+    preset: ClassificationPreset, model: Classifier, texts: LabelledTexts, steps: int, seed: int
+) -> Training:
     """The preset's Training on the texts. Batches and dropout have a generator each, both derived from the seed."""
     return new_training(preset, model, TextBatches(*texts.train, preset.words, [seed, 2]), steps, seed)
 
 
-def log_probabilities(model, texts, words=4000):
+def log_probabilities(model: Classifier, texts: list[Array], words: int = 4000) -> Array:
     """ln p (texts, classes) of the classes of texts, a list of arrays of ids, in their order."""
     log_p = np.empty((len(texts), model.classes))
     for numbers in in_order(text_lengths(texts), words):
@@ -171,7 +185,7 @@ def log_probabilities(model, texts, words=4000):
     return log_p
 
 
-def mean_loss(model, part, team=ALONE, words=4000):
+def mean_loss(model: Classifier, part: tuple[list[Array], Array], team: Alone = ALONE, words: int = 4000) -> float:
     """The mean cross-entropy of the labels of (texts, labels), in nats, without dropout."""
     def measure(batch):
         log_p = log_softmax(model.logits(batch.ids))
@@ -180,7 +194,7 @@ def mean_loss(model, part, team=ALONE, words=4000):
     return team.mean([batch for batch, _ in texts_in_order(*part, words)], measure)
 
 
-def counting_accuracies(texts, penalty=1.0):
+def counting_accuracies(texts: LabelledTexts, penalty: float = 1.0) -> dict[str, float]:
     """The test accuracy of what does not look at the order of words: {"largest", "bayes", "logistic"}
 
     The largest class of training, naive Bayes and logistic regression on word counts; the latter two learn from the

@@ -1,5 +1,7 @@
 """The presets of every kind of model, and how to go on with a run of any of them."""
 
+from typing import Any
+
 import mini_tf.experiment  # noqa: F401, which adds its preset to the others
 from mini_tf.errors import UserError
 from mini_tf.training.by_preset import TrainingPreset
@@ -7,14 +9,15 @@ from mini_tf.training.classification import CLASSIFICATION, ClassificationPreset
 from mini_tf.training.masking import MASKING
 from mini_tf.training.presets import PRESETS
 from mini_tf.training.translation import TRANSLATION, TranslationPreset
+from mini_tf.types import PathLike
 
 
-def every_preset():
+def every_preset() -> dict[str, TrainingPreset]:
     """{name: preset} of all kinds of models"""
     return PRESETS | TRANSLATION | CLASSIFICATION | MASKING
 
 
-def preset_named(name):
+def preset_named(name: str) -> TrainingPreset:
     """The preset of that name. Raises UserError, which lists them, for any other name."""
     presets = every_preset()
     if name not in presets:
@@ -22,13 +25,13 @@ def preset_named(name):
     return presets[name]
 
 
-def learns_from(preset):
+def learns_from(preset: TrainingPreset) -> str:
     """The option of `mini-tf train` that names what the preset's model learns from."""
     kinds = {TranslationPreset: "--pairs", ClassificationPreset: "--table", TrainingPreset: "--corpus"}
     return next(option for kind, option in kinds.items() if isinstance(preset, kind))
 
 
-def resumed(folder, config):
+def resumed(folder: PathLike, config: dict[str, Any]) -> tuple[TrainingPreset, dict[str, Any], int, int]:
     """(preset, command, steps, seed) of a run that goes on: as they were when it was begun, whatever the preset is now.
 
     config: what its config.json says

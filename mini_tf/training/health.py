@@ -2,13 +2,15 @@
 
 import math
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
 from mini_tf import ops
+from mini_tf.layers import Parameter
 from mini_tf.ops.op import watching
 from mini_tf.ops.updates import sum_of_squares
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
 
 NORM = "gradient_norm"
 VANISHES = 1e-3          # a layer's gradient, as a share of the largest among its equals
@@ -34,13 +36,13 @@ class Health:
     health.row(squares)                  # {name of the parameter: Σ g²}
     """
 
-    def __init__(self, parameters):
+    def __init__(self, parameters: dict[str, Parameter]):
         self.parameters = parameters
         self.before = {name: _some(p.data).copy() for name, p in parameters.items() if p.trainable}
         self.alive = []                                  # of each ReLU's call, which of them are not 0 everywhere
 
     @contextmanager
-    def watching_relus(self):
+    def watching_relus(self) -> Iterator[None]:
         """Count ReLUs, and the dead ones, in all that runs inside the block."""
         with watching(self._look):
             yield
@@ -58,7 +60,7 @@ class Health:
             self.alive.append((a.reshape(-1, a.shape[-1]) > 0).any(0))
         return result
 
-    def row(self, squares, team=ALONE):
+    def row(self, squares: dict[str, float], team: Alone = ALONE) -> dict[str, float | str]:
         """The columns of this step: {name: number}; "" for the dead ReLUs of a model without any."""
         alive = team.anywhere(self.alive)
         relus = sum(mask.size for mask in alive)
@@ -85,19 +87,19 @@ def _some(x):
     return x.reshape(-1)[:: max(1, math.ceil(x.size / SAMPLED))]
 
 
-def layer_of(name):
+def layer_of(name: str) -> str:
     """The layer that a parameter belongs to: "trunk.layers.0" of "trunk.layers.0.attention.W", "readout" of "readout.W"
     """
     numbered = re.match(r".*?\.\d+(?=\.)", name)
     return numbered[0] if numbered else name.rpartition(".")[0] or name
 
 
-def layers_of(row):
+def layers_of(row: dict[str, float | str]) -> dict[str, float | str]:
     """{layer: gradient norm} of a row of metrics.csv"""
     return {name.removeprefix(f"{NORM} "): value for name, value in row.items() if name.startswith(f"{NORM} ")}
 
 
-def complaints(rows):
+def complaints(rows: list[dict[str, float | str]]) -> dict[str, str]:
     """{what is wrong: a sentence} of the last of these rows; empty if nothing is."""
     row, found = rows[-1], {}
     if not row.get(NORM):

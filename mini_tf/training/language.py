@@ -1,12 +1,15 @@
 """From a text to a trained language model: the tasks of ESE-2000 Lab 6 in sequence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mini_tf.decoding import generate, sample
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
+from mini_tf.models import TextModel
 from mini_tf.parallel import join
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
@@ -21,7 +24,12 @@ from mini_tf.training.by_preset import (
     ready_to_train,
     train_into,
 )
+from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.loop import mean_loss
+from mini_tf.training.presets import Preset
+from mini_tf.training.run import Run
+from mini_tf.training.state import Training
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -40,12 +48,15 @@ class Corpus:
     embeddings: np.ndarray       # (c, n), float32: see `prepare`
 
     @property
-    def counts(self):
+    def counts(self) -> Array:
         """How often each word occurs in the training words: (c,)"""
         return np.bincount(self.train, minlength=len(self.vocabulary))
 
 
-def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", seed=0):
+def prepare(
+    text: str, n: int, T: int, W: int = 10, say: Callable[[str], None] = lambda line: None,
+    vectors: str = "eigenvectors", seed: int = 0,
+) -> Corpus:  # fmt: skip
     """Tasks 6.1 to 6.3: words, split, co-occurrences, eigenvectors. Returns a Corpus.
 
     The vectors come from the whole text, as in the lab: they know the test words' co-occurrences, but not their order.
@@ -71,7 +82,10 @@ def prepare(text, n, T, W=10, say=lambda line: None, vectors="eigenvectors", see
     return Corpus(vocabulary, ids, train, validation, test, V.astype(np.float32))
 
 
-def train_language_model(text, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+def train_language_model(
+    text: str, preset: Preset, run: Run | Elsewhere, steps: int | None = None, seed: int = 0, device: str = "auto",
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[TextModel, Corpus, dict[str, Any]]:  # fmt: skip
     """Train the preset's model on the text, into the run folder. Returns (model, corpus, results).
 
     results: {"uniform", "unigram", "validation", "train", "test"} losses in nats per word, "stopped", "seconds", …
@@ -120,13 +134,13 @@ def train_language_model(text, preset, run, steps=None, seed=0, device="auto", s
     return model, corpus, results
 
 
-def preset_training(preset, model, corpus, steps, seed):
+def preset_training(preset: Preset, model: TextModel, corpus: Corpus, steps: int, seed: int) -> Training:
     """The preset's Training on the corpus. Batches and dropout have a generator each, both derived from the seed."""
     batches = preset.training_batches(corpus, [seed, 2])
     return new_training(preset, preset.in_training(model), batches, steps, seed)
 
 
-def describe(preset):
+def describe(preset: Preset) -> str:
     """The sizes and options of a preset in a line: "T=32 n=64 L=2 H=4 m=16, readout shared, …"."""
     options = {"n": preset.n} | preset.model
     letters = " ".join(f"{letter}={options[letter]}" for letter in "TnLHmkf" if letter in options)

@@ -3,9 +3,14 @@
 `LengthBatches` has a position, like the windows in `training/batches.py`: .state() and .restore(state).
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from mini_tf.errors import UserError
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class LengthBatches:
@@ -22,7 +27,7 @@ class LengthBatches:
     Raises UserError for words < 1.
     """
 
-    def __init__(self, lengths, words, seed=0):
+    def __init__(self, lengths: Array, words: int, seed: int | list[int] | np.random.Generator = 0):
         if words < 1:
             raise UserError(f"words is {words}, expected at least 1: the most words in a batch, e.g. 2000")
         self.lengths, self.words = lengths, words
@@ -37,7 +42,7 @@ class LengthBatches:
         return len(self.batches)
 
     @property
-    def rounds(self):
+    def rounds(self) -> int:
         return self.rounds_before + (self.position == len(self.batches))
 
     def __next__(self):
@@ -54,31 +59,31 @@ class LengthBatches:
         batches = cut_by_length(order, self.lengths, self.words)
         self.batches = [batches[i] for i in self.rng.permutation(len(batches))]
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """The position: the generator's state before this round and now, the batches and the rounds done."""
         return {
             "round": self.before_round, "position": self.position, "rounds": self.rounds_before,
             "rng": self.rng.bit_generator.state,
         }  # fmt: skip
 
-    def restore(self, state):
+    def restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = state["round"]
         self._new_round()
         self.position, self.rounds_before = state["position"], state["rounds"]
         self.rng.bit_generator.state = state["rng"]
 
 
-def text_lengths(texts):
+def text_lengths(texts: Sequence[ArrayLike]) -> Array:
     """The lengths of texts, arrays of ids, as LengthBatches wants them: (texts, 1)"""
     return np.array([[len(ids)] for ids in texts])
 
 
-def in_order(lengths, words):
+def in_order(lengths: Array, words: int) -> list[Array]:
     """All examples once, as arrays of their numbers: short ones first, each as many as fit into a batch of `words`."""
     return cut_by_length(np.lexsort(lengths.T), lengths, words)
 
 
-def cut_by_length(order, lengths, words):
+def cut_by_length(order: Array, lengths: Array, words: int) -> list[Array]:
     """The examples in that order, as arrays of their numbers: each as many as fit into a batch of `words`."""
     cuts, longest = [0], 0
     for i, length in enumerate(lengths[order].max(1).tolist()):

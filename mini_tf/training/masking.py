@@ -1,14 +1,16 @@
 """From a text to a model that fills its gaps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mini_tf.decoding.texts import best_words
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import unigram_cross_entropy
-from mini_tf.models.masked import MASK, MaskedWordModel, hide_words
-from mini_tf.parallel.alone import ALONE
+from mini_tf.models.masked import MASK, MaskedBatch, MaskedWordModel, hide_words
+from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.text.sentences import padded
 from mini_tf.training.by_preset import (
@@ -23,7 +25,10 @@ from mini_tf.training.by_preset import (
     ready_to_train,
     train_into,
 )
+from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
+from mini_tf.training.run import Run
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -68,12 +73,14 @@ class Passages:
     test: list
 
     @property
-    def counts(self):
+    def counts(self) -> Array:
         """How often each word occurs in the training passages: (c,)"""
         return np.bincount(np.concatenate(self.train), minlength=len(self.vocabulary))
 
 
-def prepare_passages(text, preset, seed=0, say=lambda line: None):
+def prepare_passages(
+    text: str, preset: MaskingPreset, seed: int = 0, say: Callable[[str], None] = lambda line: None
+) -> Passages:
     """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at most
     T words.
 
@@ -102,23 +109,31 @@ def _passages(lines, T, rng):
 class MaskedPassages(LengthBatches):
     """Endless MaskedBatches of passages, see LengthBatches; each time other words are hidden."""
 
-    def __init__(self, passages, c, words, share=0.15, seed=0):
+    def __init__(
+        self, passages: list[Array], c: int, words: int, share: float = 0.15,
+        seed: int | list[int] | np.random.Generator = 0,
+    ):  # fmt: skip
         self.passages, self.c, self.share = passages, c, share
         super().__init__(text_lengths(passages), words, seed)
 
-    def batch_of(self, numbers):
+    def batch_of(self, numbers: Array) -> MaskedBatch:
         """The MaskedBatch of the passages with these numbers"""
         return hide_words(padded([self.passages[i] for i in numbers]), self.c, self.rng, self.share)
 
 
-def passages_in_order(passages, c, words, share=0.15, seed=0):
+def passages_in_order(
+    passages: list[Array], c: int, words: int, share: float = 0.15, seed: int = 0
+) -> list[MaskedBatch]:
     """All passages once, in MaskedBatches, the same words hidden every time."""
     rng = np.random.default_rng(seed)
     parts = in_order(text_lengths(passages), words)
     return [hide_words(padded([passages[i] for i in part]), c, rng, share) for part in parts]
 
 
-def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+def train_to_fill(
+    text: str, preset: MaskingPreset, run: Run | Elsewhere, steps: int | None = None, seed: int = 0,
+    device: str = "auto", say: Callable[[str], None] = lambda line: None,
+) -> tuple[MaskedWordModel, Passages, dict[str, Any]]:  # fmt: skip
     """Train the preset's MaskedWordModel on the text, into the run folder: (model, passages, results).
 
     results: "validation" and "test" losses in nats per hidden word, "unigram", that of guessing by frequency,
@@ -158,18 +173,20 @@ def train_to_fill(text, preset, run, steps=None, seed=0, device="auto", say=lamb
     return model, passages, results
 
 
-def new_masked_model(preset, passages, seed):
+def new_masked_model(preset: MaskingPreset, passages: Passages, seed: int) -> MaskedWordModel:
     """The preset's untrained model, with random word vectors."""
     vectors = random_vectors(len(passages.vocabulary), preset.n, seed) * np.float32(preset.n**-0.5)
     return MaskedWordModel(vectors, passages.counts, seed=seed, **preset.model)
 
 
-def mean_loss(model, batches, team=ALONE):
+def mean_loss(model: MaskedWordModel, batches: list[MaskedBatch], team: Alone = ALONE) -> float:
     """The mean cross-entropy of the hidden words of MaskedBatches, in nats, without dropout."""
     return team.mean(batches, lambda batch: (model.loss(batch)[0], int(batch.predictions.sum())))
 
 
-def examples_of(model, vocabulary, passages, rng):
+def examples_of(
+    model: MaskedWordModel, vocabulary: Vocabulary, passages: list[Array], rng: np.random.Generator
+) -> list[str]:
     """Lines for sample.txt: passages with one hidden word each, and the model's five best guesses."""
     lines = []
     for ids in passages:

@@ -1,10 +1,14 @@
 """Where do inf and nan come from?  The first op or layer that makes them out of finite numbers."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 from mini_tf import kernels
 from mini_tf.backend import array_module, to_host
+from mini_tf.layers import Layer
 from mini_tf.trace import source_line, trace
+from mini_tf.types import Backward
 
 import numpy as np
 
@@ -12,7 +16,7 @@ REACH_IN = tuple, list
 NOTHING = "All numbers of this step are finite, but the sum of the gradients' squares is too large for their dtype."
 
 
-def origin(model, forward, rng=None):
+def origin(model: Layer, forward: Callable[[], tuple[float, Backward]], rng: np.random.Generator | None = None) -> str:
     """One or two sentences: the call inside forward(), which gives a loss and its backward, or inside that backward,
     that was the first to make numbers that are not finite; its line, its layer, and the range of what it was given.
 
@@ -88,7 +92,7 @@ def _numbers(x):
     return [x] if hasattr(x, "dtype") and x.dtype.kind == "f" else []
 
 
-def finite(x, or_minus_infinity=False):
+def finite(x: Any, or_minus_infinity: bool = False) -> bool:
     """True if all numbers in x, an array, a number, or a tuple of some, are finite; or −∞, with which a bias hides."""
     good = [array_module(array).isfinite(array) for array in _numbers(x)]
     if or_minus_infinity:
@@ -96,7 +100,7 @@ def finite(x, or_minus_infinity=False):
     return all(bool(mask.all()) for mask in good)
 
 
-def spread(x):
+def spread(x: Any) -> str:
     """The range of the numbers in x, and how many are not finite: "between −3.2 and 812", "12 of 96 nan, …"."""
     numbers = np.concatenate([to_host(array).ravel() for array in _numbers(x)] or [np.zeros(0)])
     good = numbers[np.isfinite(numbers)]

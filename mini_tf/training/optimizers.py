@@ -1,10 +1,13 @@
 """Optimizers: from gradients to better parameters."""
 
 import math
+from collections.abc import Iterator
 
 from mini_tf.backend import array_module
 from mini_tf.errors import UserError
+from mini_tf.layers import Parameter
 from mini_tf.ops.updates import adam, sum_of_squares
+from mini_tf.types import Array
 
 
 class Optimizer:
@@ -13,34 +16,38 @@ class Optimizer:
     memory: {"v": {name of the parameter: array}, …}; a training's state includes it.
     """
 
-    def __init__(self, learning_rate):
+    def __init__(self, learning_rate: float):
         if not 0 <= learning_rate < math.inf:
             raise UserError(f"the learning rate is {learning_rate}, expected a number of at least 0, such as 1e-3")
         self.learning_rate, self.memory = learning_rate, {}
 
-    def step(self, parameters):
+    def step(self, parameters: dict[str, Parameter]) -> None:
         """Update every trainable parameter of {name: Parameter} that has a gradient."""
         for name, parameter in with_gradient(parameters):
             self.update(name, parameter.data, parameter.grad)
 
-    def kept(self, which, name, p):
+    def kept(self, which: str, name: str, p: Array) -> Array:
         """The array `which` (such as "v") of the parameter p, zeros at first."""
         arrays = self.memory.setdefault(which, {})
         if name not in arrays:
             arrays[name] = array_module(p).zeros_like(p)
         return arrays[name]
 
+    def __repr__(self):
+        options = {name: value for name, value in vars(self).items() if name != "memory"}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
+
 
 class SGD(Optimizer):
     """p ← p − α·v,   v ← μ·v + g;   α learning rate, μ momentum, g the gradient"""
 
-    def __init__(self, learning_rate=0.1, momentum=0.0):
+    def __init__(self, learning_rate: float = 0.1, momentum: float = 0.0):
         super().__init__(learning_rate)
         if not 0 <= momentum < 1:
             raise UserError(f"momentum is {momentum}, expected at least 0 and less than 1: at 1, steps add up for ever")
         self.momentum = momentum
 
-    def update(self, name, p, g):
+    def update(self, name: str, p: Array, g: Array) -> None:
         if not self.momentum:
             p -= self.learning_rate * g
             return
@@ -61,7 +68,7 @@ class Adam(Optimizer):
 
     weight_decay = 0.0
 
-    def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    def __init__(self, learning_rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8):
         super().__init__(learning_rate)
         if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
             raise UserError(f"betas are {betas}, expected two numbers of at least 0 and less than 1: at 1, a running "
@@ -70,7 +77,7 @@ class Adam(Optimizer):
             raise UserError(f"eps is {eps}, expected a small number above 0, such as 1e-8")
         self.betas, self.eps = betas, eps
 
-    def update(self, name, p, g):
+    def update(self, name: str, p: Array, g: Array) -> None:
         steps = self.memory.setdefault("t", {})
         t = steps[name] = int(steps.get(name, 0)) + 1
         decay = 1 - self.learning_rate * self.weight_decay
@@ -83,19 +90,22 @@ class AdamW(Adam):
     Source: Loshchilov, Hutter 2017, arXiv:1711.05101
     """
 
-    def __init__(self, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+    def __init__(
+        self, learning_rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ):  # fmt: skip
         super().__init__(learning_rate, betas, eps)
         if not 0 <= weight_decay < math.inf:
             raise UserError(f"weight_decay is {weight_decay}, expected a number of at least 0, such as 0.01")
         self.weight_decay = weight_decay
 
 
-def squared_norms(parameters):
+def squared_norms(parameters: dict[str, Parameter]) -> dict[str, float]:
     """{name: Σ g² over all entries} of the gradients of {name: Parameter}"""
     return {name: sum_of_squares(parameter.grad) for name, parameter in with_gradient(parameters)}
 
 
-def clip_gradients(parameters, most, norm=None):
+def clip_gradients(parameters: dict[str, Parameter], most: float, norm: float | None = None) -> float:
     """g ← g·min(1, most/‖g‖) for all gradients together; returns ‖g‖ before clipping
 
     ‖g‖ = √(Σ over all parameters and entries of g²), one number for {name: Parameter}; `norm`, if it is known already.
@@ -111,7 +121,7 @@ def clip_gradients(parameters, most, norm=None):
     return norm
 
 
-def with_gradient(parameters):
+def with_gradient(parameters: dict[str, Parameter]) -> Iterator[tuple[str, Parameter]]:
     """(name, Parameter) of those that are trained and have a gradient."""
     for name, parameter in parameters.items():
         if parameter.trainable and parameter.grad is not None:

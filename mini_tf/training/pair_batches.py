@@ -1,13 +1,16 @@
 """Batches of sentence pairs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import EOS, SOS, padded
 from mini_tf.training.length_batches import LengthBatches, in_order
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +31,17 @@ class SentenceBatch:
         return len(self.source)
 
     @property
-    def predictions(self):
+    def predictions(self) -> Array:
         """How many predictions of each example the loss is a mean over: (B,)"""
         return (self.target[:, 1:] != ABSENT).sum(1)
 
     @property
-    def size(self):
+    def size(self) -> int:
         # A target's inputs, from [SOS] on, are as many as its outputs, up to [EOS]: one less than it has ids.
         return int((self.source != ABSENT).sum() + (self.target != ABSENT).sum()) - len(self)
 
 
-def sentence_batch(sources, targets):
+def sentence_batch(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike]) -> SentenceBatch:
     """A SentenceBatch of sentences and their translations: sources, targets are lists of arrays of ids.
 
     [SOS] and [EOS] are added to the targets here. A target may be empty.
@@ -55,17 +58,20 @@ class PairBatches(LengthBatches):
     Raises UserError as `sentence_batch`, and for words < 1.
     """
 
-    def __init__(self, sources, targets, words, seed=0):
+    def __init__(
+        self, sources: Sequence[ArrayLike], targets: Sequence[ArrayLike], words: int,
+        seed: int | list[int] | np.random.Generator = 0,
+    ):  # fmt: skip
         _check_pairs(sources, targets)
         self.sources, self.targets = sources, targets
         super().__init__(_lengths(sources, targets), words, seed)
 
-    def batch_of(self, numbers):
+    def batch_of(self, numbers: Array) -> SentenceBatch:
         """The SentenceBatch of the pairs with these numbers"""
         return sentence_batch([self.sources[i] for i in numbers], [self.targets[i] for i in numbers])
 
 
-def batches_in_order(sources, targets, words):
+def batches_in_order(sources: Sequence[ArrayLike], targets: Sequence[ArrayLike], words: int) -> list[SentenceBatch]:
     """All pairs once, in SentenceBatches of at most `words` words, padding included, short sentences first."""
     parts = in_order(_lengths(sources, targets), words)
     return [sentence_batch([sources[i] for i in part], [targets[i] for i in part]) for part in parts]

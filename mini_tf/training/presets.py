@@ -1,13 +1,19 @@
 """Presets: complete settings for training each language model."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from inspect import signature
+from typing import TYPE_CHECKING
 
 from mini_tf.models import CarriedState, TextModel
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows
 from mini_tf.training.by_preset import TrainingPreset
+from mini_tf.types import Array
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.training.language import Corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +34,18 @@ class Preset(TrainingPreset):
     validation_words: int = 2000     # validation words per measurement
     sample_words: int = 500
 
-    def new_model(self, corpus, seed):
+    def new_model(self, corpus: "Corpus", seed: int) -> TextModel:
         """The untrained model, for a Corpus prepared with this n, T and vectors."""
         made = TextModel.classes[self.model_class]
         wants_frequencies = "frequencies" in signature(made).parameters
         frequencies = {"frequencies": corpus.counts} if wants_frequencies else {}
         return made(corpus.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
 
-    def in_training(self, model):
+    def in_training(self, model: TextModel) -> TextModel | CarriedState:
         """What is trained: the model itself, or a CarriedState of it for consecutive batches."""
         return CarriedState(model, anew=self.anew) if self.batches == "consecutive" else model
 
-    def training_batches(self, corpus, seed):
+    def training_batches(self, corpus: "Corpus", seed: list[int]) -> Iterator[Array]:
         """An endless iterator over batches of windows of the training words."""
         T, words = self.model["T"], corpus.train
         if self.batches == "consecutive":

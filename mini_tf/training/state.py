@@ -2,18 +2,22 @@
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 from mini_tf.backend import array_module
+from mini_tf.checks import check_rng
 from mini_tf.errors import UserError
-from mini_tf.layers import clear_gradients
-from mini_tf.parallel.alone import ALONE
+from mini_tf.layers import Layer, clear_gradients
+from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.training import not_finite
 from mini_tf.training.archive import read_archive, write_archive
 from mini_tf.training.health import Health
-from mini_tf.training.optimizers import clip_gradients, squared_norms
+from mini_tf.training.optimizers import Optimizer, clip_gradients, squared_norms
+from mini_tf.types import Array, PathLike
 
 import numpy as np
 
@@ -33,7 +37,7 @@ class Schedule:
     warm_up: int = 0
     steps: int | None = None
 
-    def __call__(self, step):
+    def __call__(self, step: int) -> float:
         """The factor at a step; steps are counted from 1."""
         if step < self.warm_up:
             return step / self.warm_up
@@ -62,9 +66,14 @@ class Training:
     health      what `Health` says of the last step that was observed
     """
 
-    def __init__(self, model, batches, optimizer, schedule=None, clip=None, rng=None, team=ALONE):
+    def __init__(
+        self, model: Layer, batches: Iterator[Any], optimizer: Optimizer, schedule: Schedule | None = None,
+        clip: float | None = None, rng: np.random.Generator | None = None, team: Alone = ALONE,
+    ):  # fmt: skip
         if clip is not None and not clip > 0:
             raise UserError(f"clip is {clip}, expected the largest norm of the gradients, above 0, or None")
+        if rng is not None:
+            check_rng(rng)
         self.model, self.batches, self.optimizer = model, batches, optimizer
         self.schedule, self.clip, self.rng, self.team = schedule or Schedule(), clip, rng, team
         self.learning_rate = optimizer.learning_rate     # what the schedule's factor is applied to
@@ -72,7 +81,11 @@ class Training:
         self.since, self.last = nothing_yet(), None
         self.parameters = model.parameters()
 
-    def one_step(self, observe=False):
+    def __repr__(self):
+        best = f", best validation loss {self.best[0]:.3f} at step {self.best[1]:,}" if self.rows else ""
+        return f"Training of a {type(self.model).__name__} at step {self.step:,}{best}, with {self.optimizer!r}"
+
+    def one_step(self, observe: bool = False) -> tuple[float, int]:
         """Learn from the next batch. Returns (loss, number of words read).
 
         observe: look at the gradients, too, and keep what `Health` says of them
@@ -143,7 +156,7 @@ class Training:
         rank = next((rank for rank, text in enumerate(texts) if text != not_finite.NOTHING), 0)
         return f"On process {rank}: {texts[rank]}" if len(texts) > 1 else own
 
-    def measured(self, validation_loss):
+    def measured(self, validation_loss: float) -> bool:
         """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
         if not validation_loss < self.best[0]:
             return False
@@ -156,7 +169,7 @@ class Training:
         self.best = validation_loss, self.step, kept
         return True
 
-    def take_best(self):
+    def take_best(self) -> None:
         """Put the parameters of the best measurement into the model; `go_on` brings back the last ones."""
         best = self.best[2]
         if best and self.last is None:
@@ -164,7 +177,7 @@ class Training:
         for name, data in best.items():
             self.parameters[name].data[...] = data
 
-    def go_on(self):
+    def go_on(self) -> None:
         """Put the parameters of the last step into the model, if it has those of the best measurement."""
         for name, data in (self.last or {}).items():
             self.parameters[name].data[...] = data
@@ -172,7 +185,7 @@ class Training:
 
     # Saving and loading -----------------------------------------------------------------------------------------------
 
-    def state(self):
+    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """(arrays, numbers): all that changes from step to step, as {name: array} and as a dict that JSON can hold."""
         if not hasattr(self.batches, "state"):
             raise UserError(f"the batches are a {type(self.batches).__name__}, whose position cannot be saved: give "
@@ -193,7 +206,7 @@ class Training:
         arrays |= {f"model/{name}": x for name, x in self.team.whole_state(self).items()}
         return arrays, numbers
 
-    def restore(self, arrays, numbers):
+    def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
         """Go on from a state. Raises UserError if it is of another model, or if only one of the two has dropout."""
         groups = {}
         for name, x in arrays.items():
@@ -234,13 +247,13 @@ class Training:
         self.model.restore(self.team.own_state(self.model, groups.get("model", {})))
 
 
-def save_training(path, training, **about):
+def save_training(path: PathLike, training: Training, **about) -> None:
     """Write the training's state, and what else there is to say, to `path` (.safetensors), whole or not at all."""
     arrays, numbers = training.state()
     write_archive(path, "training", arrays, {"numbers": numbers, **about})
 
 
-def load_training(path, training, **about):
+def load_training(path: PathLike, training: Training, **about) -> Training:
     """Put the state in `path` into `training`, which must be built like the saved one; returns it.
 
     Raises UserError when the file is missing, damaged or not a training's state (see `read_archive`), when it is that
@@ -250,7 +263,7 @@ def load_training(path, training, **about):
     return training
 
 
-def restore_from(path, training, **about):
+def restore_from(path: PathLike, training: Training, **about) -> tuple[dict[str, Array], dict[str, Any]]:
     """The same; returns the state, (arrays, numbers)."""
     arrays, found = read_archive(path, "training")
     for name, value in about.items():
@@ -263,7 +276,7 @@ def restore_from(path, training, **about):
     return arrays, found["numbers"]
 
 
-def nothing_yet():
+def nothing_yet() -> dict[str, Any]:
     """What Training.since is after a measurement."""
     return {"losses": [], "words": 0, "seconds": 0.0}
 

@@ -1,13 +1,16 @@
 """Batches of texts, with the class of each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.text.sentences import padded
 from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
+from mini_tf.types import Array
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +30,12 @@ class TextBatch:
         return len(self.ids)
 
     @property
-    def predictions(self):
+    def predictions(self) -> Array:
         """How many predictions of each example the loss is a mean over: (B,)"""
         return np.ones(len(self))
 
     @property
-    def size(self):
+    def size(self) -> int:
         return int((self.ids != ABSENT).sum())
 
 
@@ -43,17 +46,19 @@ class TextBatches(LengthBatches):
     Raises UserError for lists of unequal length, for no texts, for an empty one, and for words < 1.
     """
 
-    def __init__(self, texts, labels, words, seed=0):
+    def __init__(
+        self, texts: Sequence[ArrayLike], labels: ArrayLike, words: int, seed: int | list[int] | np.random.Generator = 0
+    ):
         _check(texts, labels)
         self.texts, self.labels = texts, np.asarray(labels)
         super().__init__(text_lengths(texts), words, seed)
 
-    def batch_of(self, numbers):
+    def batch_of(self, numbers: Array) -> TextBatch:
         """The TextBatch of the texts with these numbers"""
         return TextBatch(padded([self.texts[i] for i in numbers]), self.labels[numbers])
 
 
-def texts_in_order(texts, labels, words):
+def texts_in_order(texts: Sequence[ArrayLike], labels: ArrayLike, words: int) -> list[tuple[TextBatch, Array]]:
     """[(TextBatch, numbers), …]: all texts once, short ones first, and the numbers of those in each batch."""
     _check(texts, labels)
     labels, parts = np.asarray(labels), in_order(text_lengths(texts), words)

@@ -1,7 +1,9 @@
 """From pairs of sentences to a trained translator."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mini_tf.data import split_pairs
 from mini_tf.decoding import translations
@@ -9,7 +11,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import write_text
 from mini_tf.metrics import corpus_bleu
 from mini_tf.models import Translator
-from mini_tf.parallel.alone import ALONE
+from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
 from mini_tf.training.by_preset import (
@@ -23,7 +25,11 @@ from mini_tf.training.by_preset import (
     ready_to_train,
     train_into,
 )
-from mini_tf.training.pair_batches import PairBatches, batches_in_order
+from mini_tf.training.elsewhere import Elsewhere
+from mini_tf.training.pair_batches import PairBatches, SentenceBatch, batches_in_order
+from mini_tf.training.run import Run
+from mini_tf.training.state import Training
+from mini_tf.types import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,12 +90,15 @@ class Bitext:
     validation: list
     test: list
 
-    def ids(self, pairs):
+    def ids(self, pairs: list[tuple[list[str], list[str]]]) -> tuple[list[Array], list[Array]]:
         """(sources, targets): the French and the English sentences as lists of id arrays"""
         return [self.french.encode(f) for f, _ in pairs], [self.english.encode(e) for _, e in pairs]
 
 
-def prepare_pairs(pairs, preset, seed=0, say=lambda line: None):
+def prepare_pairs(
+    pairs: list[tuple[str, str]], preset: TranslationPreset, seed: int = 0,
+    say: Callable[[str], None] = lambda line: None,
+) -> Bitext:  # fmt: skip
     """A Bitext of (French, English) strings, without sentences of more than preset.longest words.
 
     No sentence of the test part, French or English, is in another part, and none of the validation part in training.
@@ -118,7 +127,10 @@ def prepare_pairs(pairs, preset, seed=0, say=lambda line: None):
     return Bitext(french, english, train, validation, test)
 
 
-def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=lambda line: None):
+def train_translator(
+    pairs: list[tuple[str, str]], preset: TranslationPreset, run: Run | Elsewhere, steps: int | None = None,
+    seed: int = 0, device: str = "auto", say: Callable[[str], None] = lambda line: None,
+) -> tuple[Translator, Bitext, dict[str, Any]]:  # fmt: skip
     """Train the preset's Translator on (French, English) strings, into the run folder: (model, bitext, results).
 
     results: losses in nats per word, "bleu" and "bleu_greedy" of the test sentences, "stopped", …
@@ -162,18 +174,20 @@ def train_translator(pairs, preset, run, steps=None, seed=0, device="auto", say=
     return model, bitext, results
 
 
-def translator_training(preset, model, bitext, steps, seed):
+def translator_training(
+    preset: TranslationPreset, model: Translator, bitext: Bitext, steps: int, seed: int
+) -> Training:
     """The preset's Training on the pairs. Batches and dropout have a generator each, both derived from the seed."""
     batches = PairBatches(*bitext.ids(bitext.train), preset.words, [seed, 2])
     return new_training(preset, model, batches, steps, seed)
 
 
-def mean_loss(model, batches, team=ALONE):
+def mean_loss(model: Translator, batches: list[SentenceBatch], team: Alone = ALONE) -> float:
     """The mean cross-entropy of the words of translations and their [EOS], in nats, without smoothing or dropout."""
     return team.mean(batches, lambda batch: (model.loss(batch)[0], int(batch.predictions.sum())))
 
 
-def same_source(pairs):
+def same_source(pairs: list[tuple[list[str], list[str]]]) -> list[tuple[tuple[str, ...], list[list[str]]]]:
     """[(French words, [English words, …]), …]: each French sentence once, with all its translations, in first order"""
     references = {}
     for french, english in pairs:
@@ -181,19 +195,22 @@ def same_source(pairs):
     return list(references.items())
 
 
-def translated(model, bitext, examples, beam, length_penalty=0.0, on_batch=None):
+def translated(
+    model: Translator, bitext: Bitext, examples: list[tuple], beam: int, length_penalty: float = 0.0,
+    on_batch: Callable[[int, int], None] | None = None,
+) -> list[list[str]]:  # fmt: skip
     """The translations, as words, of the French sentences of examples: see `same_source` and `translations`."""
     sources = [bitext.french.encode(french) for french, _ in examples]
     found = translations(model, sources, beam, length_penalty, on_batch=on_batch)
     return [bitext.english.decode(hypothesis.words) for hypothesis in found]
 
 
-def bleu_of(examples, written):
+def bleu_of(examples: list[tuple], written: list[list[str]]) -> float:
     """BLEU, 0 to 100, of the translations of examples, each beside all its references"""
     return 100 * corpus_bleu(written, [references for _, references in examples]).score
 
 
-def bleu_of_each_pair(examples, written):
+def bleu_of_each_pair(examples: list[tuple], written: list[list[str]]) -> float:
     """BLEU, 0 to 100, if each translation of a sentence is a test of its own, with one reference"""
     alone = [(english, reference) for (_, references), english in zip(examples, written) for reference in references]
     return 100 * corpus_bleu([english for english, _ in alone], [[reference] for _, reference in alone]).score

@@ -64,7 +64,7 @@ def agree(name, rng, *inputs, **options):
     y_exact, backward_exact = op.formula(*map(in_double, inputs), **{name: in_double(x) for name, x in options.items()})
     near(y, y_exact)
     dy = normal(rng, *y.shape) if y.ndim else 0.7
-    gradients, expected = as_list(backward(dy)), as_list(backward_exact(np.float64(dy)))
+    gradients, expected = as_list(backward(dy)), as_list(backward_exact(np.asarray(dy, np.float64)))
     assert len(gradients) == len(expected)
     for d, d_exact in zip(gradients, expected):
         assert (d is None) == (d_exact is None)

@@ -21,7 +21,7 @@ from mini_tf.errors import UserError
 __all__ = ["french_pairs"]
 
 
-def french_pairs(count, seed=0):
+def french_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
     """A list of `count` different pairs (french, english), in random order.
 
     ("Je ne vois pas les chats noirs.", "I do not see the black cats.")

@@ -7,6 +7,11 @@ So the size of the grammar is known exactly, and different numbers are different
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Either", "Product", "draw", "each", "size"]
 
@@ -21,7 +26,7 @@ class Either(tuple):
 class Product:
     """All the ways to fill the slots of `make`."""
 
-    def __init__(self, make, *slots):
+    def __init__(self, make: Callable, *slots):
         self.make = make
         self.slots = [(slot, len(slot)) for slot in slots]
 
@@ -36,7 +41,7 @@ class Product:
         return self.make(*chosen)
 
 
-def each(make, *slots):
+def each(make: Callable, *slots) -> Product | Either:
     """The Product of the slots. Where a slot is an Either, so is the result: (a or b)·c = a·c or b·c."""
     for i, slot in enumerate(slots):
         if isinstance(slot, Either):
@@ -44,12 +49,12 @@ def each(make, *slots):
     return Product(make, *slots)
 
 
-def size(choice):
+def size(choice: Product | Sequence) -> int:
     """How many entries there are in all."""
     return sum(map(size, choice)) if isinstance(choice, Either) else len(choice)
 
 
-def draw(choice, count, rng):
+def draw(choice: Product | Sequence, count: int, rng: "np.random.Generator") -> list[Any]:
     """A list of `count` different entries; of an Either as evenly from its lists as their sizes allow."""
     if isinstance(choice, Either):
         shares = _shares([size(way) for way in choice], count, rng)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 __all__ = [
     "ADJECTIVES", "BORN", "CITIES", "COUNTRIES", "DOING_ALONE", "FEELINGS", "FUTURE_TIMES", "HAVE", "KNOW", "MASSES",
     "MONTHS", "MOVES", "NAMES", "NEVER_OLD", "NOUNS", "OFTEN", "PAST_TIMES", "PREPOSITIONS", "PRONOUNS", "QUALITIES",
-    "REFLEXIVES", "SITES", "SIZES", "SPEAKERS", "STATES", "TRAITS", "VERBS", "WEATHER", "Adjective", "Noun", "Phrase",
-    "Place", "Verb",
+    "REFLEXIVES", "SITES", "SIZES", "SPEAKERS", "STATES", "TRAITS", "VERBS", "WEATHER", "Adjective", "Noun", "Pair",
+    "Phrase", "Place", "Scene", "Verb",
 ]  # fmt: skip
 
 
@@ -61,6 +61,10 @@ class Place(NamedTuple):
     there: str                                           # au Canada
     en: str
     at: str = "in"
+
+
+Pair = tuple[str, str]                                   # the same in French and in English
+Scene = tuple[Phrase, Verb, Phrase]                      # subject, verb, object
 
 
 def _rows(table, mark="|"):

@@ -1,7 +1,22 @@
 """Parts of sentences: noun phrases with all their agreement, subjects, and who does what to what."""
 
-from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import ADJECTIVES, MASSES, NAMES, NEVER_OLD, NOUNS, PRONOUNS, VERBS, Phrase
+from collections.abc import Callable, Sequence
+
+from mini_tf.data.french.choices import Either, Product, each
+from mini_tf.data.french.lexicon import (
+    ADJECTIVES,
+    MASSES,
+    NAMES,
+    NEVER_OLD,
+    NOUNS,
+    PRONOUNS,
+    VERBS,
+    Adjective,
+    Noun,
+    Pair,
+    Phrase,
+    Verb,
+)
 from mini_tf.data.french.spelling import LIAISON, before_vowel, english_number, french_number, possessive
 
 __all__ = [
@@ -44,7 +59,9 @@ def _described(kind, adjectives):
     ]
 
 
-def noun_phrase(determiner, plural, described):
+def noun_phrase(
+    determiner: tuple[str, ...], plural: bool, described: tuple[Noun, Sequence[Adjective], Sequence[Adjective]]
+) -> Phrase:
     """The phrase, with agreement: LE, True, (chat, [petit], [noir]) → les petits chats noirs, the small black cats"""
     noun, before, after = described
     form = 2 * plural + (noun.gender == "f")
@@ -66,19 +83,22 @@ def noun_phrase(determiner, plural, described):
     return Phrase(fr, f"{determiner[3 + plural]} {en}", 5 if plural else 2, noun.gender, fr_not, en_not, en_bare)
 
 
-def nouns(kind, determiners, adjectives=True, numbers=(False, True)):
+def nouns(
+    kind: str, determiners: Either | list[tuple[str, ...]], adjectives: bool = True,
+    numbers: tuple[bool, ...] = (False, True),
+) -> Product | Either:  # fmt: skip
     """All noun phrases of a kind; with `adjectives`, half of those drawn have some."""
     plain = each(noun_phrase, determiners, numbers, _described(kind, False))
     return Either(plain, each(noun_phrase, determiners, numbers, _described(kind, True))) if adjectives else plain
 
 
-def masses(kind):
+def masses(kind: str) -> Product | Either:
     """du pain, le pain, notre pain"""
     described = [(noun, (), ()) for noun in MASSES[kind]]
     return each(noun_phrase, Either([SOME], [LE, THIS, *MINE]), [False], described)
 
 
-def counted(n, noun):
+def counted(n: int, noun: Noun) -> Pair:
     """21 and pomme → vingt et une pommes, twenty-one apples"""
     return f"{french_number(n, noun.gender)} {noun.fr_plural}", f"{english_number(n)} {noun.en_plural}"
 
@@ -100,7 +120,7 @@ def _owned(thing, owner):
     )
 
 
-def owned(kind, adjectives=True, numbers=(False, True)):
+def owned(kind: str, adjectives: bool = True, numbers: tuple[bool, ...] = (False, True)) -> Product | Either:
     return each(_owned, nouns(kind, [LE], adjectives, numbers), OWNERS)
 
 
@@ -108,7 +128,9 @@ def _tuple(*parts):
     return parts
 
 
-def scenes(subjects, may=lambda verb: True, adjectives=True):
+def scenes(
+    subjects: Either | list[Phrase], may: Callable[[Verb], bool] = lambda verb: True, adjectives: bool = True
+) -> Either:
     """(subject, verb, object) that make sense together, with the verbs for which may(verb)."""
     objects = {
         "food": Either(nouns("food", ALL, adjectives), masses("food")),
@@ -134,22 +156,22 @@ def _meetings(subjects, verbs):
     return each(_tuple, subjects, verbs, others)
 
 
-def agreed(adjective, subject):
+def agreed(adjective: tuple[str, ...], subject: Phrase) -> str:
     return adjective[2 * (subject.person > 2) + (subject.gender == "f")]
 
 
-def past_participle(participle, subject):
+def past_participle(participle: str, subject: Phrase) -> str:
     """As it agrees after être: arrivé, arrivée, arrivés, arrivées"""
     participle += "e" * (subject.gender == "f")
     return participle if subject.person < 3 or participle.endswith("s") else participle + "s"
 
 
-def inverted(form, pronoun):
+def inverted(form: str, pronoun: str) -> str:
     """vois-tu, a-t-il, voient-elles"""
     return f"{form}-t-{pronoun}" if pronoun in ("il", "elle") and form[-1] in "ae" else f"{form}-{pronoun}"
 
 
-def asks(verb_form, subject):
+def asks(verb_form: str, subject: Phrase) -> str:
     """The inverted question in French: "vois-tu" for a pronoun, "Marie voit-elle" for any other subject."""
     if subject in PRONOUNS:
         return inverted(verb_form, subject.fr)
@@ -157,21 +179,21 @@ def asks(verb_form, subject):
     return f"{subject.fr} {inverted(verb_form, pronoun)}"
 
 
-def habit(person, verb):
+def habit(person: int, verb: Verb) -> str:
     """eat or eats"""
     return verb.third if person == 2 else verb.base
 
 
-def goes_on(person, verb):
+def goes_on(person: int, verb: Verb) -> str:
     """is eating; but sees, which is a state"""
     return habit(person, verb) if verb.state else f"{BE[person]} {verb.ing}"
 
 
-def goes_on_not(person, verb):
+def goes_on_not(person: int, verb: Verb) -> str:
     return f"{DO[person]} not {verb.base}" if verb.state else f"{BE[person]} not {verb.ing}"
 
 
-def asked(subject, verb):
+def asked(subject: Phrase, verb: Verb) -> str:
     """The question in English: is he eating, does he see"""
     if verb.state:
         return f"{DO[subject.person]} {subject.en} {verb.base}"

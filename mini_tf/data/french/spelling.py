@@ -15,12 +15,12 @@ AN = re.compile(r"\ba (?=[aeio]|hour|u(?!ni|se))")
 LIAISON = {"ce": "cet", "ma": "mon", "ta": "ton", "beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 
 
-def before_vowel(word):
+def before_vowel(word: str) -> bool:
     """Whether an article before `word` loses its vowel: l'homme, l'âne, but le hibou, le onze."""
     return VOWEL.match(word) is not None
 
 
-def french(words, mark="."):
+def french(words: str, mark: str = ".") -> str:
     """A French sentence, from words with single spaces: "je aime le ami de le roi" → "J'aime l'ami du roi."
 
     The elision comes first, so that "de le ami" becomes "de l'ami" and is left alone by the contraction.
@@ -30,7 +30,7 @@ def french(words, mark="."):
     return words[0].upper() + words[1:] + (mark if mark == "." else " " + mark)
 
 
-def english(words, mark="."):
+def english(words: str, mark: str = ".") -> str:
     """An English sentence: "I see a owl" → "I see an owl." """
     words = AN.sub("an ", words)
     return words[0].upper() + words[1:] + mark
@@ -40,7 +40,7 @@ def _elided(match):
     return (match[1] or match[2]) + "'"
 
 
-def possessive(owner, plural):
+def possessive(owner: str, plural: bool) -> str:
     """my brother → my brother's, my brothers → my brothers', the children → the children's"""
     return owner + ("'" if plural and owner.endswith("s") else "'s")
 
@@ -57,7 +57,7 @@ ENGLISH_UNITS = (
 ENGLISH_TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
 
 
-def french_number(n, gender="m"):
+def french_number(n: int, gender: str = "m") -> str:
     """0 … 99 in words: 21 vingt et un (vingt et une with a feminine noun), 71 soixante et onze, 80 quatre-vingts.
 
     The tens 70 and 90 do not exist: one counts on from 60 and from 80, up to 79 and 99.
@@ -75,7 +75,7 @@ def french_number(n, gender="m"):
     return f"{FRENCH_TENS[ten]}-{word}"
 
 
-def english_number(n):
+def english_number(n: int) -> str:
     """0 … 99 in words: 21 twenty-one"""
     if n < 20:
         return ENGLISH_UNITS[n]

@@ -7,8 +7,9 @@ size with a chance of ½ or more, and ten directions all miss it with a chance o
 there would be no such bound: the wrong entry could be given a small one.)
 """
 
-from mini_tf.gradcheck.measuring.slopes import EXACT, slopes_along
+from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_along
 from mini_tf.gradcheck.report import Directions
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -16,7 +17,7 @@ COUNT = 10
 LEAF = 16                            # the search for a wrong entry stops at so many
 
 
-def judge_directions(phi, x, gradient, rng):
+def judge_directions(phi: Phi, x: Array, gradient: Array, rng: np.random.Generator) -> Directions:
     """Compare the gradient of x with slopes of φ along COUNT random directions."""
     v = rng.integers(0, 2, (COUNT, x.size)) * 2.0 - 1.0
     found, error, tolerance = _errors(phi, x, gradient, v)
@@ -27,7 +28,7 @@ def judge_directions(phi, x, gradient, rng):
     )  # fmt: skip
 
 
-def find_wrong_entries(phi, x, gradient):
+def find_wrong_entries(phi: Phi, x: Array, gradient: Array) -> Array:
     """The flat indices of a few entries, the worst one among them, found by repeated halving."""
     rng = np.random.default_rng(0)
     suspects = np.arange(x.size)

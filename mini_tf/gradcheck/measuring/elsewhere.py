@@ -8,7 +8,8 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.slopes import Phi
-from mini_tf.gradcheck.measuring.subject import is_float, kind_of
+from mini_tf.gradcheck.measuring.subject import Subject, is_float, kind_of
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -16,7 +17,7 @@ ENTRIES = 60             # measured of each tensor; all, if its gradient is wron
 LARGEST = 20_000         # entries in all; a larger subject is not made larger still
 
 
-def elsewhere(evidence, seed=0):
+def elsewhere(evidence: Evidence, seed: int = 0) -> list[Evidence]:
     """[Evidence at the other point, if there is one, and at a larger one, if f takes larger arrays]"""
     if evidence.others is None:
         rng = np.random.default_rng((seed, 2))
@@ -30,7 +31,7 @@ def elsewhere(evidence, seed=0):
     return evidence.others
 
 
-def larger(subject, rng):
+def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
     """{name: array} with as many sizes changed as f accepts, one after the other; {} if it accepts none.
 
     All axes of one size grow together: they may have to be equal. Every size becomes another one.

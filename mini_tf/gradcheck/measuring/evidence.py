@@ -2,6 +2,8 @@
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -15,7 +17,10 @@ FEW = 5                  # nor are functions with more tensors than this (layers
 class Evidence:
     """A subject at one point: its y, dy, the gradients from its backward, and the measured slopes."""
 
-    def __init__(self, subject, y, backward, dy, gradients, patterns):
+    def __init__(
+        self, subject: Subject, y: Array, backward: Backward, dy: Array | float, gradients: dict[str, Array],
+        patterns: list[bytes],
+    ):  # fmt: skip
         self.subject, self.y, self.backward, self.dy = subject, y, backward, dy
         self.gradients, self.patterns = gradients, patterns
         self.slopes = {}                                 # {name: array}, NaN where not known
@@ -26,34 +31,34 @@ class Evidence:
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
         self.others = None                               # Evidence at other points, once `elsewhere` has looked there
 
-    def back_to_the_point(self, copies=False):
+    def back_to_the_point(self, copies: bool = False) -> None:
         """Give the subject its arrays of this point again, or copies of them that may be overwritten."""
         for name, array in self.everything.items():
             self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
 
     @property
-    def another_dy(self):
+    def another_dy(self) -> Array | float:
         """A copy of dy, for a backward that may write into it."""
         return np.copy(self.dy) if np.ndim(self.dy) else self.dy
 
-    def measure(self, name, phi, entries):
+    def measure(self, name: str, phi: Phi, entries: Array) -> None:
         """Measure these entries of a tensor's slopes, at this point; the others are not known."""
         x = self.everything[name]
         found, slopes = slopes_of_entries(phi, x, entries), np.full(x.size, np.nan)
         slopes[entries] = np.where(found.kink, np.nan, found.slope)
         self.slopes[name] = slopes.reshape(x.shape)
 
-    def pair(self, name):
+    def pair(self, name: str) -> tuple[Array, Array, Array]:
         """(your gradient, the measured one, a mask: True where the measured one is known)"""
         slopes = self.slopes[name]
         return np.asarray(self.gradients[name]), np.nan_to_num(slopes), ~np.isnan(slopes)
 
-    def wrong_entries(self, name):
+    def wrong_entries(self, name: str) -> Array:
         """A mask of the tensor's shape: True where your gradient is known to be wrong."""
         yours, right, known = self.pair(name)
         return known & (np.abs(yours - right) > CLOSE * np.abs(right).max(initial=0) + self.zero)
 
-    def agrees(self, name, gradient):
+    def agrees(self, name: str, gradient: Array) -> bool:
         """True if `gradient` is the measured one, wherever that is known."""
         slopes = self.slopes[name]
         if np.shape(gradient) != slopes.shape or not np.isfinite(gradient).all():
@@ -61,7 +66,9 @@ class Evidence:
         size = np.nanmax(np.abs(slopes), initial=1e-300)
         return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size + self.zero).all())
 
-    def measured(self, name, dy=None, others=None):
+    def measured(
+        self, name: str, dy: Array | float | None = None, others: dict[str, Array] | None = None
+    ) -> Array | None:
         """Measure the gradient again, with another dy, or with other arrays for some inputs, {name: array}.
 
         None if that costs too much, or if the function does not accept these inputs.
@@ -81,7 +88,7 @@ class Evidence:
             for other in others:
                 self.subject.replace(other, self.everything[other])
 
-    def diagonal(self, name):
+    def diagonal(self, name: str) -> Array | None:
         """∂y_i/∂x_i for every entry, measured; None if y has another shape than x, or it costs too much."""
         x = self.subject.tensors[name]
         if self.y.shape != x.shape or x.size > AFFORDABLE // 4 or not x.ndim:

@@ -4,12 +4,14 @@ Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the g
 rows are alike. (Masks stay as they are; empty rows are tried separately.)
 """
 
+from mini_tf.types import Array
+
 import numpy as np
 
 SMALL = 0.1              # smaller tensors than this are scaled up: their effect could be too faint to measure
 
 
-def generic(x, rng):
+def generic(x: Array, rng: np.random.Generator) -> Array:
     """A generic array with the shape of x, its signs and, unless that is tiny, its size.
 
     Entries shrink by random factors from 0.6 to 1, so zeros (padding) stay zeros, and what was positive or a
@@ -27,17 +29,17 @@ def generic(x, rng):
     return np.asarray(x * signs * rng.uniform(0.6, 1.0, x.shape) * scale)
 
 
-def near(x, rng):
+def near(x: Array, rng: np.random.Generator) -> Array:
     """x, moved a little: for functions that are not defined far from it."""
     return np.asarray(x + 0.1 * rng.uniform(-1, 1, x.shape))
 
 
-def random_dy(y, rng):
+def random_dy(y: Array | float, rng: np.random.Generator) -> Array | float:
     """A random upstream gradient for y: normal; of a loss, a number near 1"""
     return rng.standard_normal(np.shape(y)) if np.ndim(y) else float(rng.uniform(0.5, 1.5))
 
 
-def with_an_empty_row(mask):
+def with_an_empty_row(mask: Array) -> Array:
     """The mask with its first row all False; the mask itself if it has such a row already, or only one row."""
     if mask.size == mask.shape[-1] or not mask.any(-1).all():
         return mask
@@ -46,12 +48,12 @@ def with_an_empty_row(mask):
     return mask
 
 
-def constant(x):
+def constant(x: Array) -> float | None:
     """The number that all entries of x are equal to, or None."""
     return x.flat[0] if x.size and (x == x.flat[0]).all() else None
 
 
-def blind_spots(tensors):
+def blind_spots(tensors: dict[str, Array]) -> dict[str, float]:
     """{name: 0.0 or 1.0} of the tensors whose entries are all 0, or all 1: forgetting them there goes unnoticed."""
     values = {name: constant(x) for name, x in tensors.items()}
     return {name: float(value) for name, value in values.items() if value is not None and value in (0, 1)}

@@ -10,9 +10,11 @@ with the float64 backward, which has been checked. The error budget is what roun
 
 from mini_tf.backend import beside, device_of, to_host
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import Brought
-from mini_tf.gradcheck.measuring.subject import is_float, native, told
-from mini_tf.gradcheck.report import Precision
+from mini_tf.gradcheck.measuring.subject import Subject, is_float, native, told
+from mini_tf.gradcheck.report import Precision, Report
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -21,7 +23,7 @@ SMALLEST = 4 * np.finfo(np.float64).eps      # a perturbation that changes nearl
 WIDENED = "the dtype must follow the inputs; a NumPy scalar such as np.sqrt(2), or a dtype named in the op, changes it"
 
 
-def check_precision(evidence, report, rng):
+def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
     """Run f with the original inputs, and add to the report how far its gradients are from the float64 ones.
 
     Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
@@ -73,7 +75,9 @@ def check_precision(evidence, report, rng):
             )
 
 
-def moves(subject, y, gradients, dy, eps, rng):
+def moves(
+    subject: Subject, y: Array, gradients: dict[str, Array], dy: Array | float, eps: float, rng: np.random.Generator
+) -> dict[str, float]:
     """{name: the most that rounding at eps moves the gradient}, found in float64, in two tries of each kind
 
     The inputs are perturbed by eps, and by float64's own rounding, for which the move is scaled up to eps. The entry
@@ -91,19 +95,19 @@ def moves(subject, y, gradients, dy, eps, rng):
     return found
 
 
-def budget(move, right, eps):
+def budget(move: float, right: Array, eps: float) -> float:
     """How far a result in a dtype with that eps may be from the right one."""
     return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
 
 
-def relu_pattern(subject, patterns):
+def relu_pattern(subject: Subject, patterns: list[bytes]) -> bytes:
     """The ReLU pattern of one forward in float64."""
     patterns.clear()
     subject.forward()
     return take(patterns)
 
 
-def take(patterns):
+def take(patterns: list[bytes]) -> bytes:
     """All ReLU patterns since the last call, joined; clears the list."""
     taken = b"".join(patterns)
     patterns.clear()

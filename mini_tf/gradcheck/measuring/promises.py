@@ -5,8 +5,9 @@ import re
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import partner_wanted
-from mini_tf.gradcheck.measuring.subject import call_backward, kind_of, name_of, own_parameters, told
+from mini_tf.gradcheck.measuring.subject import Subject, call_backward, kind_of, name_of, own_parameters, told
 from mini_tf.trace import keeps_contract
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class Broken(Exception):
     evidence = None
 
 
-def check_inputs(subject):
+def check_inputs(subject: Subject) -> list[str]:
     """Raise Broken, or give findings, for inputs whose gradient cannot be measured."""
     if inspect.isclass(subject.f):
         name = name_of(subject.f)
@@ -52,7 +53,7 @@ def check_inputs(subject):
     return findings
 
 
-def check_forward(subject):
+def check_forward(subject: Subject) -> tuple[Array, Backward]:
     """(y, backward) of the forward. Raises Broken if it breaks a promise."""
     before = [np.copy(x) for x in subject.tensors.values()]
     y, backward = _forward(subject)
@@ -74,7 +75,9 @@ def check_forward(subject):
     return np.asarray(y), backward
 
 
-def check_backward(subject, backward, dy):
+def check_backward(
+    subject: Subject, backward: Backward, dy: Array | float
+) -> tuple[dict[str, Array], dict[str, Array], list[str], list[str]]:
     """({name: gradient} that can be compared, {name: array} that has none, findings, notes). Raises Broken."""
     given = {name: x for name, x in zip(subject.names, subject.inputs) if isinstance(x, np.ndarray)}
     before = {name: np.copy(x) for name, x in given.items()}

@@ -9,13 +9,16 @@ its distance from D(h/2). Where the second derivative jumps, as that of ELU at 0
 """
 
 import math
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.kernels import reference_only
 from mini_tf.ops.op import watching
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -36,12 +39,12 @@ class Phi:
     noise is how much rounding may change one value of φ.
     """
 
-    def __init__(self, subject, dy, patterns):
+    def __init__(self, subject: Subject, dy: Array | float, patterns: list[bytes]):
         self.subject, self.dy, self.patterns = subject, dy, patterns
         self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
         self.noise = max(ROUNDING * self.size, 4 * self.tremor())
 
-    def __call__(self):
+    def __call__(self) -> tuple[float, bytes]:
         self.patterns.clear()
         try:
             y = np.asarray(self.subject.forward()[0])
@@ -49,7 +52,7 @@ class Phi:
             return np.nan, b""
         return float((y * self.dy).sum()), b"".join(self.patterns)
 
-    def tremor(self):
+    def tremor(self) -> float:
         """The noise of φ: its scatter on a stretch so short that φ is smooth there but for the rounding inside f.
 
         Third differences of eight points: 0 for a smooth function; for scatter σ, of size σ·√(6!)/3!.
@@ -71,7 +74,7 @@ class Phi:
 
 
 @contextmanager
-def watched_relus():
+def watched_relus() -> Iterator[list[bytes]]:
     """Yield a list to which every ReLU of mini_tf adds its on/off pattern inside the block."""
     patterns = []
 
@@ -96,7 +99,7 @@ class Slopes:
         self.slope[where], self.uncertainty[where], self.kink[where] = other.slope, other.uncertainty, other.kink
 
 
-def slopes_of_entries(phi, x, entries):
+def slopes_of_entries(phi: Phi, x: Array, entries: Array) -> Slopes:
     """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and restored."""
     flat, centre = x.reshape(-1), phi()
 
@@ -114,7 +117,7 @@ def slopes_of_entries(phi, x, entries):
     return found
 
 
-def slopes_along(phi, x, directions):
+def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
     """The slopes of φ along directions (k, x.size), in each of which all entries of x move together."""
     flat, centre = x.reshape(-1), phi()
 
@@ -129,7 +132,7 @@ def slopes_along(phi, x, directions):
     return found
 
 
-def sweep(phi, x, entry):
+def sweep(phi: Phi, x: Array, entry: int) -> Array:
     """D(h), the central difference in one entry, for every h of SWEEP (times max(1, |x|))."""
     flat = x.reshape(-1)
     at = _moved(phi, flat, entry, 1.0)

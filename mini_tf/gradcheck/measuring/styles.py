@@ -13,10 +13,13 @@ as it is, and a backward can be called twice.
 import copy
 import inspect
 import re
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
+from types import FunctionType, SimpleNamespace
+from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.trace import keeps_contract
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -29,7 +32,7 @@ GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict o
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 
 
-def in_contract(f, inputs):
+def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     """f itself if it keeps y, backward = f(…) or is in no style known here, else a Brought of it.
 
     f may be an object with forward and backward, its method forward, a pair (forward, backward), a class with static
@@ -73,24 +76,24 @@ def in_contract(f, inputs):
     return f
 
 
-def is_static(cls):
+def is_static(cls: type) -> bool:
     """True for a class with static forward(ctx, …) and backward(ctx, …)."""
     return all(isinstance(inspect.getattr_static(cls, name, None), staticmethod) for name in ("forward", "backward"))
 
 
-def is_machine(x):
+def is_machine(x: Any) -> bool:
     """True for an object with forward (or a call) and backward, which is no layer of mini_tf and no class."""
     if inspect.isclass(x) or inspect.ismodule(x) or inspect.isroutine(x) or x is None or is_ours(x):
         return False
     return callable(getattr(x, "backward", None)) and forward_of(x) is not None
 
 
-def has_loss(x):
+def has_loss(x: Any) -> bool:
     """True for an object whose method loss gives a loss and its gradients."""
     return not (inspect.isclass(x) or inspect.ismodule(x) or is_ours(x)) and callable(getattr(x, "loss", None))
 
 
-def keeps_contract_itself(machine, inputs):
+def keeps_contract_itself(machine: Any, inputs: Sequence[Any]) -> bool:
     """True for an object whose call gives y, backward."""
     if not callable(machine):
         return False
@@ -101,20 +104,20 @@ def keeps_contract_itself(machine, inputs):
     return keeps_contract(result)
 
 
-def forward_of(machine):
+def forward_of(machine: Any) -> str | None:
     """The name of the method that runs the machine forward, or None."""
     names = [*FORWARD, "__call__"]
     return next((name for name in names if callable(getattr(type(machine), name, None))), None)
 
 
-def is_ours(x):
+def is_ours(x: Any) -> bool:
     """True for what mini_tf defines: its ops and layers keep the contract."""
     module = getattr(x, "__module__", None) or type(x).__module__
     ours = any(cls.__module__.startswith("mini_tf.") for cls in type(x).__mro__)
     return ours or str(module).startswith("mini_tf.")
 
 
-def is_gradient(x):
+def is_gradient(x: Any) -> bool:
     """True for what may be gradients: arrays, or a tuple, list or dict of them."""
     if isinstance(x, dict):
         x = tuple(x.values())
@@ -123,7 +126,7 @@ def is_gradient(x):
     return isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim > 0
 
 
-def partner(forward):
+def partner(forward: Any) -> FunctionType | None:
     """The function that goes back, found by its name beside `forward`: affine_backward for affine_forward or affine."""
     name, beside = getattr(forward, "__name__", ""), getattr(inspect.unwrap(forward), "__globals__", {})
     names = []
@@ -137,7 +140,7 @@ def partner(forward):
     return next((g for g in found if inspect.isfunction(g)), None)
 
 
-def partner_wanted(name):
+def partner_wanted(name: str) -> str:
     """The name by which the backward of a function of that name would be found: "affine_backward"."""
     return name.replace("forward", "backward") if "forward" in name else f"{name}_backward"
 
@@ -152,21 +155,21 @@ class Brought:
 
     parameters, inputs_are_data = {}, False
 
-    def __init__(self, forward, backward):
+    def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
         self.__name__ = self.named()
         self.__signature__ = inspect.signature(forward)
 
-    def named(self):
+    def named(self) -> str:
         return self.written_forward.__name__
 
-    def with_other_backward(self, change):
+    def with_other_backward(self, change: Callable[[Backward], Backward]) -> "Changed":
         """The same, but with change(backward) in place of each backward."""
         other = Changed.__new__(Changed)
         vars(other).update(vars(self), brought=self, change=change, inputs_are_data=self.inputs_are_data)
         return other
 
-    def collect(self, machine, returned, factor):
+    def collect(self, machine: Any, returned: dict[str, Any], factor: Array | float | None) -> None:
         """Add to the parameters the gradients that the object keeps, or has returned by name: see `scaled`."""
         for p in self.parameters.values():
             found = p.gradient_in(machine, returned)
@@ -174,7 +177,7 @@ class Brought:
                 found = np.copy(scaled(found, factor))   # a backward may write into its array again
                 p.grad = found if p.grad is None else p.grad + found
 
-    def closed(self, backward):
+    def closed(self, backward: Backward) -> Backward:
         """The backward of one call. Tools that look for its source find the learner's function."""
         backward.__wrapped__ = inspect.unwrap(getattr(self.written_backward, "__func__", self.written_backward))
         return backward
@@ -183,7 +186,7 @@ class Brought:
 class Changed(Brought):
     """A Brought with another backward: see `with_other_backward`."""
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
         y, backward = self.brought(*inputs)
         return y, self.change(backward)
 
@@ -195,7 +198,7 @@ class Pair(Brought):
     inputs again: dx = tanh_backward(dout, x).
     """
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
         result = self.written_forward(*inputs)
         outputs, cache = self.split(result)
         y, pieces = together(outputs)
@@ -210,7 +213,7 @@ class Pair(Brought):
 
         return y, self.closed(backward)
 
-    def split(self, result):
+    def split(self, result: Any) -> tuple[list[Any], Any]:
         """(outputs, cache): the cache is the last of what the forward returned, if its backward takes one"""
         if not isinstance(result, tuple):
             return [result], None
@@ -219,7 +222,7 @@ class Pair(Brought):
             return list(result[:-1]), result[-1]
         return list(result), None
 
-    def arguments(self, dys, cache, inputs):
+    def arguments(self, dys: list[Any], cache: Any, inputs: Sequence[Any]) -> list[Any] | None:
         """The arguments of the backward; None if it takes no dy: that of a loss, which is 1."""
         parameters = parameters_of(self.written_backward)
         given = dict(zip((p.name for p in parameters_of(self.written_forward)), inputs))
@@ -250,10 +253,10 @@ class Pair(Brought):
 class Several(Brought):
     """y1, y2, backward = f(…), and backward(dy1, dy2)"""
 
-    def __init__(self, f):
+    def __init__(self, f: Callable):
         super().__init__(f, f)
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
         *outputs, written = self.written_forward(*inputs)
         y, pieces = together(outputs)
 
@@ -267,13 +270,13 @@ class Several(Brought):
 class WithContext(Brought):
     """A class with static forward(ctx, x, …) and backward(ctx, dout), where ctx keeps what the backward needs"""
 
-    def __init__(self, cls):
+    def __init__(self, cls: type):
         super().__init__(cls.forward, cls.backward)
         self.__name__ = cls.__name__
         first, *others = self.__signature__.parameters.values()
         self.__signature__ = self.__signature__.replace(parameters=others)
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
         ctx = Context()
         y, pieces = together(list_of(self.written_forward(ctx, *inputs)))
 
@@ -289,7 +292,7 @@ class Context(SimpleNamespace):
 
     saved_tensors = ()
 
-    def save_for_backward(self, *arrays):
+    def save_for_backward(self, *arrays) -> None:
         self.saved_tensors = arrays
 
 
@@ -298,15 +301,15 @@ class Machine(Brought):
 
     inputs_are_data = True
 
-    def __init__(self, machine):
+    def __init__(self, machine: Any):
         self.machine, self.way = machine, forward_of(machine)
         super().__init__(getattr(machine, self.way), machine.backward)
         self.parameters = stored_arrays(machine)
 
-    def named(self):
+    def named(self) -> str:
         return type(self.machine).__name__
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = with_parameters(self.machine, self.parameters)
         result = getattr(own, self.way)(*inputs)
         taken = parameters_of(own.backward)              # none by the backward of a loss, whose dloss is 1
@@ -331,11 +334,11 @@ class WithGradients(Brought):
 
     inputs_are_data = True
 
-    def __init__(self, f, owner=None):
+    def __init__(self, f: Callable, owner: Any = None):
         super().__init__(f, f)
         self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = self.owner and with_parameters(self.owner, self.parameters)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
         loss, *gradients = f(*inputs)
@@ -351,7 +354,7 @@ class WithGradients(Brought):
 # Outputs and gradients ------------------------------------------------------------------------------------------------
 
 
-def together(outputs):
+def together(outputs: list[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
     """(one array of all outputs, a function that gives the parts of its gradient)"""
     if len(outputs) == 1:
         return outputs[0], lambda dy: [dy]
@@ -365,7 +368,7 @@ def together(outputs):
     return np.concatenate([np.ravel(y) for y in outputs]), pieces
 
 
-def scaled(gradients, dy):
+def scaled(gradients: Any, dy: Array | float | None) -> Any:
     """Gradients of a loss, times dy; with None, as they are, of whatever dtype."""
     if dy is None:
         return gradients
@@ -376,7 +379,7 @@ def scaled(gradients, dy):
     return gradients * dy if isinstance(gradients, (np.ndarray, np.generic, float)) else gradients
 
 
-def in_order(gradients, backward, inputs, forward):
+def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Callable) -> tuple:
     """The gradients of the floating inputs, in their order: by place if there are as many, else by name."""
     names = [p.name for p in parameters_of(forward)]
     floats = [name for name, x in zip(names, inputs) if is_floating(x)]
@@ -400,7 +403,7 @@ def in_order(gradients, backward, inputs, forward):
     return tuple([*gradients, *[None] * len(floats)][: len(floats)])
 
 
-def returned_names(backward):
+def returned_names(backward: Callable) -> list[str]:
     """The names in the last `return dx, dW` of a function; [] if it returns something else."""
     try:
         returns = RETURNED_GRADIENTS.findall(inspect.getsource(inspect.unwrap(backward)))
@@ -409,31 +412,31 @@ def returned_names(backward):
     return [name.strip().rpartition(".")[2] for name in returns[-1].split(",") if name.strip()] if returns else []
 
 
-def is_gradient_name(said, name):
+def is_gradient_name(said: str | int, name: str | int) -> bool:
     """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
     said, name = plain(said), plain(name)
     without = {said.removeprefix(word) for word in BEFORE} | {said.removesuffix(word) for word in BEHIND}
     return name in without or said == name
 
 
-def plain(name):
+def plain(name: str | int) -> str:
     return str(name).replace("_", "").lower()
 
 
-def list_of(x):
+def list_of(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (tuple, list)) else [x]
 
 
-def flat(x):
+def flat(x: Any) -> list[Any]:
     """The gradients in a tuple or list, those in lists inside it included."""
     return [g for part in x for g in flat(part)] if isinstance(x, (tuple, list)) else [x]
 
 
-def is_floating(x):
+def is_floating(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype.kind == "f"
 
 
-def parameters_of(f):
+def parameters_of(f: Callable) -> list[inspect.Parameter]:
     """The parameters of a function or bound method that can be given by place."""
     try:
         parameters = inspect.signature(f).parameters.values()
@@ -453,10 +456,10 @@ class Stored:
 
     trainable = True
 
-    def __init__(self, data, way):
+    def __init__(self, data: Array, way: tuple[str | int, ...]):
         self.data, self.grad, self.ways = data, None, [way]
 
-    def put(self, machine):
+    def put(self, machine: Any) -> None:
         """Give the machine this array's data."""
         for *way, last in self.ways:
             holder = reached(machine, way)
@@ -465,7 +468,7 @@ class Stored:
             else:
                 setattr(holder, last, self.data)
 
-    def gradient_in(self, machine, returned):
+    def gradient_in(self, machine: Any, returned: dict[str, Any]) -> Array | float | None:
         """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
         found = [_gradient_at(machine, way) for way in self.ways]
         if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
@@ -485,7 +488,7 @@ def _gradient_at(machine, way):
     return next((g for g in found if g is not None), None)
 
 
-def gradient_beside(those, name):
+def gradient_beside(those: dict[str | int, Any], name: str | int) -> Any:
     """The gradient of `name` among members {name: value}, or in a dict of gradients among them."""
     for said, value in those.items():
         if plain(said) != plain(name) and is_gradient_name(said, name):
@@ -498,7 +501,7 @@ def gradient_beside(those, name):
     return None
 
 
-def stored_arrays(machine):
+def stored_arrays(machine: Any) -> dict[str, Stored]:
     """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
 
     What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and ones.
@@ -527,7 +530,7 @@ def stored_arrays(machine):
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
 
 
-def members(x):
+def members(x: Any) -> dict[str | int, Any]:
     """{name or index: value} of a dict, a list, or the attributes of somebody's object"""
     if isinstance(x, dict):
         return x
@@ -539,13 +542,13 @@ def members(x):
     return vars(x)
 
 
-def reached(machine, steps):
+def reached(machine: Any, steps: Sequence[str | int]) -> Any:
     for step in steps:
         machine = machine[step] if isinstance(machine, (dict, list, tuple)) else getattr(machine, step)
     return machine
 
 
-def with_parameters(machine, parameters):
+def with_parameters(machine: Any, parameters: dict[str, Stored]) -> Any:
     """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero."""
     own = copy.deepcopy(machine)
     for p in parameters.values():

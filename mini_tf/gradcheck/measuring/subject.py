@@ -5,16 +5,20 @@ import inspect
 import linecache
 import re
 import traceback
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name
-from mini_tf.layers import MemoryFreed
+from mini_tf.layers import MemoryFreed, Parameter
 from mini_tf.trace import place, source_line
+from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
 class Subject:
@@ -27,7 +31,9 @@ class Subject:
     left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
     """
 
-    def __init__(self, f, inputs, params):
+    def __init__(
+        self, f: Any, inputs: Sequence[Any], params: dict[str, Parameter] | list[Parameter] | list[str] | None
+    ):
         self.f = in_contract(f, inputs)
         self.given = [native(x) for x in inputs]
         self.inputs = [_copied(x) for x in self.given]
@@ -45,7 +51,7 @@ class Subject:
         self.names = argument_names(self.f, len(inputs))
 
     @contextmanager
-    def in_float64(self):
+    def in_float64(self) -> Iterator[None]:
         """Inside the block, the parameters hold float64 copies of their data, and no gradients."""
         self.before = [(p, p.data, p.grad) for p in self.all_params]
         try:
@@ -57,7 +63,7 @@ class Subject:
                 p.data, p.grad = data, grad
 
     @contextmanager
-    def as_given(self):
+    def as_given(self) -> Iterator[None]:
         """For use inside `in_float64`: in this block, inputs and parameters are the original ones."""
         inputs, data = self.inputs, [(p, p.data) for p in self.all_params]
         try:
@@ -71,7 +77,7 @@ class Subject:
                 p.data = array
 
     @contextmanager
-    def in_dtype(self, dtype):
+    def in_dtype(self, dtype: DTypeLike) -> Iterator[None]:
         """For use inside `in_float64`: in this block, all floating inputs and parameters have that dtype."""
         inputs, data = self.inputs, [(p, p.data) for p in self.all_params]
         try:
@@ -85,24 +91,24 @@ class Subject:
                 p.data = array
 
     @property
-    def tensors(self):
+    def tensors(self) -> dict[str, Array]:
         """{name: array} of all that has a gradient: the floating inputs, then the parameters."""
         inputs = {name: x for name, x in zip(self.names, self.inputs) if is_float(x)}
         tensors = inputs | {name: p.data for name, p in self.params.items()}
         return {name: x for name, x in tensors.items() if name not in self.left_out}
 
-    def replace(self, name, array):
+    def replace(self, name: str, array: Any) -> None:
         """Replace a tensor, or any other input, by another array."""
         if name in self.params:
             self.params[name].data = array
         else:
             self.inputs[self.names.index(name)] = array
 
-    def forward(self):
+    def forward(self) -> tuple[Any, Backward]:
         """(y, backward)"""
         return self.f(*self.inputs)
 
-    def is_defined(self):
+    def is_defined(self) -> bool:
         """True if the forward runs here, and y is finite."""
         try:
             with np.errstate(all="ignore"):
@@ -110,19 +116,19 @@ class Subject:
         except FAILURES:
             return False
 
-    def run(self, dy):
+    def run(self, dy: Array | float) -> dict[str, Array | None]:
         """{name: gradient} of all tensors, from a new forward; parameters start without gradients."""
         for p in self.params.values():
             p.grad = None
         _, backward = self.forward()
         return self.named(backward(dy))
 
-    def named(self, returned):
+    def named(self, returned: Any) -> dict[str, Array | None]:
         """{name: gradient} from what a backward returned and what it added to the parameters."""
         returned = self.listed(returned)
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
-    def leave_out(self, gradients):
+    def leave_out(self, gradients: dict[str, Array | None]) -> tuple[dict[str, Array], list[str]]:
         """Leave out what has no gradient here, if f is in a style in which data need none.
 
         Returns ({name: array} that must have one to pass, names of data), of those that y depends on.
@@ -137,7 +143,7 @@ class Subject:
         data = [name for name in used if name not in self.params and self.f.inputs_are_data]
         return {name: missing[name] for name in used if name not in data}, data
 
-    def depends_on(self, name):
+    def depends_on(self, name: str) -> bool:
         """True if y depends on the tensor."""
         x, y = self.tensors[name], self.forward()[0]
         try:
@@ -146,13 +152,13 @@ class Subject:
         finally:
             self.replace(name, x)
 
-    def listed(self, returned):
+    def listed(self, returned: Any) -> list[Any]:
         """What a backward returned, as a list: gradients by name, {"x": dx, "dw": dw}, in the order of the inputs."""
         if not isinstance(returned, dict):
             return as_list(returned)
         return [next((g for said, g in returned.items() if is_gradient_name(said, name)), None) for name in self.floats]
 
-    def receivers(self, count):
+    def receivers(self, count: int) -> list[str]:
         """The names of the inputs that `count` returned gradients belong to.
 
         An op declares them; others return one for each array (None for ids and masks), layers for floating ones.
@@ -161,31 +167,31 @@ class Subject:
         return next((names for names in (known, self.arrays, self.floats, self.names) if len(names) == count), [])
 
     @property
-    def arrays(self):
+    def arrays(self) -> list[str]:
         return [name for name, x in zip(self.names, self.inputs) if hasattr(x, "dtype")]
 
     @property
-    def floats(self):
+    def floats(self) -> list[str]:
         return [name for name, x in zip(self.names, self.inputs) if is_float(x)]
 
     @property
-    def masks(self):
+    def masks(self) -> dict[str, Array]:
         """{name: mask} of the inputs that are booleans, or integers 0 and 1"""
         return {name: x for name, x in zip(self.names, self.inputs) if np.ndim(x) and _is_mask(x)}
 
     @property
-    def ids(self):
+    def ids(self) -> dict[str, Array]:
         """{name: ids} of the integer inputs that are no masks"""
         given = zip(self.names, self.inputs)
         return {name: x for name, x in given if kind_of(x) in ("i", "u") and np.size(x) and not _is_mask(x)}
 
 
-def as_list(gradients):
+def as_list(gradients: Any) -> list[Any]:
     """What a backward returned, as a list; a single gradient comes bare, and those of layers may be a list in it."""
     return flat(gradients)
 
 
-def call_backward(subject, backward, dy):
+def call_backward(subject: Subject, backward: Backward, dy: Array | float) -> Any:
     """backward(dy); if it has run already and freed its memory, that of a new forward."""
     try:
         return backward(dy)
@@ -193,7 +199,7 @@ def call_backward(subject, backward, dy):
         return subject.forward()[1](dy)
 
 
-def kind_of(x):
+def kind_of(x: Any) -> str:
     """NumPy's letter for the dtype of x: "b" bool, "i" or "u" integer, "f" floating; "" if it has no dtype."""
     return getattr(getattr(x, "dtype", None), "kind", "")
 
@@ -203,20 +209,20 @@ def _is_mask(x):
     return kind_of(x) == "b" or (kind_of(x) in ("i", "u") and set(np.unique(x)) == {0, 1})
 
 
-def native(x):
+def native(x: Any) -> Any:
     """An array with its numbers' bytes in the processor's own order, as all results have it; others as they are."""
     return x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) and not x.dtype.isnative else x
 
 
-def is_float(x):
+def is_float(x: Any) -> bool:
     return kind_of(x) == "f" and hasattr(x, "shape")
 
 
-def name_of(f):
+def name_of(f: Any) -> str:
     return getattr(f, "__name__", type(f).__name__)
 
 
-def own_parameters(f, names=None):
+def own_parameters(f: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
     """{name: Parameter} of a layer, of the layer whose method f is, or of the layers that a function's text names.
 
     Of somebody's object, its arrays: see `styles.Machine`. names: only these.
@@ -241,7 +247,7 @@ def own_parameters(f, names=None):
     return {f"{name}.{own}": p for name, x in found.items() for own, p in x.parameters().items()}
 
 
-def has_parameters(x):
+def has_parameters(x: Any) -> bool:
     """True for a layer or a model, not for its class: its parameters() gives {name: Parameter}."""
     if inspect.isclass(x) or not callable(getattr(x, "parameters", None)):
         return False
@@ -249,11 +255,11 @@ def has_parameters(x):
     return isinstance(parameters, dict) and all(map(is_parameter, parameters.values()))
 
 
-def is_parameter(p):
+def is_parameter(p: Any) -> bool:
     return hasattr(p, "data") and hasattr(p, "grad")
 
 
-def named_parameters(params):
+def named_parameters(params: dict[str, Parameter] | Sequence[Parameter]) -> dict[str, Parameter]:
     """{name: Parameter}, from such a dict or from a list of Parameters."""
     return params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
 
@@ -262,7 +268,7 @@ def _are_names(params):
     return isinstance(params, (list, tuple)) and len(params) > 0 and all(isinstance(p, str) for p in params)
 
 
-def argument_names(f, count):
+def argument_names(f: Any, count: int) -> list[str]:
     """The names of the first `count` arguments of f, from its signature."""
     try:
         parameters = inspect.signature(f).parameters.values()
@@ -272,7 +278,7 @@ def argument_names(f, count):
     return [*names, *(f"input_{i}" for i in range(len(names), count))][:count]
 
 
-def told(error, f):
+def told(error: BaseException, f: Any) -> str:
     """An exception in one line: its message, the line of code that raised it, and names there that are still `...`.
 
     f: the function that was called; if the call itself failed, its line is given instead.

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from mini_tf import kernels
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.precision import budget, moves, relu_pattern, take
+from mini_tf.gradcheck.report import Report
 from mini_tf.kernels import binding
 from mini_tf.ops import updates
 from mini_tf.ops.op import watching
@@ -20,7 +22,7 @@ import numpy as np
 AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
 
 
-def check_twins(evidence, report, rng):
+def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
     """Run the function once more in float32, with twins, and add to the report which twins ran, and which disagree."""
     subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
     ran, edited = set(), set()
@@ -81,7 +83,7 @@ def _twins():
         yield
 
 
-def check_updates(rng):
+def check_updates(rng: np.random.Generator) -> list[str]:
     """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
     p, g, m = rng.standard_normal((3, 7, 5))
     v, findings = rng.uniform(0.1, 2, (7, 5)), []

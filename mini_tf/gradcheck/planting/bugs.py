@@ -66,12 +66,12 @@ class Bug:
     blind_at_init: bool = False
 
     @property
-    def place(self):
+    def place(self) -> tuple[str, int]:
         """(file, line) of the edit"""
         return edited_line(self.target, self.find)
 
     @property
-    def in_transformer(self):
+    def in_transformer(self) -> bool:
         """True if a language transformer with every option, dropout included, runs the edited code in training."""
         return function_of(self.target) in IN_TRANSFORMER
 

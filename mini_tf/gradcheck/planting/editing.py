@@ -11,22 +11,28 @@ reported correctly. Nothing is written to disk.
 import ast
 import inspect
 import linecache
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
 
 from mini_tf import kernels
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.turns import turn
-from mini_tf.layers import MemoryFreed
+from mini_tf.layers import MemoryFreed, Parameter
 from mini_tf.ops.op import Op
 from mini_tf.trace import codes_inside
+from mini_tf.types import Array
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from mini_tf.gradcheck.planting.bugs import Bug
 
-def edited(target, find, replace):
+
+def edited(target: Callable, find: str, replace: str) -> FunctionType:
     """A copy of the function `target` (for a class, its __call__) with `find` replaced in its source.
 
     Raises UserError unless `find` occurs exactly once in the source, if the source is not available, and if the edit
@@ -36,7 +42,7 @@ def edited(target, find, replace):
     return rebuilt(target, recompiled(target, _edited_text(target, find, replace)))
 
 
-def edited_line(target, find):
+def edited_line(target: Callable, find: str) -> tuple[str, int]:
     """(file, line) of `find` in the source of target."""
     target = function_of(target)
     text, at = _place(target, find)
@@ -44,7 +50,7 @@ def edited_line(target, find):
 
 
 @contextmanager
-def planted(bug):
+def planted(bug: "Bug") -> Iterator[None]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
@@ -67,7 +73,7 @@ def planted(bug):
                 linecache.cache[path] = cached
 
 
-def function_of(target):
+def function_of(target: Any) -> FunctionType:
     """The plain function that runs when `target` is called: a function, method, class of layers, or layer.
 
     Of a backward that was brought to the contract, the learner's own.
@@ -86,7 +92,7 @@ def function_of(target):
     raise UserError(f"{target!r} is no Python function, and has no __call__ written in Python: nothing to edit")
 
 
-def source_of(function):
+def source_of(function: FunctionType) -> tuple[str, ast.FunctionDef | ast.Lambda]:
     """(the text of the whole file, the function's node in its syntax tree); UserError if there is no source.
 
     The whole file, because compiling it keeps line numbers, enclosing functions and closure variables right.
@@ -104,7 +110,7 @@ def source_of(function):
     return text, found[0]
 
 
-def statement_around(text, line):
+def statement_around(text: str, line: int) -> tuple[int, int]:
     """(first, last) line of the statement of a file's text, at its top level, that has this line in it."""
     for node in parsed(text).body:
         first = first_line(node)
@@ -113,7 +119,7 @@ def statement_around(text, line):
     return 1, text.count("\n") + 1
 
 
-def is_current(function):
+def is_current(function: Any) -> bool | None:
     """True if a function's code is that of its source, False if the file has changed since it was imported.
 
     None if that cannot be known: there is no source, or several functions begin on one line.
@@ -130,14 +136,14 @@ def is_current(function):
         return False
 
 
-def written(code):
+def written(code: CodeType) -> tuple[str, list[ast.FunctionDef | ast.Lambda]]:
     """(text of the code's file, nodes of the functions in it that may be its source)"""
     text = "".join(inspect.findsource(code)[0])
     return text, [node for node in ast.walk(parsed(text)) if _is_source(node, code)]
 
 
 @lru_cache(16)
-def parsed(text):
+def parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
@@ -150,7 +156,7 @@ def _same_code(a, b):
     )  # fmt: skip
 
 
-def recompiled(function, text, lines=None):
+def recompiled(function: FunctionType, text: str, lines: tuple[int, int] | None = None) -> CodeType:
     """The code object of `function`, compiled from `text`, a changed text of its file.
 
     lines: (first, last) of what need be compiled, a statement of the file that has the function in it; or all
@@ -164,7 +170,7 @@ def recompiled(function, text, lines=None):
     return next(c for c in codes_inside(module) if (c.co_qualname, c.co_firstlineno) == place)
 
 
-def rebuilt(function, code):
+def rebuilt(function: FunctionType, code: CodeType) -> FunctionType:
     """A copy of `function` that runs `code`: same globals, same defaults, same closure variables."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
     closure = tuple(cells[name] for name in code.co_freevars)
@@ -174,7 +180,7 @@ def rebuilt(function, code):
 
 
 @contextmanager
-def running_as(function, code):
+def running_as(function: FunctionType, code: CodeType) -> Iterator[None]:
     """Inside the block, every caller of the function runs this code."""
     before = function.__code__
     try:
@@ -184,7 +190,9 @@ def running_as(function, code):
         function.__code__ = before
 
 
-def outcome(f, inputs, params=None, seed=0):
+def outcome(
+    f: Callable, inputs: Sequence[Any], params: dict[str, Parameter] | None = None, seed: int = 0
+) -> list[Array | None]:
     """All that a caller can see of two calls of f's backward: a list of arrays (None for a missing gradient).
 
     It has the gradients of both calls and of the parameters {name: Parameter}, then dy and the inputs as they are
@@ -210,7 +218,7 @@ def outcome(f, inputs, params=None, seed=0):
     return [*seen, np.copy(dy), *(np.copy(x) for x in inputs if isinstance(x, np.ndarray))]
 
 
-def difference(right, wrong):
+def difference(right: list[Array | None], wrong: list[Array | None]) -> float:
     """The largest relative difference between two outcomes; infinite if their arrays differ in shape or number."""
     if [np.shape(a) for a in right] != [np.shape(a) for a in wrong]:
         return np.inf
@@ -227,7 +235,7 @@ def _grads(params):
     return [p.grad for p in params.values()]
 
 
-def closure_of(function):
+def closure_of(function: FunctionType) -> dict[str, Any]:
     """{name: value} of a function's closure variables, without those that were never set."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -264,6 +272,6 @@ def _is_source(node, code):
     return code.co_firstlineno == first_line(node)
 
 
-def first_line(node):
+def first_line(node: ast.AST) -> int:
     """The number of the line at which a statement begins, of a function that of its first decorator"""
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])

@@ -7,6 +7,7 @@ Places are found in the syntax tree; the change is made in the text, so that wha
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "var", "std")
@@ -24,7 +25,7 @@ class Mutation:
     probe: str               # the same with 1/0 there: it raises if the place is ever reached
 
 
-def mutations(text, node, arrays=()):
+def mutations(text: str, node: ast.FunctionDef | ast.Lambda, arrays: dict[str, str] | tuple[()] = ()) -> list[Mutation]:
     """Every mutation of the function at `node` of the file's `text`, in the order of the source.
 
     arrays: {name: "an input" or "what the forward kept"} of arrays in the function's closure; some mutants write into
@@ -136,7 +137,7 @@ def _changes_by_writing(source, statement, writes):
         yield name, *source.span(statement), f"gradients_ = ({gradients}); {write}; return gradients_"
 
 
-def returned_values(node):
+def returned_values(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.expr]:
     """The values that the function returns: of `a if … else b`, both."""
     if isinstance(node, ast.Lambda):
         values = [node.body]
@@ -150,7 +151,7 @@ def returned_values(node):
             yield value
 
 
-def own_nodes(node):
+def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:
     """The nodes of a function's body, without those of the functions inside it."""
     for child in node.body if isinstance(node.body, list) else [node.body]:
         yield from _inside(child)
@@ -164,7 +165,7 @@ def _inside(node):
         yield from _inside(child)
 
 
-def whole_number(node):
+def whole_number(node: ast.AST) -> int | None:
     """The value of a node that is a whole number, as −1; else None"""
     try:
         value = ast.literal_eval(node)
@@ -176,29 +177,29 @@ def whole_number(node):
 class Source:
     """A file's text, and where in it the nodes of its syntax tree stand."""
 
-    def __init__(self, text):
+    def __init__(self, text: str):
         self.text = text
         self.lines = text.split("\n")
         self.starts = [0]
         for line in self.lines:
             self.starts.append(self.starts[-1] + len(line) + 1)
 
-    def span(self, node):
+    def span(self, node: ast.AST) -> tuple[int, int]:
         """(start, end) in the text. The tree counts bytes of UTF-8 within a line, the text letters."""
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
 
     def _at(self, line, column):
         return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
 
-    def within(self, span):
+    def within(self, span: tuple[int, int]) -> str:
         return self.text[span[0]: span[1]]
 
-    def atom(self, node):
+    def atom(self, node: ast.AST) -> str:
         """The node's text, in brackets where needed, so that it can stand in any formula."""
         text = self.within(self.span(node))
         return text if isinstance(node, SIMPLE) and not isinstance(node, ast.Tuple) else f"({text})"
 
-    def mutation(self, node, name, start, end, new):
+    def mutation(self, node: ast.AST, name: str, start: int, end: int, new: str) -> Mutation:
         """The text from start to end becomes `new`; the probe shows whether `node`, around it, ever runs."""
         if self.text[start - 1: start] == "(" and self.text[end: end + 1] == ")" and _in_brackets(new):
             new = new[1:-1]

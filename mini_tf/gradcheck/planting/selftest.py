@@ -9,10 +9,12 @@ show a forgotten γ), a mutant is missed, and the report shows its line.
 """
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MethodType
+from types import CodeType, MethodType
+from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
@@ -31,6 +33,7 @@ from mini_tf.gradcheck.planting.editing import (
 )
 from mini_tf.gradcheck.planting.mutations import mutations
 from mini_tf.gradcheck.turns import turn
+from mini_tf.layers import Parameter
 
 import numpy as np
 
@@ -51,7 +54,7 @@ class Mutant:
     found: str               # how it was found, or why it was not
 
     @property
-    def place(self):
+    def place(self) -> str:
         return f"{Path(self.file).name}:{self.line}"
 
 
@@ -67,7 +70,7 @@ class SelfTest:
     def __bool__(self):
         return bool(self.caught) and not self.missed
 
-    def explain(self):
+    def explain(self) -> str:
         """A table with a line for each mutation; below it the source lines of those missed, and what never ran."""
         tested = len(self.caught) + len(self.missed)
         raised = sum(m.found.startswith("raised") for m in self.caught)
@@ -95,7 +98,10 @@ class SelfTest:
     __str__ = __repr__ = explain
 
 
-def self_test(f, *inputs, params=(), name=None, seed=0):
+def self_test(
+    f: Any, *inputs, params: dict[str, Parameter] | Sequence[Parameter] | None = (), name: str | None = None,
+    seed: int = 0,
+) -> SelfTest:  # fmt: skip
     """Plant bugs in the backward that f(*inputs) returns, one at a time, and check each. Returns a SelfTest.
 
     The arguments are gradcheck's. Only the function that f returns is changed, not those that it calls in turn: of a
@@ -133,7 +139,7 @@ def self_test(f, *inputs, params=(), name=None, seed=0):
     return SelfTest(name, **sorted_out)
 
 
-def with_backward(f, code, changed):
+def with_backward(f: Callable, code: CodeType, changed: CodeType) -> Callable:
     """A function like f whose backward, where its code is `code`, runs `changed`."""
     if isinstance(f, Brought):
         return f.with_other_backward(lambda backward: _running(backward, changed))

@@ -9,10 +9,11 @@ or a term that is missing. Arrays are first exchanged for arrays of the same sha
 import ast
 import itertools
 import re
+from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import is_floating
-from mini_tf.gradcheck.planting.mutations import mutations, own_nodes, returned_values, whole_number
+from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, own_nodes, returned_values, whole_number
 
 import numpy as np
 
@@ -37,7 +38,7 @@ EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 
 
-def changes(source, node, atoms):
+def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any]) -> list[Mutation]:
     """[Mutation] of the function at `node`, each text once, the likeliest first.
 
     atoms: {text: value} of names, attributes and such that stand for arrays and numbers inside the function
@@ -61,7 +62,9 @@ def changes(source, node, atoms):
     return _once(source, found)
 
 
-def changes_of_what_is_kept(source, node, atoms):
+def changes_of_what_is_kept(
+    source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any]
+) -> list[Mutation]:
     """Changes of a forward that leave y as it is, perhaps, but not what its backward is given."""
     found = [
         _made(source, part, *change) for part in own_nodes(node) if hasattr(part, "end_lineno")
@@ -298,7 +301,7 @@ def _of_numbers(source, part, atoms):
             yield "a number is wrong", part, f"({text})" if other < 0 else text
 
 
-def is_atom(part):
+def is_atom(part: ast.AST) -> bool:
     """True for a name, or an attribute or constant index of one: x, self.W, cache["h"]."""
     if isinstance(part, ast.Attribute):
         return part.attr not in ("T", "mT", "shape", "size", "ndim", "dtype") and is_atom(part.value)
@@ -364,7 +367,7 @@ def _factors(name, value, shape, larger=False):
         yield f"{words} is missing, {factor_in_words}", factor
 
 
-def is_upstream(name):
+def is_upstream(name: str) -> bool:
     """True for the usual names of the gradient that a backward is given."""
     return name in ("dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta")
 

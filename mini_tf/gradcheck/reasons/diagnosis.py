@@ -15,7 +15,7 @@ has the figures.
 import re
 
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
-from mini_tf.gradcheck.measuring.evidence import FEW
+from mini_tf.gradcheck.measuring.evidence import FEW, Evidence
 from mini_tf.gradcheck.reasons import factors, places, resemblances, terms
 
 import numpy as np
@@ -30,7 +30,7 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-def diagnose(evidence):
+def diagnose(evidence: Evidence) -> dict[str, str]:
     """{name: a sentence or two} for the wrong gradients that a pattern fits."""
     evidence.back_to_the_point()
     with np.errstate(all="ignore"):

@@ -2,9 +2,10 @@
 
 import inspect
 import math
+from typing import Any
 
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
-from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST
+from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST, Evidence
 from mini_tf.gradcheck.planting.editing import closure_of
 from mini_tf.gradcheck.reasons.fit import elementwise
 from mini_tf.layers import Layer
@@ -12,7 +13,7 @@ from mini_tf.layers import Layer
 import numpy as np
 
 
-def constant_factor(e, name):
+def constant_factor(e: Evidence, name: str) -> str | None:
     """One number for all entries."""
     factor = _the_factor(e, name)
     if factor is None:
@@ -55,7 +56,7 @@ def _the_factor(e, name):
     return None if off > CLOSE * np.abs(right).max() * max(1.0, abs(factor)) else factor
 
 
-def factor_in_every_row(e, name):
+def factor_in_every_row(e: Evidence, name: str) -> str | None:
     """One number for each row."""
     yours, right, known = e.pair(name)
     n = right.shape[-1] if right.ndim > 1 else 0
@@ -152,7 +153,7 @@ def _of_sizes(e, large):
     return found
 
 
-def own_numbers(f, depth=3):
+def own_numbers(f: Any, depth: int = 3) -> list[tuple[str, float]]:
     """[(name, number)] of the floats that f works with: options, defaults, its closure's, its layer's attributes.
 
     Those written in its source come last, and are their own names.

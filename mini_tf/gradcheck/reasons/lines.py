@@ -6,10 +6,12 @@ do not run on these inputs are left out.
 
 import ast
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import is_gradient_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.reasons.theirs import following, parts_of
@@ -18,7 +20,7 @@ from mini_tf.trace import place
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
 
-def suspects(evidence, misfits=()):
+def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str], bool]:
     """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed a wrong gradient and no right one.
 
     If there is no such line: all lines that feed a wrong one, and False. No lines if there is no source.

@@ -1,12 +1,12 @@
 """Patterns of wrong gradients: where the wrong entries are, and what is special about them."""
 
-from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
 from mini_tf.gradcheck.reasons.fit import fitted
 
 import numpy as np
 
 
-def repeated_ids(e, name):
+def repeated_ids(e: Evidence, name: str) -> str | None:
     """Embeddings: wrong in the rows that several ids name."""
     wrong = e.wrong_entries(name)
     for ids_name, ids in e.subject.ids.items():
@@ -23,7 +23,7 @@ def repeated_ids(e, name):
     return None
 
 
-def where_nothing_should_be(e, name):
+def where_nothing_should_be(e: Evidence, name: str) -> str | None:
     """Wrong only where the right gradient is 0."""
     wrong = e.wrong_entries(name)
     _, right, known = e.pair(name)
@@ -51,7 +51,7 @@ def where_nothing_should_be(e, name):
     return None
 
 
-def stops_in_time(e, name):
+def stops_in_time(e: Evidence, name: str) -> str | None:
     """Right at the last index of an axis only, and later indices of y depend on earlier ones of the tensor."""
     wrong = e.wrong_entries(name)
     for axis in range(min(wrong.ndim - 1, np.ndim(e.dy))):
@@ -69,7 +69,7 @@ def stops_in_time(e, name):
     return None
 
 
-def place_of_the_wrong(e, name):
+def place_of_the_wrong(e: Evidence, name: str) -> str | None:
     """Some entries are right, some are wrong: which ones, and are these 0?"""
     wrong = e.wrong_entries(name)
     yours, right, known = e.pair(name)

@@ -9,11 +9,12 @@ import inspect
 import time
 import warnings
 from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
-from mini_tf.gradcheck.measuring.evidence import AFFORDABLE
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.planting.editing import (
@@ -36,7 +37,7 @@ SOON = 2000              # changes of the backward that are tried before those o
 SECONDS = 8.0            # of processor time, for the whole search
 
 
-def find_repair(evidence, lines=()):
+def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> list[str]:
     """[place, what is wrong, the line as it is, the line as it would be right].
 
     lines     numbers of suspected lines, which are tried first

@@ -3,21 +3,21 @@
 import itertools
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST
+from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST, Evidence
 from mini_tf.gradcheck.reasons.fit import close
 from mini_tf.gradcheck.reasons.places import place_of_the_wrong
 
 import numpy as np
 
 
-def not_finite(e, name):
+def not_finite(e: Evidence, name: str) -> str | None:
     bad = ~np.isfinite(e.pair(name)[0])
     if bad.any():
         return f"{bad.sum()} of {bad.size} entries are NaN or infinite: a division by zero, or ∞ − ∞, on the way back?"
     return None
 
 
-def exchanged(e, name):
+def exchanged(e: Evidence, name: str) -> str | None:
     """The right gradient of another tensor, and the other way round."""
     yours, mine, mine_known = e.pair(name)
     for other in e.slopes:
@@ -27,7 +27,7 @@ def exchanged(e, name):
     return None
 
 
-def rearranged(e, name):
+def rearranged(e: Evidence, name: str) -> str | None:
     """The right entries in other places."""
     yours, right, known = e.pair(name)
     for axes in list(itertools.permutations(range(right.ndim)))[1:]:
@@ -44,7 +44,7 @@ def rearranged(e, name):
     return None
 
 
-def all_alike(e, name):
+def all_alike(e: Evidence, name: str) -> str | None:
     """The same everywhere, or along an axis, where the right gradient is not."""
     yours, right, known = e.pair(name)
     if right[known].any() and np.abs(yours).max() <= DUST * np.abs(right[known]).max():
@@ -71,7 +71,7 @@ def all_alike(e, name):
 # Under other circumstances --------------------------------------------------------------------------------------------
 
 
-def not_linear(e, name):
+def not_linear(e: Evidence, name: str) -> str | None:
     """A backward is linear in dy."""
     yours, _, known = e.pair(name)
     if known.sum() < 2:
@@ -93,7 +93,7 @@ def not_linear(e, name):
     )
 
 
-def part_of_the_batch(e, name):
+def part_of_the_batch(e: Evidence, name: str) -> str | None:
     """One index of dy alone comes back."""
     yours, _, known = e.pair(name)
     for axis, length in enumerate(np.shape(e.dy)[:-1]):
@@ -106,7 +106,7 @@ def part_of_the_batch(e, name):
     return None
 
 
-def other_inputs(e, name):
+def other_inputs(e: Evidence, name: str) -> str | None:
     """The right gradient if a mask or another tensor were something else."""
     yours, _, known = e.pair(name)
     for other, array, words in _instead(e, name):

@@ -1,21 +1,25 @@
 """The first wrong step of a model, and why: its ops and layers are checked one by one, in backward order."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
+from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.judge import judged
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import Brought, in_contract
-from mini_tf.gradcheck.measuring.subject import argument_names, is_float, told
+from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.lines import suspects
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in
+from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL, WRONG
 from mini_tf.ops.op import Op
-from mini_tf.trace import source_line
+from mini_tf.trace import Call, source_line
 
 import numpy as np
 
@@ -36,7 +40,7 @@ class Step:
     words: list = field(default_factory=list, repr=False)            # what is wrong, if this is the wrong step
 
 
-def first_wrong_step(subject, seed):
+def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
     """The steps of subject.f in the order in which their backwards ended; [] if it calls none.
 
     Every call of an op, a layer, or a method that keeps the contract is a step, and so are the learner's own functions
@@ -73,7 +77,7 @@ def first_wrong_step(subject, seed):
     return steps
 
 
-def add_reasons(report, evidence):
+def add_reasons(report: Report, evidence: Evidence | None) -> None:
     """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside."""
     misfits = [] if evidence is None else [name for name in evidence.subject.tensors if name not in evidence.gradients]
     if evidence is None or not (evidence.wrong or misfits):
@@ -107,7 +111,7 @@ def _which(call, calls):
     return f" (call {1 + same.index(call)} of {len(same)})" if len(same) > 1 else ""
 
 
-def alone(call):
+def alone(call: Call) -> tuple[Callable, list[Any], dict[str, Any]]:
     """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
     function, options, inputs = in_contract(call.f, call.inputs), call.options, list(call.inputs)
     inputs = [_finite(x) for x in inputs]

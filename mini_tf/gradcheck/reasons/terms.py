@@ -4,7 +4,7 @@ import math
 
 from mini_tf import ops
 from mini_tf.backend import erf
-from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
 from mini_tf.gradcheck.measuring.styles import flat
 from mini_tf.gradcheck.reasons.fit import close, elementwise, fitted
 from mini_tf.gradcheck.reasons.theirs import calls_in
@@ -12,7 +12,7 @@ from mini_tf.gradcheck.reasons.theirs import calls_in
 import numpy as np
 
 
-def dy_passed_on(e, name):
+def dy_passed_on(e: Evidence, name: str) -> str | None:
     """dy alone, or everything but dy; but a function that acts on every entry by itself is left to `other_slope`."""
     yours, right, known = e.pair(name)
     if close(yours, e.dy, known):
@@ -22,7 +22,7 @@ def dy_passed_on(e, name):
     return None
 
 
-def part_left_out(e, name):
+def part_left_out(e: Evidence, name: str) -> str | None:
     """A layer or model: what one of its parts gives back is left out of a sum, or counted twice."""
     yours, right, known = e.pair(name)
     inside = [call for call in calls_in(e.subject, e.dy) if call.ended is not None]
@@ -38,7 +38,7 @@ def part_left_out(e, name):
 # Functions that act on every entry by itself --------------------------------------------------------------------------
 
 
-def other_slope(e, name):
+def other_slope(e: Evidence, name: str) -> str | None:
     """dy·f′(x) with another f′; or only dy_i·∂y_i/∂x_i where the function acts on whole rows."""
     yours, _, known = e.pair(name)
     diagonal = e.diagonal(name)
@@ -79,7 +79,7 @@ def _formula(e, slope, known):
 # Functions in which the entries of a row depend on one another --------------------------------------------------------
 
 
-def multiple_in_every_row(e, name):
+def multiple_in_every_row(e: Evidence, name: str) -> str | None:
     """Along one axis, the error is a number times a known row."""
     yours, right, known = e.pair(name)
     x = e.subject.tensors[name]
@@ -149,7 +149,7 @@ def _multiple(name, row, yours, right, x, y):
     return next((words for rows, words in candidates if spanned(*rows)), None)
 
 
-def sum_of_products(e, name):
+def sum_of_products(e: Evidence, name: str) -> str | None:
     """A tensor that serves every row, like γ: Σ dy·a with another a."""
     yours, right, known = e.pair(name)
     axes = tuple(range(e.y.ndim - right.ndim))

@@ -9,16 +9,20 @@ import copy
 import inspect
 import sys
 import sysconfig
+from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import NamedTuple
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import FORWARD, Brought, Machine, partner
+from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.planting.editing import closure_of, function_of
-from mini_tf.trace import codes_inside, keeps_contract, trace
+from mini_tf.trace import Call, Tracer, codes_inside, keeps_contract, trace
+from mini_tf.types import Array
 
 import numpy as np
 
@@ -27,7 +31,7 @@ INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", 
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
 
-def calls_in(subject, dy=None):
+def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
     """The Calls of ops, layers, and of the learner's own functions and objects in one run of the subject.
 
     Without f itself. dy: for its backward; ones by default
@@ -40,7 +44,7 @@ def calls_in(subject, dy=None):
 
 
 @contextlib.contextmanager
-def their_code(f, tracer):
+def their_code(f: Any, tracer: Tracer) -> Iterator[None]:
     """Inside the block, the learner's functions and objects that f may call report to the tracer."""
     undo = []
     try:
@@ -160,7 +164,7 @@ def _backward_of_object(backward, tracer):
     return call
 
 
-def by_place(g, inputs, options):
+def by_place(g: Callable, inputs: tuple, options: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """(inputs, options), with what was given by name put in its place, if that can be"""
     if not options:
         return inputs, options
@@ -171,7 +175,7 @@ def by_place(g, inputs, options):
     return bound.args, bound.kwargs
 
 
-def namespaces(f):
+def namespaces(f: Any) -> list[dict[str, Any]]:
     """The globals of f's file, and of the learner's other files that it uses."""
     found, waiting = [], [inspect.unwrap(g) for g in functions_of(f)]
     while waiting:
@@ -189,14 +193,14 @@ def namespaces(f):
     return found
 
 
-def functions_of(f):
+def functions_of(f: Any) -> list[FunctionType]:
     """The plain functions that the learner wrote as f."""
     found = [f.written_forward, f.written_backward] if isinstance(f, Brought) else [f]
     found = [getattr(g, "__func__", g) for g in found]
     return [g for g in found if inspect.isfunction(g) and is_theirs(g)]
 
 
-def is_theirs(x):
+def is_theirs(x: Any) -> bool:
     """True for a function or class that is neither Python's, nor of an installed package, nor mini_tf's."""
     if inspect.isclass(x):
         methods = [g for g in vars(x).values() if inspect.isfunction(g)]
@@ -204,7 +208,7 @@ def is_theirs(x):
     return is_their_file(inspect.unwrap(x).__code__.co_filename)
 
 
-def is_their_file(path):
+def is_their_file(path: str | None) -> bool:
     return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
 
 
@@ -222,7 +226,7 @@ class Part(NamedTuple):
     is_forward: bool = False
 
 
-def parts_of(evidence):
+def parts_of(evidence: Evidence) -> list[Part]:
     """[Part]: the backward, what it calls of the learner's functions and methods, and the forward.
 
     Without functions that are steps, because steps are checked by themselves.
@@ -261,7 +265,7 @@ def _codes_of_steps(subject):
     return found
 
 
-def named_in(space, name):
+def named_in(space: dict[str, Any], name: str) -> Any:
     """What a dotted name, "Affine.backward", stands for in a module's globals, or None"""
     found = space
     for step in name.split("."):
@@ -279,7 +283,7 @@ def _around(function, forward):
 
 
 @contextlib.contextmanager
-def following(code, see):
+def following(code: CodeType, see: Callable[[FrameType, str], None]) -> Iterator[None]:
     """Inside the block, see(frame, event) is called for each line that this code runs, and when it returns."""
     before = sys.gettrace()
 

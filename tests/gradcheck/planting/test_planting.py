@@ -164,7 +164,7 @@ def test_closures_and_defaults_are_kept():
         (ops.tanh, "1 - y * y", "1 -\ny * y", "same number of lines"),
         (np.sin, "x", "y", "no Python function"),
         (3, "x", "y", "no Python function"),
-        (eval("lambda x: x"), "x", "y", "source is not available"),
+        (eval(compile("lambda x: x", "<nowhere>", "eval")), "x", "y", "source is not available"),
     ],
 )
 def test_what_cannot_be_edited_says_why(target, find, replace, message):

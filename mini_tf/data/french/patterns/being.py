@@ -1,7 +1,7 @@
 """To be, to compare, and what French says with avoir."""
 
 from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import FEELINGS, HAVE, NAMES, QUALITIES, SIZES, TRAITS, Phrase
+from mini_tf.data.french.lexicon import FEELINGS, HAVE, NAMES, QUALITIES, SIZES, TRAITS, Adjective, Pair, Phrase, Scene
 from mini_tf.data.french.patterns.past import GOERS
 from mini_tf.data.french.patterns.pattern import DEEDS, ETRE, pattern, together
 from mini_tf.data.french.patterns.pronouns import STRESSED
@@ -20,7 +20,7 @@ GROUPS = {
 @pattern(
     Either(*(each(together, owned(kind, adjectives=False), a) for kind, a in GROUPS.items() if kind != "sight")), VERY
 )
-def thing_is(pair, very):
+def thing_is(pair: tuple[Phrase, Adjective], very: Pair) -> Pair:
     """Les chemises de ma tante sont très belles. My aunt's shirts are very beautiful."""
     thing, adjective = pair
     return (
@@ -30,7 +30,7 @@ def thing_is(pair, very):
 
 
 @pattern(GOERS, FEELINGS, VERY[:3], [False, True])
-def feels(subject, feeling, very, negated):
+def feels(subject: Phrase, feeling: Adjective, very: Pair, negated: bool) -> Pair:
     """Mes sœurs ne sont pas très contentes. My sisters are not very happy."""
     fr, en = ETRE[subject.person], BE[subject.person]
     fr, en = (f"ne {fr} pas", f"{en} not") if negated else (fr, en)
@@ -52,7 +52,7 @@ def _compared(comparison, adjective, form):
 
 
 @pattern(Either(NAMES, KIN), OTHERS, TRAITS, COMPARED)
-def person_compared(subject, other, trait, comparison):
+def person_compared(subject: Phrase, other: Phrase, trait: Adjective, comparison: Pair) -> Pair:
     """Marie est plus grande que le facteur. Marie is taller than the postman."""
     fr, en = _compared(comparison, trait, agreed(trait, subject))
     return f"{subject.fr} {ETRE[subject.person]} {fr} {other.fr}", f"{subject.en} {BE[subject.person]} {en} {other.en}"
@@ -60,7 +60,7 @@ def person_compared(subject, other, trait, comparison):
 
 @pattern(Either(*(each(together, nouns(kind, [LE, THIS], False), nouns(kind, MINE, False), adjectives, COMPARED)
                   for kind, adjectives in GROUPS.items() if kind != "sight")))  # fmt: skip
-def thing_compared(parts):
+def thing_compared(parts: tuple[Phrase, Phrase, Adjective, Pair]) -> Pair:
     """Cette valise est plus lourde que mon sac. This suitcase is heavier than my bag."""
     thing, other, adjective, comparison = parts
     fr, en = _compared(comparison, adjective, agreed(adjective, thing))
@@ -71,7 +71,7 @@ BETTER = ("meilleur", "meilleure", "meilleurs", "meilleures")
 
 
 @pattern(nouns("food", [LE, THIS], False), nouns("food", MINE, False))
-def better(thing, other):
+def better(thing: Phrase, other: Phrase) -> Pair:
     """Cette poire est meilleure que ta pomme. This pear is better than your apple."""
     return (
         f"{thing.fr} {ETRE[thing.person]} {agreed(BETTER, thing)} que {other.fr}",
@@ -85,7 +85,7 @@ NOW = [("maintenant", "now"), ("ce matin", "this morning"), ("aujourd'hui", "tod
 
 
 @pattern(SUBJECTS, HAVING[:4], NOW, [False, True])
-def hungry(subject, state, time, negated):
+def hungry(subject: Phrase, state: Pair, time: Pair, negated: bool) -> Pair:
     """Les enfants n'ont pas faim maintenant. The children are not hungry now."""
     have, be = HAVE.present[subject.person], BE[subject.person]
     have, be = (f"ne {have} pas", f"{be} not") if negated else (have, be)
@@ -95,7 +95,7 @@ def hungry(subject, state, time, negated):
 @pattern(SUBJECTS, HAVING, [("", "souvent", "often"), ("ne", "pas souvent", "not often"),
                             ("ne", "pas toujours", "not always"),
                             ("ne", "jamais", "never")])  # fmt: skip
-def often_hungry(subject, state, adverb):
+def often_hungry(subject: Phrase, state: Pair, adverb: tuple[str, str, str]) -> Pair:
     """Mon oncle n'a jamais tort. My uncle is never wrong."""
     ne = f"{adverb[0]} " if adverb[0] else ""
     return (
@@ -105,7 +105,7 @@ def often_hungry(subject, state, adverb):
 
 
 @pattern(SUBJECTS, nouns("wild", [LE, THIS]))
-def afraid(subject, animal):
+def afraid(subject: Phrase, animal: Phrase) -> Pair:
     """Ma tante a peur du loup. My aunt is afraid of the wolf."""
     return (
         f"{subject.fr} {HAVE.present[subject.person]} peur de {animal.fr}",
@@ -117,14 +117,14 @@ def afraid(subject, animal):
     SUBJECTS,
     Either(nouns("thing", [LE, THIS, *MINE]), nouns("vehicle", [LE, THIS, *MINE]), nouns("text", [LE, THIS, *MINE])),
 )
-def needs(subject, thing):
+def needs(subject: Phrase, thing: Phrase) -> Pair:
     """J'ai besoin du marteau. I need the hammer."""
     need = "needs" if subject.person == 2 else "need"
     return f"{subject.fr} {HAVE.present[subject.person]} besoin de {thing.fr}", f"{subject.en} {need} {thing.en}"
 
 
 @pattern(DEEDS)
-def feels_like(scene):
+def feels_like(scene: Scene) -> Pair:
     """Elle a envie de manger une pomme. She feels like eating an apple."""
     subject, verb, thing = scene
     feel = "feels" if subject.person == 2 else "feel"

@@ -1,7 +1,22 @@
 """Sentences of two clauses."""
 
 from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import DOING_ALONE, FEELINGS, HAVE, KNOW, NAMES, OFTEN, PRONOUNS, VERBS, WEATHER
+from mini_tf.data.french.lexicon import (
+    DOING_ALONE,
+    FEELINGS,
+    HAVE,
+    KNOW,
+    NAMES,
+    OFTEN,
+    PRONOUNS,
+    VERBS,
+    WEATHER,
+    Adjective,
+    Pair,
+    Phrase,
+    Scene,
+    Verb,
+)
 from mini_tf.data.french.patterns.pattern import ETRE, THIRD, pattern, together
 from mini_tf.data.french.phrases import (
     ASKABLE,
@@ -43,7 +58,7 @@ HEARSAY = scenes(Either(PRONOUNS[2:], THIRD), lambda verb: verb.base != "want", 
 
 @pattern(PRONOUNS, VERBS["say"], each(_clause, HEARSAY))
 @pattern(PRONOUNS, VERBS["say"], each(_past_clause, HEARSAY))
-def thinks_that(subject, verb, clause):
+def thinks_that(subject: Phrase, verb: Verb, clause: Pair) -> Pair:
     """Je pense qu'elle lit le journal. I think that she is reading the newspaper."""
     return (
         f"{subject.fr} {verb.present[subject.person]} que {clause[0]}",
@@ -52,7 +67,7 @@ def thinks_that(subject, verb, clause):
 
 
 @pattern(Either(PRONOUNS, NAMES), FEELINGS, each(_past_clause, HEARSAY))
-def because(subject, feeling, clause):
+def because(subject: Phrase, feeling: Adjective, clause: Pair) -> Pair:
     """Paul est inquiet parce qu'il a perdu la clé. Paul is worried because he lost the key."""
     return (
         f"{subject.fr} {ETRE[subject.person]} {agreed(feeling, subject)} parce que {clause[0]}",
@@ -68,7 +83,7 @@ WHEN = Either(
 
 
 @pattern(WEATHER, WHEN, OFTEN)
-def when(kind, scene, adverb):
+def when(kind: list[str], scene: Scene, adverb: Pair) -> Pair:
     """Quand il pleut, je lis souvent des livres. When it rains, I often read books."""
     subject, verb, thing = scene
     return (
@@ -79,7 +94,7 @@ def when(kind, scene, adverb):
 
 
 @pattern(nouns("pet", [LE]), [verb for verb in DOING_ALONE if verb.base in ("sleep", "swim", "run")], OWNERS)
-def the_one_that_sleeps(animal, verb, owner):
+def the_one_that_sleeps(animal: Phrase, verb: Verb, owner: Phrase) -> Pair:
     """Le chien qui dort est à mon oncle. The dog that is sleeping belongs to my uncle."""
     belongs = "belong" if animal.person == 5 else "belongs"
     return (
@@ -89,7 +104,7 @@ def the_one_that_sleeps(animal, verb, owner):
 
 
 @pattern(Either(ASKABLE, NAMES, KIN), nouns("person", [LE]), DOING_ALONE, mark="?")
-def knows_the_one_who_sings(subject, person, verb):
+def knows_the_one_who_sings(subject: Phrase, person: Phrase, verb: Verb) -> Pair:
     """Connais-tu l'homme qui chante ? Do you know the man who is singing?"""
     return (
         f"{asks(KNOW.present[subject.person], subject)} {person.fr} qui {verb.present[person.person]}",

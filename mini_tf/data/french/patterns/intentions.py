@@ -1,6 +1,6 @@
 """What will be, what has just been, what one wants, can and must do."""
 
-from mini_tf.data.french.lexicon import MOVES, VERBS
+from mini_tf.data.french.lexicon import MOVES, VERBS, Pair, Scene, Verb
 from mini_tf.data.french.patterns.pattern import ASKED_DEEDS, DEEDS, EVENTS, FUTURE, pattern
 from mini_tf.data.french.phrases import BE, DO, HAS, asks, habit
 
@@ -11,7 +11,7 @@ VENIR = ("viens", "viens", "vient", "venons", "venez", "viennent")
 
 
 @pattern(EVENTS, FUTURE)
-def going_to(scene, time):
+def going_to(scene: Scene, time: Pair) -> Pair:
     """Nous allons visiter le château demain. We are going to visit the castle tomorrow."""
     subject, verb, thing = scene
     return (
@@ -21,7 +21,7 @@ def going_to(scene, time):
 
 
 @pattern(EVENTS)
-def has_just(scene):
+def has_just(scene: Scene) -> Pair:
     """Paul vient d'ouvrir le livre. Paul has just opened the book."""
     subject, verb, thing = scene
     return (
@@ -39,7 +39,7 @@ def _modal(verb, person, negated):
 
 
 @pattern(VERBS["modal"], DEEDS, [False, True])
-def wants_can_must(modal, scene, negated):
+def wants_can_must(modal: Verb, scene: Scene, negated: bool) -> Pair:
     """Je veux acheter la table. I want to buy the table. Tu ne peux pas lire ce livre. You cannot read this book."""
     subject, verb, thing = scene
     form = modal.present[subject.person]
@@ -51,7 +51,7 @@ def wants_can_must(modal, scene, negated):
 
 
 @pattern(VERBS["modal"], ASKED_DEEDS, mark="?")
-def question_can(modal, scene):
+def question_can(modal: Verb, scene: Scene) -> Pair:
     """Peux-tu réparer mon vélo ? Can you repair my bicycle?"""
     subject, verb, thing = scene
     can = f"can {subject.en}" if modal.base == "can" else f"{DO[subject.person]} {subject.en} {modal.base}"

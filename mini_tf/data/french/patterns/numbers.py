@@ -1,7 +1,20 @@
 """Numbers, ages, times and degrees."""
 
 from mini_tf.data.french.choices import Either
-from mini_tf.data.french.lexicon import CITIES, COUNTRIES, HAVE, NOUNS, PRONOUNS, STATES, VERBS
+from mini_tf.data.french.lexicon import (
+    CITIES,
+    COUNTRIES,
+    HAVE,
+    NOUNS,
+    PRONOUNS,
+    STATES,
+    VERBS,
+    Noun,
+    Pair,
+    Phrase,
+    Place,
+    Verb,
+)
 from mini_tf.data.french.patterns.pattern import ADULTS, THIRD, TIMES, after, pattern
 from mini_tf.data.french.phrases import ASKABLE, BE, HAS, SUBJECTS, asks, counted, goes_on
 from mini_tf.data.french.spelling import english_number, french_number
@@ -11,14 +24,14 @@ __all__ = ["age"]
 
 @pattern(SUBJECTS, [HAVE], range(2, 100), NOUNS["pet"] + NOUNS["text"])
 @pattern(SUBJECTS, VERBS["goods"][:4], range(2, 100), NOUNS["food"] + NOUNS["thing"])
-def counts(subject, verb, n, noun):
+def counts(subject: Phrase, verb: Verb, n: int, noun: Noun) -> Pair:
     """Ma tante a vingt et une poules. My aunt has twenty-one hens."""
     fr, en = counted(n, noun)
     return f"{subject.fr} {verb.present[subject.person]} {fr}", f"{subject.en} {goes_on(subject.person, verb)} {en}"
 
 
 @pattern(ADULTS, range(18, 100))
-def age(subject, n):
+def age(subject: Phrase, n: int) -> Pair:
     """Elle a vingt et un ans. She is twenty-one years old."""
     return (
         f"{subject.fr} {HAVE.present[subject.person]} {french_number(n)} ans",
@@ -27,7 +40,7 @@ def age(subject, n):
 
 
 @pattern(Either(ASKABLE, THIRD), mark="?")
-def how_old(subject):
+def how_old(subject: Phrase) -> Pair:
     """Quel âge a ton frère ? How old is your brother?"""
     have = HAVE.present[subject.person]
     fr = asks(have, subject) if subject in PRONOUNS else f"{have} {subject.fr}"
@@ -35,7 +48,7 @@ def how_old(subject):
 
 
 @pattern([("il est", "it is"), ("maintenant, il est", "now it is")], TIMES)
-def clock(start, time):
+def clock(start: Pair, time: Pair) -> Pair:
     """Il est quatre heures moins dix. It is ten to four."""
     return f"{start[0]} {time[0]}", f"{start[1]} {time[1]}"
 
@@ -49,7 +62,7 @@ TRAINS = [
 
 
 @pattern(TRAINS, CITIES, TIMES, [("part", "leaves"), ("arrive", "arrives")])
-def train(what, city, time, does):
+def train(what: Pair, city: Place, time: Pair, does: Pair) -> Pair:
     """Le train pour Paris part à midi. The train to Paris leaves at noon. Le train de Paris arrive à midi."""
     way = ("pour", "to") if does[0] == "part" else ("de", "from")
     return (
@@ -59,7 +72,7 @@ def train(what, city, time, does):
 
 
 @pattern(range(-12, 36), CITIES, [("", ""), ("aujourd'hui", "today"), ("ce matin", "this morning")])
-def degrees(n, place, time):
+def degrees(n: int, place: Place, time: Pair) -> Pair:
     """Il fait zéro degré à Oslo aujourd'hui. It is zero degrees in Oslo today."""
     fr, en = after([time])[0]
     minus = ("moins ", "minus ") if n < 0 else ("", "")
@@ -70,7 +83,7 @@ def degrees(n, place, time):
 
 
 @pattern(ADULTS, STATES, Either(CITIES, COUNTRIES), range(2, 42))
-def since(subject, verb, place, n):
+def since(subject: Phrase, verb: Verb, place: Place, n: int) -> Pair:
     """Ma sœur habite à Lyon depuis vingt ans. My sister has lived in Lyon for twenty years."""
     return (
         f"{subject.fr} {verb.present[subject.person]} {place.there} depuis {french_number(n)} ans",

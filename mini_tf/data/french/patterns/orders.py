@@ -1,7 +1,7 @@
 """Orders, and what one asks for politely."""
 
 from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import VERBS
+from mini_tf.data.french.lexicon import VERBS, Pair, Phrase, Verb
 from mini_tf.data.french.patterns.pattern import pattern, together
 from mini_tf.data.french.phrases import LE, OURS, THIS, nouns
 
@@ -27,21 +27,21 @@ ORDERS = Either(*(
 
 
 @pattern(ORDERS, [False, True], mark="!")
-def order(what, polite):
+def order(what: tuple[Verb, Phrase], polite: bool) -> Pair:
     """Ouvre le livre ! Open the book!"""
     verb, thing = what
     return f"{_imperative(verb, polite)} {thing.fr}", f"{verb.base} {thing.en}"
 
 
 @pattern(ORDERS, [False, True], mark="!")
-def order_not(what, polite):
+def order_not(what: tuple[Verb, Phrase], polite: bool) -> Pair:
     """Ne lavez pas la voiture ! Do not wash the car!"""
     verb, thing = what
     return f"ne {_imperative(verb, polite)} pas {thing.fr}", f"do not {verb.base} {thing.en}"
 
 
 @pattern(ORDERS, [False, True])
-def please(what, polite):
+def please(what: tuple[Verb, Phrase], polite: bool) -> Pair:
     """Apporte le panier, s'il te plaît. Please bring the basket."""
     verb, thing = what
     return (

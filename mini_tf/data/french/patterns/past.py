@@ -1,7 +1,22 @@
 """The past: passé composé with avoir and être, imparfait."""
 
 from mini_tf.data.french.choices import Either
-from mini_tf.data.french.lexicon import BORN, CITIES, COUNTRIES, HAVE, MONTHS, MOVES, PRONOUNS, SPEAKERS, STATES
+from mini_tf.data.french.lexicon import (
+    BORN,
+    CITIES,
+    COUNTRIES,
+    HAVE,
+    MONTHS,
+    MOVES,
+    PRONOUNS,
+    SPEAKERS,
+    STATES,
+    Pair,
+    Phrase,
+    Place,
+    Scene,
+    Verb,
+)
 from mini_tf.data.french.patterns.pattern import ETRE, EVENTS, PAST, THERE, THIRD, pattern
 from mini_tf.data.french.phrases import ASKABLE, HAS, WAS, asks, past_participle
 
@@ -9,7 +24,7 @@ __all__ = ["GOERS", "LATELY"]
 
 
 @pattern(EVENTS, PAST)
-def past(scene, time):
+def past(scene: Scene, time: Pair) -> Pair:
     """J'ai vendu la voiture bleue la semaine dernière. I sold the blue car last week."""
     subject, verb, thing = scene
     return (
@@ -19,7 +34,7 @@ def past(scene, time):
 
 
 @pattern(EVENTS, PAST)
-def not_past(scene, time):
+def not_past(scene: Scene, time: Pair) -> Pair:
     """Il n'a pas acheté de pain. He did not buy any bread."""
     subject, verb, thing = scene
     return (
@@ -29,7 +44,7 @@ def not_past(scene, time):
 
 
 @pattern(EVENTS, [("ne", "jamais", "never"), ("", "déjà", "already")])
-def never_or_already(scene, word):
+def never_or_already(scene: Scene, word: tuple[str, str, str]) -> Pair:
     """Elle n'a jamais lu ce livre. She has never read this book. Elle a déjà lu ce livre."""
     subject, verb, thing = scene
     ne = f"{word[0]} " if word[0] else ""
@@ -49,7 +64,7 @@ LATELY = [time for time in PAST if time[1] in (" yesterday", " last night", " th
 
 
 @pattern(GOERS, MOVES, THERE, PAST)
-def went(subject, verb, place, time):
+def went(subject: Phrase, verb: Verb, place: Place, time: Pair) -> Pair:
     """Elles sont allées au Canada l'année dernière. They went to Canada last year."""
     en = verb.past if not verb.past.endswith(" in") else f"{verb.past[:-3]} {place.at}"
     return (
@@ -59,7 +74,7 @@ def went(subject, verb, place, time):
 
 
 @pattern(GOERS, ARRIVALS, LATELY, [False, True])
-def arrived(subject, verb, time, negated):
+def arrived(subject: Phrase, verb: tuple[str, str, str], time: Pair, negated: bool) -> Pair:
     """Elle est arrivée hier. She arrived yesterday."""
     participle = past_participle(verb[0], subject)
     if negated:
@@ -71,7 +86,7 @@ def arrived(subject, verb, time, negated):
 
 
 @pattern(Either(ASKABLE, THIRD), ARRIVALS, LATELY, mark="?")
-def did_they_arrive(subject, verb, time):
+def did_they_arrive(subject: Phrase, verb: tuple[str, str, str], time: Pair) -> Pair:
     """Tes frères sont-ils arrivés hier ? Did your brothers arrive yesterday?"""
     return (
         f"{asks(ETRE[subject.person], subject)} {past_participle(verb[0], subject)}{time[0]}",
@@ -80,7 +95,7 @@ def did_they_arrive(subject, verb, time):
 
 
 @pattern(GOERS, Either(CITIES, COUNTRIES), MONTHS)
-def born(subject, place, month):
+def born(subject: Phrase, place: Place, month: Pair) -> Pair:
     """Ma cousine est née au Japon en hiver. My cousin was born in Japan in winter."""
     return (
         f"{subject.fr} {ETRE[subject.person]} {past_participle(BORN[0], subject)} {place.there} {month[0]}",
@@ -93,7 +108,7 @@ WAS_ENDINGS = ("ais", "ais", "ait", "ions", "iez", "aient")
 
 @pattern(PRONOUNS, STATES[:1], Either(CITIES, COUNTRIES), [("petit", "little")])
 @pattern(PRONOUNS, STATES, Either(CITIES, COUNTRIES), [("jeune", "young")])
-def used_to(subject, verb, place, age):
+def used_to(subject: Phrase, verb: Verb, place: Place, age: Pair) -> Pair:
     """Quand j'étais petit, j'habitais à Lyon. When I was little, I used to live in Lyon."""
     ending = WAS_ENDINGS[subject.person]
     age_fr = past_participle(age[0], subject)

@@ -1,7 +1,9 @@
 """What makes a function a sentence pattern, and slots that many patterns share."""
 
+from collections.abc import Callable
+
 from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import CITIES, COUNTRIES, FUTURE_TIMES, NAMES, PAST_TIMES, PRONOUNS, SITES, VERBS
+from mini_tf.data.french.lexicon import CITIES, COUNTRIES, FUTURE_TIMES, NAMES, PAST_TIMES, PRONOUNS, SITES, VERBS, Pair
 from mini_tf.data.french.phrases import ASKABLE, KIN, PEOPLE, SUBJECTS, scenes
 from mini_tf.data.french.spelling import english, english_number, french, french_number
 
@@ -13,7 +15,7 @@ __all__ = [
 PATTERNS = {}                                            # name: its sentences, a Product or an Either
 
 
-def pattern(*slots, mark="."):
+def pattern(*slots, mark: str = ".") -> Callable[[Callable[..., Pair]], Callable[..., Pair]]:
     """Sentences that the function makes of the slots; more than one of these above a function: any of them."""
 
     def register(function):
@@ -29,7 +31,7 @@ def pattern(*slots, mark="."):
     return register
 
 
-def after(pairs):
+def after(pairs: list[Pair]) -> list[Pair]:
     """Words that may follow, with the space before them; none for the empty ones."""
     return [(f" {fr}" if fr else "", f" {en}" if en else "") for fr, en in pairs]
 
@@ -63,6 +65,6 @@ LOOK_FOR, SEE, HEAR = (
 )
 
 
-def together(*parts):
+def together(*parts) -> tuple:
     """What fits together, as one slot."""
     return parts

@@ -12,6 +12,11 @@ from mini_tf.data.french.lexicon import (
     PRONOUNS,
     VERBS,
     WEATHER,
+    Noun,
+    Pair,
+    Phrase,
+    Place,
+    Verb,
 )
 from mini_tf.data.french.patterns.intentions import ALLER, VENIR
 from mini_tf.data.french.patterns.pattern import ETRE, THERE, after, pattern, together
@@ -19,7 +24,7 @@ from mini_tf.data.french.phrases import BE, DO, LE, MINE, SUBJECTS, THIS, UN, co
 
 
 @pattern(Either(owned("thing"), owned("pet"), owned("clothes"), owned("vehicle"), owned("text")))
-def this_is(thing):
+def this_is(thing: Phrase) -> Pair:
     """Ce sont les livres de mon frère. These are my brother's books."""
     if thing.person == 5:
         return f"ce sont {thing.fr}", f"these are {thing.en}"
@@ -30,7 +35,7 @@ def this_is(thing):
     each(together, VERBS["thing"][:6], owned("thing")), each(together, VERBS["vehicle"], owned("vehicle")),
     each(together, VERBS["animal"], owned("pet")), each(together, VERBS["text"], owned("text")),
 ), [False, True])  # fmt: skip
-def past_with_owner(subject, pair, negated):
+def past_with_owner(subject: Phrase, pair: tuple[Verb, Phrase], negated: bool) -> Pair:
     """J'ai trouvé la clé du professeur. I found the teacher's key."""
     verb, thing = pair
     have = HAVE.present[subject.person]
@@ -68,14 +73,14 @@ SMALL = ("food", "text", "clothes")
 
 @pattern(Either(*(nouns(kind, [UN]) for kind in LIVING)), OUTDOORS)
 @pattern(Either(*(nouns(kind, [UN]) for kind in SMALL)), INDOORS)
-def there_is(thing, place):
+def there_is(thing: Phrase, place: Pair) -> Pair:
     """Il y a un hibou derrière l'église. There is an owl behind the church."""
     return f"il y a {thing.fr} {place[0]}", f"there {BE[thing.person]} {thing.en} {place[1]}"
 
 
 @pattern(Either(*(nouns(kind, [UN]) for kind in LIVING)), OUTDOORS)
 @pattern(Either(*(nouns(kind, [UN]) for kind in SMALL)), INDOORS)
-def there_is_not(thing, place):
+def there_is_not(thing: Phrase, place: Pair) -> Pair:
     """Il n'y a pas de pommes sur la table. There are no apples on the table."""
     return (
         f"il n'y a pas {thing.fr_not} {place[0]}",
@@ -85,7 +90,7 @@ def there_is_not(thing, place):
 
 @pattern(nouns("sight", [UN]), OUTDOORS[1], mark="?")
 @pattern(nouns("pet", [UN]), OUTDOORS, mark="?")
-def is_there(thing, place):
+def is_there(thing: Phrase, place: Pair) -> Pair:
     """Y a-t-il un hôtel près de la tour ? Is there a hotel near the tower?"""
     en = thing.en if thing.person == 2 else thing.en_not
     return f"y a-t-il {thing.fr} {place[0]}", f"{BE[thing.person]} there {en} {place[1]}"
@@ -93,21 +98,21 @@ def is_there(thing, place):
 
 @pattern(Either(nouns("pet", [LE, *MINE]), nouns("wild", [LE]), nouns("person", [LE])), OUTDOORS)
 @pattern(Either(*(nouns(kind, [LE, *MINE]) for kind in SMALL)), INDOORS)
-def it_is_there(thing, place):
+def it_is_there(thing: Phrase, place: Pair) -> Pair:
     """Mon chapeau est sur la table. My hat is on the table."""
     return f"{thing.fr} {ETRE[thing.person]} {place[0]}", f"{thing.en} {BE[thing.person]} {place[1]}"
 
 
 @pattern(range(2, 100), NOUNS["pet"] + NOUNS["wild"] + NOUNS["person"], OUTDOORS)
 @pattern(range(2, 100), [noun for kind in SMALL for noun in NOUNS[kind]], INDOORS)
-def there_are(n, noun, place):
+def there_are(n: int, noun: Noun, place: Pair) -> Pair:
     """Il y a quatre-vingts moutons dans le jardin. There are eighty sheep in the garden."""
     fr, en = counted(n, noun)
     return f"il y a {fr} {place[0]}", f"there are {en} {place[1]}"
 
 
 @pattern(SUBJECTS, THERE, [("", ""), ("demain", "tomorrow"), ("aujourd'hui", "today")])
-def going_there(subject, place, time):
+def going_there(subject: Phrase, place: Place, time: Pair) -> Pair:
     """Nous allons aux États-Unis. We are going to the United States."""
     fr, en = after([time])[0]
     return (
@@ -117,7 +122,7 @@ def going_there(subject, place, time):
 
 
 @pattern(SUBJECTS, COUNTRIES + CITIES, [False, True])
-def comes_from(subject, place, negated):
+def comes_from(subject: Phrase, place: Place, negated: bool) -> Pair:
     """Elle vient du Japon. She comes from Japan."""
     name = place.name.removeprefix("la ").removeprefix("l'")  # only le and les stay: de France, du Japon
     come = VENIR[subject.person]
@@ -137,7 +142,7 @@ SEASONABLE = [
 
 
 @pattern(SEASONABLE, [("", ""), *OFTEN], CITIES)
-def weather(kind_and_month, adverb, place):
+def weather(kind_and_month: tuple[list[str], Pair], adverb: Pair, place: Place) -> Pair:
     """Il fait souvent froid à Oslo en hiver. It is often cold in Oslo in winter."""
     (fr_start, fr_end, en_start, en_end), month = kind_and_month
     fr = [fr_start, adverb[0], fr_end, place.there, month[0]]

@@ -1,12 +1,26 @@
 """The present and its negations, habits and likings."""
 
-from mini_tf.data.french.lexicon import CITIES, COUNTRIES, DOING_ALONE, MASSES, NOUNS, OFTEN, SITES, VERBS
+from mini_tf.data.french.lexicon import (
+    CITIES,
+    COUNTRIES,
+    DOING_ALONE,
+    MASSES,
+    NOUNS,
+    OFTEN,
+    SITES,
+    VERBS,
+    Pair,
+    Phrase,
+    Place,
+    Scene,
+    Verb,
+)
 from mini_tf.data.french.patterns.pattern import HEAR, SCENES, SEE, pattern
 from mini_tf.data.french.phrases import DO, LE, SUBJECTS, goes_on, goes_on_not, habit
 
 
 @pattern(SCENES)
-def present(scene):
+def present(scene: Scene) -> Pair:
     """Marie lit le journal. Marie is reading the newspaper."""
     subject, verb, thing = scene
     return (
@@ -16,7 +30,7 @@ def present(scene):
 
 
 @pattern(SCENES)
-def not_present(scene):
+def not_present(scene: Scene) -> Pair:
     """Je ne vois pas les chats noirs. I do not see the black cats."""
     subject, verb, thing = scene
     return (
@@ -26,7 +40,7 @@ def not_present(scene):
 
 
 @pattern(SCENES, [("plus", "no longer"), ("jamais", "never")])
-def no_longer_or_never(scene, word):
+def no_longer_or_never(scene: Scene, word: Pair) -> Pair:
     """Il n'achète plus de pain. He no longer buys bread."""
     subject, verb, thing = scene
     return (
@@ -36,7 +50,7 @@ def no_longer_or_never(scene, word):
 
 
 @pattern(SUBJECTS, [SEE, HEAR], [("rien", "nothing"), ("personne", "nobody")], SITES)
-def nothing(subject, verb, word, place):
+def nothing(subject: Phrase, verb: Verb, word: Pair, place: Place) -> Pair:
     """Je ne vois rien au marché. I see nothing at the market."""
     return (
         f"{subject.fr} ne {verb.present[subject.person]} {word[0]} {place.there}",
@@ -45,7 +59,7 @@ def nothing(subject, verb, word, place):
 
 
 @pattern(SCENES, OFTEN)
-def often(scene, adverb):
+def often(scene: Scene, adverb: Pair) -> Pair:
     """Je mange souvent des pommes. I often eat apples."""
     subject, verb, thing = scene
     return (
@@ -62,7 +76,7 @@ GENERIC = [
 
 
 @pattern(SUBJECTS, VERBS["like"], GENERIC)
-def likes(subject, verb, thing):
+def likes(subject: Phrase, verb: Verb, thing: Pair) -> Pair:
     """Ma sœur aime le fromage. My sister likes cheese."""
     return (
         f"{subject.fr} {verb.present[subject.person]} {thing[0]}",
@@ -71,7 +85,7 @@ def likes(subject, verb, thing):
 
 
 @pattern(SUBJECTS, GENERIC)
-def likes_not(subject, thing):
+def likes_not(subject: Phrase, thing: Pair) -> Pair:
     """Je n'aime pas les huîtres. I do not like oysters."""
     like = VERBS["like"][0]
     return (
@@ -94,7 +108,7 @@ def _sensible(verb, place):
 @pattern(
     SUBJECTS, [(v, place) for v in DOING_ALONE for place in [*CITIES, *COUNTRIES, *SITES] if _sensible(v, place)], OFTEN
 )
-def often_somewhere(subject, doing, adverb):
+def often_somewhere(subject: Phrase, doing: tuple[Verb, Place], adverb: Pair) -> Pair:
     """Ils dansent souvent à Paris. They often dance in Paris."""
     verb, place = doing
     return (

@@ -1,7 +1,19 @@
 """Pronouns before the verb: me, te, le, la, nous, vous, les, leur; and after prepositions."""
 
 from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import DOING_ALONE, HAVE, NAMES, OFTEN, PRONOUNS, SITES, VERBS, Phrase
+from mini_tf.data.french.lexicon import (
+    DOING_ALONE,
+    HAVE,
+    NAMES,
+    OFTEN,
+    PRONOUNS,
+    SITES,
+    VERBS,
+    Pair,
+    Phrase,
+    Place,
+    Verb,
+)
 from mini_tf.data.french.patterns.past import LATELY
 from mini_tf.data.french.patterns.pattern import LOOK_FOR, PAST, SEE, after, pattern, together
 from mini_tf.data.french.phrases import ALL, BE, DO, KIN, LE, MINE, OWNERS, THIS, goes_on, habit, nouns, past_participle
@@ -26,7 +38,7 @@ HELPS = [
 
 
 @pattern(HELPS, [*(("", *adverb) for adverb in OFTEN), ("ne ", "plus", "no longer"), ("ne ", "jamais", "never")])
-def helps_them(who, adverb):
+def helps_them(who: tuple, adverb: tuple[str, str, str]) -> Pair:
     """Elle nous aide souvent. She often helps us. Elle ne m'écoute plus. She no longer listens to me."""
     subject, pronoun, verb = who
     return (
@@ -36,7 +48,7 @@ def helps_them(who, adverb):
 
 
 @pattern([who for who in HELPS if who[2].base in ("wait for", "help", "see", "look for")], SITES)
-def helps_them_there(who, place):
+def helps_them_there(who: tuple, place: Place) -> Pair:
     """Ils t'attendent à la gare. They are waiting for you at the station."""
     subject, pronoun, verb = who
     return (
@@ -46,7 +58,7 @@ def helps_them_there(who, place):
 
 
 @pattern(HELPS, LATELY, [False, True])
-def helped_them(who, time, negated):
+def helped_them(who: tuple, time: Pair, negated: bool) -> Pair:
     """Il les a vus hier. He saw them yesterday."""
     subject, pronoun, verb = who
     them = Phrase("", "", 5 if pronoun[0] in ("nous", "vous", "les") else 2, "m")
@@ -68,7 +80,7 @@ SOUGHT = Either(
 
 
 @pattern(Either(PRONOUNS, NAMES), SOUGHT)
-def looks_for_but_does_not_see(subject, sought):
+def looks_for_but_does_not_see(subject: Phrase, sought: tuple[Phrase, Pair]) -> Pair:
     """Je cherche ma sœur, mais je ne la vois pas. I am looking for my sister, but I do not see her.
 
     What le and la mean is decided by the noun before them: it, him or her.
@@ -97,7 +109,7 @@ TO_THEM = [
 
 
 @pattern(TO_THEM, GIFTS)
-def gives_them(who, thing):
+def gives_them(who: tuple, thing: Phrase) -> Pair:
     """Tu leur montres un livre. You are showing them a book."""
     subject, pronoun, verb = who
     return (
@@ -107,7 +119,7 @@ def gives_them(who, thing):
 
 
 @pattern(TO_THEM, GIFTS, [("", ""), ("hier", "yesterday")])
-def gave_them(who, thing, time):
+def gave_them(who: tuple, thing: Phrase, time: Pair) -> Pair:
     """Elle m'a donné un livre. She gave me a book."""
     subject, pronoun, verb = who
     fr, en = after([time])[0]
@@ -118,7 +130,7 @@ def gave_them(who, thing, time):
 
 
 @pattern(PRONOUNS, VERBS["give"], GIFTS, OWNERS)
-def gave_to(subject, verb, thing, owner):
+def gave_to(subject: Phrase, verb: Verb, thing: Phrase, owner: Phrase) -> Pair:
     """J'ai prêté mon stylo au voisin. I lent my pen to the neighbour."""
     return (
         f"{subject.fr} {HAVE.present[subject.person]} {verb.participle} {thing.fr} à {owner.fr}",
@@ -127,7 +139,7 @@ def gave_to(subject, verb, thing, owner):
 
 
 @pattern(PRONOUNS, [verb for verb in DOING_ALONE if verb.base not in ("travel", "swim", "run")], Either(NAMES, KIN))
-def at_home(subject, verb, host):
+def at_home(subject: Phrase, verb: Verb, host: Phrase) -> Pair:
     """Nous dormons chez mon oncle. We are sleeping at my uncle's house."""
     return (
         f"{subject.fr} {verb.present[subject.person]} chez {host.fr}",
@@ -150,7 +162,7 @@ TOGETHER = [
 
 
 @pattern(TOGETHER, PAST)
-def with_them(who, time):
+def with_them(who: tuple, time: Pair) -> Pair:
     """Nous avons dansé avec eux hier. We danced with them yesterday."""
     subject, verb, preposition, them = who
     return (

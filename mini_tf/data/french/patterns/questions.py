@@ -1,7 +1,7 @@
 """Questions, by inversion and with est-ce que."""
 
 from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import DOING_ALONE, HAVE, NOUNS, PRONOUNS, VERBS
+from mini_tf.data.french.lexicon import DOING_ALONE, HAVE, NOUNS, PRONOUNS, VERBS, Noun, Pair, Phrase, Scene, Verb
 from mini_tf.data.french.patterns.pattern import (
     ASKED_EVENTS,
     ASKED_SCENES,
@@ -18,14 +18,14 @@ __all__ = ["who"]
 
 
 @pattern(ASKED_SCENES, mark="?")
-def question(scene):
+def question(scene: Scene) -> Pair:
     """Vois-tu le chat ? Do you see the cat? Marie mange-t-elle une pomme ? Is Marie eating an apple?"""
     subject, verb, thing = scene
     return f"{asks(verb.present[subject.person], subject)} {thing.fr}", f"{asked(subject, verb)} {thing.en_not}"
 
 
 @pattern(SCENES, mark="?")
-def question_est_ce_que(scene):
+def question_est_ce_que(scene: Scene) -> Pair:
     """Est-ce que tu vois le chat ? Do you see the cat?"""
     subject, verb, thing = scene
     return (
@@ -35,7 +35,7 @@ def question_est_ce_que(scene):
 
 
 @pattern(ASKED_EVENTS, PAST, mark="?")
-def question_past(scene, time):
+def question_past(scene: Scene, time: Pair) -> Pair:
     """A-t-elle acheté une robe hier ? Did she buy a dress yesterday?"""
     subject, verb, thing = scene
     return (
@@ -47,7 +47,7 @@ def question_past(scene, time):
 @pattern(Either(ASKABLE, THIRD), Either(nouns("pet", [UN, *MINE]), nouns("thing", [UN, LE, *MINE]),
                                           nouns("vehicle", [UN, *MINE])),
          mark="?")  # fmt: skip
-def question_have(subject, thing):
+def question_have(subject: Phrase, thing: Phrase) -> Pair:
     """A-t-il un chien ? Does he have a dog?"""
     return f"{asks(HAVE.present[subject.person], subject)} {thing.fr}", f"{asked(subject, HAVE)} {thing.en_not}"
 
@@ -56,7 +56,7 @@ HOW_MANY = [noun for kind in ("pet", "thing", "clothes", "vehicle", "text") for 
 
 
 @pattern(Either(ASKABLE, THIRD), HOW_MANY, mark="?")
-def how_many(subject, noun):
+def how_many(subject: Phrase, noun: Noun) -> Pair:
     """Combien de chats a ton frère ? How many cats does your brother have?"""
     if subject in PRONOUNS:
         fr = asks(HAVE.present[subject.person], subject)
@@ -72,7 +72,7 @@ def how_many(subject, noun):
     [("", ""), ("hier", "yesterday")],
     mark="?",
 )
-def why_or_where(subject, word, verb, time):
+def why_or_where(subject: Phrase, word: Pair, verb: Verb, time: Pair) -> Pair:
     """Pourquoi Marie rit-elle ? Why is Marie laughing? Où as-tu dormi hier ? Where did you sleep yesterday?"""
     if time[0]:
         return (
@@ -87,7 +87,7 @@ WHO_DID = Either(*(each(together, VERBS[verbs], nouns(kind, ALL)) for verbs, kin
 
 
 @pattern(WHO_DID, PAST, mark="?")
-def who(pair, time):
+def who(pair: tuple[Verb, Phrase], time: Pair) -> Pair:
     """Qui a mangé la pomme ? Who ate the apple?"""
     verb, thing = pair
     return f"qui a {verb.participle} {thing.fr}{time[0]}", f"who {verb.past} {thing.en}{time[1]}"
@@ -97,7 +97,7 @@ WHERE = Either(*(each(together, VERBS[verbs], nouns(kind, [LE])) for verbs, kind
 
 
 @pattern(WHERE, Either(ASKABLE, THIRD), PAST, mark="?")
-def where_are_those(pair, subject, time):
+def where_are_those(pair: tuple[Verb, Phrase], subject: Phrase, time: Pair) -> Pair:
     """Où sont les pommes que tu as achetées ? Where are the apples that you bought?
 
     The participle agrees with an object that stands before it.

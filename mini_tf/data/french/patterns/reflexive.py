@@ -1,6 +1,6 @@
 """Reflexive verbs, and when one does them."""
 
-from mini_tf.data.french.lexicon import REFLEXIVES
+from mini_tf.data.french.lexicon import REFLEXIVES, Pair, Phrase, Verb
 from mini_tf.data.french.patterns.past import GOERS
 from mini_tf.data.french.patterns.pattern import ETRE, TIMES, after, pattern
 from mini_tf.data.french.phrases import DO, SUBJECTS, habit, past_participle
@@ -9,7 +9,7 @@ SELF = ("me", "te", "se", "nous", "vous", "se")
 
 
 @pattern(SUBJECTS, REFLEXIVES, TIMES, [("", "", ""), ("ne", "pas", "not"), ("ne", "jamais", "never")])
-def gets_up(subject, verb, time, no):
+def gets_up(subject: Phrase, verb: Verb, time: Pair, no: tuple[str, str, str]) -> Pair:
     """Je me lève à sept heures et demie. I get up at half past seven."""
     person = subject.person
     fr = f"{SELF[person]} {verb.present[person]}"
@@ -20,7 +20,7 @@ def gets_up(subject, verb, time, no):
 
 
 @pattern(GOERS, REFLEXIVES, TIMES, [("hier", "yesterday"), ("lundi dernier", "last Monday"), ("", "")])
-def got_up(subject, verb, time, day):
+def got_up(subject: Phrase, verb: Verb, time: Pair, day: Pair) -> Pair:
     """Elle s'est levée à six heures hier. She got up at six o'clock yesterday."""
     fr, en = after([day])[0]
     return (

@@ -1,0 +1,83 @@
+"""A layer or a model shows itself as a tree, and finds its parameters wherever they are."""
+
+from mini_tf.layers import Dropout, Layer, LayerNorm, Linear, Parameter
+from mini_tf.models import GPT, LanguageTransformer, Translator
+from mini_tf.training.every_kind import every_preset
+
+import numpy as np
+import pytest
+
+
+def test_a_single_layer_is_one_line(rng):
+    assert repr(Linear(3, 4, rng)) == "Linear: 16 numbers to learn  W (3, 4), b (4,)"
+    assert repr(Linear(3, 4, rng, bias=False)) == "Linear: 12 numbers to learn  W (3, 4)"
+    assert repr(Dropout(0.1)) == "Dropout: nothing to learn"
+    assert repr([LayerNorm(3)]) == "[LayerNorm: 6 numbers to learn  gamma (3,), beta (3,)]"
+
+
+def test_a_model_is_a_tree_in_which_what_is_alike_is_shown_once(rng):
+    shown = repr(GPT(rng.standard_normal((200, 8)).astype("f4"), T=4, L=3, H=2, m=4, f=16)).splitlines()
+    assert shown[0] == "GPT(T=4, L=3, H=2, m=4, f=16, dropout=0.0): 3,320 numbers to learn"
+    text = "\n".join(" ".join(line.split()) for line in shown)
+    assert "layers.0 to layers.2, each: TransformerLayer 568" in text
+    assert "query, key, value, output, each: Linear 64 W (8, 8)" in text
+    assert "A: TiedReadout 1,600 table is trunk.embedding.table" in text
+    counts = {line.split(": ")[0].strip(): line.split()[-1] for line in shown}
+    assert len(counts) == len(shown) < 16
+
+
+def test_what_is_not_trained_is_called_fixed(rng):
+    model = LanguageTransformer(rng.standard_normal((20, 8)), T=4, L=1, H=1, m=4)
+    assert "embedding: Embedding 0 table (20, 8) fixed" in " ".join(repr(model).split())
+    layer = Linear(2, 2)
+    layer.b.trainable = False
+    assert repr(layer) == "Linear: 4 numbers to learn  W (2, 2), b (2,) fixed"
+
+
+def test_every_line_fits_a_terminal(rng):
+    for model in (Translator(100, 120, n=32, L=6, H=2, m=16, f=64),
+                  LanguageTransformer(rng.standard_normal((200, 64)), T=32, L=6, H=8, m=64, layer_norm=True)):  # fmt: skip
+        assert all(len(line) <= 100 for line in repr(model).splitlines())
+    assert every_preset()
+
+
+class HalfBuilt(Layer):
+    def __init__(self):
+        self.W = Parameter(None)
+        self.inner = Linear(1, 1)
+        raise RuntimeError
+
+
+def test_it_never_raises():
+    layer = HalfBuilt.__new__(HalfBuilt)
+    assert repr(layer) == "HalfBuilt: nothing to learn"
+    with pytest.raises(RuntimeError):
+        layer.__init__()
+    assert repr(layer).splitlines()[0] == "HalfBuilt: 2 numbers to learn  W without data"
+    layer.config = ["not", "a", "dict"]
+    assert repr(layer).startswith("HalfBuilt: ")
+
+
+class Nested(Layer):
+    """Layers in a dict, in lists of lists, in a tuple."""
+
+    def __init__(self, rng):
+        self.branches = {"left": Linear(2, 3, rng), "right": [Linear(3, 2, rng), Linear(2, 2, rng, bias=False)]}
+        self.grid = [[LayerNorm(2)], (Parameter(np.ones(2)), "a word", 3)]
+        self.plain = Linear(2, 2, rng)
+        self.again = self.plain
+
+
+def test_parameters_in_dicts_and_nested_lists_are_found(rng):
+    layer = Nested(rng)
+    assert list(layer.parameters()) == [
+        "branches.left.W", "branches.left.b", "branches.right.0.W", "branches.right.0.b", "branches.right.1.W",
+        "grid.0.0.gamma", "grid.0.0.beta", "grid.1.0", "plain.W", "plain.b",
+    ]  # fmt: skip
+    assert layer.numbers_to_learn() == 9 + 8 + 4 + 4 + 2 + 6
+    assert "branches.right.0: Linear 8 W (3, 2), b (2,)" in " ".join(repr(layer).split())
+    assert "grid.1.0 (2,)" in repr(layer)
+    assert "again: Linear 6 W is plain.W, b is plain.b" in " ".join(repr(layer).split())
+    assert [path for path, member in layer.members() if isinstance(member, Layer)] == [
+        "branches.left", "branches.right.0", "branches.right.1", "grid.0.0", "plain", "again"
+    ]  # fmt: skip
