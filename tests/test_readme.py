@@ -1,7 +1,11 @@
 """README and the pages it leads to: links lead somewhere, commands and options exist, code runs and prints what it says."""
 
 import io
+import os
 import re
+import shutil
+import subprocess
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -68,3 +72,26 @@ def test_the_example_of_ones_own_text_does_what_it_says(lab_text):
     assert found == pytest.approx(test, abs=0.05)
     assert alike == uniform
     assert out.getvalue().count("  PASS ") == 4
+
+
+def test_the_gradient_that_it_shows_is_the_code():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"```python\n(@op.*?)```", text, re.DOTALL)[1]
+    code = (ROOT / "mini_tf/ops/softmax.py").read_text(encoding="utf-8")
+    for line in shown.splitlines():
+        assert line.strip() == "…" or line.removesuffix(", each row sums to 1") in code, line
+
+
+def test_the_checker_says_what_it_shows(tmp_path):
+    """Of layer norm as it is, and, in a copy of mini_tf, of the line that README says to change."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text[text.index("## Is the gradient right") :]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    right, wrong = (re.search(rf"```\n({word}: gradients of layer_norm.*?)```", section, re.DOTALL)[1] for word in ("PASS", "FAIL"))
+    shutil.copytree(ROOT / "mini_tf", tmp_path / "mini_tf", ignore=shutil.ignore_patterns("__pycache__"))
+    formula = tmp_path / "mini_tf/ops/normalization.py"
+    for expected in (right, wrong):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=tmp_path,
+                              env=os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONIOENCODING": "utf-8"})  # fmt: skip
+        assert done.stdout == expected, done.stderr
+        formula.write_text(formula.read_text(encoding="utf-8").replace("g = dy * gamma", "g = dy"), encoding="utf-8")
