@@ -21,7 +21,7 @@ from mini_tf.pages.reference.docstrings import as_html
 
 from markupsafe import Markup
 
-PACKAGES = sorted(f"mini_tf.{name}" for name in {*mini_tf.__all__, "explore"})
+PACKAGES = [f"mini_tf.{name}" for name in mini_tf.__all__]
 OF_NAMED_TUPLES = ("Create new instance of ", "Alias for field number ")         # the docstrings that Python gives them
 NOTHING = inspect.Parameter.empty
 LONG = 100                                               # characters of a value that is not shown
