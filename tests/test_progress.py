@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from mini_tf import kernels
+from mini_tf import kernels, progress
 from mini_tf.progress import prepare_kernels
 
 import pytest
@@ -28,3 +28,23 @@ def test_nothing_is_compiled_where_the_kernels_are_off(monkeypatch):
     monkeypatch.setattr(kernels, "every_loop", lambda: pytest.fail("compiled"))
     with kernels.reference_only():
         prepare_kernels()
+
+
+@pytest.mark.parametrize(("notebook", "widgets", "quiet", "seen"), [
+    (False, True, False, False), (True, True, False, True), (True, False, False, False), (True, True, True, False),
+])  # fmt: skip
+def test_a_bar_is_seen_in_a_notebook_that_has_widgets(monkeypatch, notebook, widgets, quiet, seen):
+    made = []
+
+    class Bar(progress.Progress):
+        def __init__(self, *columns, disable, **options):
+            made.append(not disable)
+            super().__init__(*columns, disable=True, **options)
+
+    monkeypatch.setattr(progress, "Progress", Bar)
+    monkeypatch.setattr(progress.console, "is_jupyter", notebook)
+    monkeypatch.setattr(progress.console, "quiet", quiet)
+    monkeypatch.setattr(progress, "find_spec", lambda name: name if widgets else None)
+    with progress.progress_bar("training", 3) as update:
+        update(1, "loss 1.0")
+    assert made == [seen]
