@@ -180,6 +180,15 @@ def test_the_real_program_is_terminated_and_goes_on(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
+def test_a_closed_terminal_ends_a_training_whose_state_is_kept(tmp_path):
+    program = start(tmp_path, "--run", "run")
+    wait_for(tmp_path / "run" / "metrics.csv")
+    program.send_signal(signal.SIGHUP)
+    assert program.wait(60) == Terminated(signal.SIGHUP).code == 129
+    assert list((tmp_path / "run" / "state").iterdir())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals")
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     """As with nohup, or a job in the background of a shell."""
     program = start(tmp_path, "--run", "run", "--steps", "150",

@@ -95,7 +95,7 @@ def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward] | NotI
     return where(keep, x, raised), backward
 
 
-def where(on: Array, x: Array, factor: float = 1.0) -> Array:
+def where(on: Array, x: Array | float, factor: float = 1.0) -> Array:
     """factor·x where on, else 0·x;  x is broadcast to the shape of on"""
     y = empty(on.shape)
     in_pieces(loops.scaled_where, row(as_gradient(x, on.shape)), row(on), np.float32(factor), row(y))

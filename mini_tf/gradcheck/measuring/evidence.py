@@ -58,7 +58,7 @@ class Evidence:
         yours, right, known = self.pair(name)
         return known & (np.abs(yours - right) > CLOSE * np.abs(right).max(initial=0) + self.zero)
 
-    def agrees(self, name: str, gradient: Array) -> bool:
+    def agrees(self, name: str, gradient: Array | float | None) -> bool:
         """True if `gradient` is the measured one, wherever that is known."""
         slopes = self.slopes[name]
         if np.shape(gradient) != slopes.shape or not np.isfinite(gradient).all():

@@ -95,7 +95,7 @@ def moves(
     return found
 
 
-def budget(move: float, right: Array, eps: float) -> float:
+def budget(move: float, right: Array | float, eps: float) -> float:
     """How far a result in a dtype with that eps may be from the right one."""
     return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
 

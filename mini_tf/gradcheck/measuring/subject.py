@@ -116,19 +116,19 @@ class Subject:
         except FAILURES:
             return False
 
-    def run(self, dy: Array | float) -> dict[str, Array | None]:
+    def run(self, dy: Array | float) -> dict[str, Any]:
         """{name: gradient} of all tensors, from a new forward; parameters start without gradients."""
         for p in self.params.values():
             p.grad = None
         _, backward = self.forward()
         return self.named(backward(dy))
 
-    def named(self, returned: Any) -> dict[str, Array | None]:
+    def named(self, returned: Any) -> dict[str, Any]:
         """{name: gradient} from what a backward returned and what it added to the parameters."""
         returned = self.listed(returned)
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
-    def leave_out(self, gradients: dict[str, Array | None]) -> tuple[dict[str, Array], list[str]]:
+    def leave_out(self, gradients: dict[str, Any]) -> tuple[dict[str, Array], list[str]]:
         """Leave out what has no gradient here, if f is in a style in which data need none.
 
         Returns ({name: array} that must have one to pass, names of data), of those that y depends on.

@@ -29,6 +29,7 @@ from mini_tf.types import Array
 import numpy as np
 
 if TYPE_CHECKING:
+    from mini_tf.explore.beside import Edit
     from mini_tf.gradcheck.planting.bugs import Bug
 
 
@@ -50,7 +51,7 @@ def edited_line(target: Callable, find: str) -> tuple[str, int]:
 
 
 @contextmanager
-def planted(bug: "Bug") -> Iterator[None]:
+def planted(bug: "Bug | Edit") -> Iterator[None]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
