@@ -96,9 +96,10 @@ def wrong_training(runs, start):
     figure, (left, right) = panels(1, 2, (10, 4))
     first, *_ = runs.values()
     reference = np.array([row["validation_loss"] for row in first[0]])
-    for k, ((name, (rows, test)), color) in enumerate(zip(runs.items(), (BLACK, *COLOURS))):
+    colors = BLACK, *(color for color in COLOURS if color != BLACK)
+    for k, ((name, (rows, test)), color) in enumerate(zip(runs.items(), colors)):
         at, losses = zip(*((row["step"], row["validation_loss"]) for row in rows))
-        style = {"color": color, "linestyle": "--" if k == 1 else "-"}
+        style = {"color": color, "linestyle": ("-", "--", "-.", ":")[k % 4]}
         left.plot((0, *at), (start, *losses), label=f"{name}, test {test:.2f}", **style)
         right.plot(at, losses - reference, marker="o", ms=3, **style)
     left.set(title="validation loss, nats per word", xlabel="step")

@@ -40,7 +40,7 @@ def save_checkpoint(path: PathLike, model: Layer, vocabulary: str | None = None)
 def load_checkpoint(path: PathLike, model: None = None, vocabulary: str | None = None) -> SavedModel: ...
 @overload
 def load_checkpoint(path: PathLike, model: AnyLayer, vocabulary: str | None = None) -> AnyLayer: ...
-def load_checkpoint(path, model=None, vocabulary=None):
+def load_checkpoint(path: PathLike, model: Layer | None = None, vocabulary: str | None = None) -> SavedModel | Layer:
     """The model that `save_checkpoint` wrote, on the CPU; or `model`, with its parameters replaced by those in `path`.
 
     A Layer of your own has no configuration by which it could be built: build it, and give it as `model`.

@@ -11,6 +11,7 @@ from mini_tf.types import Array, PathLike
 
 import numpy as np
 from matplotlib import cm
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 
@@ -20,7 +21,7 @@ def save_figure(path: PathLike, figure: Figure, dpi: int = 120) -> None:
     Raises UserError for the ending of no picture, and NotWritten.
     """
     kind = Path(path).suffix.lstrip(".").lower() or "png"
-    known = figure.canvas.get_supported_filetypes()
+    known = FigureCanvasBase.get_supported_filetypes()
     if kind not in known:
         raise UserError(f"{path} ends in .{kind}, expected the name of a picture, such as {Path(path).stem}.png; there "
                         f"are {', '.join(sorted(known))}")  # fmt: skip

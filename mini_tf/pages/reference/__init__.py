@@ -11,6 +11,7 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import mini_tf
 from mini_tf import pages
@@ -20,6 +21,9 @@ from mini_tf.ops.op import Op
 from mini_tf.pages.reference.docstrings import as_html
 
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    import pdoc.doc
 
 PACKAGES = [f"mini_tf.{name}" for name in mini_tf.__all__]
 OF_NAMED_TUPLES = ("Create new instance of ", "Alias for field number ")         # the docstrings that Python gives them
@@ -56,7 +60,7 @@ def build(folder: PathLike, packages: list[str] = PACKAGES) -> None:
 # What pdoc does not know of mini_tf -----------------------------------------------------------------------------------
 
 
-def with_our_members(module):
+def with_our_members(module: "pdoc.doc.Module") -> "pdoc.doc.Module":
     """Make functions of ops. Of a module without __all__, leave out constants, and add what it imports to offer it, by
     `from … import name as name`.
     """
@@ -80,7 +84,7 @@ def _imported_to_be_offered(module):
     return [alias.name for node in imports for alias in node.names if alias.asname == alias.name]
 
 
-def tidy(doc, homes):
+def tidy(doc: "pdoc.doc.Doc", homes: dict[tuple[str, str], str]) -> None:
     """Say of a class, a function, a variable and of what is in it what its file says, by public names.
 
     homes: {(module, name) of a class, where it is defined: the package that it belongs to}
@@ -172,19 +176,19 @@ def _write(function, written, returns):
 # Filters for the templates --------------------------------------------------------------------------------------------
 
 
-def docstring_html(doc):
+def docstring_html(doc: "pdoc.doc.Doc") -> Markup:
     """A docstring as HTML. A module's is taken as it stands: pdoc takes indented code for the text."""
     if doc.kind == "module":
         return as_html((doc.obj.__doc__ or "").strip(), indent=0)
     return as_html(doc.docstring, indent=4 * len(doc.qualname.split(".")))
 
 
-def first_line(module):
+def first_line(module: "pdoc.doc.Module") -> str:
     """The first line of its docstring, which says what it is about."""
     return " ".join((module.obj.__doc__ or "").strip().split("\n\n")[0].split())
 
 
-def source_html(doc):
+def source_html(doc: "pdoc.doc.Doc") -> Markup:
     """The source of a function, highlighted, without the docstring, which stands above it on the page."""
     lines, tree = pages.highlighted(dedent(doc.source).rstrip()), _tree(doc)
     if isinstance(tree, ast.FunctionDef) and ast.get_docstring(tree) is not None and len(tree.body) > 1:

@@ -35,7 +35,7 @@ def as_html(docstring: str, indent: int = 4) -> Markup:
     return Markup("\n").join(RENDERED[kind](content) for kind, content in blocks(docstring, indent))
 
 
-def blocks(docstring, indent=4):
+def blocks(docstring: str, indent: int = 4) -> list[tuple[str, str | list]]:
     """[(kind, content)]. The content of a "formula" is [(part, True if it is mathematics)], of "names" [(name, text)],
     of a "table" its rows, and of the others, "code", "prose", "line", "source" and "raises", a text.
     """
