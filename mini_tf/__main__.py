@@ -3,7 +3,7 @@
 import sys
 
 
-def main():
+def main() -> None:
     """Load and run the command; Ctrl-C while it is still loading is no error of the program either."""
     try:
         from mini_tf import cli

@@ -25,9 +25,14 @@ FILES = [
 
 
 def public_functions(tree, inside=""):
-    """(dotted name, syntax tree) of every public function and method; not of functions inside functions"""
+    """(dotted name, syntax tree) of every public function and method; not of functions inside functions
+
+    Nor of loops that Numba compiles: their types are in what decorates them.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
+            if any(ast.unparse(decorator).startswith(("compiled(", "njit")) for decorator in node.decorator_list):
+                continue
             if not node.name.startswith("_") or node.name in CALLED_BY_OTHERS:
                 yield inside + node.name, node
         elif isinstance(node, ast.ClassDef):

@@ -31,6 +31,9 @@ class TextModel(MadeOfWordVectors):
     and, if it is trained by gradients, loss(batch, rng) → loss, backward. The rest follows from these.
     """
 
+    T: int
+    c: int
+
     def next_word_log_probabilities(self, ids: Array) -> Array:
         """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""
         return log_softmax(self.logits(ids))

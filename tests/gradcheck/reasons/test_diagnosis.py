@@ -135,7 +135,7 @@ WORDS = {
     "sum_to: leading axes not counted": None,
     "sum_to: first for sum": None,
     "MultiHeadAttention: key's way back forgotten": "no gradient for key.W: backward added none to it",
-    "MultiHeadAttention: value's gradient not added": "What Linear gives back .called at .*attention.py:49. is left out",
+    "MultiHeadAttention: value's gradient not added": "What Linear gives back .called at .*attention.py:58. is left out",
     "MultiHeadAttention: query counted twice": "What MultiHeadAttention.across gives back .* is counted once too often",
     "MultiHeadAttention: heads not joined": LINE,
     "MultiHeadAttention: heads not split": None,
