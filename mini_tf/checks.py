@@ -37,5 +37,5 @@ def generator(seed: int) -> "np.random.Generator":
 
 def check_rng(rng: Any) -> None:
     """Raises UserError unless it draws random numbers: a seed alone would draw the same ones in every call."""
-    if not hasattr(rng, "random"):
+    if not hasattr(rng, "random") or type(rng).__name__ in ("module", "Random", "RandomState"):
         raise UserError(f"rng is {shown(rng)}, expected a NumPy generator: rng = np.random.default_rng(0), made once")

@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial, wraps
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import CodeType
@@ -62,12 +61,15 @@ class Call:
     def __deepcopy__(self, memo):
         return self
 
+    def __repr__(self):
+        return f"<call of {self.name} at {self.line}>"
+
 
 class Tracer:
     """Records calls as they happen: forwards as they begin, backwards as they end."""
 
     def __init__(self):
-        self.calls, self.open_calls, self.ends = [], [], count()
+        self.calls, self.open_calls, self.ends = [], [], 0
 
     def forward(self, name: str, f: Callable, run: Callable, *inputs, **options) -> tuple[Call, Any]:
         """(Call, result) of run(*inputs, **options)."""
@@ -89,7 +91,8 @@ class Tracer:
             if not any(other.error is error for other in self.calls):
                 call.error = error
             raise
-        call.ended = next(self.ends)
+        call.ended = self.ends
+        self.ends += 1
         return call.gradients
 
     def watch(self, name: str, f: Callable, run: Callable, *inputs, **options) -> Any:

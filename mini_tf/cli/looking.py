@@ -105,6 +105,7 @@ def doctor(
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
     from mini_tf.data import SHAKESPEARE, where
+    from mini_tf.kernels.binding import why_uncompiled
     from mini_tf.kernels.threads import cores
 
     import numpy as np
@@ -128,7 +129,7 @@ def doctor(
     table.add_row("OPENBLAS_THREAD_TIMEOUT", timeout, "keeps BLAS's idle threads from taking a core")
     if held_to := os.environ.get("OPENBLAS_CORETYPE"):
         table.add_row("OPENBLAS_CORETYPE", held_to, "BLAS does no more than this kind of processor can; unset it")
-    on = kernels.switched_on()
+    on = kernels.switched_on() and not why_uncompiled()
     table.add_row("kernels", "on" if on else "off", "MINI_TF_KERNELS=off runs the plain formulas of mini_tf/ops" if on
                   else "the plain formulas of mini_tf/ops run; with Numba, and without MINI_TF_KERNELS=off, their "
                   "fused twins would")  # fmt: skip

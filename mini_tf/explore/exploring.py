@@ -19,7 +19,7 @@ from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.styles import Pair
 from mini_tf.gradcheck.measuring.subject import Subject
-from mini_tf.layers import Layer, Parameter
+from mini_tf.layers import Layer
 from mini_tf.pages import rendered
 from mini_tf.types import Array, PathLike
 
@@ -95,9 +95,8 @@ def explore_model(
 
 @on_one_core
 def explore_function(
-    f: Any, inputs: Sequence[Any], name: str | None = None,
-    params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, hints_only: set[str] | None = None,
-    seed: int = 0,
+    f: Any, inputs: Sequence[Any], name: str | None = None, params: dict | list | None = None,
+    hints_only: set[str] | None = None, seed: int = 0,
 ) -> Exploration:  # fmt: skip
     """The Exploration of y, backward = f(*inputs), with a random dy: an op, a layer, or a learner's own code.
 

@@ -100,6 +100,8 @@ def check_all(
 
 
 def _twins(reports):
+    if why := binding.why_uncompiled():
+        return f"none was compared, because {why}"
     names = sorted({name for report in reports for name in report.twins})
     return f"{len(names)} of them: {', '.join(names)}" if names else "there are none here"
 

@@ -16,7 +16,6 @@ from mini_tf.gradcheck.measuring.twins import check_twins
 from mini_tf.gradcheck.report import Comparison, Report
 from mini_tf.gradcheck.turns import turn
 from mini_tf.gradcheck.verdicts import FAIL
-from mini_tf.layers import Parameter
 from mini_tf.trace import source_line
 
 import numpy as np
@@ -28,8 +27,8 @@ FAINT = 1e-4             # tell (below this part of the uncertainty: right), or 
 
 
 def judge(
-    f: Any, inputs: Sequence[Any], params: dict[str, Parameter] | list[Parameter] | list[str] | None,
-    name: str | None = None, seed: int = 0, budget: int = BUDGET,
+    f: Any, inputs: Sequence[Any], params: dict | list | None, name: str | None = None, seed: int = 0,
+    budget: int = BUDGET,
 ) -> Report:  # fmt: skip
     """The Report with all verdicts but no reasons. The arguments are gradcheck's, with the inputs as a list."""
     with judged(f, inputs, params, name, seed, budget) as (report, _, _):
@@ -38,8 +37,8 @@ def judge(
 
 @contextmanager
 def judged(
-    f: Any, inputs: Sequence[Any], params: dict[str, Parameter] | list[Parameter] | list[str] | None,
-    name: str | None = None, seed: int = 0, budget: int = BUDGET,
+    f: Any, inputs: Sequence[Any], params: dict | list | None, name: str | None = None, seed: int = 0,
+    budget: int = BUDGET,
 ) -> Iterator[tuple[Report, Subject, Evidence | None]]:  # fmt: skip
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 

@@ -11,8 +11,6 @@ from mini_tf.types import PathLike
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.gradcheck.reasons.steps import Step
-
     from rich.table import Table
 
 
@@ -162,7 +160,7 @@ class Report:
         return found
 
     @property
-    def wrong_step(self) -> "Step | None":
+    def wrong_step(self) -> Any:
         """The first wrong Step inside the function, or None."""
         return next((step for step in self.steps if step.status == WRONG), None)
 

@@ -54,7 +54,7 @@ def numba_is_there() -> bool:
 
     try:
         import numba  # noqa: F401
-    except ImportError as error:
+    except Exception as error:                           # a broken installation fails in many ways
         absent = isinstance(error, ModuleNotFoundError)
         why = "is not installed" if absent else f"cannot be loaded ({error})"
         warnings.warn(f"Numba {why}: the formulas run without their faster twins; try pip install --upgrade numba",

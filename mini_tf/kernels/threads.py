@@ -12,7 +12,7 @@ def count() -> int:
     """The most threads to use: one for each core, or what NUMBA_NUM_THREADS says."""
     try:
         from numba import config
-    except ImportError:
+    except Exception:                                    # not installed, or broken
         given = os.environ.get("NUMBA_NUM_THREADS", "")
         return int(given) if given.isdecimal() else cores()
     return config.NUMBA_NUM_THREADS

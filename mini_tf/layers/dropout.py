@@ -20,6 +20,9 @@ class Dropout(Layer):
             raise ValueError(f"Dropout: rate is {rate}, expected 0 ≤ rate < 1")
         self.rate = rate
 
+    def __repr__(self):
+        return f"Dropout(rate={self.rate})"
+
     def __call__(self, x: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         if rng is not None:
             check_rng(rng)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from mini_tf.backend import to_device
+from mini_tf.checks import shown
+from mini_tf.errors import UserError
 from mini_tf.layers.tree import tree
 from mini_tf.parallel.shares import cut
 from mini_tf.types import Array, Backward
@@ -27,9 +29,12 @@ class Parameter:
 
     With trainable=False it is a constant of the model, such as fixed word embeddings: saved and moved with the model,
     but without a gradient.
+    Raises UserError for what is no array.
     """
 
     def __init__(self, data: Array, trainable: bool = True):
+        if not hasattr(data, "shape") or isinstance(data, np.generic):           # no place that an update could change
+            raise UserError(f"a Parameter's data are {shown(data)}, expected an array: np.array(…)")
         self.data = data
         self.grad = None
         self.trainable = trainable
@@ -63,6 +68,9 @@ class Layer:
         found, seen = {}, set()
         for name, member in self.members():
             if isinstance(member, Parameter) and id(member) not in seen:
+                if name in found:
+                    raise UserError(f"two parameters of this {type(self).__name__} are named {name!r}: give the keys "
+                                    "of its dicts other names")  # fmt: skip
                 seen.add(id(member))
                 found[name] = member
         return found
@@ -108,7 +116,10 @@ class Layer:
             yield from _members_of(value, name)
 
     def __repr__(self):
-        return tree(self)
+        try:
+            return tree(self)
+        except Exception:                                # half built, or with itself inside
+            return object.__repr__(self)
 
 
 def _members_of(value, path):

@@ -3,6 +3,8 @@
 import textwrap
 from typing import TYPE_CHECKING
 
+from mini_tf.checks import shown
+
 if TYPE_CHECKING:
     from mini_tf.layers.layer import Layer
 
@@ -22,14 +24,15 @@ def tree(layer: "Layer") -> str:
     shown where it comes first, and then by its name; one that is not trained is "fixed".
     """
     options = getattr(layer, "config", None)
-    given = [f"{name}={value!r}" for name, value in options.items()] if isinstance(options, dict) else []
+    given = [f"{name}={shown(value)}" for name, value in options.items()] if isinstance(options, dict) else []
     own, inside = _own(layer, "", seen := {}), _inside(layer, "", seen, "  ")
     learned = _learned(layer)
     name = f"{type(layer).__name__}({', '.join(given)})" if given else type(layer).__name__
     head = f"{name}: {f'{learned:,} numbers' if learned else 'nothing'} to learn"
     head = textwrap.fill(f"{head}  {own}".rstrip(), WIDTH, subsequent_indent="    ", break_long_words=False)
     widest = max((len(left) for left, _, _ in inside), default=0)
-    return "\n".join([head, *(f"{left:<{widest}}  {count:>13}  {text}".rstrip() for left, count, text in inside)])
+    lines = [f"{left:<{widest}}  {count:>13}  {text}".rstrip() for left, count, text in inside]
+    return "\n".join([head, *(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)])
 
 
 def _inside(layer, path, seen, indent):
@@ -40,7 +43,7 @@ def _inside(layer, path, seen, indent):
             continue
         own = _own(member, f"{path}{name}.", seen)
         looks = type(member).__name__, _learned(member), own, _inside(member, f"{path}{name}.", seen, f"{indent}  ")
-        if alike and alike[-1][1] == looks:
+        if alike and alike[-1][1] == looks and _follows(alike[-1][0][-1], name):
             alike[-1][0].append(name)
         else:
             alike.append(([name], looks))
@@ -50,6 +53,14 @@ def _inside(layer, path, seen, indent):
         which = ", ".join(names) if not in_a_list or len(names) == 1 else f"{names[0]} to {names[-1]}"
         rows += [(f"{indent}{which}{', each' if len(names) > 1 else ''}: {kind}", f"{learned:,}", own), *inner]
     return rows
+
+
+def _follows(before, name):
+    """True for layers.1 after layers.0, and for names without numbers"""
+    (place, number), (new_place, new_number) = (one.rpartition(".")[::2] for one in (before, name))
+    if number.isdecimal() and new_number.isdecimal():
+        return place == new_place and int(new_number) == int(number) + 1
+    return not (number.isdecimal() or new_number.isdecimal())
 
 
 def _own(layer, path, seen):

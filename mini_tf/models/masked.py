@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mini_tf import ops
 from mini_tf.backend import beside, to_host
-from mini_tf.checks import generator, is_number
+from mini_tf.checks import check_rng, generator, is_number
 from mini_tf.errors import UserError
 from mini_tf.layers import (
     Embedding,
@@ -130,6 +130,7 @@ def hide_words(ids: Array, c: int, rng: np.random.Generator, share: float = 0.15
     At least one word is chosen. Raises UserError unless 0 < share ≤ 1 and there is a word.
     Source: Devlin et al. 2019, arXiv:1810.04805, section 3.1
     """
+    check_rng(rng)
     present = ids != ABSENT
     if not is_number(share) or not 0 < share <= 1 or not present.any():
         raise UserError(f"hide_words: share is {share} and there are {present.sum()} words, expected 0 < share ≤ 1 and "

@@ -53,7 +53,7 @@ class Vocabulary:
         self.index = {word: i for i, word in enumerate(self.words)}
 
     def __repr__(self):
-        some = ", ".join(map(repr, self.words[:8]))
+        some = ", ".join(map(shown, self.words[:8]))
         return f"{type(self).__name__} of {len(self.words):,} words: {some}{', …' if len(self.words) > 8 else ''}"
 
     @classmethod

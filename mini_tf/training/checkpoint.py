@@ -5,6 +5,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TypeVar, overload
 
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer
 from mini_tf.models.saved import SavedModel
@@ -23,6 +24,8 @@ def save_checkpoint(path: PathLike, model: Layer, vocabulary: str | None = None)
     vocabulary: a hash of the words that the model's ids stand for, which `load_checkpoint` can compare.
     Raises UserError for what is no Layer or has no parameters, and NotWritten.
     """
+    if isinstance(model, type):
+        raise UserError(f"the class {model.__name__} was to be saved, expected one of its layers: {model.__name__}(…)")
     if not isinstance(model, Layer):
         name = type(model).__name__
         raise UserError(f"a {name} was to be saved, expected a Layer: class {name}(Layer)")
@@ -47,14 +50,12 @@ def load_checkpoint(path: PathLike, model: Layer | None = None, vocabulary: str 
     Raises UserError when the file is missing, damaged or not a checkpoint (see `read_archive`), when `model` has
     another configuration, and when the model was saved with another vocabulary than `vocabulary`, a hash.
     """
+    if model is not None and not isinstance(model, Layer):
+        raise UserError(f"model is {shown(model)}, expected a Layer to load into, such as MyModel(…)")
     arrays, about = read_archive(path, "model")
     if vocabulary is not None and about["vocabulary"] not in (None, vocabulary):
         raise UserError(f"{path} belongs to another vocabulary: either file was damaged or replaced; train again")
-    if about["module"].startswith("mini_tf."):           # the classes of models register when they are defined
-        with suppress(ImportError):
-            import_module(about["module"])
-    name, config = about["model"], about["config"]
-    made = SavedModel.classes.get(name)
+    name, config, made = about["model"], about["config"], _class_of(about)
     if model is None and config is None:
         raise UserError(f"{path} holds a {name}, a layer of your own: build it as it was, model = {name}(…), and give "
                         f"it: load_checkpoint({str(path)!r}, model)")  # fmt: skip
@@ -76,8 +77,19 @@ def load_checkpoint(path: PathLike, model: Layer | None = None, vocabulary: str 
     for name, parameter in parameters.items():
         if parameter.data.shape != arrays[name].shape:
             raise UserError(f"{path} does not fit: {name} is {arrays[name].shape}, expected {parameter.data.shape}")
+    for name, parameter in parameters.items():           # all fit, or none is replaced
         parameter.data, parameter.grad = arrays[name], None
     return model
+
+
+def _class_of(about):
+    """The class of a saved model; None if it is not known here. Yours may have the name of one of mini_tf's."""
+    ours = about["module"].startswith("mini_tf.")
+    if ours:                                             # the classes of models register when they are defined
+        with suppress(ImportError):
+            return getattr(import_module(about["module"]), about["model"], None)
+    made = SavedModel.classes.get(about["model"])
+    return None if made is None or made.__module__.startswith("mini_tf.") != ours else made
 
 
 def _same_config(path, saved, wanted):

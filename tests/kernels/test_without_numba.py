@@ -41,6 +41,14 @@ def test_the_formulas_run_and_one_warning_says_so():
     assert err.count("WithoutNumba: Numba is not installed: the formulas run without their faster twins") == 1
 
 
+def test_a_broken_numba_is_as_good_as_none(tmp_path):
+    (tmp_path / "numba.py").write_text("raise OSError('Could not find/load shared object file')\n")
+    done = subprocess.run([sys.executable, "-c", "import sys\n" + CODE], capture_output=True, encoding="utf-8", check=True,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}, timeout=200)  # fmt: skip
+    assert done.stdout.strip() == "True False True"
+    assert "WithoutNumba: Numba cannot be loaded (Could not find/load shared object file): the formulas" in done.stderr
+
+
 def test_who_switched_the_twins_off_is_not_warned():
     out, err = without_numba(CODE, MINI_TF_KERNELS="off", NUMBA_NUM_THREADS="3")
     assert out == "True False True"

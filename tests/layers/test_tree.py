@@ -1,5 +1,6 @@
 """A layer or a model shows itself as a tree, and finds its parameters wherever they are."""
 
+from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Layer, LayerNorm, Linear, Parameter
 from mini_tf.models import GPT, LanguageTransformer, Translator
 from mini_tf.training.every_kind import every_preset
@@ -11,7 +12,7 @@ import pytest
 def test_a_single_layer_is_one_line(rng):
     assert repr(Linear(3, 4, rng)) == "Linear: 16 numbers to learn  W (3, 4), b (4,)"
     assert repr(Linear(3, 4, rng, bias=False)) == "Linear: 12 numbers to learn  W (3, 4)"
-    assert repr(Dropout(0.1)) == "Dropout: nothing to learn"
+    assert repr(Dropout(0.1)) == "Dropout(rate=0.1)"
     assert repr([LayerNorm(3)]) == "[LayerNorm: 6 numbers to learn  gamma (3,), beta (3,)]"
 
 
@@ -43,7 +44,8 @@ def test_every_line_fits_a_terminal(rng):
 
 class HalfBuilt(Layer):
     def __init__(self):
-        self.W = Parameter(None)
+        self.W = Parameter(np.ones(1))
+        self.W.data = None
         self.inner = Linear(1, 1)
         raise RuntimeError
 
@@ -56,6 +58,40 @@ def test_it_never_raises():
     assert repr(layer).splitlines()[0] == "HalfBuilt: 2 numbers to learn  W without data"
     layer.config = ["not", "a", "dict"]
     assert repr(layer).startswith("HalfBuilt: ")
+    layer.inner.parent = layer                           # a circle
+    assert repr(layer).startswith("<tests.layers.test_tree.HalfBuilt object at ")
+
+
+def test_only_neighbours_in_one_list_are_shown_as_one():
+    layer = Layer()
+    layer.one, layer.two, layer.x = [Linear(2, 2)], [Linear(2, 2)], Linear(2, 2)
+    layer.heads = {"0": Linear(2, 2), "2": Linear(2, 2), "3": Linear(2, 2)}
+    layer.some = [LayerNorm(2), LayerNorm(2), Dropout(0.1), LayerNorm(2)]
+    names = [line.split(":")[0].strip() for line in repr(layer).splitlines()[1:]]
+    assert names == ["one.0", "two.0", "x", "heads.0", "heads.2 to heads.3, each", "some.0 to some.1, each", "some.3"]
+
+
+def test_long_values_are_cut():
+    layer = Layer()
+    layer.config = {"words": "x" * 500}
+    layer.inner = Layer()
+    for number in range(30):
+        setattr(layer.inner, f"parameter_{number}", Parameter(np.ones(3)))
+    assert all(len(line) <= 100 for line in repr(layer).splitlines())
+
+
+def test_two_parameters_of_one_name_are_refused():
+    layer = Layer()
+    layer.branches = {"a.W": Parameter(np.ones(1)), "a": {"W": Parameter(np.ones(2))}}
+    with pytest.raises(UserError, match="two parameters of this Layer are named 'branches.a.W'"):
+        layer.parameters()
+
+
+@pytest.mark.parametrize("data", [1.0, None, [1.0, 2.0], np.float64(1.0)])
+def test_a_parameter_is_an_array(data):
+    """A number would never learn: an update in place cannot change it."""
+    with pytest.raises(UserError, match="expected an array: np.array"):
+        Parameter(data)
 
 
 class Nested(Layer):

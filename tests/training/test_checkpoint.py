@@ -5,6 +5,8 @@ import re
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Layer, LayerNorm, Linear, MultiHeadAttention, Parameter
 from mini_tf.models import GPT
+from mini_tf.models.masked import hide_words
+from mini_tf.models.saved import SavedModel
 from mini_tf.training import Adam, RandomWindows, Training, load_checkpoint, save_checkpoint
 
 import numpy as np
@@ -57,13 +59,42 @@ def test_a_models_file_fits_only_a_model_of_that_configuration(tmp_path, rng):
         load_checkpoint(tmp_path / "gpt.safetensors", MyModel(rng))
 
 
+def test_a_file_that_does_not_fit_changes_nothing(tmp_path, rng):
+    path, layer, other = tmp_path / "mine.safetensors", Layer(), Layer()
+    layer.a, layer.b = Linear(2, 2, rng), Linear(2, 3, rng)
+    other.a, other.b = Linear(2, 2), Linear(2, 4)
+    save_checkpoint(path, layer)
+    with pytest.raises(UserError, match="does not fit"):
+        load_checkpoint(path, other)
+    assert not other.a.W.data.any()
+
+
+def test_a_class_of_ones_own_may_have_the_name_of_one_of_mini_tfs(tmp_path, rng):
+    before = SavedModel.classes["GPT"]
+
+    class GPT(before):
+        pass
+
+    try:
+        table = rng.standard_normal((9, 4)).astype("f4")
+        save_checkpoint(tmp_path / "ours.safetensors", before(table, T=4, L=1, H=1, m=2, f=4))
+        save_checkpoint(tmp_path / "mine.safetensors", GPT(table, T=4, L=1, H=1, m=2, f=4))
+        assert type(load_checkpoint(tmp_path / "ours.safetensors")) is before
+        assert type(load_checkpoint(tmp_path / "mine.safetensors")) is GPT
+    finally:
+        SavedModel.classes["GPT"] = before
+    with pytest.raises(UserError, match="holds a GPT: import the module that defines it first, tests.training.test_checkpoint"):
+        load_checkpoint(tmp_path / "mine.safetensors")
+
+
 class Empty(Layer):
     def __init__(self):
         self.W = np.ones(3)
 
 
 @pytest.mark.parametrize(("what", "message"), [(Empty(), "this Empty has no parameters to save; .*self.W = Parameter"),
-                                               ({"W": np.ones(3)}, "a dict was to be saved, expected a Layer")])  # fmt: skip
+                                               ({"W": np.ones(3)}, "a dict was to be saved, expected a Layer"),
+                                               (Linear, "the class Linear was to be saved, expected one of its layers: Linear")])  # fmt: skip
 def test_what_cannot_be_saved(tmp_path, what, message):
     with pytest.raises(UserError, match=message):
         save_checkpoint(tmp_path / "x.safetensors", what)
@@ -77,6 +108,7 @@ def test_a_seed_is_no_generator(rng):
     model = GPT(table, T=4, L=1, H=1, m=2, f=4, dropout=0.5)
     for attempt in (
         lambda: Linear(3, 4, 0),
+        lambda: hide_words(np.zeros((1, 3), int), 5, 0),
         lambda: MultiHeadAttention(4, 1, 4, 0),
         lambda: Dropout(0.5)(np.ones(3), 0),
         lambda: Dropout(0)(np.ones(3), 0),

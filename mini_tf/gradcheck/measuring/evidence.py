@@ -1,5 +1,7 @@
 """What a check found out at one point, and what can still be measured there."""
 
+from typing import Any
+
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
 from mini_tf.gradcheck.measuring.subject import Subject
@@ -18,7 +20,7 @@ class Evidence:
     """A subject at one point: its y, dy, the gradients from its backward, and the measured slopes."""
 
     def __init__(
-        self, subject: Subject, y: Array, backward: Backward, dy: Array | float, gradients: dict[str, Array],
+        self, subject: Subject, y: Array, backward: Backward, dy: Array | float, gradients: dict[str, Array | float],
         patterns: list[bytes],
     ):  # fmt: skip
         self.subject, self.y, self.backward, self.dy = subject, y, backward, dy
@@ -58,7 +60,7 @@ class Evidence:
         yours, right, known = self.pair(name)
         return known & (np.abs(yours - right) > CLOSE * np.abs(right).max(initial=0) + self.zero)
 
-    def agrees(self, name: str, gradient: Array | float | None) -> bool:
+    def agrees(self, name: str, gradient: Any) -> bool:
         """True if `gradient` is the measured one, wherever that is known."""
         slopes = self.slopes[name]
         if np.shape(gradient) != slopes.shape or not np.isfinite(gradient).all():

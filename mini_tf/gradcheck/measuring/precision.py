@@ -76,8 +76,9 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
 
 
 def moves(
-    subject: Subject, y: Array, gradients: dict[str, Array], dy: Array | float, eps: float, rng: np.random.Generator
-) -> dict[str, float]:
+    subject: Subject, y: Array, gradients: dict[str, Array | float], dy: Array | float, eps: float,
+    rng: np.random.Generator,
+) -> dict[str, float]:  # fmt: skip
     """{name: the most that rounding at eps moves the gradient}, found in float64, in two tries of each kind
 
     The inputs are perturbed by eps, and by float64's own rounding, for which the move is scaled up to eps. The entry

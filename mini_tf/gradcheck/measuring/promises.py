@@ -77,7 +77,7 @@ def check_forward(subject: Subject) -> tuple[Array, Backward]:
 
 def check_backward(
     subject: Subject, backward: Backward, dy: Array | float
-) -> tuple[dict[str, Array], dict[str, Array], list[str], list[str]]:
+) -> tuple[dict[str, Array | float], dict[str, Array], list[str], list[str]]:
     """({name: gradient} that can be compared, {name: array} that has none, findings, notes). Raises Broken."""
     given = {name: x for name, x in zip(subject.names, subject.inputs) if isinstance(x, np.ndarray)}
     before = {name: np.copy(x) for name, x in given.items()}

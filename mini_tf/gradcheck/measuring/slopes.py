@@ -9,10 +9,9 @@ its distance from D(h/2). Where the second derivative jumps, as that of ELU at 0
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
@@ -22,9 +21,6 @@ from mini_tf.ops.op import watching
 from mini_tf.types import Array
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from mini_tf.explore.slopes import Inside
 
 STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one if a larger one meets a kink or a bend
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
@@ -103,7 +99,7 @@ class Slopes:
         self.slope[where], self.uncertainty[where], self.kink[where] = other.slope, other.uncertainty, other.kink
 
 
-def slopes_of_entries(phi: "Phi | Inside", x: Array, entries: Array) -> Slopes:
+def slopes_of_entries(phi: Callable[[], tuple[float, bytes]], x: Array, entries: Array) -> Slopes:
     """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and restored."""
     flat, centre = x.reshape(-1), phi()
 

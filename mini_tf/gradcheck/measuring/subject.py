@@ -13,7 +13,7 @@ from typing import Any
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name
-from mini_tf.layers import MemoryFreed, Parameter
+from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
 from mini_tf.types import Array, Backward
 
@@ -31,9 +31,7 @@ class Subject:
     left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
     """
 
-    def __init__(
-        self, f: Any, inputs: Sequence[Any], params: dict[str, Parameter] | list[Parameter] | list[str] | None
-    ):
+    def __init__(self, f: Any, inputs: Sequence[Any], params: dict | list | None):
         self.f = in_contract(f, inputs)
         self.given = [native(x) for x in inputs]
         self.inputs = [_copied(x) for x in self.given]
@@ -259,7 +257,7 @@ def is_parameter(p: Any) -> bool:
     return hasattr(p, "data") and hasattr(p, "grad")
 
 
-def named_parameters(params: dict[str, Parameter] | Sequence[Parameter]) -> dict[str, Parameter]:
+def named_parameters(params: dict[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """{name: Parameter}, from such a dict or from a list of Parameters."""
     return params if isinstance(params, dict) else {f"parameter {i}": p for i, p in enumerate(params)}
 

@@ -7,8 +7,8 @@ that engines have shipped. `with planted(bug): …` runs the edited code in plac
     KINDS    {kind: meaning}: what a right diagnosis of such a bug has to say
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType
 
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.editing import edited_line, function_of
@@ -57,7 +57,7 @@ class Bug:
     """
 
     name: str
-    target: FunctionType
+    target: Callable
     find: str
     replace: str
     example: str

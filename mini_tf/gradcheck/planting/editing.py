@@ -21,7 +21,7 @@ from mini_tf import kernels
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.turns import turn
-from mini_tf.layers import MemoryFreed, Parameter
+from mini_tf.layers import MemoryFreed
 from mini_tf.ops.op import Op
 from mini_tf.trace import codes_inside
 from mini_tf.types import Array
@@ -93,7 +93,7 @@ def function_of(target: Any) -> FunctionType:
     raise UserError(f"{target!r} is no Python function, and has no __call__ written in Python: nothing to edit")
 
 
-def source_of(function: FunctionType) -> tuple[str, ast.FunctionDef | ast.Lambda]:
+def source_of(function: FunctionType | MethodType) -> tuple[str, ast.FunctionDef | ast.Lambda]:
     """(the text of the whole file, the function's node in its syntax tree); UserError if there is no source.
 
     The whole file, because compiling it keeps line numbers, enclosing functions and closure variables right.
@@ -192,7 +192,7 @@ def running_as(function: FunctionType, code: CodeType) -> Iterator[None]:
 
 
 def outcome(
-    f: Callable, inputs: Sequence[Any], params: dict[str, Parameter] | None = None, seed: int = 0
+    f: Callable, inputs: Sequence[Any], params: dict[str, Any] | None = None, seed: int = 0
 ) -> list[Array | None]:
     """All that a caller can see of two calls of f's backward: a list of arrays (None for a missing gradient).
 
