@@ -70,7 +70,7 @@ def test_adam_is_its_formula(weight_decay, rng):
 def test_adams_kernel_agrees_with_its_formula(optimizer, rng):
     """The float32 kernel agrees with the formula: for one entry, an odd number, and enough for several threads."""
     for shape in [(1,), (7, 11), (1, 50_001)]:
-        fused, plain = _parameter(rng, shape, np.float32), Parameter(None)
+        fused, plain = _parameter(rng, shape, np.float32), Parameter(np.empty(0))
         plain.data = fused.data.astype(np.float64)
         by_kernel, by_formula = optimizer(0.01), optimizer(0.01)
         for _ in range(3):
