@@ -65,3 +65,20 @@ def test_everything_that_pages_are_made_of_is_installed_with_the_package():
         own = globs.get(".".join(package.relative_to(root.parent).parts), []) + globs["*"]
         inside = path.relative_to(package)
         assert any(fnmatch(str(inside), pattern) and len(inside.parts) == pattern.count("/") + 1 for pattern in own), path
+
+
+def test_the_source_distribution_is_told_of_every_file():
+    """setuptools takes the package itself; what else there is, MANIFEST.in has to name."""
+    root = Path(mini_tf.__file__).parent.parent
+    if not (root / ".git").exists():
+        pytest.skip("the list of files is git's")
+    named = (root / "MANIFEST.in").read_text(encoding="utf-8")
+    grafted = tuple(f"{line.split()[1]}/" for line in named.splitlines() if line.startswith("graft "))
+    files = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split()
+    by_setuptools = ("pyproject.toml", "setup.cfg", "README.md", "LICENSE", "MANIFEST.in", "mini_tf_pytest.py", ".gitignore")
+    config = ConfigParser()
+    config.read(root / "setup.cfg")
+    data = [glob for globs in config["options.package_data"].values() for glob in globs.split(", ")]
+    for file in files:
+        inside = file.startswith("mini_tf/") and (file.endswith((".py", ".md")) or any(fnmatch(file, f"*{glob}") for glob in data))
+        assert inside or file.startswith(grafted) or file in by_setuptools or file in named.split(), file
