@@ -5,6 +5,7 @@ import os
 import textwrap
 from pathlib import Path
 
+import _expect
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.metrics import log_softmax_at
@@ -14,7 +15,8 @@ from mini_tf.training.figures import save_figure
 
 import numpy as np
 
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(os.environ.get("MINI_TF_LAB_FIGURES", Path(__file__).parent / "figures"))
+shown_figures = []                      # their paths, in order
 
 
 def quick_mode(description):
@@ -25,13 +27,15 @@ def quick_mode(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="smaller and shorter, under a minute; or MINI_TF_QUICK=1")
     known, _ = parser.parse_known_args()                 # a notebook's kernel has arguments of its own
-    return known.quick or os.environ.get("MINI_TF_QUICK", "") not in ("", "0")
+    _expect.QUICK = known.quick or os.environ.get("MINI_TF_QUICK", "") not in ("", "0")
+    return _expect.QUICK
 
 
 def show(figure, name):
     """Save a figure as labs/figures/NAME.png; in a notebook, show it too."""
     path = FIGURES / f"{name}.png"
     save_figure(path, figure, dpi=110)
+    shown_figures.append(path)
     print(f"figure: {path.parent.parent.name}/{path.parent.name}/{path.name}")
     try:
         from IPython import get_ipython

@@ -8,7 +8,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import PathLike, kind_of, replacing
 
 PLACE = PurePosixPath("share/mini_tf/labs")              # in the wheel: see data_files in setup.cfg
-LEFT_OUT = ("figures", "__pycache__", ".ipynb_checkpoints")      # what running them makes
+LEFT_OUT = ("figures", "pages", "__pycache__", ".ipynb_checkpoints")      # what running them makes
 
 
 def lab_files() -> dict[str, Path]:

@@ -1,8 +1,10 @@
 """What all tests share: a seeded generator, Lab 6's corpus, and skipping GPU tests where there is no GPU."""
 
 import io
+import signal
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from mini_tf import cli
 from mini_tf.backend import gpu_count
@@ -13,6 +15,12 @@ from mini_tf.training import Adam, PairBatches, Schedule, Training, presets
 
 import numpy as np
 import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "labs"))      # what labs share, and tests of it import: _expect, …
+
+# A shell that starts the tests in the background (`pytest &` in a script) has them, and all that they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

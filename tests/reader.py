@@ -21,7 +21,8 @@ def lab_output(name, figures):
 
 
 def run_lab(name, folder, figures=()):
-    """What labs/NAME.py prints with --quick, started in some other folder. Fails with its last words if it does.
+    """What labs/NAME.py prints with --quick, started in some other folder. Fails with its last words if it does, and
+    with those of its expectations that are not met.
 
     figures: those that it has to draw anew, and say so.
 
@@ -36,6 +37,7 @@ def run_lab(name, folder, figures=()):
         capture_output=True, encoding="utf-8", timeout=600,
     )  # fmt: skip
     assert lab.returncode == 0, lab.stderr[-3000:]
+    assert "✗" not in lab.stdout, [line for line in lab.stdout.splitlines() if "✗" in line]
     for path in paths:
         png = path.read_bytes()
         assert png.startswith(b"\x89PNG")
