@@ -1,0 +1,85 @@
+"""The blanks of the labs' student versions: which functions of a lab are left to write, with hints, and their checks.
+
+One file for each lab, lab_04.py for 04_….py and lab_01b.py for 01b_….py, with a list BLANKS. The solutions are not
+here: they are the labs themselves.
+"""
+
+from collections import namedtuple
+
+from mini_tf.gradcheck import gradcheck
+
+import numpy as np
+
+# name: a function of the lab, or "f.backward" for the inner function of one; hints: from the first idea to nearly the
+# line itself; check(function) prints what it found and returns whether the function is right
+Blank = namedtuple("Blank", "name hints check")
+
+
+def same(oracle, *cases, within=1e-9):
+    """A check: the function gives what oracle gives, for each case, a tuple of arguments.
+
+    oracle: computes the same another way, so that it gives nothing away, or is a known result: a value
+    """
+
+    def check(function):
+        for arguments in cases:
+            expected = oracle(*arguments) if callable(oracle) else oracle
+            came = function(*arguments)
+            if problem := _difference(came, expected, within):
+                print(f"FAIL  {function.__name__}({', '.join(map(_in_short, arguments))}): {problem}")
+                return False
+        print(f"PASS  {function.__name__}: right for {len(cases)} case{'s' * (len(cases) > 1)}")
+        return True
+
+    return check
+
+
+def gradients(make, name=None):
+    """A check: make(function) → (f, inputs…) is given to the gradient checker, where f(*inputs) → y, backward."""
+
+    def check(function):
+        f, *inputs = make(function)
+        report = gradcheck(f, *inputs, name=name or function.__name__)
+        print(report)
+        return bool(report)
+
+    return check
+
+
+def both(*checks):
+    """A check: all of these, in order, up to the first that fails."""
+    return lambda function: all(check(function) for check in checks)
+
+
+def _difference(came, expected, within):
+    """What is wrong with an answer, in words; "" if nothing is."""
+    if came is None or came is ...:
+        return "gave nothing back; is there a return?"
+    if isinstance(expected, (list, tuple)):
+        if not isinstance(came, (list, tuple)) or len(came) != len(expected):
+            return f"gave {_in_short(came)}, expected {len(expected)} values"
+        for number, pair in enumerate(zip(came, expected)):
+            if problem := _difference(*pair, within):
+                return f"value {number}: {problem}"
+        return ""
+    if isinstance(expected, str) or not np.issubdtype(np.asarray(expected).dtype, np.number):
+        return "" if np.array_equal(came, expected) else f"gave {_in_short(came)}, expected {_in_short(expected)}"
+    try:
+        came_array = np.asarray(came, dtype=np.float64)
+    except (TypeError, ValueError):
+        return f"gave {_in_short(came)}, expected numbers"
+    if came_array.shape != np.shape(expected):
+        return f"gave shape {came_array.shape}, expected {np.shape(expected)}"
+    off = np.abs(came_array - expected)
+    if np.all(off <= within * (1 + np.abs(expected))):   # not true of NaN
+        return ""
+    at = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
+    place = f" at {', '.join(map(str, at))}" if at else ""
+    return f"gave {came_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
+
+
+def _in_short(value):
+    if isinstance(value, np.ndarray) and value.size > 6:
+        return f"array {value.shape}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else text[:37] + "…"

@@ -1,0 +1,50 @@
+"""Blanks of lab 04, word embeddings: counting a pair, the eigenvalues of the model, the nearest words."""
+
+from _blanks import Blank, same
+
+import numpy as np
+
+rng = np.random.default_rng(4)
+TEXT = rng.integers(5, size=60).tolist()
+COUNTS = np.array([9.0, 7, 7, 7, 4, 3, 3, 1, 1])
+VECTORS = rng.standard_normal((12, 3))
+
+
+def counted(words, i, j, W):
+    """C_ij by pairs of places: every place of i with every place of j that is within W/2 of it."""
+    places = [[t for t, word in enumerate(words) if word == wanted] for wanted in (i, j)]
+    return sum(abs(t - u) <= W / 2 for t in places[0] for u in places[1])
+
+
+def by_whole_matrix(q, strength, number):
+    return np.linalg.eigvalsh(np.diag(q) + strength * np.outer(q, q))[::-1][:number]
+
+
+def by_angle(vectors, i, allowed, number=5):
+    """One word after the other: the largest cosine among those that are left."""
+    cosines = [vectors[i] @ each / (np.linalg.norm(vectors[i]) * np.linalg.norm(each)) for each in vectors]
+    left = sorted((j for j in range(len(vectors)) if allowed[j] and j != i), key=lambda j: -cosines[j])[:number]
+    return np.array(left), np.array([cosines[j] for j in left])
+
+
+BLANKS = [
+    Blank("count_pair", [
+        "Go through all places t where word i stands. Each is the centre of a window.",
+        "The window reaches from W/2 places before t to W/2 places after it, both ends and the centre included.",
+        "At the beginning of the text a window is cut off: a negative start of a slice would count from the end. Add "
+        "up how often j is in each window.",
+    ], same(counted, (TEXT, 0, 1, 4), (TEXT, 3, 3, 10), (TEXT, 2, 4, 2))),
+    Blank("model_eigenvalues", [
+        "Sort the different counts, largest first, with how many words share each (np.unique can count).",
+        "Each different count has one λ of the secular equation between it and the next larger one; the largest has "
+        "one above it, at most strength·Σ q² away.",
+        "Between those two the right side falls from +∞: find where it is 1 by a bracketing search such as brentq. "
+        "Search for λ − count instead of λ, so that a λ very close to a count is not lost in rounding.",
+        "Do not forget that a count shared by m words is an eigenvalue by itself, m − 1 times.",
+    ], same(by_whole_matrix, (COUNTS, 0.05, 9), (COUNTS, 0.3, 4), (COUNTS[:2], 0.01, 2), within=1e-7)),
+    Blank("nearest", [
+        "The cosine of two vectors is the product of their directions, each vector divided by its length.",
+        "With all directions as rows of a matrix, one product gives all cosines with word i.",
+        "Neither word i itself nor a word that is not allowed may win: give them a cosine below −1, and sort.",
+    ], same(by_angle, (VECTORS, 2, np.arange(12) % 3 != 1), (VECTORS, 7, np.ones(12, bool), 3))),
+]  # fmt: skip

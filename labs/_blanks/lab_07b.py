@@ -1,0 +1,79 @@
+"""The blanks of lab 07b: shared_loss, where_it_looks."""
+
+import functools
+import math
+
+from _blanks import Blank, both, gradients, same
+
+import numpy as np
+
+
+def loss_by_hand(Phi, A, following):
+    total = 0.0
+    for vectors, words in zip(Phi, following):
+        for vector, word in zip(vectors, words):
+            scores = [float(vector @ column) for column in A.T]
+            total += math.log(sum(map(math.exp, scores))) - scores[word]
+    return total / following.size
+
+
+def shares_by_hand(A, is_break):
+    B, H, T, _ = A.shape
+    shares, begins = np.zeros((4, H)), [b for b in range(B) if not is_break[b, 0]]
+    for h in range(H):
+        for b in range(B):
+            row = A[b, h, T - 1]
+            shares[0, h] += row[T - 1] / B
+            shares[1, h] += row[T - 2] / B
+            shares[2, h] += row[0] / len(begins) if b in begins else 0
+            shares[3, h] += sum(row[j] for j in range(T) if is_break[b, j]) / B
+    return shares
+
+
+def forward(check):
+    """A check of the loss alone, for a function that gives (loss, backward)."""
+
+    def check_loss(function):
+        @functools.wraps(function)
+        def loss(*arguments):
+            came = function(*arguments)
+            return came[0] if isinstance(came, tuple) else came
+
+        return check(loss)
+
+    return check_loss
+
+
+rng = np.random.default_rng(7)
+Phi, A, following = rng.standard_normal((2, 3, 4)), rng.standard_normal((4, 5)), rng.integers(5, size=(2, 3))
+maps = rng.dirichlet(np.ones(6), size=(3, 2, 6))         # (B, H, T, T), rows that sum to 1
+
+BLANKS = [
+    Blank(
+        "shared_loss",
+        [
+            "Phi @ A gives the scores of all words at all places, (B, T, c). Subtract the largest of each row before "
+            "exp, then divide by the row's sum: that is π.",
+            "np.take_along_axis(pi, following[..., None], -1) picks π of the words that followed, (B, T, 1).",
+            "The gradient with respect to the scores is that of softmax and cross-entropy together: π, less 1 at the "
+            "right word, times dloss, divided by the B·T answers of the mean.",
+            "dPhi is a product with Aᵀ. A served every text and every place: its gradient sums over both, "
+            "np.tensordot(…, ((0, 1), (0, 1))). Ids have no gradient: None.",
+        ],
+        both(forward(same(loss_by_hand, (Phi, A, following))),
+             gradients(lambda function: (function, Phi, A, following))),
+    ),
+    Blank(
+        "where_it_looks",
+        [
+            "Only the last query counts: A[:, :, -1] has shape (B, H, T), what it takes from each of the T words.",
+            "The word itself is the last key, the word before it the one before that, the first word key 0, in the "
+            "windows where ~is_break[:, 0].",
+            "For line breaks, sum the shares of all keys at which is_break is True; is_break[:, None] has an axis for "
+            "the heads.",
+            "Average over the windows, and stack the four rows.",
+        ],
+        same(shares_by_hand, (maps, np.array([[1, 0, 0, 1, 1, 0], [0] * 6, [0, 1, 0, 1, 0, 1]], bool)),
+             (maps, np.zeros((3, 6), bool))),
+    ),
+]  # fmt: skip
