@@ -1,8 +1,10 @@
 # %% [markdown]
 # # Lab 01: counting words
 #
-# Sources: USC CSCI 567 (Spring 2024), lecture 8, Markov chains and n-gram models; UMass CS685 (2020), neural language
-# models, the part that looks back at n-gram models.
+# Sources: USC CSCI 567 (spring 2024), lecture 8, Markov chains and n-gram models: slides without a printed address,
+# which follow <https://web.stanford.edu/class/cs224n/>. UMass CS685 (fall 2020), neural language models, the part that
+# looks back at n-gram models: <https://people.cs.umass.edu/~miyyer/cs685/>, recording
+# <https://www.bilibili.com/video/BV1BL411t7RV>.
 #
 # A language model gives each word a probability, given the words before it. This lab makes language models without any
 # network: it counts, and divides. You will
@@ -10,21 +12,24 @@
 # - learn a Markov chain from ten days of weather, by hand, and see that no other chain fits better,
 # - count 262,864 words of Shakespeare, and ask what comes after "the Duke of",
 # - shorten a history that never occurred, and learn which of its words to drop first,
-# - see why counting alone calls three in ten word pairs of a new text impossible.
+# - see why counting alone has no answer to three in ten word pairs of a new text.
 #
 # `01b_smoothing.py` repairs that, and sets the bar that every network of the later labs has to clear.
 #
-# Letters: **c** different words, **n** the order, the number of words in an n-gram, the predicted one included; **w** a
-# word, **h** its history, the n − 1 words before it; **π**, **A** the Markov chain.
+# Letters: **c** different words; **K** the order of an n-gram model: the number of words in an n-gram, the predicted
+# one included (`order` in the code; the sources' n); **w** a word, **h** its history, the K − 1 words before it;
+# **π**, **A** the Markov chain.
 #
 # It takes a few seconds on one CPU core, with or without `--quick`.
 
 # %%
 from collections import Counter
 from functools import cache
+from itertools import product
 
 from _common import quick_mode, refused, show, shown
 from _drawing import lab_01
+from _expect import about, at_most, below, expect
 from mini_tf.decoding import continuations
 from mini_tf.models import NGramModel, markov_chain
 from mini_tf.models.ngram import ORDERS, count_grams
@@ -43,7 +48,7 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 # $$
 # \pi_s = P(X_1 = s), \qquad
 # A_{ss'} = P(X_{t+1} = s' \mid X_t = s), \qquad
-# P(x_1 \dots x_T) = \pi_{x_1} \cdot \prod_{t=2}^T A_{x_{t-1} x_t}
+# P(x_1, x_2, \dots) = \pi_{x_1} \cdot \prod_{t \ge 2} A_{x_{t-1} x_t}
 # $$
 #
 # To learn them from observed sequences, choose the tables that make what was observed most probable: *maximum
@@ -54,69 +59,111 @@ quick_mode("Lab 01: Markov chains, n-gram models, sparsity")
 # A_{ss'} = \frac{\text{transitions } s \to s'}{\text{transitions from } s}
 # $$
 #
-# The lecture observes two sequences of five days. Count by hand first. Starts: one sunny, one rainy. From sunny: 3
+# The lecture observes two sequences of five days. Count by hand first. Starts: one sunny, one rainy. From sunny: three
 # times to sunny, twice to rainy. From rainy: twice to rainy, once to sunny. The last day of a sequence leads nowhere.
 #
 # **Expect** π = (1/2, 1/2), and the rows (3/5, 2/5) and (1/3, 2/3).
 
+
 # %%
+def count_chain(sequences, states):
+    """(π, A) of a Markov chain by maximum likelihood: counting and dividing
+
+    π_s = sequences that start in s / sequences,   A_ss′ = transitions s → s′ / transitions from s
+    sequences: arrays of integers below `states`  →  π (states,), A (states, states)
+    """
+    starts, transitions = np.zeros(states), np.zeros((states, states))
+    for x in sequences:
+        starts[x[0]] += 1
+        np.add.at(transitions, (x[:-1], x[1:]), 1)       # adds each pair, even if it comes several times
+    return starts / starts.sum(), transitions / transitions.sum(1, keepdims=True)
+
+
 WEATHER = ["sunny", "rainy"]
 SUNNY, RAINY = 0, 1
 days = np.array([
     [SUNNY, SUNNY, RAINY, RAINY, RAINY],
     [RAINY, SUNNY, SUNNY, SUNNY, RAINY],
 ])  # fmt: skip
-
-pi, A = markov_chain(days, 2)                            # (2,), (2, 2)
+pi, A = count_chain(days, 2)                             # (2,), (2, 2)
 
 print("1. The weather of the lecture, by maximum likelihood")
-by_hand_pi, by_hand_A = np.array([1 / 2, 1 / 2]), np.array([[3 / 5, 2 / 5], [1 / 3, 2 / 3]])
-for s in (SUNNY, RAINY):
-    print(f"  π({WEATHER[s]})            by hand {by_hand_pi[s]:.3f}   counted {pi[s]:.3f}")
-for s, s_next in np.ndindex(2, 2):
-    print(f"  A({WEATHER[s]} → {WEATHER[s_next]})    by hand {by_hand_A[s, s_next]:.3f}   counted {A[s, s_next]:.3f}")
+expect("π(sunny)", 1 / 2, pi[SUNNY])
+for (s, s_next), by_hand in zip(np.ndindex(2, 2), (3 / 5, 2 / 5, 1 / 3, 2 / 3)):
+    expect(f"A({WEATHER[s]} → {WEATHER[s_next]})", by_hand, A[s, s_next])
+theirs = markov_chain(days, 2)
+expect("mini_tf's markov_chain, largest difference", 0, max(abs(pi - theirs[0]).max(), abs(A - theirs[1]).max()))
 
 # %% [markdown]
-# ### The log likelihood
+# ### The log-likelihood
 #
 # A product of many probabilities is a very small number, so we take its logarithm. The product becomes a sum, and
 # equal terms can be collected: all that remains of the data is the counts.
 #
 # $$
 # \begin{aligned}
-# \ln P &= \sum_{\text{sequences}} \left( \ln \pi_{x_1} + \sum_{t=2}^T \ln A_{x_{t-1} x_t} \right) \\
+# \ln P &= \sum_{\text{sequences}} \left( \ln \pi_{x_1} + \sum_{t \ge 2} \ln A_{x_{t-1} x_t} \right) \\
 #       &= \sum_s \text{starts}(s) \cdot \ln \pi_s + \sum_{ss'} \text{transitions}(s, s') \cdot \ln A_{ss'}
 # \end{aligned}
 # $$
 #
-# **An error of the source.** One line of the lecture's derivation has a bare $\pi_{x_1}$, without its ln. A probability
-# cannot be added to logarithms of probabilities. Without the ln, this term could not even teach π: for one sunny start
-# and one rainy start it is $\pi_{\text{sunny}} + \pi_{\text{rainy}} = 1$, whatever π is.
-#
 # **Expect** $2 \ln \frac{1}{2} + 3 \ln \frac{3}{5} + 2 \ln \frac{2}{5} + 2 \ln \frac{2}{3} + \ln \frac{1}{3} = -6.661$
-# nats. ("Nats" are units of the natural logarithm.)
+# nats for the ten days. ("Nats" are units of the natural logarithm.)
 
 
 # %%
 def log_likelihood(sequences, pi, A):
+    """ln P of all sequences together: the sum of ln π_{x_1} + Σ_{t ≥ 2} ln A_{x_{t−1} x_t} over them, in nats"""
     return sum(np.log(pi[x[0]]) + np.log(A[x[:-1], x[1:]]).sum() for x in sequences)
 
 
 best = log_likelihood(days, pi, A)
-by_hand = 2 * np.log(1 / 2) + 3 * np.log(3 / 5) + 2 * np.log(2 / 5) + 2 * np.log(2 / 3) + np.log(1 / 3)
-print("\nLog likelihood of the ten days")
-print(f"  by hand {by_hand:.3f} nats   by the function {best:.3f} nats   P = e^{best:.3f} = {np.exp(best):.5f}")
+print("\nThe log-likelihood")
+expect("ln P of the ten days, nats", about(-6.661, within=0.0005), best)
 
-print("\nThe term of π, for one sunny and one rainy start")
-print(f"  {'π_sunny':>8}{'with ln':>16}{'without ln':>14}")
-for p in (0.1, 0.5, 0.9):
-    print(f"  {p:>8}{np.log(p) + np.log(1 - p):>11.3f} nats{p + (1 - p):>14.3f}")
+# %% [markdown]
+# **An error of the source.** For one sequence, the lecture's derivation ends in
+#
+# $$
+# \pi_{x_1} + \sum_s [x_1 = s] \ln \pi_s + \sum_{ss'} \Big( \sum_{t \ge 2} [x_{t-1} = s,\; x_t = s'] \Big) \ln A_{ss'}
+# $$
+#
+# The bare $\pi_{x_1}$ is surplus. The sum beside it already is $\ln \pi_{x_1}$; to put an ln before the bare π instead
+# of crossing it out would count the start twice. Does it matter? We try all three: the start as ln π, as the slide has
+# it, and twice.
+#
+# **Expect** the following. The probabilities of all 32 sequences of five days sum to 1 with ln π alone; with the
+# surplus, to $\sum_s \pi_s e^{\pi_s} = \sqrt{e} = 1.649$; with the start counted twice, to $\sum_s \pi_s^2 = 1/2$. For
+# the lecture's two sequences the surplus is $\pi_\text{sunny} + \pi_\text{rainy} = 1$ whatever π is: it makes them
+# *e* times as probable, and moves no maximum. But let a third sequence start with sun. Then it moves the maximum from
+# 2/3, the share that was counted, to $\sqrt{3} - 1 = 0.732$.
+
+# %%
+STARTS = {"ln π": np.log, "π + ln π, the slide": lambda p: p + np.log(p), "ln π twice": lambda p: 2 * np.log(p)}
+every = np.array(list(product((SUNNY, RAINY), repeat=5)))                            # (32, 5)
+p = np.arange(1, 3000) / 3000                            # the values of π(sunny) that are tried
+sums, values, tops = {}, {}, {}
+print(f"\n  {'the start counts as':<24}{'all 32 sum to':>14}{'ln P of the ten days':>22}{'best π(sunny) of 3':>20}")
+transitions_only = [log_likelihood([x], np.ones(2), A) for x in every]              # ln 1 = 0: nothing for the start
+for name, term in STARTS.items():
+    sums[name] = np.exp(term(pi[every[:, 0]]) + transitions_only).sum()
+    values[name] = term(pi[days[:, 0]]).sum() + log_likelihood(days, np.ones(2), A)
+    tops[name] = p[np.argmax(2 * term(p) + term(1 - p))]             # two starts with sun, one with rain
+    print(f"  {name:<24}{sums[name]:>14.3f}{values[name]:>17.3f} nats{tops[name]:>20.3f}")
+right, slide, twice = STARTS
+expect("sum over all sequences, ln π", about(1, within=1e-12), sums[right])
+expect("sum over all sequences, π + ln π", about(np.exp(0.5), within=1e-12), sums[slide])
+expect("sum over all sequences, ln π twice", about(0.5, within=1e-12), sums[twice])
+expect("what the surplus adds for the ten days, nats", about(1, within=1e-12), values[slide] - values[right])
+expect("best π(sunny) of three starts, ln π", about(2 / 3, within=5e-4), tops[right])
+expect("best π(sunny) of three starts, π + ln π", about(3**0.5 - 1, within=5e-4), tops[slide])
 
 # %% [markdown]
 # ### Is nothing else more likely?
 #
 # Try it. **Expect** that none of 10,000 chains drawn at random beats the counted one, and that the best of them comes
-# close. In the figure, each curve varies one row of A and leaves the other alone: the peaks are at 3/5 and 2/3.
+# within 0.02 nats. In the figure, each curve varies one row of A and leaves the other alone: the peaks are at 3/5 and
+# 2/3.
 
 # %%
 rng = np.random.default_rng(0)
@@ -124,18 +171,16 @@ others = []
 for _ in range(10_000):
     start, from_sunny, from_rainy = rng.dirichlet([1, 1], 3)
     others.append(log_likelihood(days, start, np.array([from_sunny, from_rainy])))
-print("\nOther chains")
-print(f"  counted                    {best:.3f} nats")
-print(f"  best of 10,000 at random   {max(others):.3f} nats")
-print(f"  more likely than the counted one: {np.sum(others > best)}")
 
 a = np.linspace(0.01, 0.99, 99)
 over_sunny = np.array([log_likelihood(days, pi, np.array([[x, 1 - x], A[RAINY]])) for x in a])
 over_rainy = np.array([log_likelihood(days, pi, np.array([A[SUNNY], [1 - x, x]])) for x in a])
-print(f"  top of the curve over A(sunny → sunny): {a[over_sunny.argmax()]:.2f},   expected 3/5 = 0.60")
-print(f"  top of the curve over A(rainy → rainy): {a[over_rainy.argmax()]:.2f},   expected 2/3 = 0.67")
 
-
+print("\nOther chains")
+expect("of 10,000 at random, more likely", 0, np.sum(others > best))
+expect("best of them, below the counted chain by, nats", below(0.02), best - max(others))
+expect("top of the curve over A(sunny → sunny)", about(3 / 5, within=0.005), a[over_sunny.argmax()])
+expect("top of the curve over A(rainy → rainy)", about(2 / 3, within=0.005), a[over_rainy.argmax()])
 show(lab_01.weather(WEATHER, pi, A, a, (over_sunny, over_rainy), best), "01_weather")
 
 # %% [markdown]
@@ -145,12 +190,12 @@ show(lab_01.weather(WEATHER, pi, A, a, (over_sunny, over_rainy), best), "01_weat
 # before. Two checks. Counting a long sample must give A back. And in the long run the share of sunny days settles where
 # as many days turn sunny as turn rainy: $\text{share} \cdot \frac{2}{5} = (1 - \text{share}) \cdot \frac{1}{3}$.
 #
-# **Expect** a share of 5/11 = 0.455, and A, both to 0.01 or so.
+# **Expect** a share of 5/11 = 0.455, and A, both to within 0.02 for 20,000 days.
 
 
 # %%
 def sample_chain(pi, A, length, rng):
-    """x_1 from π, each x_{t+1} from the row of x_t: the first state whose share reaches a uniform number"""
+    """x_1 from π, each x_{t+1} from the row of x_t: the first state whose cumulated share exceeds a uniform number"""
     u, up_to = rng.random(length), A.cumsum(1)
     states = [np.searchsorted(pi.cumsum(), u[0], side="right")]
     for t in range(1, length):
@@ -159,11 +204,10 @@ def sample_chain(pi, A, length, rng):
 
 
 weather = sample_chain(pi, A, 20_000, np.random.default_rng(1))
-_, A_again = markov_chain([weather], 2)
-print("\nSampled weather")
-print("  " + ", ".join(WEATHER[s] for s in weather[:10]) + ", …")
-print(f"  sunny among {len(weather):,} days   expected {5 / 11:.3f}   measured {np.mean(weather == SUNNY):.3f}")
-print(f"  A counted from them      {np.round(A_again, 3).tolist()}")
+_, A_again = count_chain([weather], 2)
+print("\nSampled weather: " + ", ".join(WEATHER[s] for s in weather[:8]) + ", …")
+expect("share of sunny days", about(5 / 11, within=0.02), np.mean(weather == SUNNY))
+expect("A counted from them, largest difference", at_most(0.02), abs(A_again - A).max())
 
 # %% [markdown]
 # ## 2. From weather to words: the bigram table
@@ -175,7 +219,7 @@ print(f"  A counted from them      {np.round(A_again, 3).tolist()}")
 # We count in the first 90 %, and keep the last 10 % as a test. The vocabulary is that of the whole corpus, as in the
 # other labs.
 #
-# **Expect** 14,295 different words.
+# **Expect** 14,295 different words, and so a table of 204 million entries.
 
 # %%
 tokens = tokenize(shakespeare())
@@ -185,53 +229,54 @@ c = len(vocabulary)
 first_test = int(0.9 * len(ids))
 train, train_words = ids[:first_test], tokens[:first_test]
 
-print(f"\n2. The corpus: {len(ids):,} words, {c:,} different")
-print(f"  {len(train):,} to count, {len(ids) - first_test:,} to test")
-print(f"  the bigram table has c² = {c * c / 1e6:,.0f} million entries")
+print(f"\n2. The corpus: {len(ids):,} words; {len(train):,} to count, {len(ids) - first_test:,} to test")
+expect("words", 292_072, len(ids))
+expect("different words, c", 14_295, c)
+expect("entries of the bigram table, millions", about(204, within=0.5), c * c / 1e6)
 
 # %% [markdown]
-# All 204 million entries would fill a large wall. We cut out eight words. First count how often each follows another,
+# We cut out eight words. First count how often each follows another, $\text{count}(h\,w)$. Then divide every row by its
+# sum, over *all* words and not only these eight: $\text{count}(h) = \sum_w \text{count}(h\,w)$. That is maximum
+# likelihood again,
 #
 # $$
-# \text{count}(h\,w),
+# p(w \mid h) = \frac{\text{count}(h\,w)}{\text{count}(h)}
 # $$
 #
-# then divide every row by its sum, over *all* words and not only these eight:
-# $\text{count}(h) = \sum_w \text{count}(h\,w)$. That is maximum likelihood again,
-# $p(w \mid h) = \text{count}(h\,w)/\text{count}(h)$. (The CS685 lecture says that one divides by the probability of the
-# prefix. It is the count.)
+# (The CS685 lecture says that one divides by the probability of the prefix. It is the count.)
 #
-# **Expect** most entries to be 0, although these are frequent words; rows with clear favourites ("I", "my"), and rows
-# without ("the").
+# **Expect** 33 of the 64 entries to be 0, although these are frequent words; rows with a favourite (after "my", a tenth
+# is "lord"), and rows without one (after "the", no word has more than 2.5 %).
 
 # %%
 SOME = ["I", "am", "will", "my", "good", "lord", "the", "king"]
 
 
 @cache
-def gram_counts(n):
-    """{n-gram: count} of the training text; an n-gram is a tuple of n words."""
-    return Counter(zip(*(train_words[i:] for i in range(n))))
+def gram_counts(order):
+    """{n-gram: count} of the training text; an n-gram is a tuple of `order` words."""
+    return Counter(zip(*(train_words[i:] for i in range(order))))
 
 
 pairs = gram_counts(2)
 rows = Counter(train_words[:-1])                         # how often each word has a next one
 counts = np.array([[pairs[h, w] for w in SOME] for h in SOME])                       # (8, 8)
 probabilities = counts / np.array([[rows[h]] for h in SOME])
-
 bigram = NGramModel(2, c, "maximum-likelihood").fit(train)
 some = vocabulary.encode(SOME)
 of_the_model = np.exp(bigram.logits(some[:, None]))[:, some]
-assert np.allclose(of_the_model, probabilities)
 
 print("\nRows of the bigram table: the sum of a row, and the most probable next words")
+favourite = {}
 for h in SOME:
     words, p = continuations(bigram, vocabulary.encode([h]), 4)
+    favourite[h] = p[0]
     print(f"  {h:<6}{rows[h]:>6,}   " + "   ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
-difference = abs(of_the_model - probabilities).max()
-print(f"  NGramModel(2, …) gives the same 64 probabilities: largest difference {difference:.0e}")
-print(f"  entries of the whole table that are not 0: {len(pairs):,} of {c * c:,}, {len(pairs) / c**2:.3%}")
-
+expect("of these 64 entries, zeros", 33, np.sum(counts == 0))
+expect("p(lord | my), the favourite after my", about(0.101, within=0.0005), favourite["my"])
+expect("p(king | the), the favourite after the", about(0.025, within=0.0005), favourite["the"])
+expect("NGramModel(2, …), largest difference", at_most(1e-12), abs(of_the_model - probabilities).max())
+expect("share of the whole table that is not 0", about(0.00045, within=5e-6), len(pairs) / c**2, form="{:.4%}")
 show(lab_01.bigram_table(SOME, counts, probabilities), "01_bigram_table")
 
 # %% [markdown]
@@ -244,9 +289,21 @@ show(lab_01.bigram_table(SOME, counts, probabilities), "01_bigram_table")
 # \frac{\text{count}(\text{students opened their } w)}{\text{count}(\text{students opened their})}
 # $$
 #
-# Our prefix is "the Duke of". **Expect** York to come first, its count divided by 34, and the model to agree.
+# Our prefix is "the Duke of". **Expect** it to occur 34 times, York to come first with 9 of them, and the model to
+# agree.
+
 
 # %%
+def next_words(words, history):
+    """{w: p(w | history)} by counting and dividing: count(h w)/count(h), for the words that follow the history
+
+    words: the text, a list;  history: a tuple of any length;  {} if it never occurs: that would be 0/0
+    """
+    grams = zip(*(words[i:] for i in range(len(history) + 1)))
+    after = Counter(gram[-1] for gram in grams if gram[:-1] == history)
+    return {w: times / after.total() for w, times in after.items()}
+
+
 def count(*words):
     """How often these words stand in the training text, in this order."""
     return gram_counts(len(words))[words]
@@ -255,41 +312,48 @@ def count(*words):
 print("\n3. The prefix game: the Duke of ___")
 four = NGramModel(4, c, "maximum-likelihood").fit(train)
 prefix = ("the", "Duke", "of")
-print(f"  count(the Duke of) = {count(*prefix)}")
+divided = next_words(train_words, prefix)
 print(f"  {'w':<12}{'count(the Duke of w)':>21}{'divided':>10}{'the model':>12}")
 words, p = continuations(four, vocabulary.encode(prefix), 6)
-for w, of_model in zip(words, p):
-    word = vocabulary.words[w]
-    print(f"  {word:<12}{count(*prefix, word):>21}{count(*prefix, word) / count(*prefix):>10.3f}{of_model:>12.3f}")
+for word, of_model in zip((vocabulary.words[w] for w in words), p):
+    print(f"  {word:<12}{count(*prefix, word):>21}{divided[word]:>10.3f}{of_model:>12.3f}")
+expect("count(the Duke of)", 34, count(*prefix))
+expect("p(York | the Duke of)", 9 / 34, divided["York"])
+expect("the model's p(York | the Duke of)", about(9 / 34, within=1e-12), p[0])
 
 # %% [markdown]
 # The method has two holes. **The first**: the numerator can be 0. Then the n-gram is impossible, and so is every text
-# that contains it, because one factor of 0 makes the whole product 0. **Expect** quite ordinary phrases to be
-# impossible.
+# that contains it, because one factor of 0 makes the whole product 0. **Expect** three ordinary phrases to be
+# impossible that occur five times in the test text.
 
 # %%
 print("\nThe numerator can be 0")
 print(f"  {'':<20}{'count of the four':>18}{'of the first three':>20}{'p':>8}   in the test text")
 test_fours = Counter(zip(*(tokens[first_test + i :] for i in range(4))))
-for *h, w in (("I", "will", "not", "go"), ("I", "will", "be", "married"), ("the", "Duke", "of", "Milan")):
+PHRASES = ("I", "will", "not", "go"), ("I", "will", "be", "married"), ("the", "Duke", "of", "Milan")
+impossible = 0
+for *h, w in PHRASES:
     p = np.exp(four.logits([vocabulary.encode(h)])[0, vocabulary.index[w]])
+    impossible += p == 0
     print(f"  {' '.join((*h, w)):<20}{count(*h, w):>18}{count(*h):>20}{p:>8.3f}   {test_fours[*h, w]:>3}×")
+expect("of these phrases, impossible", 3, impossible)
+expect("times that the test text has them", 5, sum(test_fours[phrase] for phrase in PHRASES))
 
 # %% [markdown]
-# (The lecture's slide on longer histories writes $x_t \dots x_{t-n+2}$ and calls them the n preceding words. Count
-# them: there are n − 1. An n-gram model of order n is a Markov chain of order n − 1; the bigram model, of order 1, is
-# the plain Markov chain.)
+# (The lecture's slide on longer histories defines the n-th order Markov chain by "previous n observations",
+# $X_t, \dots, X_{t-n+2}$. Count them: there are n − 1. An n-gram model of order K is a Markov chain of order K − 1; so
+# the bigram model, K = 2, is the plain Markov chain.)
 #
 # **The second hole**: the denominator can be 0, and 0/0 says nothing at all. Let us fall into it, with the lecture's
 # own prefix.
 #
-# **Expect** the vocabulary to refuse: Shakespeare's students never opened anything.
+# **Expect** the vocabulary to refuse: of the three words, Shakespeare has only "their".
 
 # %%
 print("\nThe lecture's own prefix: students opened their ___")
 refused(lambda: vocabulary.encode(tokenize("students opened their")))
 known = vocabulary.encode(tokenize("students opened their"), unknown="skip")
-print(f"  with unknown='skip' there remains {vocabulary.decode(known)!r}")
+expect("what remains with unknown='skip'", "their", vocabulary.decode(known))
 
 # %% [markdown]
 # ### Back-off
@@ -301,26 +365,43 @@ print(f"  with unknown='skip' there remains {vocabulary.decode(known)!r}")
 # "students". That drops the *nearest* word and keeps the farthest. It must be the other way round: "opened their",
 # then "their", as NGramModel does.
 #
-# **Expect** things that one can own after "their". After "servants", which the lecture's way ends with, expect nothing
-# of the kind.
+# **Expect** the model to answer with the row of "their", which was seen 423 times. The lecture's way ends with
+# "servants", seen seven times before seven different words: nothing to go by.
+
 
 # %%
+def back_off(history, known):
+    """The longest ending of a history that is known; () if not even its last word is.
+
+    history: a tuple of words;  known: a set of such tuples
+    """
+    while history and history not in known:
+        history = history[1:]
+    return history
+
+
+known = {*gram_counts(1), *gram_counts(2), *gram_counts(3)}
 print("\nBack-off from 'servants open their'")
 for shorter in ("servants open their", "open their", "their", "servants open", "servants"):
     print(f"  {shorter:<22}{count(*shorter.split()):>6} times")
-for name, start in (("the model, all three words", "servants open their"), ("'their' alone", "their"),
-                    ("'servants' alone", "servants")):
-    words, p = continuations(four, vocabulary.encode(start.split()), 6)
-    print(f"  {name:<28}" + "  ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
+answers = {name: continuations(four, vocabulary.encode(name.split()), 6)
+           for name in ("servants open their", "their", "servants")}  # fmt: skip
+for name, (words, p) in answers.items():
+    print(f"  after {name:<22}" + "  ".join(f"{shown(vocabulary.words[w])} {x:.3f}" for w, x in zip(words, p)))
+expect("backed off to", "their", " ".join(back_off(("servants", "open", "their"), known)))
+expect("count(their)", 423, count("their"))
+expect("the model's row, difference from that of their", 0,
+       abs(answers["servants open their"][1] - answers["their"][1]).max())
+expect("different words after servants, of 7", 7, len(next_words(train_words, ("servants",))))
 
 # %% [markdown]
-# "servants" was seen seven times, before seven different words: nothing to go by. But one example proves little. So
-# measure how much a single word tells about the word d places after it, with a bigram model of words that stand d
-# apart. (Reading every d-th word makes such a text. The smoothing, Kneser-Ney's, and the measure, nats per test word,
-# the fewer the better, are those of `01b_smoothing.py`.)
+# But one example proves little. So measure how much a single word tells about the word d places after it, with a bigram
+# model of words that stand d apart. (Reading every d-th word makes such a text. The smoothing, Kneser-Ney's, and the
+# measure, nats per test word, the fewer the better, are those of `01b_smoothing.py`.)
 #
-# **Expect** nearness to pay: about 5.17 nats given the word just before, and given the third word back hardly better
-# than the 6.06 of knowing no word at all.
+# **Expect** 6.06 nats without any word. Nearness pays: the word just before saves 0.89 of them, the second word back
+# 0.35, and the third one 0.09, a tenth of what the first does.
+
 
 # %%
 def strided(ids, d):
@@ -328,59 +409,70 @@ def strided(ids, d):
     return np.concatenate([ids[start::d] for start in range(d)])
 
 
-print("\nWhat one word tells about the word d places on")
+print("\nWhat one word tells about the word d places on, nats per word")
 alone = -NGramModel(1, c, discount=0.9).fit(train).log_probabilities(ids, first_test).mean()
-print(f"  no word   {alone:.3f} nats per word")
-by_distance = {}
-for d in (1, 2, 3):
+expect("no word", about(6.06, within=0.005), alone)
+for d, saved in ((1, 0.89), (2, 0.35), (3, 0.09)):
     at_distance = NGramModel(2, c, discount=0.9).fit(strided(train, d))
-    by_distance[d] = -at_distance.log_probabilities(strided(ids[first_test:], d)).mean()
-    print(f"  d = {d}     {by_distance[d]:.3f} nats per word,   {alone - by_distance[d]:.3f} gained")
+    loss = -at_distance.log_probabilities(strided(ids[first_test:], d)).mean()
+    expect(f"d = {d}: {loss:.3f}, saved", about(saved, within=0.005), alone - loss)
 
 # %% [markdown]
 # ## 4. Sparsity and storage
 #
-# How large is the table of order n, and how much of it does the text fill? There are $c^n$ possible n-grams, and a text
-# of N words has at most N of them.
+# How large is the table of order K, and how much of it does the text fill? There are $c^K$ possible n-grams, and a text
+# has at most as many as it has words.
 #
-# **Expect** a table that no computer can hold from order 3 on, and most of the n-grams that do occur to occur only
-# once. CS685 quotes 99.9 % zeros for a 4-gram table of Shakespeare. That is far too modest: see the column "filled".
+# **Expect** a table of 23 million megabytes at order 3, and three quarters of the bigrams, nine tenths of the trigrams
+# to occur only once. CS685 quotes 99.9 % zeros for a 4-gram table of Shakespeare. It is far emptier: with our
+# vocabulary, only $5 \cdot 10^{-12}$ of it is filled.
 
 # %%
 seven = NGramModel(7, c).fit(train)
 once = [np.mean(grams.count == 1) for grams in count_grams(train, 7, c)]
 
 print("\n4. Sparsity: n-grams of the training text")
-print(f"  {'n':>3}{'different':>12}{'possible, c^n':>16}{'filled':>12}{'occur once':>13}"
+print(f"  {'K':>3}{'different':>12}{'possible, c^K':>16}{'filled':>12}{'occur once':>13}"
       f"{'full table':>15}{'the model':>12}")
-for n, different, single in zip(ORDERS, seven.grams, once):
-    full = c**n * 8
-    stored = sum(array.nbytes for level in seven.levels[:n] for array in (level.key, level.share, level.rest))
+for order, different, single in zip(ORDERS, seven.grams, once):
+    full = c**order * 8
+    stored = sum(array.nbytes for level in seven.levels[:order] for array in (level.key, level.share, level.rest))
     size = f"{full / 1e6:,.1f} MB" if full < 1e12 else f"{full / 1e12:.1e} TB"
-    print(f"  {n:>3}{different:>12,}{float(c) ** n:>16.1e}{different / c**n:>12.1e}{single:>13.0%}"
+    print(f"  {order:>3}{different:>12,}{float(c) ** order:>16.1e}{different / c**order:>12.1e}{single:>13.0%}"
           f"{size:>15}{stored / 1e6:>9.1f} MB")
+expect("full table of order 3, million megabytes", about(23, within=0.5), c**3 * 8 / 1e12)
+expect("bigrams that occur once", about(0.75, within=0.01), once[1], form="{:.0%}")
+expect("trigrams that occur once", about(0.89, within=0.01), once[2], form="{:.0%}")
+expect("4-gram table, share that is filled", about(5.25e-12, within=1e-14), seven.grams[3] / c**4)
 
 # %% [markdown]
 # The last column is the cure for the storage: keep only the n-grams that occur, sorted, and search. Its size grows with
-# the length of the text and not with $c^n$.
+# the length of the text and not with $c^K$.
 #
-# Nothing cures the sparsity. Take each word of the test with the n − 1 words before it. Either the n-gram is known
+# Nothing cures the sparsity. Take each word of the test with the K − 1 words before it. Either the n-gram is known
 # from training; or its history is known, but this word never came after it (maximum likelihood says 0); or not even the
 # history was ever seen (maximum likelihood says 0/0).
 #
-# **Expect** the first share to shrink fast: most pairs of the test are known, but only one 4-gram in six. Order 1 has
-# no history, and its zeros are the 4.3 % of test words that are new.
+# **Expect** the first share to shrink fast: 70 % of the test's word pairs are known, but only one 4-gram in six. Of 100
+# pairs, 26 have probability 0, and 4 say 0/0. Order 1 has no history, and its zeros are the 4.3 % of test words that
+# are new.
 
 # %%
 matched = seven.matched(ids, first_test - 1)             # the longest known gram that ends at each word, up to 7
 ends, before = matched[1:], matched[:-1]                 # at each test word, and at the word before it
-seen = np.array([np.mean(ends >= n) for n in ORDERS])
-zero = np.array([np.mean((ends < n) & (before >= n - 1)) for n in ORDERS])
+seen = np.array([np.mean(ends >= order) for order in ORDERS])
+zero = np.array([np.mean((ends < order) & (before >= order - 1)) for order in ORDERS])
 nothing = 1 - seen - zero
-print("\nThe test words, with the n − 1 words before them")
-print(f"  {'n':>3}{'n-gram seen':>14}{'probability 0':>16}{'0/0':>9}")
+print("\nThe test words, with the K − 1 words before them")
+print(f"  {'K':>3}{'n-gram seen':>14}{'probability 0':>16}{'0/0':>9}")
 for row in zip(ORDERS, seen, zero, nothing):
     print("  {:>3}{:>14.1%}{:>16.1%}{:>9.1%}".format(*row))
+expect("test words that are new", about(0.043, within=0.0005), zero[0], form="{:.2%}")
+expect("test bigrams seen in training", about(0.70, within=0.005), seen[1], form="{:.1%}")
+expect("test bigrams, probability 0", about(0.26, within=0.005), zero[1], form="{:.1%}")
+expect("test bigrams, 0/0", about(0.04, within=0.005), nothing[1], form="{:.1%}")
+expect("test 4-grams seen in training", about(1 / 6, within=0.01), seen[3], form="{:.1%}")
+expect("histories of three test words that are new", about(0.627, within=0.0005), nothing[3], form="{:.2%}")
 
 print("\nSo the whole test has probability 0. A bigram model, asked for its logarithm:")
 refused(lambda: bigram.log_probabilities(ids, first_test))
@@ -397,9 +489,9 @@ show(lab_01.sparsity(list(ORDERS), c, len(train), seven.grams, {
 # - Maximum likelihood for discrete things is counting and dividing. It believes that what it has not seen is
 #   impossible.
 # - When a history has never occurred, drop its farthest word first: the nearest one tells most.
-# - A table of n-grams is empty almost everywhere. At order 4 two of three histories of a new text are new, and nothing
-#   that treats each history on its own can learn about them. Networks will share what they learn between histories:
-#   Labs 02, 03, 06.
+# - A table of n-grams is empty almost everywhere. At order 4, 63 % of the histories of a new text are new, and nothing
+#   that treats each history on its own can learn about them. Networks share what they learn between histories: labs 02,
+#   03 and 06.
 #
 # Next: `01b_smoothing.py` gives every n-gram a probability, measures that in nats per word, and lets the models write.
 #

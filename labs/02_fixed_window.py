@@ -1,24 +1,31 @@
 # %% [markdown]
 # # Lab 02: words as vectors, and the fixed-window model
 #
-# Sources: UMass CS685 (2020), lecture 2, "Neural language models"; USC CSCI 567, lecture 8 (fixed-window models);
-# Bengio, Ducharme, Vincent, Jauvin 2003, "A neural probabilistic language model", JMLR 3.
+# Sources:
+#
+# - CS685, University of Massachusetts Amherst, 2020 (M. Iyyer), lecture on neural language models:
+#   <https://people.cs.umass.edu/~miyyer/cs685/>, a recording at <https://www.bilibili.com/video/BV1BL411t7RV>; "the
+#   lecture" below. We have the words of the recording, not its slides.
+# - CSCI 567, University of Southern California, 2024, lecture 8, fixed-window models (its slides have no address; they
+#   follow <https://web.stanford.edu/class/cs224n/>).
+# - Bengio, Ducharme, Vincent, Jauvin 2003, "A neural probabilistic language model", JMLR 3,
+#   <https://www.jmlr.org/papers/v3/bengio03a.html>.
 #
 # The n-gram models of Lab 01 count. The model of this lab learns: it turns the last T words into vectors, puts the
 # vectors together, and computes a probability for every word of the vocabulary. You will
 #
-# - see why one-hot vectors cannot tell that two words are alike, and why nobody multiplies by them,
+# - see why one-hot vectors cannot show that two words are alike, and why nobody multiplies by them,
 # - compute a softmax layer by hand, and its gradient, which is the probabilities minus the answer,
-# - put vectors together by sum, mean and concatenation, and see which compositions discard word order,
-# - walk forward and backward through Bengio's model, one op after the other, and hold the gradients against two judges.
+# - put vectors together by sum, mean and concatenation, and see which of them discard word order,
+# - walk forward and backward through Bengio's model, one step at a time, and let two judges check the gradients.
 #
-# `02b_window_on_shakespeare.py` trains it, against the bar that counting sets, and looks at what its vectors know.
+# `02b_window_on_shakespeare.py` trains it, against the bar set by counting, and looks at what its vectors know.
 #
 # It takes a few seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** batch, **T** words in the window, **n** size of a word vector, **k** hidden units, **c** words in the
-# vocabulary. All losses are cross-entropies in nats per word. In mini_tf a word is a row, and a layer is y = x·W; the
-# lecture writes columns and W·x. Its matrices are ours, transposed.
+# vocabulary; W and U are matrices of weights. All losses are cross-entropies in nats per word. In mini_tf a word is a
+# row, and a layer is y = x·W. The lecture writes columns and W·x: its matrices are ours, transposed.
 
 # %%
 import time
@@ -26,6 +33,7 @@ from itertools import repeat
 
 from _common import cosines, quick_mode, show, words_of
 from _drawing import lab_02
+from _expect import about, above, at_most, below, expect
 from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.models import FixedWindowModel
@@ -44,38 +52,39 @@ QUICK = quick_mode("Lab 02: one-hot vectors, softmax layer, compositions, the fi
 #
 # Dot products measure similarity: $o_i \cdot o_j = 1$ if i = j, else 0.
 #
-# **Expect** the identity matrix. "movie" is as far from "film" as from "hate". And a bag has no order.
+# **Expect** the dot product 0 of any two different words, and the distance $\sqrt 2$: "movie" is as far from "film" as
+# from "hate". And two phrases with the same words have the same bag: it has no order.
 
 # %%
 six = Vocabulary("I hate love the movie film".split())
 O = np.eye(6)                                            # (6, 6), a row for each word
-bag = O[six.encode("the movie film".split())].sum(0)     # (6,)
+bags = {phrase: O[six.encode(phrase.split())].sum(0) for phrase in ("the movie film", "film the movie")}    # (6,) each
 
 print("1. One-hot vectors")
 for word in ("hate", "movie", "film"):
-    print(f"  {word:<6} {O[six.index[word]].astype(int)}")
-print(f"  bag of 'the movie film' {bag.astype(int)},  of 'film the movie' "
-      f"{O[six.encode('film the movie'.split())].sum(0).astype(int)}")
-print(f"  movie · film   expected 0   measured {O[4] @ O[5]:.0f}")
-print(f"  movie · hate   expected 0   measured {O[4] @ O[1]:.0f}")
-print(f"  distance of any two: √2 = {np.sqrt(2):.3f}   measured {np.linalg.norm(O[4] - O[5]):.3f}")
+    print(f"  {word:<20}{O[six.index[word]].astype(int)}")
+for phrase, bag in bags.items():
+    print(f"  {'bag: ' + phrase:<20}{bag.astype(int)}")
+products = O @ O.T
+distances = np.linalg.norm(O[:, None] - O, axis=-1)[~np.eye(6, dtype=bool)]
+expect("greatest dot product of two different words", 0, (products - np.eye(6)).max())
+expect("least distance of two words", about(1.414, within=0.001), distances.min())
+expect("greatest distance", about(1.414, within=0.001), distances.max())
+expect("the two bags are the same", True, np.array_equal(*bags.values()))
 
 # %% [markdown]
-# An **embedding** gives each word n numbers that are learned, and n is much smaller than c. Here is the smallest
-# training that shows what that is good for. Four sentences, in which "movie" and "film" stand in the same places, and
-# so do "love" and "hate". A model with n = 3 reads three words and predicts the next. (It is the model of section 4;
-# for now you can read on without it.) Its vectors start at random, and small, so that what they learn outweighs where
-# they start.
+# An **embedding** gives each word n numbers that are learned, and n is much smaller than c. A tiny training shows what
+# that is good for: four sentences, in which "movie" and "film" stand in the same places, and so do "love" and "hate". A
+# model with n = 3 reads three words and predicts the next. (It is the model of section 4; for now you can read on
+# without it.) Its vectors start random and small, so that what they learn outweighs where they start.
 #
-# **Expect** cosines near 1 for movie–film and love–hate afterwards. Nobody told the model that they are alike: they
+# **Expect** cosines above 0.9 for movie–film and love–hate afterwards. Nobody told the model that they are alike: they
 # stand in the same places, so the gradients pushed them the same way.
 
 # %%
 toy = six.encode([word for verb in ("love", "hate") for noun in ("movie", "film") for word in ("I", verb, "the", noun)])
 toy = np.concatenate([toy.reshape(4, 4)[order].ravel() for order in np.random.default_rng(0).permuted(
     np.tile(np.arange(4), (60, 1)), axis=1)])            # sixty times the four sentences, in random order
-
-
 toy_model = FixedWindowModel(0.1 * np.random.default_rng(2).standard_normal((6, 3)), T=3, k=8)
 cosines_before = cosines(toy_model.embedding.table.data)
 fit(Training(toy_model, RandomWindows(toy, 3, 64), Adam(0.02)), steps=300, validate=lambda: 0.0,
@@ -85,11 +94,13 @@ print("\n  cosine              one-hot   random vectors   after training")
 for a, b in (("movie", "film"), ("love", "hate"), ("movie", "love"), ("I", "the")):
     i, j = six.index[a], six.index[b]
     print(f"  {a + ' – ' + b:<18}{O[i] @ O[j]:>9.2f}{cosines_before[i, j]:>17.2f}{cosines_after[i, j]:>17.2f}")
+for a, b in (("movie", "film"), ("love", "hate")):
+    expect(f"cosine of {a} and {b}, trained", above(0.9), cosines_after[six.index[a], six.index[b]])
 
 show(lab_02.likeness(six.words, {
     "one-hot: all equally unlike": O @ O.T,
-    "random vectors, n = 3: by chance": cosines_before,
-    "trained vectors: by their company": cosines_after,
+    "random vectors, n = 3": cosines_before,
+    "trained vectors: like places, like vectors": cosines_after,
 }), "02_one_hot")  # fmt: skip
 
 # %% [markdown]
@@ -105,11 +116,12 @@ show(lab_02.likeness(six.words, {
 # So "look up row i" *is* a linear layer on one-hot vectors, with the multiplications by zero left out. The gradient
 # is the same too. If a word stands twice in a batch, its row gets the sum of both gradients.
 #
-# Now the corpus of the labs, to see what this costs at full size.
+# Now the corpus of the labs, to see what this costs at full size. Times are the best of three.
 #
-# **Expect** no difference in the values, differences of rounding size in the gradients, and a factor of about a hundred
-# or more in time. (`ops.linear` also computes the gradient of the one-hot vectors, which nobody needs; even without
-# that the factor would be large.) Times are the best of three.
+# **Expect** no difference in the values, at most a rounding difference in the gradients (float32), rows of dE that are
+# not zero only for the words of the batch, and 7,148 times the memory for the input: c numbers of 4 bytes for a word,
+# in place of one of 8. In time expect a factor of more than 20; how much more depends on the machine. (A third of the
+# one-hot layer's arithmetic is the gradient of the one-hot vectors, which `ops.linear` computes and nobody needs.)
 
 # %%
 tokens = tokenize(shakespeare("lab"))
@@ -151,14 +163,14 @@ def best_of_three(function):
 (by_lookup, dtable_lookup), lookup_seconds = best_of_three(as_index)
 one_hot_bytes = len(some) * c * 4
 print(f"\n  {len(ids):,} words, c = {c:,} different; {len(some)} of them, n = {n}")
-print(f"  largest difference of the values      expected 0   measured {abs(by_product - by_lookup).max():.1e}")
-print(f"  largest difference of the gradients   expected 0   measured {abs(dtable_product - dtable_lookup).max():.1e}")
-print(f"  rows of dE that are not zero          expected {len(np.unique(some))}   "
-      f"measured {np.count_nonzero(dtable_lookup.any(1))}")
 print(f"  {'':<24}{'milliseconds':>14}{'input, megabytes':>18}")
 print(f"  {'one-hot, ops.linear':<24}{product_seconds * 1e3:>14.2f}{one_hot_bytes / 1e6:>18.3f}")
 print(f"  {'index, ops.embedding':<24}{lookup_seconds * 1e3:>14.2f}{some.nbytes / 1e6:>18.3f}")
-print(f"  {'factor':<24}{product_seconds / lookup_seconds:>14,.0f}{one_hot_bytes / some.nbytes:>18,.0f}")
+expect("greatest difference of the values", 0, abs(by_product - by_lookup).max())
+expect("greatest difference of the gradients", at_most(1e-4), abs(dtable_product - dtable_lookup).max())
+expect("rows of dE that are not zero", len(np.unique(some)), np.count_nonzero(dtable_lookup.any(1)))
+expect("one-hot vectors: times the memory", about(c / 2, within=1), one_hot_bytes / some.nbytes, form="{:,.0f}")
+expect("one-hot vectors: times the time", above(20), product_seconds / lookup_seconds, quick=above(5), form="{:,.0f}")
 
 # %% [markdown]
 # ## 2. The softmax layer
@@ -173,14 +185,17 @@ print(f"  {'factor':<24}{product_seconds / lookup_seconds:>14,.0f}{one_hot_bytes
 # z has a score for each word: the dot product of x with the word's row of W.
 #
 # The lecture's example: three numbers stand for the history "students opened their", and four words may follow. The
-# recording gives the first row of W (1.2, −0.3, 0.9), its first column (1.2, 0.2, 8.9, 4.5), and the scores 1.8, −11.9
-# and 12.9. The other six numbers are our choice, made so that these scores come out.
+# recording gives x = (−2.3, 0.9, 5.4), the first row of W (1.2, −0.3, 0.9), its first column (1.2, 0.2, 8.9, 4.5), and
+# the scores 1.8 of "books", −11.9 of "houses", and 12.9, which can only be that of "lamps". The other six numbers of W
+# are our choice, made so that these three scores come out; the fourth score, −8.9 of "stamps", follows from them and is
+# therefore ours too.
 #
-# **Expect** 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8 for "books". Scores may be negative, and do not add up to 1.
+# **Expect** 1.2·(−2.3) − 0.3·0.9 + 0.9·5.4 ≈ 1.8 for "books", −11.9 and 12.9 for the next two. Scores may be negative,
+# and add up to anything: here to −6.05.
 
 # %%
 x = np.array([-2.3, 0.9, 5.4])                           # (3,)
-W = np.array([[1.2, -0.3, 0.9], [0.2, 0.5, -2.2], [8.9, -1.9, 6.5], [4.5, 2.2, -0.1]])      # (4, 3), as in the lecture
+W = np.array([[1.2, -0.3, 0.9], [0.2, 0.5, -2.2], [8.9, -1.9, 6.5], [4.5, 2.2, -0.1]])      # (4, 3), a row per word
 FOUR = ("books", "houses", "lamps", "stamps")
 
 print("\n2. The softmax layer")
@@ -188,29 +203,39 @@ z, _ = ops.linear(x, W.T)                                # (4,); mini_tf's weigh
 for word, row, score in zip(FOUR, W, z):
     terms = "  ".join(f"{weight * entry:+7.2f}" for weight, entry in zip(row, x))
     print(f"  {word:<7}{terms}   sum {score:7.2f}")
+for word, read_out, score in zip(FOUR, (1.8, -11.9, 12.9), z):
+    expect(f"score of {word}, as in the recording", about(read_out, within=0.05), score, form="{:.2f}")
+expect("sum of the four scores", about(-6.05, within=0.01), z.sum(), form="{:.2f}")
 
 # %% [markdown]
 # The exponential makes every number positive and keeps the order; the division makes them add up to 1.
 #
 # With scores as far apart as 13 and −12 one word takes all: softmax looks at *differences* of scores, and a difference
-# of 11 is a factor of $e^{11}$ = 60,000. So the lecture continues with tamer ones, 1.8, −1.9, 2.9, −0.9. It reads the
-# result as 0.24, 0.0006, 0.73 and 0.02, and calls the third word once "stamps" and once "lamps".
+# of 11 is a factor of $e^{11}$ = 60,000. So the lecturer "chopped a little bit off these numbers". He does not read out
+# what was left. We drop a digit of each large score, ours included: 1.8, −1.9, 2.9, −0.9. What he reads out is the
+# result: 0.24, 0.0006, 0.73 and 0.02.
 #
-# **Expect** 0.24, 0.006, 0.73, 0.016: the second number has one zero too many in the recording (with 0.0006 the four
-# would not add up to 1), and the third row is "lamps".
+# **Expect** 0.24, 0.006, 0.73, 0.016 from our scores. Three of the four agree with the recording; 0.0006 has one zero
+# too many, if the score of "houses" was −1.9: it would take −4.2. The sum of the four does not decide it. It is 0.9906
+# with 0.0006 and 0.996 with 0.006, and each of the four is rounded: together they may be off by 0.015.
+#
+# The recording also calls the third word "stamps" once and "lamps" once. By the order of the rows it is "lamps".
 
 # %%
 z_tame = np.array([1.8, -1.9, 2.9, -0.9])
-print(f"  softmax of the scores above: {'  '.join(f'{p:.1e}' for p in ops.softmax(z)[0])}\n")
+print(f"  softmax of the scores above: {'  '.join(f'{q:.1e}' for q in ops.softmax(z)[0])}\n")
 e = np.exp(z_tame)                                       # step 1
 p = e / e.sum()                                          # step 2
 print(f"  {'word':<8}{'z':>7}{'exp(z)':>9}{'p':>10}")
 for row in zip(FOUR, z_tame, e, p):
     print("  {:<8}{:>7.1f}{:>9.3f}{:>10.5f}".format(*row))
 print(f"  {'sum':<8}{z_tame.sum():>7.1f}{e.sum():>9.3f}{p.sum():>10.5f}")
-print(f"  ops.softmax differs by at most {abs(ops.softmax(z_tame)[0] - p).max():.0e}")
-print(f"  all scores larger by 1000: exp would overflow; ops.softmax says "
-      f"{'  '.join(f'{q:.3f}' for q in ops.softmax(z_tame + 1000)[0])}")
+expect("p in percent", "24, 0.6, 73, 1.6", "{:.0f}, {:.1f}, {:.0f}, {:.1f}".format(*100 * p))
+expect("1 − the sum of the recording's four", below(0.015), 1 - sum((0.24, 0.0006, 0.73, 0.02)))
+others = e.sum() - e[1]
+expect("score that would give p(houses) = 0.0006", about(-4.2, within=0.05), np.log(others * 0.0006 / (1 - 0.0006)))
+shifted = ops.softmax(z_tame + 1000)[0]                  # exp(1000) would overflow; ops.softmax subtracts the largest
+expect("all scores + 1000: p from ops.softmax differs by", at_most(1e-12), abs(shifted - p).max(), form="{:.0e}")
 
 # %% [markdown]
 # ### Its gradient is p − y
@@ -219,56 +244,86 @@ print(f"  all scores larger by 1000: exp would overflow; ops.softmax says "
 #
 # $$
 # \begin{aligned}
-# L &= -\ln p_y = \ln \sum_j \exp(z_j) - z_y \\
-# \frac{\partial L}{\partial z_i} &= \frac{\exp(z_i)}{\sum_j \exp(z_j)} - 1(i = y) = p_i - 1(i = y)
+# \text{loss} &= -\ln p_y = \ln \sum_j \exp(z_j) - z_y \\
+# \frac{\partial\,\text{loss}}{\partial z_i} &= \frac{\exp(z_i)}{\sum_j \exp(z_j)} - 1(i = y) = p_i - 1(i = y)
 # \end{aligned}
 # $$
 #
 # In words: what the model said, minus what was right. The gradient is 0 only if the right word has all of the
 # probability, and its entries always add up to 0: a word can gain only what others lose.
 #
+# For a batch, the loss is the mean over the rows. As everywhere in mini_tf, a function returns its value and its
+# backward, which takes the gradient of the value and returns those of the inputs.
+#
 # **Expect** p with 1 subtracted at "books", and the same from `ops.cross_entropy`. `gradcheck` knows neither formula:
 # it moves each $z_i$ a little and measures the loss.
 
 # %%
-y = np.eye(4)[0]                                         # "books" came, one-hot
-by_hand = p - y
-loss, loss_backward = ops.cross_entropy(z_tame[None], np.array([0]))     # a batch of one row
+def cross_entropy(z, y):
+    """loss = mean over the rows of −ln softmax(z)[y] = ln Σ_j exp(z_j) − z_y; no score is too large for it
+
+    z (B, c), y (B,) int  →  loss, one number
+    backward(dloss) → dz (B, c), and None for y
+    """
+    rows = np.arange(len(z))
+    largest = z.max(-1, keepdims=True)                   # subtracted, so that exp cannot overflow; it cancels
+    e = np.exp(z - largest)
+    total = e.sum(-1, keepdims=True)
+    loss = np.mean(np.log(total[:, 0]) + largest[:, 0] - z[rows, y])
+
+    def backward(dloss=1.0):
+        dz = e / total                                   # p
+        dz[rows, y] -= 1                                 # − y
+        return dloss * dz / len(z), None
+
+    return loss, backward
+
+
+books = np.array([0])                                    # the answer, in a batch of one row
+loss, loss_backward = cross_entropy(z_tame[None], books)
 dz = loss_backward()[0][0]                               # (4,)
-print(f"\n  loss −ln p(books) = {loss:.3f} nats")
-print(f"  by hand, p − y      {by_hand}   sum {by_hand.sum():+.0e}")
-print(f"  ops.cross_entropy   {dz}")
-report = gradcheck(ops.cross_entropy, z_tame[None], np.array([0]))
-assert report
+by_op = ops.cross_entropy(z_tame[None], books)[1]()[0][0]
+print(f"\n  loss −ln p(books) = {loss:.3f} nats\n  by hand, p − y      {dz}\n  ops.cross_entropy   {by_op}")
+expect("by hand − (p − y), largest entry", at_most(1e-12), abs(dz - (p - np.eye(4)[0])).max(), form="{:.0e}")
+expect("by hand − ops.cross_entropy, largest entry", at_most(1e-12), abs(dz - by_op).max(), form="{:.0e}")
+expect("sum of the gradient's entries", at_most(1e-12), abs(dz.sum()), form="{:.0e}")
+report = gradcheck(cross_entropy, z_tame[None], books)
+expect("gradcheck's verdict", "PASS", report.verdict)
 print(f"  {report}")
 
 # %% [markdown]
-# From z on it is the linear layer's backward: $\partial L/\partial W = (p - y) \cdot x^\top$. Word i's row of W moves
-# along x, in proportion to how much $p_i$ was too small or too large. The lecture ends this example with the question
-# how W could be changed so that "books" gets more. So:
+# From z on it is the linear layer's backward: $dW = (p - y) \cdot x^\top$. Word i's row of W moves along x, in
+# proportion to how much $p_i$ was too small or too large. The lecture ends this example with the question of how to
+# change W so that "books" gets more:
 #
 # $$
 # W \leftarrow W - \alpha \cdot (p - y) \cdot x^\top
 # $$
 #
-# **Expect** p(books) to grow from step to step. (We start from a W that gives the tame scores: W scaled row by row.)
+# **Expect** p(books) to grow with every step, from 0.24 to 0.68 after five steps with α = 0.01. (We start from a W that
+# gives the tame scores: W scaled row by row.)
 
 # %%
 W_tame = W * (z_tame / z)[:, None]                       # its scores are 1.8, −1.9, 2.9, −0.9
+of_books = []                                            # p(books) before each step
 print("\n  steps down the gradient, α = 0.01\n  step" + "".join(f"{word:>9}" for word in FOUR) + "   loss, nats")
 for step in range(6):
     scores, linear_backward = ops.linear(x[None], W_tame.T)
-    loss, loss_backward = ops.cross_entropy(scores, np.array([0]))
+    loss, loss_backward = cross_entropy(scores, books)
     probabilities = ops.softmax(scores)[0][0]
+    of_books.append(probabilities[0])
     print(f"  {step:>4}" + "".join(f"{q:>9.4f}" for q in probabilities) + f"{loss:>13.3f}")
     dscores, _ = loss_backward()
     _, dW, _ = linear_backward(dscores)                  # (3, 4)
     if step == 0:
-        np.testing.assert_allclose(dW.T, np.outer(by_hand, x))           # (p − y)·xᵀ
+        from_formula = abs(dW.T - np.outer(dz, x)).max()
     W_tame = W_tame - 0.01 * dW.T
+expect("dW of ops.linear − (p − y)·xᵀ, largest entry", at_most(1e-12), from_formula, form="{:.0e}")
+expect("steps after which p(books) is larger, of 5", 5, np.count_nonzero(np.diff(of_books) > 0))
+expect("p(books) after five steps", about(0.68, within=0.005), of_books[-1], form="{:.3f}")
 
 show(lab_02.softmax_layer(FOUR, {
-    "scores z": z_tame, "exp(z)": e, "probabilities p": p, "gradient p − y": by_hand,
+    "scores z": z_tame, "exp(z)": e, "probabilities p": p, "gradient p − y": dz,
 }, right="books"), "02_softmax_layer")  # fmt: skip
 
 # %% [markdown]
@@ -282,11 +337,11 @@ show(lab_02.softmax_layer(FOUR, {
 # | mean | $(x_1 + \dots + x_T)/T$ | n | de/T, the same for every word |
 # | concatenation | $[x_1; \dots; x_T]$ | T·n | its own piece of de |
 #
-# Addition does not care about order. So after a sum or mean nothing can tell who bit whom, however clever the layers
-# above are.
+# Addition does not care about order. So after a sum or a mean no layer above can tell who bit whom, however clever it
+# is.
 #
-# **Expect** distance 0 between "man bites dog" and "dog bites man" for sum and mean, mean = sum/3, and a distance far
-# from 0 for concatenation.
+# **Expect** distance 0 (up to rounding) between "man bites dog" and "dog bites man" for sum and mean, a distance above
+# 1 for concatenation, and a gradient of 1, 1/3 and 1 for each word if de = 1.
 
 # %%
 PHRASES = "man bites dog", "dog bites man"
@@ -295,26 +350,35 @@ small_table = np.random.default_rng(5).standard_normal((c, 8))
 
 
 def mean(x):
-    e, backward = ops.mean_pool(x)
-    return e, lambda de: backward(de)[0]                 # the second gradient, of a mask, is None
+    """e = (x_1 + … + x_T)/T
+
+    x (B, T, n)  →  e (B, n)
+    backward(de) → dx (B, T, n)
+    """
+    T = x.shape[1]
+    return x.sum(1) / T, lambda de: np.repeat(de[:, None] / T, T, axis=1)
 
 
-COMPOSE = {
-    "sum": ops.sum_pool,
-    "mean": mean,
-    "concatenation": lambda x: (x.reshape(len(x), -1), lambda de: de.reshape(x.shape)),
-}
+def concatenate(x):
+    """e = [x_1; …; x_T]
+
+    x (B, T, n)  →  e (B, T·n)
+    backward(de) → dx (B, T, n), each word's own piece of de
+    """
+    return x.reshape(len(x), -1), lambda de: de.reshape(x.shape)
+
+
+COMPOSE = {"sum": ops.sum_pool, "mean": mean, "concatenation": concatenate}
 X = small_table[np.stack(phrases)]                       # (2, T, n): two phrases of T = 3 words, n = 8
-composed = {name: function(X)[0] for name, function in COMPOSE.items()}
+composed = {}
 
 print("\n3. Composition: 'man bites dog' and 'dog bites man', T = 3, n = 8")
-print(f"  {'':<15}{'shape of e':>12}{'distance of the two phrases':>30}{'gradient of each word, if de = 1':>36}")
-for name, function in COMPOSE.items():
-    e, compose_backward = function(X)
-    distance = np.linalg.norm(e[0] - e[1])
-    de = np.ones_like(e)
-    print(f"  {name:<15}{e.shape!s:>12}{distance:>30.3f}{compose_backward(de)[0, 0, 0]:>36.3f}")
-print(f"  mean = sum/3: {np.allclose(composed['mean'], composed['sum'] / 3)}")
+for name, distance, gradient in (("sum", at_most(1e-12), 1), ("mean", at_most(1e-12), 1 / 3),
+                                 ("concatenation", above(1), 1)):  # fmt: skip
+    e, compose_backward = COMPOSE[name](X)
+    composed[name] = e
+    expect(f"{name}: distance of the two phrases", distance, np.linalg.norm(e[0] - e[1]), form="{:.3g}")
+    expect(f"{name}: gradient of a word, if de = 1", gradient, compose_backward(np.ones_like(e))[0, 0, 0])
 
 show(lab_02.compositions(PHRASES, composed), "02_compositions")
 
@@ -322,25 +386,30 @@ show(lab_02.compositions(PHRASES, composed), "02_compositions")
 # Does a language model need the order? Shakespeare inverts verb and subject often enough for us to look: we count what
 # follows "thou art" and "art thou".
 #
-# **Expect** different words. A model that sums has to give both histories the same probabilities.
+# **Expect** different words: of the six most frequent after "thou art" one is among the six after "art thou", and two
+# of those after "I have" are among those after "have I". A model that sums has to give both histories the same
+# probabilities.
 
 # %%
 def next_words(phrase, most=6):
-    """What follows a phrase of two words in the corpus, as text, and how often the phrase occurs."""
+    """What follows a phrase of two words in the corpus most often, {word: count}, and the phrase's own count."""
     a, b = vocabulary.encode(phrase.split())
     after = ids[2:][(ids[:-2] == a) & (ids[1:-1] == b)]
     counts = np.bincount(after, minlength=c)
     best = np.argsort(-counts, kind="stable")[:most]
-    return len(after), "  ".join(f"{words_of(vocabulary, [i])} {counts[i]}" for i in best)
+    return {words_of(vocabulary, [i]): counts[i] for i in best}, len(after)
 
 
 print("\n  what follows in the corpus, with counts ('/' is a line break)")
-for phrase in ("thou art", "art thou", "I have", "have I"):
-    number, text = next_words(phrase)
-    print(f"  {phrase:<9}{number:>4} times:  {text}")
+for *pair, in_common in (("thou art", "art thou", 1), ("I have", "have I", 2)):
+    for phrase in pair:
+        following, number = next_words(phrase)
+        print(f"  {phrase:<9}{number:>4} times:  " + "  ".join(f"{word} {count}" for word, count in following.items()))
+    first, second = (next_words(phrase)[0] for phrase in pair)
+    expect(f"words among both sixes: {', '.join(pair)}", in_common, len(first.keys() & second.keys()))
 
 # %% [markdown]
-# Concatenation keeps the order because word t meets weights of its own. That has a price: for k hidden units sum and
+# Concatenation keeps the order because each place has weights of its own. That has a price: for k hidden units sum and
 # mean need n·k weights, concatenation T·n·k. And what the model learns about a word in place 1 it has to learn again
 # in place 2. `02b_window_on_shakespeare.py` comes back to this in its last section.
 #
@@ -350,21 +419,40 @@ for phrase in ("thou art", "art thou", "I have", "have I"):
 # | :--- | :--- | :--- |
 # | $x_t = \text{row } w_t \text{ of } E$ | (n) | the vectors of the last T words |
 # | $e = [x_1; \dots; x_T]$ | (T·n) | concatenation |
-# | $a = e \cdot W + b_1$ | (k) | |
-# | $h = \tanh(a)$ | (k) | the hidden layer |
+# | $h = \tanh(e \cdot W + b_1)$ | (k) | the hidden layer |
 # | $z = h \cdot U + b_2$ | (c) | scores |
-# | $p = \text{softmax}(z)$, $L = -\ln p_y$ | | the softmax layer of section 2 |
+# | $p = \text{softmax}(z)$, loss $= -\ln p_y$ | | the softmax layer of section 2 |
 #
-# Everything is learned: E, W, $b_1$, U, $b_2$. (Bengio et al. have one more term, a direct connection e·D from the
-# vectors to the scores. They found it to be optional, and the lecture leaves it out, as we do.)
+# Everything is learned: E, W, $b_1$, U, $b_2$. (Bengio et al. have one more matrix, a direct connection from e to the
+# scores. They say that it can be left out; the lecture does, and so do we.)
+#
+# Backward through the hidden layer, with $a = e \cdot W + b_1$: the slope of tanh is $1 - \tanh^2$, so
+#
+# $$
+# da = dh \cdot (1 - h^2), \qquad de = da \cdot W^\top, \qquad dW = e^\top \cdot da, \qquad db_1 = \sum_{\text{rows}} da
+# $$
 #
 # We take the lecture's sizes: n = 4, T = 4, so e has 16 numbers; k = 12 hidden units. Two windows of its sentence are
 # the batch. In the second one "the" stands twice.
 #
-# **Expect** the shapes of the formula, with B = 2 in front, and on the way back, at each step, a gradient of the same
-# shape as the value it belongs to.
+# **Expect** the shapes of the table, with B = 2 in front.
 
 # %%
+def hidden_layer(e, W, b):
+    """h = tanh(e·W + b)
+
+    e (B, T·n), W (T·n, k), b (k,)  →  h (B, k)
+    backward(dh) → de, dW, db, each of the shape of its input
+    """
+    h = np.tanh(e @ W + b)
+
+    def backward(dh):
+        da = dh * (1 - h * h)                            # (B, k); a = e·W + b
+        return da @ W.T, e.T @ da, da.sum(0)
+
+    return h, backward
+
+
 sentence = "as the proctor started the clock the students opened their books".split()
 tiny = Vocabulary(sentence)
 windows = tiny.encode("the students opened their books".split() + "the clock the students opened".split()).reshape(2, 5)
@@ -374,47 +462,51 @@ model.readout.W.data = rng.standard_normal((12, len(tiny))) / 4                 
 model.hidden.b.data, model.readout.b.data = rng.standard_normal(12), rng.standard_normal(len(tiny))    # and hide errors
 E, W, b_1, U, b_2 = (parameter.data for parameter in model.parameters().values())
 
-print(f"\n4. The fixed-window model, forward; c = {len(tiny)}")
-B, T = windows.shape[0], windows.shape[1] - 1
+# %%
 history, target = windows[:, :-1], windows[:, -1]        # (B, T), (B,)
 x, embedding_backward = ops.embedding(E, history)        # (B, T, n)
-e = x.reshape(B, -1)                                     # (B, T·n)
-a, hidden_backward = ops.linear(e, W, b_1)               # (B, k)
-h, tanh_backward = ops.tanh(a)                           # (B, k)
+e, concatenate_backward = concatenate(x)                 # (B, T·n)
+h, hidden_backward = hidden_layer(e, W, b_1)             # (B, k)
 z, readout_backward = ops.linear(h, U, b_2)              # (B, c)
-L, loss_backward = ops.cross_entropy(z, target)          # one number, the mean over the batch
+loss, loss_backward = cross_entropy(z, target)           # one number, the mean over the batch
 
-for row in (
-    ("history", "", history), ("x = E[history]", "embedding", x), ("e = [x_1; …; x_T]", "reshape", e),
-    ("a = e·W + b₁", "linear", a), ("h = tanh(a)", "tanh", h), ("z = h·U + b₂", "linear", z),
-):  # fmt: skip
-    print(f"  {row[0]:<20}{row[1]:<16}{row[2].shape}")
-print(f"  {'L':<20}{'cross_entropy':<16}{L:.4f} nats")
+print(f"\n4. The fixed-window model, forward; loss {loss:.4f} nats")
+forward = {
+    "history": history, "x = E[history]": x, "e = [x_1; …; x_T]": e, "h = tanh(e·W + b₁)": h, "z = h·U + b₂": z,
+}  # fmt: skip
+for name, value in forward.items():
+    print(f"  {name:<20}{value.shape}")
+shapes = [(2, 4), (2, 4, 4), (2, 16), (2, 12), (2, len(tiny))]
+expect("values of another shape than in the table", 0, sum(v.shape != s for v, s in zip(forward.values(), shapes)))
 
 # %% [markdown]
-# Backward: the same six steps from the last to the first. Each takes the gradient of its output and returns those of
-# its inputs. "dq" is short for $\partial L/\partial q$.
+# Backward: the same five steps from the last to the first. Each takes the gradient of its output and returns those of
+# its inputs. "dq" is short for $\partial\,\text{loss}/\partial q$.
+#
+# **Expect** each gradient to have the shape of the value it belongs to; the row of dE for "the", which stands in three
+# places, to be the sum of three pieces of dx; and the row for "books", which is only a target, to be 0.
 
 # %%
 dz, _ = loss_backward(1.0)                               # (p − y)/B
 dh, dU, db_2 = readout_backward(dz)                      # dz·Uᵀ, hᵀ·dz, Σ dz
-da = tanh_backward(dh)                                   # dh·(1 − h²)
-de, dW, db_1 = hidden_backward(da)                       # da·Wᵀ, eᵀ·da, Σ da
-dx = de.reshape(x.shape)                                 # each word's own piece
-dE, _ = embedding_backward(dx)                           # each piece to the word's row; twice "the": the sum of both
+de, dW, db_1 = hidden_backward(dh)                       # da·Wᵀ, eᵀ·da, Σ da
+dx = concatenate_backward(de)                            # each word's own piece
+dE, _ = embedding_backward(dx)                           # each piece to its word's row; twice "the": the sum of both
 
 print("\n  backward")
-for name, formula, gradient in (
-    ("dz", "(p − y)/B", dz), ("dh", "dz·Uᵀ", dh), ("dU", "hᵀ·dz", dU), ("db₂", "Σ dz", db_2), ("da", "dh·(1 − h²)", da),
-    ("de", "da·Wᵀ", de), ("dW", "eᵀ·da", dW), ("db₁", "Σ da", db_1), ("dx", "pieces of de", dx),
-    ("dE", "sums of pieces", dE),
-):  # fmt: skip
-    print(f"  {name:<5}{formula:<18}{gradient.shape}")
+pairs = {
+    "dz": (dz, z), "dh": (dh, h), "dU": (dU, U), "db₂": (db_2, b_2), "de": (de, e), "dW": (dW, W), "db₁": (db_1, b_1),
+    "dx": (dx, x), "dE": (dE, E),
+}  # fmt: skip
+for name, (gradient, _) in pairs.items():
+    print(f"  {name:<5}{gradient.shape}")
 the = tiny.index["the"]
 places = np.argwhere(history == the)
-print(f"  'the' stands in {len(places)} places; its row of dE is the sum of {len(places)} pieces: "
-      f"{np.allclose(dE[the], sum(dx[b, t] for b, t in places))}")
-print(f"  'books' is only a target, so its row of dE is 0: {not dE[tiny.index['books']].any()}")
+pieces = sum(dx[b, t] for b, t in places)
+expect("gradients of another shape than their value", 0, sum(d.shape != value.shape for d, value in pairs.values()))
+expect("places where 'the' stands", 3, len(places))
+expect("row of dE for 'the' − the sum of its pieces", at_most(1e-12), abs(dE[the] - pieces).max(), form="{:.0e}")
+expect("largest entry of the row of dE for 'books'", 0, abs(dE[tiny.index["books"]]).max())
 
 # %% [markdown]
 # ### Two judges
@@ -423,19 +515,18 @@ print(f"  'books' is only a target, so its row of dE is 0: {not dE[tiny.index['b
 # both made the same mistake, we would still agree. The second judge, `gradcheck`, has no formula: it moves parameters
 # and measures how the loss changes.
 #
-# **Expect** differences of 0, or of rounding size, and PASS for each of the five parameters.
+# **Expect** differences no larger than rounding errors, and PASS for each of the five parameters.
 
 # %%
 model_loss, backward = model.loss(windows)
 backward()
-print(f"\n  L by hand {L:.12f}, by model.loss {model_loss:.12f}")
-for (name, parameter), gradient in zip(model.parameters().items(), (dE, dW, db_1, dU, db_2)):
-    difference = abs(parameter.grad - gradient).max()
-    print(f"  {name:<17}largest difference of the gradients {difference:.0e}")
-    assert difference < 1e-12
+both = list(zip(model.parameters().values(), (dE, dW, db_1, dU, db_2), strict=True))
+off = max(abs(parameter.grad - gradient).max() for parameter, gradient in both)
 report = gradcheck(model.loss, windows, params=model.parameters(), name="the fixed-window model's loss")
 print(f"\n{report}")
-assert report
+expect("loss by hand − model.loss", at_most(1e-12), abs(loss - model_loss), form="{:.0e}")
+expect("greatest difference of the five gradients", at_most(1e-12), off, form="{:.0e}")
+expect("parameters whose gradient passes gradcheck", 5, sum(each.verdict == "PASS" for each in report.tensors))
 
 # %% [markdown]
 # ### What is the hidden layer for?
@@ -449,7 +540,7 @@ assert report
 #     yes yes same    no no same    yes no different    no yes different
 #
 # If "yes" in place 1 speaks for "same", it does so in "yes no" as well. **Expect** ln 2 = 0.693 nats without a hidden
-# layer, a coin toss, and near 0 with one.
+# layer, which is a coin toss, and less than 0.01 with one.
 
 # %%
 answers = Vocabulary("yes no same different".split())
@@ -469,19 +560,19 @@ def train_xor(k, steps=400):
         for _ in range(steps):
             x, embedding_backward = ops.embedding(embeddings, xor[:, :-1])
             logits, linear_backward = ops.linear(x.reshape(4, 4), U, b)
-            _, loss_backward = ops.cross_entropy(logits, xor[:, -1])
+            _, loss_backward = cross_entropy(logits, xor[:, -1])
             dx, dU, db = linear_backward(loss_backward()[0])
             dembeddings, _ = embedding_backward(dx.reshape(x.shape))
             for parameter, gradient in ((U, dU), (b, db), (embeddings, dembeddings)):
                 parameter -= 1.0 * gradient
-    return ops.cross_entropy(logits, xor[:, -1])[0], ops.softmax(logits)[0][:, answers.index["same"]]
+    return cross_entropy(logits, xor[:, -1])[0], ops.softmax(logits)[0][:, answers.index["same"]]
 
 
-print(f"\n  XOR as a language; ln 2 = {np.log(2):.3f} nats\n  {'':<22}{'loss':>7}   p(same) after", end="")
-print("".join(f"{words_of(answers, window[:2]):>9}" for window in xor))
-for label, k in (("no hidden layer", 0), ("8 hidden units, tanh", 8)):
+print(f"\n  XOR as a language\n  {'p(same) after':<22}" + "".join(f"{words_of(answers, pair[:2]):>9}" for pair in xor))
+for label, k, expected in (("no hidden layer", 0, about(0.693, 0.005)), ("8 hidden units, tanh", 8, below(0.01))):
     loss, same = train_xor(k)
-    print(f"  {label:<22}{loss:>7.3f}{'':>16}" + "".join(f"{q:>9.3f}" for q in same))
+    print(f"  {label:<22}" + "".join(f"{q:>9.3f}" for q in same))
+    expect(f"{label}: loss, nats", expected, loss, form="{:.3f}")
 
 # %% [markdown]
 # ## What to keep

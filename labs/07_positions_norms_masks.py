@@ -1,29 +1,35 @@
 # %% [markdown]
 # # Lab 07: positions, layer norms and masks
 #
-# Source: ESE-2000 Lab 6, "Positional Encoding" to "Training and Generation", Tasks 6.10 to 6.14.
+# Source: ESE-2000 Lab 6 (<https://dsd.seas.upenn.edu/lab6>), "Positional Encoding" to "Future Masking", Tasks 6.10 to
+# 6.12; the encoding is that of Vaswani et al. 2017 (arXiv:1706.03762), layer norm that of Ba, Kiros and Hinton 2016
+# (arXiv:1607.06450).
 #
-# Three additions turn the transformer of Lab 06 into the one that everybody uses: it is told where words stand, its
-# layers' outputs are normalized to one size, and words no longer see their future. You look at each one alone, add them
-# one after the other, train each time, and find out which of them help, and why the last one changes everything once
-# the readout is shared between positions.
+# Three additions turn the transformer of Lab 06 into the one that everybody uses: it is told where words stand, the
+# outputs of its layers are normalized, and words no longer see their future. You look at each one alone, and you will
 #
-# It takes about six minutes on two CPU cores, under a minute with `--quick` (too short for the differences in 6.13 to
-# mean much: read those off the full run).
+# - see what a transformer does not know about the order of its words, and what the choice of frequencies is worth,
+# - catch two errors of the source, a mask and a layer norm that both show a model its own answers,
+# - measure such a leak in three ways: in outputs, in gradients and in nats per word.
+#
+# Lab 07b adds them one after the other, trains each time, and writes (Tasks 6.13 and 6.14).
+#
+# It takes about five minutes on two CPU cores, a quarter of a minute with `--quick`.
 #
 # Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c
-# vocabulary size.
+# vocabulary size. The source writes words as columns; here, as everywhere in these labs, a word is a row.
 
 # %%
 from functools import partial
 
-from _common import loop_length, quick_mode, show, word_losses
+from _common import quick_mode, show, word_losses
 from _drawing import lab_07
-from mini_tf import ops
-from mini_tf.decoding import generate, greedy, sample
+from _expect import about, above, at_most, below, expect
+from mini_tf.gradcheck import gradcheck
+from mini_tf.layers import LayerNorm
 from mini_tf.layers.positions import FREQUENCIES, positional_encoding
-from mini_tf.metrics import uniform_cross_entropy, unigram_cross_entropy
-from mini_tf.models import LanguageTransformer, NGramModel
+from mini_tf.metrics import log_softmax_at
+from mini_tf.models import LanguageTransformer
 from mini_tf.progress import training_progress
 from mini_tf.text import shakespeare
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
@@ -31,21 +37,22 @@ from mini_tf.training.language import prepare
 
 import numpy as np
 
-QUICK = quick_mode("Lab 07: Tasks 6.10 to 6.14: positions, layer norm, future masking")
+QUICK = quick_mode("Lab 07: Tasks 6.10 to 6.12: positions, layer norm, future masking")
 
 # %% [markdown]
 # ## The sizes
 #
 # As in Lab 06, smaller than the source recommends, so that the trainings fit into minutes; `SIZES = "lab"` gives you
-# the large ones.
+# the large ones. The models whose losses we compare predict the next word after every word of a window, with one
+# readout that all places share; Lab 07b explains it.
 
 # %%
 SIZES = "quick" if QUICK else "small"                    # or "lab": the sizes that Task 6.5 recommends
 T = 32
-n, L, H, m, batch, vec_rate, shared_rate, vec_steps, shared_steps, short = {
-    "quick": (16, 2, 4, 16, 32, 2e-3, 5e-3, 20, 60, 16),
-    "small": (64, 2, 4, 16, 64, 1e-3, 3e-3, 120, 300, 100),
-    "lab": (256, 6, 8, 64, 64, 3e-4, 1e-3, 2000, 2000, 100),     # hours: see Lab 06
+n, L, H, m, batch, rate, short, long = {
+    "quick": (16, 2, 4, 16, 8, 5e-3, 16, 60),
+    "small": (64, 2, 4, 16, 16, 3e-3, 100, 1200),
+    "lab": (256, 6, 8, 64, 64, 1e-3, 100, 2000),                 # hours: see Lab 06
 }[SIZES]
 TESTED, VALIDATED = (1000, 100) if QUICK else (4000, 1000)       # the number of words that are measured, of 29,208
 
@@ -55,65 +62,109 @@ c = len(corpus.vocabulary)
 length = np.linalg.norm(corpus.embeddings[corpus.train], axis=1).mean()
 embeddings = corpus.embeddings * np.float32((n / 2) ** 0.5 / length)
 print(f"mean length of the words of the text: {length:.2f}; scaled to √(n/2) = {(n / 2) ** 0.5:.2f}, see 6.10")
+SHARED = {
+    "readout": "shared", "causal": True, "layer_norm": True, "positions": "geometric", "position_scale": 0.1,
+    "scaled_attention": True, "train_embeddings": True,
+}  # fmt: skip
 
 
 def new_model(**options):
     return LanguageTransformer(embeddings, **({"T": T, "L": L, "H": H, "m": m} | options))
 
 
-def train(model, steps, batch=batch, every=None):
-    """A History. All models get the same batches in the same order."""
-    rate = shared_rate if model.readout == "shared" else vec_rate
-    schedule = Schedule(steps // 10, steps)
-    training = Training(model, RandomWindows(corpus.train, T, batch), Adam(rate), schedule)
+def train(model, steps):
+    """(training loss, the mean of the last tenth of the steps; validation loss). All models get the same batches."""
+    training = Training(model, RandomWindows(corpus.train, T, batch), Adam(rate), Schedule(steps // 10, steps))
     validate = partial(mean_loss, model, corpus.validation, VALIDATED)
-    with training_progress(steps, batch * T) as on_step:
-        return fit(training, steps, validate, every or steps, watcher=Watcher(on_step))
+    losses = []
+    with training_progress(steps, batch * T) as show_progress:
+
+        def on_step(step, loss):
+            losses.append(loss)
+            show_progress(step, loss)
+
+        history = fit(training, steps, validate, steps, watcher=Watcher(on_step))
+    return np.mean(losses[-max(steps // 10, 1) :]), history.best_validation_loss
 
 
 # %% [markdown]
 # ## Task 6.10: positions
 #
-# Each word gets the vector of its place:
+# Each word gets the vector of its place, $y_t = x_t + P_t$, where the columns of P (T, n) are pairs of a cosine and a
+# sine:
 #
 # $$
-# y_t = x_t + P_t
+# \cos(2\pi \cdot \alpha_i \cdot t/T), \quad \sin(2\pi \cdot \alpha_i \cdot t/T), \qquad i = 1, \dots, n/2
 # $$
-#
-# where the columns of P (T, n) are pairs of a cosine and a sine: $\cos(2\pi \cdot \alpha_i \cdot t/T)$ and
-# $\sin(2\pi \cdot \alpha_i \cdot t/T)$.
-#
+
+# %%
+def encoding(T, frequencies):
+    """P (T, n): in row t = 0 … T − 1 the pairs cos(2π·α_i·t/T), sin(2π·α_i·t/T), one pair after the other
+
+    frequencies: the n/2 numbers α_i
+    """
+    angles = 2 * np.pi * np.outer(np.arange(T), frequencies) / T         # (T, n/2)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(T, -1)
+
+
+# %% [markdown]
 # ### Which frequencies?
 #
 # The source leaves $\alpha_i$ = "??". Two choices make sense:
 #
-# - **geometric**, $2\pi \cdot \alpha_i/T = 10000^{-2i/n}$: angles per word from 1 down to almost 0. T cancels, so word
-#   5 has the same code whatever T is. This is the encoding of Vaswani et al. 2017.
-# - **Fourier**, $\alpha_i = i \cdot T/n$: evenly spaced. With n = T it is the Fourier basis.
+# - **geometric**, $2\pi \cdot \alpha_i/T = 10000^{-2i/n}$ with i from 0: angles per word from 1 down to almost 0. T
+#   cancels, so word 5 has the same code whatever T is. This is the encoding of Vaswani et al. 2017.
+# - **Fourier**, $\alpha_i = i \cdot T/n$: evenly spaced, up to T/2, the highest frequency that T samples can show.
 #
 # A third is lazy: $\alpha_i = 1$ in all columns, n numbers that do the work of two. **Expect** $P \cdot P^\top$, the
 # similarity of two places, to be a soft ridge for the geometric choice (near places are similar), a sharp one for
-# Fourier (every place is as different as any other), and one cosine for the third. Fourier has a trap: with n < T, as
-# in `--quick`, its frequencies are all multiples of $T/n > 1$, and the code repeats after n words.
+# Fourier (any two places are nearly orthogonal), and for the third one cosine, $\cos(2\pi/T)$ at distance 1. Fourier
+# has a trap: with n < T, as in `--quick`, its frequencies are all multiples of $T/n > 1$, and the code repeats after n
+# words: places n apart are the same.
 
 # %%
 print("\nTask 6.10: which frequencies?")
 frequencies = {name: choice(T, n) for name, choice in FREQUENCIES.items()} | {"all α = 1": np.ones(n // 2)}
-codes = {name: positional_encoding(T, n, alpha) for name, alpha in frequencies.items()}               # (T, n) each
-for name, P in codes.items():
-    near, far = (np.mean(np.diagonal(P @ P.T, k)) / (n / 2) for k in (1, T // 2))
+codes = {name: encoding(T, alpha) for name, alpha in frequencies.items()}        # (T, n) each
+similarity = {name: P @ P.T / (n / 2) for name, P in codes.items()}              # (T, T), 1 on the diagonal
+for name, S in similarity.items():
+    near, far = (np.mean(np.diagonal(S, distance)) for distance in (1, T // 2))
     print(f"{name:<12} similarity of neighbours {near:>6.2f}, of places {T // 2} apart {far:>6.2f}")
 show(lab_07.positions(codes), "07_positions")
+
+expect("encoding against mini_tf's, largest difference", at_most(1e-12),
+       max(np.abs(P - positional_encoding(T, n, frequencies[name])).max() for name, P in codes.items()), form="{:.1g}")
+expect("geometric: similarity of neighbours", about(0.97, within=0.005), similarity["geometric"][0, 1],
+       quick=about(0.94, within=0.005), form="{:.3f}")
+expect("Fourier: largest similarity of two places", at_most(0.04), np.abs(similarity["fourier"] - np.eye(T)).max(),
+       quick=about(1, within=0.001), form="{:.3f}")
+expect("all α = 1: similarity of neighbours − cos(2π/T)", about(0, within=1e-9),
+       similarity["all α = 1"][0, 1] - np.cos(2 * np.pi / T), form="{:.1g}")  # fmt: skip
+
+# %% [markdown]
+# ### Is that the Fourier basis?
+#
+# The source hints at it, and with n = T, $\alpha_i = i$, the columns are T waves over T places. But the constant,
+# frequency 0, is missing, since i starts at 1, and in its place there is a column of zeros: at $i = T/2$ the sine is
+# $\sin(\pi t) = 0$ at every whole t. **Expect** a last column of zeros, columns that all sum to 0, and rank T − 1: one
+# of the n numbers of a word is wasted, and one direction of the T places, their mean, cannot be expressed.
+
+# %%
+print("\nTask 6.10: Fourier frequencies with n = T")
+P = encoding(T, np.arange(1, T // 2 + 1))                # (T, T)
+expect("rank of P", T - 1, np.linalg.matrix_rank(P))
+expect("largest entry of the last column", at_most(1e-12), np.abs(P[:, -1]).max(), form="{:.1g}")
+expect("largest sum of a column", at_most(1e-12), np.abs(P.sum(0)).max(), form="{:.1g}")
 
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# **Expect** shuffled words to give shuffled outputs, the same up to rounding ($10^{-6}$), and P to end that. So without
-# P a readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) can: A has rows of
-# its own for every place. So expect no miracles from P in 6.13.
+# **Expect** shuffled words to give shuffled outputs, the same up to rounding ($10^{-5}$), and P to end that. So without
+# P a readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) of Lab 06 can: A has
+# rows of its own for every place.
 
 # %%
-print("\nTask 6.10: words shuffled; expected: no difference without positions")
+print("\nTask 6.10: the words of 64 histories, shuffled")
 rng = np.random.default_rng(7)
 histories = windows_ending_at(corpus.test, np.linspace(T, len(corpus.test) - 1, 64).astype(int), T)[:, :-1]   # (B, T)
 order = rng.permutation(T)
@@ -125,23 +176,23 @@ for name, positions in (("no positions", None), ("geometric", "geometric")):
     by_word = np.abs(shuffled - in_order[:, order]).max()
     by_mean = np.abs(shuffled.mean(1) - in_order.mean(1)).max()
     print(f"{name:<26}{by_word:>18.1e}{by_mean:>18.1e}")
-print(f"(the entries of Φ are of size {in_order.std():.1f})")
+    band = at_most(1e-4) if positions is None else above(0.1)
+    expect(f"{name}: change of Φ, in its own size", band, by_word / in_order.std(), form="{:.1g}")
 
 # %% [markdown]
 # ### How large?
 #
-# A row of P has length $\sqrt{n/2}$ whatever the frequencies, and the lab's words have length 0.58: added as they are,
-# P drowns the words. **Expect** two different words at one place to look the same when P is too large, and one word at
-# two places to look the same when it is too small. Our words are scaled to P's length, so with factor 1 word and place
-# have equal weight on average. But a few frequent words dominate that average, and most words are far shorter than P.
-#
-# For the readout "vec" equal weight may be too much. P is the same in every history: T·n inputs of A that never change,
-# all of which push the scores of frequent words up together, a bias that learns far too fast. 6.13 tries 1 and 0.1.
+# A row of P has length $\sqrt{n/2}$ whatever the frequencies, and the words of the text have length 0.58 on average:
+# added as they are, P drowns the words. **Expect** two different words at one place to look the same when P is too
+# large, and one word at two places to look the same when it is too small. Our words are scaled to P's length, so with
+# factor 1 word and place have equal weight on average. But that average hides two kinds of words: **expect** half of
+# the text to be frequent words about 1.7 times as long as P, and a quarter of it rarer words, shorter than a twentieth
+# of P.
 
 # %%
 print("\nTask 6.10: how large? Cosine between the sums of word and place")
-P = positional_encoding(T, n, frequencies["geometric"])
-x = embeddings[corpus.train[rng.integers(len(corpus.train), size=(2, 1000))]]     # (2, 1000, n): pairs of words
+P = codes["geometric"]
+x = embeddings[corpus.train[rng.integers(len(corpus.train), size=(2, 1000))]]    # (2, 1000, n): pairs of words
 
 
 def cosine(a, b):
@@ -149,320 +200,343 @@ def cosine(a, b):
 
 
 print(f"{'P times':>8}{'one word, places 3 and 20':>28}{'two words, place 3':>21}")
-for factor in (0, 0.1, 1, 10):
+for factor in (0, 0.01, 0.1, 1, 10):
     one_word = cosine(x[0] + factor * P[3], x[0] + factor * P[20])
     two_words = cosine(x[0] + factor * P[3], x[1] + factor * P[3])
     print(f"{factor:>8}{one_word:>28.2f}{two_words:>21.2f}")
-quantiles = np.quantile(np.linalg.norm(embeddings[corpus.train], axis=1), (0.25, 0.5, 0.75)) / (n / 2) ** 0.5
-print(f"a quarter, half, three quarters of the text's words are shorter than {quantiles.round(2)} times P")
-print(f"The lab's own vectors, length {length:.2f}, with P as printed: P : word = {(n / 2) ** 0.5 / length:.0f}")
+    if factor == 0.01:
+        expect("cosine of one word at two places, P × 0.01", above(0.9), one_word)
+expect("cosine of two words at one place, P × 10", above(0.95), two_words)
+quartile, median = np.quantile(np.linalg.norm(embeddings[corpus.train], axis=1) / (n / 2) ** 0.5, (0.25, 0.5))
+expect("a quarter of the words is shorter than … times P", about(0.04, within=0.005), quartile,
+       quick=about(0.018, within=0.005), form="{:.3f}")
+expect("half of the words is shorter than … times P", about(1.7, within=0.05), median, quick=below(0.3))
+expect("mean length of the lab's word vectors", about(0.58, within=0.005), length,
+       quick=about(0.41, within=0.005))  # fmt: skip
 
 # %% [markdown]
 # ### Does the choice matter for the loss?
 #
-# We train the shared readout of 6.13 for a short while with each. **Expect** little difference between choices that
-# tell places apart, not least because a causal mask alone already breaks the symmetry (the first word sees one word,
-# the last one T).
+# We train a small model for 100 steps with each choice, at the same learning rate. **Expect** positions to gain little
+# (0.12 nats here, 0.02 with another seed), the three kinds of frequencies to differ by less than 0.1, and the size of P
+# to matter more than its frequencies. (A causal mask alone already tells places apart: the first word sees one word,
+# the last one T.)
 
 # %%
-SHARED = {
-    "readout": "shared", "causal": True, "layer_norm": True, "positions": "geometric", "position_scale": 0.1,
-    "scaled_attention": True, "train_embeddings": True,
-}  # fmt: skip
 choices = {"none": {"positions": None}}
 choices |= {f"{name}, P × 0.1": {"positions": alpha} for name, alpha in frequencies.items()}
 choices |= {f"geometric, P × {factor}": {"position_scale": factor} for factor in (1, 10)}
 print(f"\nTask 6.10: does the choice matter? Validation loss after {short} small steps")
+after = {}
 for name, options in choices.items():
-    loss = train(new_model(**SHARED | options), short, batch=16).best_validation_loss
-    print(f"  {name:<22}{loss:.3f}")
+    _, after[name] = train(new_model(**SHARED | options), short)
+    print(f"  {name:<22}{after[name]:.3f}")
+kinds = [after[f"{name}, P × 0.1"] for name in frequencies]
+sizes = [after[f"geometric, P × {factor}"] for factor in (0.1, 1, 10)]
+expect("gain by positions, geometric × 0.1, nats", about(0.07, within=0.08), after["none"] - kinds[0], quick=None)
+expect("range of the losses of three frequencies", below(0.1), max(kinds) - min(kinds), quick=None)
+expect("range of the losses of three sizes of P", above(0.1), max(sizes) - min(sizes), quick=None)
 
 # %% [markdown]
 # ## Task 6.11: layer norm
 #
 # After each layer every word's vector is brought to mean 0 and variance 1, then scaled by γ and shifted by β, which are
-# learned. Without it, $X_\ell = X_{\ell-1} + \operatorname{relu}(Y)$ can only add: **expect** the mean and the size of
-# the outputs to grow with every layer, and attention (scores are products of two such vectors) to get ever sharper. We
-# look at six layers. A starts at 0 and sends no gradient back, so both models learn for ten steps before we measure
-# gradients.
+# learned. Without it, $X_\ell = X_{\ell-1} + \operatorname{relu}(Y)$ can only add, and attention's scores are products
+# of two such vectors. What that does to attention we read off its map A: how much query i takes from key j. (`mask`
+# says which keys a query may see. All of them, until Task 6.12.)
 
 # %%
-def outputs(model, histories):
-    """Each layer's output, (B, T, n)."""
-    x, _ = model.trunk.embedding(histories)
-    if model.trunk.positions is not None:
-        x, _ = model.trunk.positions(x)
-    for layer in model.trunk.layers:
-        x, _ = layer(x, model.trunk.mask(histories))
-        yield x
+def attention_map(query, key, mask, scale=1.0):
+    """A_ij = exp(S_ij) / Σ_j exp(S_ij) over the keys j that query i may see, and 0 for the others;   S = scale·Q·Kᵀ
+
+    query, key (…, T, m), mask (T, T) bool, True where i may see j  →  A (…, T, T)
+    A row that may see nothing is all 0.
+    """
+    scores = np.where(mask, scale * query @ key.swapaxes(-1, -2), -np.inf)
+    top = scores.max(-1, keepdims=True)                  # subtracted, so that exp cannot overflow
+    weights = np.exp(scores - np.where(top == -np.inf, 0, top))
+    total = weights.sum(-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
 
 
-print("\nTask 6.11: six layers; expected: outputs grow without layer norm")
+def words_attended(A):
+    """exp(−Σ_j A_ij·ln A_ij), (…, T):  from 1, when query i takes all from one word, to T, when it takes all alike
+
+    A (…, T, T), rows that sum to 1. An entry of 0 adds nothing.
+    """
+    return np.exp(-(A * np.log(np.where(A > 0, A, 1))).sum(-1))
+
+
+def maps_of(layer, x, mask=True):
+    """A (B, H, T, T) of the heads of a layer that reads x (B, T, n)"""
+    attention = layer.attention
+    query, key = (attention.split(part(x)[0]) for part in (attention.query, attention.key))      # (B, H, T, m)
+    return attention_map(query, key, mask, attention.scale)
+
+
+# %% [markdown]
+# **Expect** that without layer norm the size of the outputs grows with every layer, and that attention gets sharper:
+# in the last layer a word takes all it takes from one or two of the 32. With layer norm **expect** size 1 in every
+# layer, and attention as broad at the top as in layer 1 or broader.
+#
+# We look at six layers. For the gradients we let both models learn for ten steps first: the readout starts at 0 and
+# would send none back. **Expect** them to be more than ten times as large without layer norm.
+
+# %%
+print("\nTask 6.11: six layers, untrained; the gradient after ten steps")
 windows = windows_ending_at(corpus.train, np.linspace(T, len(corpus.train) - 1, 64).astype(int), T)
 deep = {}
 for name, layer_norm in (("without", False), ("with layer norm", True)):
-    model = new_model(L=6, positions="geometric", layer_norm=layer_norm)
-    means, sizes = zip(*((x.mean(), x.std(-1).mean()) for x in outputs(model, histories)))
-    train(model, 10, batch=32)
+    model = new_model(L=6, positions="geometric", layer_norm=layer_norm)         # readout "vec", as in Lab 06
+    states = model.trunk.after_each_layer(histories)     # [X_0, …, X_6]
+    breadth = [words_attended(maps_of(layer, x)).mean() for layer, x in zip(model.trunk.layers, states)]
+    means, sizes = zip(*((x.mean(), x.std(-1).mean()) for x in states[1:]))
+    train(model, 10)
     _, backward = model.loss(windows)
     backward()
-    gradients = [
-        np.sqrt(sum((p.grad**2).sum() for p in layer.attention.parameters().values())) for layer in model.trunk.layers
-    ]
-    deep[name] = means, sizes, gradients
-print(f"{'':<7}{'without':^30}{'with layer norm':^30}")
-print(f"{'layer':<7}" + 2 * f"{'mean':>9}{'std':>9}{'gradient':>12}")
+    gradients = [np.sqrt(sum((p.grad**2).sum() for p in layer.attention.parameters().values()))
+                 for layer in model.trunk.layers]  # fmt: skip
+    deep[name] = means, sizes, breadth, gradients
+print(f"{'':<7}{'without':^38}{'with layer norm':^38}")
+print(f"{'layer':<7}" + 2 * f"{'mean':>8}{'std':>8}{'words':>9}{'gradient':>12} ")
 for layer, row in enumerate(zip(*deep["without"], *deep["with layer norm"]), start=1):
-    print(f"{layer:<7}" + "".join(f"{a:>9.2f}{b:>9.2f}{g:>12.1e}" for a, b, g in (row[:3], row[3:])))
-
+    print(f"{layer:<7}" + "".join(f"{a:>8.2f}{b:>8.2f}{w:>9.1f}{g:>12.1e} " for a, b, w, g in (row[:4], row[4:])))
+print("words: how many a head attends to, as exp(entropy); 32 would be all alike")
 show(lab_07.layer_norm(deep), "07_layer_norm")
+
+(_, grown, sharp, steep), (_, normed, broad, flat) = deep.values()
+expect("without: size in layer 6, in that of layer 1", above(2.5), grown[-1] / grown[0])
+expect("without: words attended to in layer 6", below(2), sharp[-1])
+expect("with: size in layer 6", about(1, within=0.01), normed[-1])
+expect("with: words attended to, layer 6 : layer 1", above(1), broad[-1] / broad[0])
+expect("gradient in layer 1, without : with", above(10), steep[0] / flat[0], quick=above(4))
+
+# %% [markdown]
+# ### An error of the source: a mean over time
+#
+# The source has words as columns, so X is n × T, and it normalizes each *row*:
+#
+# $$
+# \hat X_{ij} = \gamma_i \cdot \frac{X_{ij} - \mu_i}{\sqrt{\sigma_i^2 + \epsilon}} + \beta_i,
+# \qquad \mu_i = \frac{1}{n} \sum_{j=1}^n X_{ij}
+# $$
+#
+# A row of n × T holds one entry of the vectors at T times: this mean runs over time (and has T terms, not n). Read X as
+# T × n, a word per row, and μ is right: one mean for each word, over its n entries. But then $\gamma_i$ and $\beta_i$
+# belong to a place, and they should belong to an entry: $\gamma_j$, $\beta_j$. As printed it is right in neither
+# reading. `nn.LayerNorm`, which the task recommends, does what was meant.
+#
+# Let us take the first reading at its word. It normalizes too, and its gradient is no harder. What does it break?
+
+# %%
+def norm_over_time(x, gamma, beta, eps=1e-5):
+    """y_ti = γ_i·x̂_ti + β_i,   x̂_ti = (x_ti − μ_i)·r_i,   r_i = 1/√(σ_i² + ε);   μ_i, σ_i²: mean and variance over t
+
+    x (B, T, n), gamma (n,), beta (n,)  →  y (B, T, n), and its backward, from dy to dx, dgamma, dbeta
+    """
+    centred = x - x.mean(1, keepdims=True)
+    r = 1 / np.sqrt((centred**2).mean(1, keepdims=True) + eps)                   # (B, 1, n)
+    normal = centred * r                                                        # x̂
+
+    def backward(dy):
+        g = dy * gamma
+        dx = r * (g - g.mean(1, keepdims=True) - normal * (g * normal).mean(1, keepdims=True))
+        return dx, (dy * normal).sum((0, 1)), dy.sum((0, 1))
+
+    return gamma * normal + beta, backward
+
+
+class NormOverTime(LayerNorm):
+    """The source's layer norm as printed: mean and variance of each entry over the words."""
+
+    def __call__(self, x):
+        y, norm_backward = norm_over_time(x, self.gamma.data, self.beta.data)
+
+        def backward(dy):
+            dx, dgamma, dbeta = norm_backward(dy)
+            self.gamma.accumulate(dgamma)
+            self.beta.accumulate(dbeta)
+            return dx
+
+        return y, backward
+
+
+# %% [markdown]
+# **Expect** the checker to find the gradient right, and the outputs to have mean 0 and size 1 along the wrong axis. Of
+# a single word **expect** nothing to be left: it is its own mean, so y = β whatever the word is.
+
+# %%
+print("\nTask 6.11: layer norm as printed, over time")
+rng = np.random.default_rng(11)
+x, gamma, beta = rng.standard_normal((2, 5, 4)) + 3, rng.standard_normal(4), rng.standard_normal(4)
+report = gradcheck(norm_over_time, x, gamma, beta)
+print(report)
+y, _ = norm_over_time(x, np.ones(4), np.zeros(4))
+alone, _ = norm_over_time(x[:, :1], gamma, beta)         # histories of one word
+expect("the checker's verdict on the gradient", "PASS", "PASS" if report else "FAIL")
+expect("largest mean over time", at_most(1e-12), np.abs(y.mean(1)).max(), form="{:.1g}")
+expect("largest mean of a word's entries", above(0.1), np.abs(y.mean(2)).max(), form="{:.2g}")
+expect("one word: largest difference from β", 0, np.abs(alone - beta).max())
 
 # %% [markdown]
 # ## Task 6.12: words do not see their future
 #
 # **An error of the source.** It keeps the score $B_{ij}$ "if j > i". With a row per query that keeps exactly the
 # future, drops the word itself, and leaves the last row nothing to look at. The right condition is j ≤ i: a word sees
-# itself and the words before it. The words i and j of one sentence, in one head of an untrained model:
+# itself and the words before it. **Expect** rows that sum to 1 with the right rule, and with the rule as printed a last
+# row of zeros. The words of one sentence, in one head of an untrained model:
 
 # %%
-sentence = corpus.test[T + 5 : T + 13]                   # eight different words that training has not seen in a row
+sentence = corpus.test[T + 5 : T + 13]                   # eight different words
 labels = [repr(word) if word == "\n" else word for word in (corpus.vocabulary.decode([i]) for i in sentence)]
 model = new_model(positions="geometric", scaled_attention=True)
-x, _ = model.trunk.positions(model.trunk.embedding(sentence[None])[0])
+x, _ = model.trunk.enter(sentence[None])                 # (1, 8, n)
 
-
-def attention_maps(layer, x, mask):
-    """A (B, H, T, T): how much query i (row) takes from key j (column)."""
-    attention = layer.attention
-    query, _ = attention.query(x)
-    key, _ = attention.key(x)
-    scores = attention.scale * attention.split(query) @ attention.split(key).swapaxes(-1, -2)
-    return ops.masked_softmax(scores, mask)[0]
-
-
-print("\nTask 6.12: three masks; expected: as printed, the last word sees nothing")
+print("\nTask 6.12: three masks")
 past = np.tri(8, dtype=bool)                             # row i, column j: j ≤ i
 masks = {"no mask": np.ones((8, 8), bool), "j ≤ i: right": past, "j > i: as printed": ~past}
 maps = {}
 for name, mask in masks.items():
-    maps[name] = attention_maps(model.trunk.layers[0], x, mask)[0, 0]      # (T, T), the first head
+    maps[name] = maps_of(model.trunk.layers[0], x, mask)[0, 0]                   # (8, 8), the first head
     print(f"{name:<20} sums of the rows: {' '.join(f'{total:.0f}' for total in maps[name].sum(-1))}")
 show(lab_07.word_maps(labels, maps, "attention"), "07_masks")
+expect("j ≤ i: least sum of a row", about(1, within=1e-6), maps["j ≤ i: right"].sum(-1).min())
+expect("j > i: sum of the last row", 0, maps["j > i: as printed"][-1].sum())
 
 # %% [markdown]
-# ### What the printed rule does to a model
-#
-# The model must predict the next word after every word, and this mask lets it look at the answer. **Expect** a training
-# loss below that of an honest model, once it has found out where to look (`--quick` is too short for that). It is worth
-# nothing: the last word sees nothing at all, and the question that counts comes after the last word.
-
-# %%
-print("\nTask 6.12: training with the mask as printed; expected: it learns to look at the answer")
-honest, cheat = new_model(**SHARED), new_model(**SHARED)
-cheat.trunk.mask = lambda ids, past: ~np.tri(ids.shape[1], dtype=bool)
-print(f"{'mask, ' + str(3 * short) + ' steps':<22}{'training loss':>15}{'loss of the next word':>24}")
-for name, model in (("j ≤ i", honest), ("j > i, as printed", cheat)):
-    rows = train(model, 3 * short, batch=16, every=3 * short // 4).rows
-    print(f"{name:<22}{rows[-1]['train_loss']:>15.2f}{mean_loss(model, corpus.test, TESTED):>24.2f}")
-
-# %% [markdown]
-# ### A proof that the mask works
+# ### Is the future hidden?
 #
 # Change one word, and see which outputs change; send a gradient in at output i, and see which words it reaches.
-# **Expect** exact zeros with the mask, not small numbers: what is multiplied by 0 leaves no rounding error behind.
+# **Expect** exact zeros with the mask and a layer norm over n, not small numbers: what is multiplied by 0 leaves no
+# rounding error behind. With the layer norm as printed **expect** the same mask to hide nothing: attention cannot look
+# ahead, but the mean can.
+#
 # (`mini-tf explore` shows the same of a trained model, under *Words*: which word's loss sends how much gradient to
 # which word, layer by layer, and how A, dA and dS of each head look behind the mask.)
 
 # %%
-print("\nTask 6.12: is the future hidden? Expected with the mask: exactly 0")
-flows = {}
-for causal in (False, True):
-    model = new_model(positions="geometric", layer_norm=True, causal=causal, train_embeddings=True)
-    changed = histories.copy()
-    changed[:, 20] = (changed[:, 20] + 1) % c            # another word at place 20
-    difference = np.abs(model.trunk(changed)[0] - model.trunk(histories)[0]).max(axis=(0, 2))     # (T,)
+def as_printed(model):
+    """The model, with its layer norms over time instead of over n"""
+    for layer in model.trunk.layers:
+        layer.attention_norm = NormOverTime(n)
+    return model
+
+
+def gradient_flow(model):
+    """(8, 8): row i, how much gradient the output at word i of the sentence sends to each of the eight words"""
     flow = np.zeros((8, 8))
     for i in range(8):
         model.clear_gradients()
-        Phi, backward = model.trunk(sentence[None])  # (1, 8, n)
+        Phi, backward = model.trunk(sentence[None])      # (1, 8, n)
         dPhi = np.zeros_like(Phi)
         dPhi[0, i] = 1 + np.arange(n) / n                # not all ones: layer norm is blind to a constant
         backward(dPhi)
         flow[i] = np.linalg.norm(model.trunk.embedding.table.grad[sentence], axis=-1)
-    name = "with mask" if causal else "without mask"
-    print(f"{name}: word 20 changed; outputs 0–19 change by at most {difference[:20].max():.1e},", end=" ")
-    print(f"20–31 by {difference[20:].max():.1e}")
-    print(f"   gradient of output i that reaches words j > i: at most {np.triu(flow, 1).max():.1e}")
+    return flow
+
+
+plain = {"positions": "geometric", "layer_norm": True, "train_embeddings": True}
+cases = {
+    "no mask": (new_model(**plain), above(0.01)),
+    "mask, norm over n": (new_model(**plain, causal=True), at_most(0)),
+    "mask, norm over time": (as_printed(new_model(**plain, causal=True)), above(0.01)),
+}
+changed = histories.copy()
+changed[:, 20] = (changed[:, 20] + 1) % c                # another word at place 20
+print("\nTask 6.12: is the future hidden?")
+flows = {}
+for name, (model, band) in cases.items():
+    difference = np.abs(model.trunk(changed)[0] - model.trunk(histories)[0]).max(axis=(0, 2))     # (T,)
+    flow = gradient_flow(model)
+    print(f"{name}: word 20 changes outputs 20–31 by up to {difference[20:].max():.1e}")
+    expect(f"{name}: change of outputs 0–19", band, difference[:20].max(), form="{:.2g}")
+    expect(f"{name}: gradient to later words", band, np.triu(flow, 1).max(), form="{:.2g}")
     flows[name] = flow / flow.max(axis=1, keepdims=True)
-show(lab_07.word_maps(labels, flows, "share of the row's largest", columns=2, size=(8, 3.9),
+show(lab_07.word_maps(labels, flows, "share of the row's largest", size=(11, 3.9),
                       xlabel="… to the word", ylabel="gradient from the output at …"), "07_gradient_flow")  # fmt: skip
 
 # %% [markdown]
-# ## Task 6.13: train it
+# ### What a leak does to a model
 #
-# The source repeats Task 6.12's sentence here; judging by its heading and by 6.14 it means "train it". We train Lab
-# 06's model and add one thing after the other, on the same batches. Then the mask earns its keep: with it the readout
-# can be *shared*, $\pi_t = \operatorname{softmax}(\Phi(X)_t \cdot A)$ with one small A (n, c) at all places, and every
-# word of a window is an answer to learn from, not only the last. In that model scores are also scaled by $1/\sqrt{m}$,
-# and the word vectors are learned too.
+# Both errors show a model what it is asked to predict: the mask as printed shows every later word, the layer norm as
+# printed a mean over all 32, from which it has to subtract what it has read already. We train three models on the same
+# batches, with the right rules, with the wrong mask, and with the wrong norm, and measure each place of a window by
+# itself: the loss of the next word after 1, 2, … 32 words. Then places 8, 16 and 24 again, with the words after them
+# replaced by those of another window: what that costs, the model had from the future.
 #
-# **Expect** small differences between the models with readout "vec" (A knows places without P; two layers hardly need a
-# norm; the mask takes something away and gives nothing back), and a large step to "shared": it reads T times as many
-# answers, with an A that is T times smaller.
+# **Expect** both wrong models to beat the right one at the places before the last, by two nats and by a quarter of a
+# nat, and to lose at the last place by a nat and by a quarter. Nothing follows there, so there is nothing to see. And
+# it is the question that counts: when a model writes, every word is the last.
 
 # %%
-small_P = {"positions": "geometric", "position_scale": 0.1}
-variants = {
-    "6.6  vec": {},
-    "6.10 positions × 1": {"positions": "geometric"},
-    "6.10 positions × 0.1": small_P,
-    "6.11 + layer norm": small_P | {"layer_norm": True},
-    "6.12 + mask": small_P | {"layer_norm": True, "causal": True},
-    "6.13 shared": SHARED,
-}
+def losses_by_place(model, ids, following):
+    """−ln π of the words that follow each word of the windows: (B, T)"""
+    parts = zip(np.array_split(ids, 20), np.array_split(following, 20))
+    return np.concatenate([-log_softmax_at(model.logits_after_each(some), words) for some, words in parts])
 
 
-test_words = corpus.test[T:]
-before_test = corpus.ids[: -len(test_words)]
-counts = NGramModel(3, c, discount=0.9).fit(before_test)
-baselines = {
-    "uniform": uniform_cross_entropy(c),
-    "unigram": unigram_cross_entropy(before_test, test_words, c),
-    "Kneser-Ney, three words (Lab 01b)": -counts.log_probabilities(corpus.ids, len(before_test)).mean(),
-}
-results, models = {}, {}
-print("\nTask 6.13: train it; expected: small differences between the vec models, a large step to the shared readout")
-print(f"{'':<21}{'numbers in A':>13}{'answers read':>14}{'seconds':>9}{'training':>10}{'test':>8}   against 6.6")
-for name, options in variants.items():
-    model = models[name] = new_model(**options)
-    steps = shared_steps if model.readout == "shared" else vec_steps
-    rows = train(model, steps, every=max(steps // 6, 1)).rows
-    _, losses = word_losses(model, corpus.test, TESTED)
-    results[name] = rows, losses
-    answers = steps * batch * (T if model.readout == "shared" else 1)
-    change = losses - results["6.6  vec"][1]
-    print(f"{name:<21}{model.A.W.data.size:>13,}{answers:>14,}{rows[-1]['seconds']:>9.0f}{rows[-1]['train_loss']:>10.3f}"
-          f"{losses.mean():>8.3f}   {change.mean():+.3f} ± {2 * change.std() / TESTED**0.5:.3f}")  # fmt: skip
-for name, loss in baselines.items():
-    print(f"{name:<67}{loss:>8.3f}")
-print("± is twice the standard error over the test words. It does not include the spread between seeds.")
+def worth_of_future(model, ids, following):
+    """By how much the loss at places 8, 16 and 24 rises with another window's words after them: (3, B)"""
+    rise = []
+    for place in (8, 16, 24):
+        foreign = ids.copy()
+        foreign[:, place:] = np.roll(ids, 1, axis=0)[:, place:]
+        own, other = (
+            -log_softmax_at(model.A(model.trunk(given)[0][:, place - 1])[0], following[:, place - 1])
+            for given in (ids, foreign)
+        )
+        rise.append(other - own)
+    return np.array(rise)
 
-# %%
-learned = {}
-for name, (rows, losses) in results.items():
-    answers = batch * (T if "shared" in name else 1)
-    learned[name] = [row["step"] * answers for row in rows], [row["validation_loss"] for row in rows], losses.mean()
-del baselines["uniform"]                                 # far off
-show(lab_07.variants(learned, baselines), "07_variants")
 
-# %% [markdown]
-# ### How much history does it use?
-#
-# The shared model learns at every place, so it can answer after any number of words. We ask for the *same* test words,
-# given only the last 1, 2, … T words before them: with the mask, that is the loss at place 1, 2, … T. **Expect** a fall
-# over the first few words, and then a flat line: the words it uses are near.
-
-# %%
-print("\nHow much history does it use? Expected: the last few words")
-shared = models["6.13 shared"]
 windows = windows_ending_at(corpus.test, np.linspace(T, len(corpus.test) - 1, TESTED // 4).astype(int), T)
-lengths = 1, 2, 3, 4, 6, 8, 12, 16, 24, 32
-after = [
-    float(ops.cross_entropy(shared.logits(windows[:, -1 - k : -1]), windows[:, -1])[0]) for k in lengths
-]
-show(lab_07.history(lengths, after), "07_history")
-print("words of history " + "".join(f"{k:>6}" for k in lengths))
-print("test loss        " + "".join(f"{loss:>6.2f}" for loss in after))
+ids, following = windows[:, :-1], windows[:, 1:]         # (B, T) each
+models = {name: new_model(**SHARED) for name in ("right", "mask as printed", "norm as printed")}
+models["mask as printed"].trunk.mask = lambda ids, past=0: ~np.tri(ids.shape[1], dtype=bool)
+as_printed(models["norm as printed"])
 
-# %% [markdown]
-# ### What it attends to
-#
-# The trained heads on the same eight words. **Expect** patterns: heads that look at the word itself, heads that look
-# one or two words back, and heads that, having nothing to do, look at the first word.
-
-# %%
-print("\nWhat the trained heads attend to")
-maps = {}
-x, _ = shared.trunk.positions(shared.trunk.embedding(sentence[None])[0])
-for number, layer in enumerate(shared.trunk.layers):
-    A = attention_maps(layer, x, past)[0]                # (H, T, T)
-    for head in range(H):
-        maps[f"layer {number + 1}, head {head + 1}"] = A[head]
-    own, before = (np.diagonal(A, -k, axis1=-2, axis2=-1)[:, -6:].mean() for k in (0, 1))
-    shares = f"{own:.0%} on the word itself, {before:.0%} on the one before, {A[:, 2:, 0].mean():.0%} on the first"
-    print(f"layer {number + 1}, attention of words 3 to 8: {shares}")
-    x, _ = layer(x, past)
-size = 10, 2.7 * ((L * H + 3) // 4)
-show(lab_07.word_maps(labels, maps, "attention", columns=4, size=size, fontsize=8), "07_attention")
-
-# %% [markdown]
-# ## Task 6.14: writing again
-#
-# The prompt of 6.9 again, for Lab 06's model and for the shared one. **Expect** argmax to loop again, because a better
-# model changes nothing about why it loops; from random draws, **expect** better word order over two or three words, and
-# no sense beyond that. A measure of word order: how many neighbouring pairs of words are known from the training text.
+print(f"\nTask 6.12: three models after {long} steps")
+print(f"{'':<20}{'training':>10}{'places 1–31':>14}{'after 32 words':>17}{'worth of the future':>22}")
+training_loss, places, last, future = {}, {}, {}, {}
+for name, model in models.items():
+    training_loss[name], _ = train(model, long)
+    places[name] = losses_by_place(model, ids, following)            # (B, T)
+    _, last[name] = word_losses(model, corpus.test, TESTED)          # more words, for the last place
+    future[name] = worth_of_future(model, ids, following)
+    print(f"{name:<20}{training_loss[name]:>10.2f}{places[name][:, :-1].mean():>14.2f}{last[name].mean():>17.2f}"
+          f"{future[name].mean():>22.2f}")  # fmt: skip
+show(lab_07.by_place(places), "07_leak")
 
 # %%
-def pairs_known(ids):
-    """The share of neighbouring pairs that occur in the training text."""
-    known = set(zip(corpus.train.tolist(), corpus.train[1:].tolist()))
-    return np.mean([pair in known for pair in zip(ids, ids[1:])])
-
-
-prompt = corpus.test[T : T + T]
-print("\nTask 6.14: 500 words; expected: argmax loops, the shared model knows more pairs")
-print(f"{'500 words':<32}{'different':>10}{'loop of':>12}{'pairs known':>14}")
-texts = {}
-for name in ("6.6  vec", "6.13 shared"):
-    for way, choose in (
-        ("argmax", greedy),
-        ("temperature 0.7", partial(sample, temperature=0.7, rng=np.random.default_rng(7))),
-        ("random", partial(sample, rng=np.random.default_rng(7))),
-    ):
-        texts[f"{name}, {way}"] = [int(i) for i in generate(models[name], prompt, 500, choose)]
-texts["Shakespeare"] = corpus.test[2 * T : 2 * T + 500].tolist()
-for name, ids in texts.items():
-    loop = loop_length(np.array(ids))
-    print(f"{name:<32}{len(set(ids)):>10}{f'{loop} words' if loop else 'none':>12}{pairs_known(ids):>14.0%}")
-
-print("\nThe prompt:\n" + corpus.vocabulary.decode(prompt).strip("\n"))
-for name in ("6.6  vec, temperature 0.7", "6.13 shared, temperature 0.7"):
-    print(f"\n--- {name}, the first 80 of 500 words ---")
-    print(corpus.vocabulary.decode(texts[name][:80]).strip("\n"))
-
-# %% [markdown]
-# ### T = 64 after all
-#
-# Lab 06's readout has T in the shape of A. The shared one does not, and geometric positions do not depend on T: its
-# parameters fit a model with T = 64, the length that Task 6.9 asks for. **Expect** it to run. Places 33 to 64 were
-# never trained, so do not expect it to gain anything.
-
-# %%
-print("\nTask 6.14: T = 64 with the parameters of T = 32; expected: it runs, and gains nothing")
-long = new_model(**SHARED | {"T": 2 * T})
-for name, parameter in long.parameters().items():
-    parameter.data = shared.parameters()[name].data
-both = corpus.test[T:]                                   # both models are asked for words that have 64 before them
-print(f"T = 32: {mean_loss(shared, both, TESTED):.3f} nats per word")
-print(f"T = 64: {mean_loss(long, corpus.test, TESTED):.3f} nats per word")
+print("\nTask 6.12: the two wrong models against the right one, in nats")
+expect("right: worth of the future", 0, np.abs(future["right"]).max())
+for name, before, after_all, seen in (
+    ("mask as printed", about(-2.6, within=0.5), about(1, within=0.5), above(1)),
+    ("norm as printed", about(-0.25, within=0.15), about(0.25, within=0.15), above(0.03)),
+):
+    easier = (places[name] - places["right"])[:, :-1].mean()
+    expect(f"{name}: training loss", below(0), training_loss[name] - training_loss["right"], quick=None)
+    expect(f"{name}: places 1–31", before, easier, quick=None)
+    expect(f"{name}: after 32 words", after_all, (last[name] - last["right"]).mean(), quick=above(0))
+    expect(f"{name}: worth of the future", seen, future[name].mean(), quick=None)
 
 # %% [markdown]
 # ## What to keep
 #
 # The numbers are those of the full run.
 #
-# - Without positions the transformer itself cannot see order. The readout on vec(Φ(X)) can, so there positions gained
-#   next to nothing (−0.007 ± 0.006 nats), and at ten times the size they cost 0.26. The shared readout, the same at all
-#   places, gained 0.12 in 100 steps. For both, P's size mattered more than its frequencies.
-# - Layer norm keeps six layers at one size. Two layers learn just as well without it (+0.015 ± 0.027).
-# - The mask alone costs a little (0.055 more than without). But it makes every word of a window an honest question, and
-#   with one A shared by all places that is worth far more: 5.46, where the five "vec" models stand at 6.15 to 6.41, and
-#   Lab 06's, after 400 larger steps, at 5.85. It is a comparison of whole recipes: the shared model also read 80 times
-#   as many answers, took 300 steps instead of 120, and learned its word vectors.
-# - 5.46 is below the unigram's 6.06 and above Kneser-Ney's 5.05. Counting three words is still better than this model.
-# - With the rule as printed the training loss falls faster, 4.84 against 5.23, and the next word is predicted worse,
-#   5.91 against 5.57.
-# - Beyond 6 or 8 words of history, more no longer helps this model.
+# - Without positions the transformer cannot see order: shuffled words give shuffled outputs. But a small model gains
+#   little by them in 100 steps, and how large P is matters more than its frequencies.
+# - The Fourier frequencies with n = T are not quite the Fourier basis: the constant is missing, the last sine is 0, and
+#   the rank is T − 1.
+# - Without layer norm sizes grow threefold over six layers, and attention collapses onto a single word; with it both
+#   stay.
+# - A mean over time is a look into the future. With the layer norm as printed the same mask hides nothing, and the
+#   model learns to use that: it is a quarter of a nat too good at the places before the last, and a quarter of a nat
+#   worse after the last, the only place that counts when it writes.
+# - With the mask as printed it is more than two nats too good, and a nat worse.
+# - The training loss is no judge: 2.13 with the wrong mask, 4.38 with the wrong norm, and 4.40 with the right rules,
+#   which give the best model. Change a later word: if an earlier output changes, there is a leak.
 #
-# **Try:** `SIZES = "lab"`; the shared readout with `train_embeddings=False`, or with `positions=None`; more steps
-# (`mini-tf train` does this with files, a checkpoint and early stopping); `"dropout": 0.1`.
+# **Try:** `SIZES = "lab"`; batch norm, whose mean runs over the texts of a batch too: what does a model see of the
+# other texts?

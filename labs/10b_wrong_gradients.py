@@ -1,16 +1,19 @@
 # %% [markdown]
 # # Lab 10b: wrong gradients
 #
-# Source: CMU 10-417/617, recitation for HW3a, whose gradients `10_gradients_by_hand.py` derives; the mistakes are ours.
+# Source: 10-417/617, Intermediate Deep Learning, Carnegie Mellon University, fall 2022, recitation to homework 3a (no
+# address is printed on its slides), whose gradients `10_gradients_by_hand.py` derives. The mistakes are ours.
 #
 # Every gradient in mini_tf is written by hand, so it can be wrong. You will
 #
-# - write a dozen wrong gradients and see what a checker says of each, and what a naive check does not see,
+# - read thirteen wrong gradients, and see what a checker says of each, and what a naive check does not see,
 # - learn to recognise a mistake by its face,
 # - train a language model with wrong gradients, and watch its loss go down all the same.
 #
-# It takes two to three minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
+# It takes three to four minutes on one CPU core, ten seconds with `--quick` (too short for section 2's differences to
 # mean much: read those off the full run).
+#
+# Letters: **T** history length in words, **n** size of a word vector, **m** size of a head, **c** vocabulary size.
 
 # %%
 import math
@@ -19,6 +22,7 @@ from time import perf_counter
 
 from _common import cosines, quick_mode, show
 from _drawing import lab_10
+from _expect import about, above, at_most, below, expect
 from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import unigram_cross_entropy
@@ -40,16 +44,19 @@ QUICK = quick_mode("Lab 10b: wrong gradients: what a checker says of them, and w
 # before you look at what the checker says of it: could you tell the mistake from the report?
 #
 # Beside `gradcheck` stands a naive check, of the kind that one writes first: an upstream gradient of ones, one step of
-# $10^{-6}$, wrong where the difference is above $10^{-2}$. **Expect** the checker to catch what can be seen at all, and
-# the naive check to miss five kinds of things: mistakes that an upstream gradient of ones cannot show (softmax and
-# layer norm have the slope 0 in that direction, so a factor or a missing term can vanish), mistakes that are small,
-# gradients that are themselves small, broken promises that no value shows (writing into dy), and blind points.
+# $10^{-6}$, wrong where the difference is above $10^{-2}$. It misses five kinds of mistakes:
 #
-# A *blind point*: at γ = 1, which is where γ starts, a forgotten γ changes nothing. No measurement at that point can
-# find it. One has to measure somewhere else, so the checker also measures at a second point, with numbers of its own.
+# - those that an upstream gradient of ones cannot show: softmax and layer norm have the slope 0 in that direction, so a
+#   factor or a missing term can vanish,
+# - those that are small,
+# - those in gradients that are themselves small,
+# - broken promises that no value shows, such as writing into dy,
+# - those that cannot be seen at the point where it measures, a *blind point*. At γ = 1, which is where γ starts, a
+#   forgotten γ changes nothing. The checker therefore also measures at a second point, with numbers of its own.
 #
-# The words after an arrow are the pattern that fits the error, not a proof. Look for those that tell a different story
-# from the true one.
+# **Expect** the checker to catch all thirteen, one of them at a blind point too, and the naive check to miss six of the
+# fourteen cases. In the checker's reports the words after an arrow are the pattern that fits the error, not a proof:
+# look for those that tell a different story from the true one.
 
 # %%
 def gelu_mixed(x):
@@ -129,7 +136,7 @@ def linear_transposed(x, W):
 
 
 # %% [markdown]
-# A scale, a mask again, a factor that is 1 at first, and an array that belongs to somebody else:
+# A scale, a mask again, a factor that is 1 at first, and an array that may belong to another function:
 
 # %%
 def attention_unscaled_key(query, key, value):
@@ -162,7 +169,7 @@ def layer_norm_without_gamma(x, gamma, beta):
 
 
 def relu_in_place(x):
-    """right, but written into dy, which may belong to somebody else, say to a skip connection"""
+    """right, but written into dy, which may belong to another function, say to a skip connection"""
     on = x > 0
 
     def backward(dy):
@@ -173,7 +180,8 @@ def relu_in_place(x):
 
 
 # %% [markdown]
-# All thirteen, each beside the right function, with inputs for both:
+# All thirteen, each beside the right function, with inputs for both. The last one is there twice, with γ drawn and at
+# its blind point, γ = 1.
 
 # %%
 def causal_attention(query, key, value):
@@ -220,20 +228,30 @@ def gradients(f, inputs, dy=None):
     return [np.ravel(d) for d in returned if d is not None]
 
 
-def naive_check(f, inputs):
-    """dy = 1, one step of 1e-6, tolerance 1e-2"""
-    inputs = [x.copy() for x in inputs]
-    yours, measured = np.concatenate(gradients(f, inputs)), []
+def measured_slopes(f, inputs, h=1e-6):
+    """The slopes of the sum of y, where y, backward = f(*inputs), by central differences with step h
+
+    inputs: arrays, the same again afterwards; those of integers have no slopes
+    →  one long row: a slope for each entry of the first input, then of the second, and so on
+    """
+    slopes = []
     for x in inputs:
         for i in range(x.size) if x.dtype.kind == "f" else ():
             before = x.flat[i]
-            x.flat[i] = before + 1e-6
-            above = np.sum(f(*inputs)[0])
-            x.flat[i] = before - 1e-6
-            below = np.sum(f(*inputs)[0])
+            x.flat[i] = before + h
+            upper = np.sum(f(*inputs)[0])
+            x.flat[i] = before - h
+            lower = np.sum(f(*inputs)[0])
             x.flat[i] = before
-            measured.append((above - below) / 2e-6)
-    return bool((np.abs(yours - measured) < 1e-2).all())
+            slopes.append((upper - lower) / (2 * h))
+    return np.array(slopes)
+
+
+def naive_check(f, inputs):
+    """dy = 1, one step of 1e-6, tolerance 1e-2"""
+    inputs = [x.copy() for x in inputs]
+    yours = np.concatenate(gradients(f, inputs))
+    return bool((np.abs(yours - measured_slopes(f, inputs)) < 1e-2).all())
 
 
 # %%
@@ -257,14 +275,25 @@ for name, (passed, naive_passed, (wrong, right)) in caught.items():
     off = np.linalg.norm(wrong - right) / np.linalg.norm(right)
     verdicts = ["missed" if each else "caught" for each in (passed, naive_passed)]
     print(f"{name:<36}{off:>9.2g}{verdicts[0]:>12}{verdicts[1]:>14}")
+missed = [name for name, (_, naive_passed, _) in caught.items() if naive_passed]
+expect("caught by gradcheck, of 14 cases", 14, sum(not passed for passed, _, _ in caught.values()))
+expect("missed by the naive check", 6, len(missed))
+expect("one of them at the blind point γ = 1", True, "layer norm: γ forgotten, at γ = 1" in missed)
 
 # %% [markdown]
 # ### What a wrong gradient looks like
 #
 # Draw yours against the right one (or the measured one), one point per entry. A right gradient lies on the diagonal,
-# and many mistakes have a face: **expect** a line of another slope for a factor (−1 for a sign), a vertical row where
-# something should be 0, a few stray points where repeated ids were dropped, a cloud for a wrong product, and a cloud
-# around the diagonal where a term is missing.
+# the grey line, and many mistakes have a face. Two numbers describe it: the slope of the line through 0 that fits best,
+# and the scatter around this line, as a share of the length of all.
+#
+# **Expect**
+#
+# - a line of another slope for a factor: −1 for a sign, T = 4 for a forgotten 1/T, $\sqrt m = \sqrt 3$ for a forgotten
+#   $1/\sqrt m$, all without scatter,
+# - a vertical row where something should be 0: in the lost mask, every entry whose right gradient is 0 has another,
+# - a few stray points where repeated ids were dropped: the 4 entries of one word's row, of 24,
+# - a cloud for a wrong product, with a scatter above 0.5, and a cloud around the diagonal where a term is missing.
 
 # %%
 FACES = (
@@ -272,7 +301,34 @@ FACES = (
     "embedding: repeated ids dropped", "linear: W for Wᵀ", "softmax: the diagonal only",
     "layer norm: a mean term missing",
 )  # fmt: skip
-show(lab_10.faces({name: caught[name][2] for name in FACES}), "10_faces")
+
+
+def slope_and_scatter(wrong, right):
+    """The slope for which slope·right is nearest to wrong (least squares), and ‖wrong − slope·right‖/‖wrong‖
+
+    wrong, right (entries,)  →  two numbers
+    """
+    slope = wrong @ right / (right @ right)
+    return slope, np.linalg.norm(wrong - slope * right) / np.linalg.norm(wrong)
+
+
+faces = {name: caught[name][2] for name in FACES}
+print(f"\n1. Faces\n{'mistake':<36}{'slope':>9}{'scatter':>12}")
+looks = {name: slope_and_scatter(*pair) for name, pair in faces.items()}
+for name, (slope, scatter) in looks.items():
+    print(f"{name:<36}{slope:>9.2f}{scatter:>12.2f}")
+show(lab_10.faces(faces), "10_faces")
+
+# %%
+factors, (wrong, right) = list(looks.values())[:3], faces["residual relu: mask lost"]
+expect("slopes of the first three", "-1.00 4.00 1.73", " ".join(f"{slope:.2f}" for slope, _ in factors))
+expect("their greatest scatter", at_most(1e-12), max(scatter for _, scatter in factors))
+expect("lost mask: entries on the vertical row", np.sum(right == 0), np.sum((right == 0) & (wrong != 0)))
+expect("dropped ids: stray points", 4, np.sum(np.subtract(*faces["embedding: repeated ids dropped"]) != 0))
+expect("wrong product: scatter", above(0.5), looks["linear: W for Wᵀ"][1])
+around = looks["layer norm: a mean term missing"]
+expect("missing term: slope", about(1, within=0.15), around[0], form="{:.2f}")
+expect("missing term: scatter", below(0.4), around[1], form="{:.2f}")
 
 # %% [markdown]
 # ## 2. Why a wrong gradient still trains
@@ -290,9 +346,7 @@ show(lab_10.faces({name: caught[name][2] for name in FACES}), "10_faces")
 # weights and the batches are the same, only the backward differs. As a yardstick: right gradients with other initial
 # weights.
 #
-# **Expect** all the losses to go down, and most of the way. A step downhill need not follow the gradient: any direction
-# at less than 90° to the steepest descent will do, if the step is small. The readout's own gradient is right in all of
-# them, and it can make something of features that are badly trained, or not trained at all.
+# **Expect** the checker to say FAIL to each of the five, in less than five seconds each.
 
 # %%
 def layer_norm_no_means(x, gamma, beta):
@@ -343,17 +397,27 @@ def in_their_place(functions):
     return replaced({getattr(ops, name): function for name, function in functions.items()})
 
 
-T, n = 32, 32 if QUICK else 64
-train_steps, batch, TESTED = (24, 8, 300) if QUICK else (300, 16, 3000)
-print("\n2. The wrong functions by themselves; expected: FAIL")
+print("\n2. The wrong functions by themselves")
 alone = {"layer_norm": (words, gamma, 0 * ones), "attention": heads, "residual_relu": (words, draw((3, 5)))}
+verdicts, seconds = [], []
 for name, (functions, _) in RUNS.items():
     for place, function in functions.items():
         start = perf_counter()
-        verdict = "PASS" if gradcheck(function, *alone[place]) else "FAIL"
-        print(f"{name:<24}{verdict} after {1000 * (perf_counter() - start):.0f} ms")
+        verdicts.append(gradcheck(function, *alone[place]).verdict)
+        seconds.append(perf_counter() - start)
+        print(f"{name:<24}{verdicts[-1]} after {1000 * seconds[-1]:.0f} ms")
+expect("FAIL, of five", 5, verdicts.count("FAIL"))
+expect("seconds of the slowest check", below(5), max(seconds))
+
+# %% [markdown]
+# **Expect** all the losses to go down all the same, from 9.57 to less than 6.5 nats. A step downhill need not follow
+# the gradient: any direction at less than 90° to the steepest descent will do, if the step is small, so any gradient
+# whose cosine with the right one is above 0. The readout's own gradient is right in all of them, and it can make
+# something of features that are badly trained, or not trained at all.
 
 # %%
+T, n = 32, 32 if QUICK else 64
+train_steps, batch, TESTED = (24, 8, 300) if QUICK else (300, 16, 3000)
 print("\nThe corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
 c = len(corpus.vocabulary)
@@ -378,15 +442,18 @@ def gradient_of(model, windows):
 
 
 def cosine(a, b, part):
-    """Between two gradients, of the parameters that have `part` in their name"""
+    """The cosine of two gradients, over all the parameters together that have `part` in their name
+
+    a, b {name of a parameter: its gradient, an array}  →  one number
+    """
     return cosines(np.array([np.concatenate([g[name].ravel() for name in g if part in name]) for g in (a, b)]))[0, 1]
 
 
 # %%
 windows = next(RandomWindows(corpus.train, T, 16 if QUICK else 64, seed=1))
 every = train_steps // 6
-runs = {}
-print(f"\n2. {train_steps} steps with wrong gradients; expected: all losses go down, from ln c = {math.log(c):.3f}")
+runs, cosine_of = {}, {}
+print(f"\n2. {train_steps} steps with wrong gradients; before them, ln c = {math.log(c):.3f}")
 print("Cosine of the gradient used and the right one, for the trained model: all parameters, attention's matrices")
 print(f"{'gradients':<24}{'cosine':>8}{'attention':>11}{'training':>10}{'validation':>12}{'test':>8}{'seconds':>9}")
 for name, (functions, options) in RUNS.items():
@@ -402,8 +469,8 @@ for name, (functions, options) in RUNS.items():
     right = gradient_of(model, windows)
     test = mean_loss(model, corpus.test, TESTED)
     runs[name] = rows, test
-    last = rows[-1]
-    print(f"{name:<24}{cosine(used, right, ''):>8.2f}{cosine(used, right, 'attention'):>11.2f}", end="")
+    last, cosine_of[name] = rows[-1], cosine(used, right, "")
+    print(f"{name:<24}{cosine_of[name]:>8.2f}{cosine(used, right, 'attention'):>11.2f}", end="")
     print(f"{last['train_loss']:>10.3f}{last['validation_loss']:>12.3f}{test:>8.3f}{last['seconds']:>9.0f}")
 print(f"{'by frequency (unigram)':<65}{unigram:>8.3f}")
 
@@ -413,19 +480,35 @@ for name, (rows, _) in runs.items():
 
 show(lab_10.wrong_training(runs, math.log(c)), "10_wrong_training")
 
+# %%
+wrong_runs = list(RUNS)[2:]
+middle = [row["validation_loss"] for rows, _ in runs.values() for row in rows if 3 * row["step"] == train_steps]
+behind = {name: runs[name][1] - runs["right"][1] for name in runs}       # test losses
+slow = [behind[name] for name in ("layer norm: no means", "residual: mask lost", "attention: uphill")]
+print("  test losses; behind: higher than that of right gradients, in nats")
+expect("greatest of all test losses, nats", below(6.5), max(test for _, test in runs.values()), quick=below(8.5))
+expect("least cosine of a wrong gradient, trained", above(0), min(cosine_of[name] for name in wrong_runs))
+expect("step 100: from best to worst, validation", below(0.15), np.ptp(middle), quick=None)
+expect("no means, lost mask, uphill: behind by at least", above(0.2), min(slow), quick=None)
+expect("no means, lost mask, uphill: behind by at most", below(0.6), max(slow), quick=None)
+expect("best of these three − counting words", above(-0.1), min(slow) + runs["right"][1] - unigram, quick=None)
+expect("dkey halved: behind by", about(0, within=0.05), behind["attention: dkey halved"])
+expect("zeros: behind by", about(-0.05, within=0.1), behind["attention: zeros"], quick=None)
+expect("right, other weights: behind by", about(0, within=0.15), behind["right, other weights"])
+
 # %% [markdown]
 # ## What to keep
 #
-# The numbers are those of the full run.
+# The numbers are those of the full run, of one set of initial weights.
 #
 # - Of thirteen mistakes the checker catches all, and the naive check misses five; and a sixth at γ = 1, which no
 #   measurement at that point alone can see.
-# - A loss that goes down proves nothing. At step 100 right and wrong gradients lie within 0.1 nats of each other. After
-#   300 steps three of the five wrong models are 0.30 to 0.47 nats behind the right one, and at 6.06 to 6.23 no better
+# - A loss that goes down proves nothing. At step 100 right and wrong gradients lie within 0.15 nats of each other.
+#   After 300 steps three of the five wrong models are 0.2 to 0.6 nats behind the right one, and little or no better
 #   than counting words (6.06). From a single curve you cannot know what it should have been.
 # - And two of the wrong ones cost nothing that can be seen: with dkey halved, or with *nothing* coming back through
-#   attention, the test loss is 5.76 and 5.67, where right gradients give 5.76 and, from other initial weights, 5.69. In
-#   300 steps random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker
-#   does, in a fraction of a second.
+#   attention, the test loss differs from that of right gradients by no more than other initial weights make it differ.
+#   In 300 steps random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the
+#   checker does, within seconds.
 #
 # **Try:** a mistake of your own in the gallery; in section 2, a backward that is random noise.

@@ -1,4 +1,4 @@
-"""Figures of lab 01, counting words."""
+"""Figures of labs 01 and 01b: counting words, and smoothing."""
 
 from fractions import Fraction
 
@@ -32,9 +32,11 @@ def draw_chain(axes, names, pi, A):
 
 
 def weather(names, pi, A, a, over, best):
-    """The chain, and the log likelihood over one entry of the diagonal of A at a time.
+    """The chain, and the log-likelihood over one entry of the diagonal of A at a time.
 
-    a (k,)   the values tried for the entry;   over: two rows (k,) of log likelihoods;   best: the largest of all
+    a     the values tried for the entry, an array
+    over  two arrays of log-likelihoods, one for each of them
+    best  the log-likelihood of the chain that was counted
     """
     figure, (chain, likelihood) = panels(1, 2, (11, 4.2), width_ratios=[1.15, 1])
     draw_chain(chain, names, pi, A)
@@ -43,7 +45,7 @@ def weather(names, pi, A, a, over, best):
         likelihood.plot(a, over[s], line, color=color, linewidth=2, label=label)
         likelihood.plot(A[s, s], best, "o", color=color, markersize=8)
         likelihood.axvline(A[s, s], color=color, linestyle=":", linewidth=1)
-    likelihood.set(xlabel="the probability that is moved", ylabel="log likelihood in nats", ylim=(-13, -5.5),
+    likelihood.set(xlabel="the probability that is moved", ylabel="log-likelihood in nats", ylim=(-13, -5.5),
                    title="Nothing else makes the ten days more likely")  # fmt: skip
     likelihood.legend(loc="lower center", framealpha=1, edgecolor="none")
     return figure
@@ -53,7 +55,7 @@ def bigram_table(words, counts, probabilities):
     figure, axes = panels(1, 2, (11, 5))
     for each, table, title, form in zip(axes, (counts, probabilities), (
         "count(h w)", "p(w | h) = count(h w)/count(h)"), ("{:,.0f}", "{:.3f}")):  # fmt: skip
-        entries = [["0" if x == 0 else "<0.001" if x < 0.0005 else form.format(x) for x in row] for row in table]
+        entries = [["0" if x == 0 else "<.001" if x < 0.0005 else form.format(x) for x in row] for row in table]
         shade = np.sqrt(table)
         heat_map(each, shade, title, words, entries=entries, cmap="Blues", vmax=1.15 * shade.max())
         each.set(xlabel="next word w", ylabel="preceding word h")
@@ -63,20 +65,21 @@ def bigram_table(words, counts, probabilities):
 
 def sparsity(orders, c, words, grams, shares):
     """How many n-grams there are, and what maximum likelihood says of the test words: shares {label: (orders,)}"""
-    figure, (sizes, parts) = panels(1, 2, (12, 4.6))
-    sizes.semilogy(orders, [float(c) ** n for n in orders], "s--", color=RED, label="possible n-grams, $c^n$")
+    figure, (sizes, parts) = panels(1, 2, (12, 6))
+    sizes.semilogy(orders, [float(c) ** order for order in orders], "s--", color=RED, label="possible n-grams, $c^K$")
     sizes.axhline(words, color=GREY, linestyle=":", label=f"words of the training text, {words:,}")
     sizes.semilogy(orders, grams, "o-", color=BLUE, label="different n-grams in it")
-    for n, different in zip(orders, grams):
-        note(sizes, f"{different:,}", (n, different), (0, -17), ha="center", fontsize=8, color=BLUE)
-    sizes.set(ylabel="n-grams (logarithmic)", title="The table grows, the text does not", ylim=(1e1, 1e31))
+    for order, different in zip(orders, grams):
+        note(sizes, f"{different:,}", (order, different), (0, -18), ha="center", fontsize=9, color=BLUE)
+    sizes.set(ylabel="n-grams (logarithmic)", title="The table grows, the text does not", xlim=(0.4, 7.6),
+              ylim=(1e1, 1e31))  # fmt: skip
     sizes.legend(frameon=False, loc="upper left")
     stacked_bars(parts, orders, shares, (BLUE, ORANGE, "#BBBBBB"))
-    parts.set(ylabel="share of the test words", title="What maximum likelihood says of new text", ylim=(0, 1.28))
+    parts.set(ylabel="share of the test words", title="What maximum likelihood says of new text", ylim=(0, 1.2))
     parts.set_yticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
     parts.legend(loc="upper center", frameon=False, fontsize=9)
     for axes in (sizes, parts):
-        axes.set(xlabel="order n", xticks=orders)
+        axes.set(xlabel="order K", xticks=orders)
     return figure
 
 
@@ -84,7 +87,7 @@ def kneser_ney(occurs, company, pairs, worked, D):
     """How often words occur and in how many words' company, and three probabilities from order 0 to order 3.
 
     occurs, company   {word: number};   pairs   {word: a word with about the same count and much more company}
-    worked            {(word, its fate): [(p_k, whether the word has a share of its own), …]}
+    worked            {(word, its fate): [(p_0, whether the word has a share of its own), (p_1, …), …]}
     """
     figure, (cloud, steps) = panels(1, 2, (12.5, 5), width_ratios=[1.15, 1])
     x, y = (np.array([numbers[w] for w in company], dtype=float) for numbers in (occurs, company))
@@ -99,16 +102,16 @@ def kneser_ney(occurs, company, pairs, worked, D):
             note(cloud, w, (occurs[w], company[w]), shift, ha=side, color=color, fontsize=10,
                  bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5})  # fmt: skip
     cloud.set(xlabel="occurrences of the word", ylabel="different words before it", xlim=(0.7, 1e5), ylim=(0.6, 1e4),
-              title="Alike in count, not in company (each dot is a word)")  # fmt: skip
+              title="Alike in count, not in company (a dot: a word, moved a little)")  # fmt: skip
     cloud.legend(frameon=False, loc="upper left")
 
     for ((word, fate), row), color in zip(worked.items(), (BLUE, RED, GREY)):
         steps.semilogy(range(4), [p for p, _ in row], "-", color=color, linewidth=1.5, label=f"{word}: {fate}")
-        for k, (p, own) in enumerate(row):
-            steps.plot(k, p, "o", markersize=8, markeredgecolor=color, markerfacecolor=color if own else "white")
-            if k:
+        for order, (p, own) in enumerate(row):
+            steps.plot(order, p, "o", markersize=8, markeredgecolor=color, markerfacecolor=color if own else "white")
+            if order:
                 shift, side = ((-6, 6), "right") if color == BLUE else ((0, -16), "center")
-                note(steps, f"{p:.1e}", (k, p), shift, ha=side, color=color)
+                note(steps, f"{p:.1e}", (order, p), shift, ha=side, color=color)
     p_0 = row[0][0]
     note(steps, f"1/c = {p_0:.1e}", (0, p_0), (0, 10), ha="center")
     steps.plot([], [], "o", color="0.3", label="filled: with a share of its own")
@@ -124,21 +127,22 @@ def kneser_ney(occurs, company, pairs, worked, D):
 def smoothing(discounts, valley, best_D, orders, losses, uniform):
     """The choice of D on the validation words, {order: losses}; all smoothings on the test words, {label: losses}."""
     figure, (choice, overview, closer) = panels(1, 3, (14, 4.8))
-    curves(choice, discounts, {f"order {n}": row for n, row in valley.items()}, ("^-", "o-", "s-"),
+    curves(choice, discounts, {f"order {order}": row for order, row in valley.items()}, ("^-", "o-", "s-"),
            (ORANGE, BLUE, PURPLE))  # fmt: skip
     choice.axvline(best_D, color=GREY, linestyle=":", linewidth=1)
-    choice.set(xlabel="discount D", ylabel="cross-entropy in nats per word", title="Choosing D on the validation words")
+    choice.set(xlabel="discount D", ylabel="cross-entropy in nats per word",
+               title=f"Validation words: D = {best_D} is chosen")  # fmt: skip
     styles, colors = ("s-", "^-", "v-", "o-", "D-"), (RED, ORANGE, PURPLE, BLUE, GREEN)
     curves(overview, orders, losses, styles, colors, markersize=5)
     level(overview, uniform, f"uniform, ln c = {uniform:.3f}", shift=(8, -12), color="0.35")
-    overview.set(xlabel="order n", title="Test words", ylim=(4.8, 9.9), xticks=orders)
+    overview.set(xlabel="order K", title="Test words", ylim=(4.8, 9.9), xticks=orders)
     overview.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.37), fontsize=9)
     curves(closer, orders[1:], {label: row[1:] for label, row in losses.items()}, styles, colors, legend=None,
            markersize=5)  # fmt: skip
-    closer.set(xlabel="order n", xticks=orders[1:], xlim=(1.8, 7.2), ylim=(5.0, 5.65),
-               title="Test words, from order 2 on")  # fmt: skip
+    closer.set(xlabel="order K", xticks=orders[1:], xlim=(1.8, 7.2), ylim=(4.98, 5.65),
+               title="The same, enlarged (add-δ is above)")  # fmt: skip
     least, best_order = min(zip(list(losses.values())[-1], orders))
-    note(closer, f"{least:.3f}", (best_order, least), (0, -14), ha="center", color=GREEN, fontsize=10)
+    note(closer, f"{least:.3f}", (best_order, least), (0, -15), ha="center", color=GREEN, fontsize=10)
     return figure
 
 
@@ -149,19 +153,19 @@ def reciting(lengths, of_the_test):
     first = min(written, 300)
     figure, (over_time, over_order) = panels(1, 2, (12, 4.6), width_ratios=[1.35, 1])
     over_time.plot(range(1, first + 1), of_the_test[:first], color="0.55", linewidth=1, label="Shakespeare's test text")
-    curves(over_time, range(1, first + 1), {f"order {n}": likely[n][:first] for n in (7, 5, 3)}, ("-", "--", "-"),
-           (BLUE, RED, GREEN))  # fmt: skip
+    curves(over_time, range(1, first + 1), {f"order {order}": likely[order][:first] for order in (7, 5, 3)},
+           ("-", "--", "-"), (BLUE, RED, GREEN))  # fmt: skip
     over_time.legend(frameon=False, loc="upper left", ncols=2)
-    over_time.set(xlabel="written word", ylabel="copied passage up to here, in words", yscale="log", ylim=(0.8, 600),
-                  title="Order 7 recites from one crossroads to the next (maximum likelihood)")  # fmt: skip
+    over_time.set(xlabel="written word", ylabel="length of the passage, in words", yscale="log", ylim=(0.8, 600),
+                  title="Maximum likelihood: the longest known passage that ends here")  # fmt: skip
     for (name, by_order), color, marker in zip(lengths.items(), (BLUE, ORANGE), "o^"):
         for line, label, measure in (("-", "longest", np.max), (":", "mean", np.mean)):
-            over_order.plot(orders, [measure(by_order[n]) for n in orders], marker + line, color=color,
+            over_order.plot(orders, [measure(by_order[order]) for order in orders], marker + line, color=color,
                             label=f"{name}: {label}")  # fmt: skip
     for line, label, measure in (("-", "longest", np.max), (":", "mean", np.mean)):
         over_order.axhline(measure(of_the_test), color=GREY, linewidth=1, linestyle=line,
                            label=f"Shakespeare's test text: {label}")  # fmt: skip
-    over_order.set(xlabel="order n", ylabel="copied passage, in words", yscale="log", ylim=(0.8, 2000), xticks=orders,
-                   title=f"In {written:,} written words")  # fmt: skip
+    over_order.set(xlabel="order K", ylabel="length of the passages, in words", yscale="log", ylim=(0.8, 2000),
+                   xticks=orders, title=f"In {written:,} written words")  # fmt: skip
     over_order.legend(frameon=False, loc="upper left", fontsize=8, ncols=2)
     return figure

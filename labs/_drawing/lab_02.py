@@ -76,7 +76,7 @@ def windows(compared, bars, steps, lengths):
     for (name, by_length), style, color in zip(compared.items(), ("o-", "D", "s"), (BLUE, RED, ORANGE)):
         left.plot(list(by_length), list(by_length.values()), style, color=color, markersize=7, label=name)
     for (name, loss), style in zip(bars.items(), (":", "--")):
-        left.axhline(loss, color="0.45", linestyle=style, linewidth=1.2, label=name)
+        left.axhline(loss, color="0.45", linestyle=style, linewidth=1.2, label=f"{name}, counted")
     tried = list(compared["concatenation"])
     left.set_xscale("log", base=2)
     left.set_xticks(tried, [str(length) for length in tried])

@@ -1,6 +1,6 @@
-"""Figures of lab 03, a network with a state."""
+"""Figures of labs 03 and 03b, a network with a state."""
 
-from _drawing import BLUE, GREEN, PURPLE, RED, level, note, panels
+from _drawing import BLACK, BLUE, GREEN, PURPLE, RED, level, note, panels
 
 import numpy as np
 
@@ -77,6 +77,24 @@ def powers(path, norms, radius, scaled):
     return figure
 
 
+def bound(lengths):
+    """{(f, kind of Wh): (measured length, its bound) at distance 0, 1, …}"""
+    figure, both = panels(1, 2, (11, 4.6), sharey=True)
+    colors = (PURPLE, GREEN, RED, BLACK)
+    shown = {"tanh": ("0.7 · rotation", "1.0 · rotation", "1.3 · rotation", "random"),
+             "logistic": ("2.8 · rotation", "4.0 · rotation", "8.0 · rotation", "16.0 · rotation")}  # fmt: skip
+    for axes, (f, kinds) in zip(both, shown.items()):
+        for kind, color in zip(kinds, colors):
+            measured, most = lengths[f, kind]
+            axes.semilogy(measured, color=color, linewidth=1.8, label=f"Wh = {kind}")
+            axes.semilogy(most, "--", color=color, linewidth=1)
+        axes.set(title=f"{f}: measured (solid), and at most (γ‖Wh‖)$^d$ (dashed)", xlabel="distance d, steps",
+                 ylim=(1e-13, 1e13))  # fmt: skip
+        axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower left")
+    both[0].set_ylabel("‖v$_d$‖ / ‖v‖ (log scale)")
+    return figure
+
+
 def gradient_by_distance(reach):
     """{(activation, loudness, g): size of the gradient at distance 0, 1, …}"""
     colors = {0.7: PURPLE, 1.0: GREEN, 1.3: RED, 2.0: "black"}
@@ -97,14 +115,14 @@ def gradient_by_distance(reach):
 def exploding(runs, steps=60):
     """{name: (norms of the gradient before clipping, losses)}, until the loss is NaN."""
     figure, (left, right) = panels(1, 2, (10, 4))
-    for (name, (norms, losses)), color, marker in zip(runs.items(), (RED, BLUE), ("o", "")):
+    for (name, (norms, losses)), color, marker in zip(runs.items(), (RED, BLUE, GREEN), ("o", "", "")):
         at, finite = np.arange(1, len(norms) + 1), np.isfinite(norms)
         left.semilogy(at[finite], norms[finite], marker=marker, color=color, label=name, markersize=4)
         right.plot(at, np.minimum(losses, 9), marker=marker, color=color, label=name, markersize=4)
         if not np.isfinite(losses[-1]):
             note(left, "NaN\nfrom here on", (at[finite][-1], norms[finite].max()), (8, -6), color=color, va="top")
     level(left, 1, "clipped to 1", place=1, shift=(-2, 4))
-    left.set(title="Norm of all gradients, before clipping", xlabel="step", xlim=(0, steps), ylabel="‖g‖ (log scale)")
+    left.set(title="Norm of all gradients, before clipping", xlabel="step", xlim=(0, steps), ylabel="‖∇J‖ (log scale)")
     right.set(title="Training loss (cut off at 9)", xlabel="step", xlim=(0, steps),
               ylabel="cross-entropy in nats per word")  # fmt: skip
     left.legend(frameon=False, loc="upper right")
@@ -139,4 +157,19 @@ def memory(reaches, distances, lost):
     right.set_xticks(distances, distances)
     right.minorticks_off()
     right.legend(frameon=False, title="further back", loc="upper right")
+    return figure
+
+
+def proctor(right):
+    """{model: (words of filler, p of the right word) for each sentence}"""
+    figure, axes = panels(1, 1, (8, 4.2))
+    for (name, (filler, p)), color, marker in zip(right.items(), (GREEN, PURPLE, RED, BLUE), "osv^"):
+        counts = np.unique(filler)
+        axes.plot(counts, [p[filler == count].mean() for count in counts], f"{marker}-", color=color, label=name)
+    level(axes, 0.5, "½: the person is not seen, or not remembered", place=1, shift=(-2, -14))
+    axes.axvline(3, color="0.8", linewidth=1, zorder=0)
+    note(axes, "as far as the\nwindow of 12 reaches", (3, 0.25), (5, 0), color="0.35")
+    axes.set(title="Exams after a proctor, books after a teacher", xlabel="words of filler between clock and students",
+             ylabel="p(the right word), mean", ylim=(0, 1.05))  # fmt: skip
+    axes.legend(frameon=False, loc="lower right")
     return figure

@@ -36,13 +36,17 @@ def zipf(counts, named):
     return figure
 
 
-def eigenvalues(values, counts):
-    """Both (n,), in falling order."""
-    figure, axes = panels(size=(7, 4.5))
-    curves(axes, np.arange(1, len(values) + 1),
-           {"eigenvalue λ_k": values, "count of the k-th most frequent word": counts}, ("-", "--"))  # fmt: skip
-    axes.set(xscale="log", yscale="log", title="Eigenvalues of C, and the counts of words", xlabel="k",
-             ylabel="λ_k, occurrences")  # fmt: skip
+def eigenvalues(values, predicted, counts):
+    """All (n,), in falling order."""
+    figure, (left, right) = panels(1, 2, size=(10, 4))
+    rank = np.arange(1, len(values) + 1)
+    curves(left, rank, {"eigenvalue λ_r of C": values, "of the model, from counts alone": predicted,
+                        "count of the r-th word": counts}, ("-", "--", ":"))  # fmt: skip
+    left.set(xscale="log", yscale="log", title="Eigenvalues of C, and the counts of words", xlabel="r")
+    curves(right, rank, {"model": predicted / values - 1, "count of the r-th word": counts / values - 1}, ("--", ":"),
+           colors=(ORANGE, GREEN))  # fmt: skip
+    right.axhline(0, color="0.6", linewidth=0.8)
+    right.set(xscale="log", title="How far off, relative to λ_r", xlabel="r", ylim=(-0.8, 0.8))
     return figure
 
 
@@ -65,7 +69,7 @@ def energy(counts, kept, last_value, over_words, over_text, named):
 
 
 def coefficients(rows, n):
-    """{title: coefficients y_ik of a word, (k,)}, with a line at k = n"""
+    """{title: coefficients y_ir of a word, (r,)}, with a line at r = n"""
     figure, places = panels(3, 3, (9, 6), sharex=True, sharey=True)
     for axes, (title, y) in zip(places.flat, rows.items()):
         axes.vlines(range(1, len(y) + 1), 0, y, color=BLUE, linewidth=0.8)
@@ -73,6 +77,6 @@ def coefficients(rows, n):
         axes.axhline(0, color="0.7", linewidth=0.5)
         axes.set_title(title, fontsize=10)
         axes.set_ylim(-1, 1)
-    figure.supxlabel(f"k (dashed: {n})")
-    figure.supylabel("y_ik")
+    figure.supxlabel(f"r (dashed: {n})")
+    figure.supylabel("y_ir")
     return figure

@@ -4,6 +4,9 @@ from _drawing import BLUE, GREEN, RED, loss_curves, note, panels
 
 import numpy as np
 
+MARKS = {",": "comma", ".": "full stop", ":": "colon", ";": "semicolon", "!": "exclamation mark", "?": "question mark",
+         "\n": "line break", "'": "apostrophe", "-": "dash"}  # fmt: skip
+
 
 def training(rows, n, baselines):
     """The losses of a History as n·MSE, with those of predictions that need no training as lines, {label: n·MSE}."""
@@ -36,7 +39,7 @@ def plane(vectors, counts, predictions, mean, named):
     axes.plot(*predictions[:, :2].T, ".", markersize=3, color=BLUE, alpha=0.4, label="predictions x̂")
     axes.plot(*mean[:2], "x", color=RED, markersize=9, markeredgewidth=2, label="mean training vector")
     for word, i in named.items():
-        note(axes, repr(word), vectors[i, :2], (-4, 13), fontsize=10)
+        note(axes, MARKS.get(word, word), vectors[i, :2], (-4, 13), fontsize=10)
     axes.set(title="Word vectors and predictions", xlabel="x₁", ylabel="x₂", ylim=(None, 1.05))
     axes.legend(frameon=False)
     return figure

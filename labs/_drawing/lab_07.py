@@ -1,6 +1,6 @@
 """Figures of lab 07, positions, layer norms and masks."""
 
-from _drawing import BLUE, COLOURS, curves, heat_map, level, panels
+from _drawing import BLUE, RED, curves, heat_map, level, note, panels
 
 import numpy as np
 
@@ -18,41 +18,47 @@ def positions(codes):
 
 
 def layer_norm(deep):
-    """{name: (…, size of the outputs by layer, size of the gradient by layer)}"""
-    figure, both = panels(1, 2, (9, 3.6))
-    for axes, which in zip(both, (1, 2)):
+    """{name: (…, size of the outputs, words attended to, size of the gradient), each by layer}"""
+    figure, three = panels(1, 3, (11, 3.5))
+    for axes, which in zip(three, (1, 2, 3)):
         lines = {name: row[which] for name, row in deep.items()}
-        curves(axes, range(1, len(next(iter(lines.values()))) + 1), lines, "o-")
-    both[0].set(title="standard deviation of a word's vector", xlabel="layer", ylim=(0, None))
-    both[1].set(title="size of the gradient, after ten steps", xlabel="layer", yscale="log", ylim=(0.1, 200))
-    both[1].tick_params(which="minor", labelleft=False)
+        curves(axes, range(1, len(next(iter(lines.values()))) + 1), lines, ("o-", "s--"),
+               legend="best" if which == 1 else None)  # fmt: skip
+        axes.set(xlabel="layer")
+    three[0].set(title="standard deviation of a word's vector", ylim=(0, None))
+    three[1].set(title="words that a head attends to", ylim=(0, None))
+    three[2].set(title="size of the gradient, after ten steps", yscale="log")
+    bottom, top = three[2].get_ylim()
+    three[2].set_ylim(bottom / 2, top * 2)
+    three[2].tick_params(which="minor", labelleft=False)
     return figure
 
 
-def word_maps(words, matrices, label, columns=3, size=(9.5, 3.7), xlabel="", ylabel="", fontsize=10):
+def word_maps(words, matrices, label, columns=3, size=(9.5, 3.9), xlabel="key", ylabel="query", fontsize=10):
     """Matrices of words by words, {title: matrix}, on one scale from 0 to 1."""
-    figure, places = panels((len(matrices) + columns - 1) // columns, columns, size)
-    for axes, (title, matrix) in zip(np.ravel(places), matrices.items()):
+    rows = (len(matrices) + columns - 1) // columns
+    figure, places = panels(rows, columns, size)
+    for number, (axes, (title, matrix)) in enumerate(zip(np.ravel(places), matrices.items())):
         image = heat_map(axes, matrix, title, words, rotation=90, fontsize=fontsize, vmin=0, vmax=1)
-        axes.set(xlabel=xlabel, ylabel=ylabel)
+        if number // columns == rows - 1:                # the axes' names stand once for each column and row
+            axes.set_xlabel(xlabel)
+        if number % columns == 0:
+            axes.set_ylabel(ylabel)
     figure.colorbar(image, ax=places, shrink=0.7, label=label)
     return figure
 
 
-def variants(runs, baselines):
-    """Validation losses against answers learned from: {name: (answers, losses, test loss)}; lines {label: loss}"""
-    figure, axes = panels(size=(8, 4.4))
-    for (name, (answers, losses, test)), color in zip(runs.items(), COLOURS):
-        axes.plot(answers, losses, "o-", color=color, ms=4, label=f"{name}, test {test:.2f}")
-    for name, loss in baselines.items():
-        level(axes, loss, f"{name}  {loss:.2f}", place=0.01, shift=(0, 4))
-    axes.set(xscale="log", xlabel="answers learned from", ylabel="validation loss in nats per word")
-    axes.legend(frameon=False, fontsize=9)
-    return figure
-
-
-def history(lengths, losses):
-    figure, axes = panels(size=(7, 3.6))
-    axes.plot(lengths, losses, "o-", color=BLUE)
-    axes.set(xlabel="words of history", ylabel="test loss in nats per word")
+def by_place(losses):
+    """Losses by place, {name: (windows, T)}: each model after the first beside the first, ± two standard errors"""
+    (_, right), *others = losses.items()
+    figure, grid = panels(1, len(others), (10, 3.8))
+    for axes, (name, wrong), color in zip(grid, others, (BLUE, RED)):
+        change = wrong - right
+        mean, error = change.mean(0), 2 * change.std(0) / len(change) ** 0.5
+        place = np.arange(1, change.shape[1] + 1)
+        axes.fill_between(place, mean - error, mean + error, color=color, alpha=0.25, linewidth=0)
+        axes.plot(place, mean, "o-", color=color, ms=4)
+        level(axes, 0, "the right model", place=0.02)
+        note(axes, "last place", (place[-1], mean[-1]), (-8, 0), ha="right", va="center", color=color)
+        axes.set(title=name, xlabel="place in the window", ylabel="loss against the right model, nats")
     return figure

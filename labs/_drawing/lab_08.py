@@ -6,27 +6,29 @@ import numpy as np
 
 
 def positions(P, by_distance):
-    """P (T, n), the dot products of its rows, and their mean by distance"""
+    """P (T, n), the dot products of its rows, and their mean by distance, divided by n/2"""
     figure, (left, middle, right) = panels(1, 3, (11, 3.6), width_ratios=(1.4, 1, 1))
-    image = heat_map(left, P, "P, a row for each place", cmap="RdBu", vmin=-1, vmax=1)
-    left.set(xlabel="column: even are sines, odd are cosines", ylabel="place t")
+    image = heat_map(left, P, "P: a row for each position", cmap="RdBu", vmin=-1, vmax=1)
+    left.set(xlabel="column: even are sines, odd are cosines", ylabel="position t")
     T, n = P.shape
     heat_map(middle, P @ P.T / (n / 2), "P_t·P_u / (n/2)", cmap="RdBu", vmin=-1, vmax=1)
-    middle.set(xlabel="place u", ylabel="place t")
+    middle.set(xlabel="position u", ylabel="position t")
     figure.colorbar(image, ax=(left, middle), shrink=0.8)
     right.plot(range(T), by_distance, "o-", color=BLUE, ms=3)
-    right.set(title="the same by distance", xlabel="distance u − t in words", ylim=(0, 1.05))
+    right.set(title="P_t·P_u / (n/2) by distance", xlabel="distance u − t in words", ylim=(0, 1.05))
+    right.title.set_fontsize(11)
     return figure
 
 
 def scaling(sizes, rows):
     """{"with …": [(variance of scores, largest weight, gradient) for each size]}"""
     figure, places = panels(1, 3, (11, 3.4))
-    titles = "variance of the scores", "largest of 16 weights", "gradient through softmax, ‖dS‖/‖dA‖"
-    for k, (axes, title) in enumerate(zip(places, titles)):
-        lines = {name: [row[k] for row in of] for name, of in rows.items()}
-        curves(axes, sizes, lines, "o-", colors=(RED, BLUE), legend="best" if k == 0 else None)
+    titles = "variance of the scores", "largest of 16 weights", "gradient that arrives, ‖dscores‖/‖dA‖"
+    for i, (axes, title) in enumerate(zip(places, titles)):
+        lines = {name: [row[i] for row in of] for name, of in rows.items()}
+        curves(axes, sizes, lines, "o-", colors=(RED, BLUE), legend="best" if i == 0 else None)
         axes.set(title=title, xlabel="m, size of a head", xscale="log")
+        axes.title.set_fontsize(11)
         axes.set_xticks(sizes, sizes)
         axes.minorticks_off()
     places[0].set(yscale="log")
@@ -49,7 +51,7 @@ def masks(pictures):
             axes.grid(which="minor", color="0.7", linewidth=0.5)
             axes.tick_params(which="minor", length=0)
             axes.set_ylabel("query", fontsize=9)
-    figure.supxlabel("key: white, the query may see it; grey, it may not; –, padding", fontsize=10)
+    figure.supxlabel("key (white: the query may see it; grey: it may not; –: padding)", fontsize=10)
     return figure
 
 
@@ -60,7 +62,7 @@ def leak(histories):
         steps, losses = zip(*((row["step"], row["validation_loss"]) for row in rows))
         axes.plot(steps, losses, "o-", color=color, label=label)
     axes.set(xlabel="step", ylabel="validation loss, nats per word", ylim=(0, None),
-             title="A model without the look-ahead mask: a splendid loss, useless translations")  # fmt: skip
+             title="Without the look-ahead mask: a splendid loss, useless translations")  # fmt: skip
     axes.title.set_fontsize(11)
     axes.legend(frameon=False)
     return figure
@@ -96,32 +98,32 @@ def heads(read, written, across):
 
 def attention(shown, head):
     """{title: (words read, words written, maps (L, H, U, S))}, of one head (layer, head)"""
-    figure, row = panels(1, len(shown), (12.5, 5))
+    figure, row = panels(1, len(shown), (12.5, 4.8))
     for axes, (title, (read, written, across)) in zip(row, shown.items()):
         image = heat_map(axes, across[head], title, written, read, rotation=90, fontsize=10, cmap="Blues", vmin=0,
                          vmax=1)  # fmt: skip
     row[0].set_ylabel("English word about to be written")
     figure.colorbar(image, ax=row, shrink=0.7, label="share of the row's attention")
     figure.supxlabel("French word looked at", fontsize=10)
-    figure.suptitle(f"Attention across, layer {head[0] + 1}, head {head[1] + 1}", fontsize=12)
+    figure.suptitle(f"Attention from English to French, layer {head[0] + 1}, head {head[1] + 1}", fontsize=12)
     return figure
 
 
-def tree(table, marked):
-    """A tree of beginnings with their probabilities; the two sentences `marked` are coloured."""
+def tree(table, found):
+    """A tree of beginnings with their probabilities; the two sentences of `found`, {sentence: width}, are coloured."""
     figure, axes = panels(size=(9, 4))
     leaves = [f"{begin} {word}" for begin, row in table.items() if len(begin.split()) == 2 for word in row]
-    height = {leaf: -k for k, leaf in enumerate(leaves)}
+    height = {leaf: -row for row, leaf in enumerate(leaves)}
 
     def p(begin):
         words = begin.split()
-        return np.prod([table[" ".join(words[:k])][word] for k, word in enumerate(words)])
+        return np.prod([table[" ".join(words[:i])][word] for i, word in enumerate(words)])
 
     def place(begin):
         under = [height[leaf] for leaf in leaves if f"{leaf} ".startswith(f"{begin} ") or not begin]
         return len(begin.split()), np.mean(under)
 
-    colors = dict(zip(marked, (RED, BLUE)))
+    colors = dict(zip(found, (RED, BLUE)))
     for begin, row in table.items():
         for word, share in row.items():
             child = f"{begin} {word}".strip()
@@ -133,12 +135,12 @@ def tree(table, marked):
                       backgroundcolor="white")  # fmt: skip
             axes.text(to_x, to_y, word, ha="center", va="center", fontsize=12, color=color)
     axes.text(0, place("")[1], "[SOS]", ha="center", va="center", fontsize=12)
-    notes = dict(zip(marked, ("greedy, k = 1", "k = 2")))
+    notes = {leaf: f"found with width {width}" + (", greedily" if width == 1 else "") for leaf, width in found.items()}
     for leaf in leaves:
         text = f"{p(leaf):.2f}" + (f"   {notes[leaf]}" if leaf in notes else "")
         axes.text(3.25, height[leaf], text, va="center", fontsize=11, color=colors.get(leaf, "0.4"))
-    axes.text(3.25, 0.8, "probability", va="center", fontsize=10, color="0.4")
-    axes.set(xlim=(-0.3, 4.4), ylim=(-len(leaves) + 0.4, 1.1))
+    axes.text(3.25, 0.8, "product", va="center", fontsize=10, color="0.4")
+    axes.set(xlim=(-0.3, 5), ylim=(-len(leaves) + 0.4, 1.1))
     axes.axis("off")
     return figure
 
@@ -154,10 +156,10 @@ def beams(widths, rows):
         lines = {name: [row[key] for row in of] for name, of in rows.items()}
         legend = "center right" if key == "bleu" else None
         curves(axes, list(widths), lines, "o-", colors=(BLUE, RED), legend=legend, ms=4)
-        axes.set(title=title, xlabel="width k of the beam")
+        axes.set(title=title, xlabel="width of the beam")
         axes.title.set_fontsize(11)
         axes.set_xticks(list(widths))
     places[0].set_ylim(0, 1.05)
     places[3].set_ylim(0, None)
-    level(places[2], 1, "as long as the references", place=1, shift=(0, 4))
+    level(places[2], 1, "as long as the references", place=1, shift=(0, 7))
     return figure

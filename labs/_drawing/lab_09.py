@@ -1,6 +1,6 @@
 """Figures of lab 09: attention from XXᵀ on, and a classifier of texts made of it."""
 
-from _drawing import BLUE, COLOURS, GREY, ORANGE, RED, curves, heat_map, level, loss_curves, panels
+from _drawing import BLUE, COLOURS, GREY, ORANGE, RED, curves, heat_map, level, loss_curves, note, panels
 
 import numpy as np
 
@@ -10,7 +10,7 @@ def base_idea(words, steps):
     figure, row = panels(1, len(steps), (3.2 * len(steps), 3.4))
     figure.get_layout_engine().set(w_pad=0.15)
     for axes, (title, matrix) in zip(row, steps.items()):
-        columns = words if matrix.shape[1] == len(words) and title[0] in "SW" else range(1, matrix.shape[1] + 1)
+        columns = words if matrix.shape[1] == len(words) and title[0] in "SA" else range(1, matrix.shape[1] + 1)
         entries = [[f"{value:.3g}" if abs(value) > 1 else f"{value:.2f}".rstrip("0").rstrip(".") for value in of]
                    for of in matrix]  # fmt: skip
         heat_map(axes, matrix, title, words, columns, entries=entries, fontsize=10, cmap="Blues", vmin=0)
@@ -18,16 +18,17 @@ def base_idea(words, steps):
 
 
 def scaling(sizes, weights, gradients):
-    """{label: values by D}: the weight that a word gives itself; the gradient that passes the softmax"""
+    """{label: values by n}: the weight that a word gives itself; the gradient that passes the softmax"""
     figure, (left, right) = panels(1, 2, (10, 3.8))
     style, colors = ("o--", "o-", "s--", "s-"), (RED, RED, BLUE, BLUE)
     curves(left, sizes, weights, style, colors=colors, legend="center right", ms=4)
     curves(right, sizes, gradients, style, colors=colors, legend=None, ms=4)
     level(left, 1 / 16, "1/16: all words alike", place=1, shift=(-4, 4))
     left.set(title="weight of a word for itself, of 16 words", ylim=(0, 1.05))
-    right.set(title="gradient through softmax, ‖dS‖/‖dW‖", yscale="log", ylim=(1e-4, 1))
+    right.set(title="gradient through softmax, ‖dS‖/‖dA‖", yscale="log", ylim=(1e-4, 1))
+    note(right, "XXᵀ falls on", (0.4, 0.03), xycoords="axes fraction", color=RED)
     for axes in (left, right):
-        axes.set(xlabel="D, size of a word vector", xscale="log")
+        axes.set(xlabel="n, size of a word vector", xscale="log")
         axes.set_xticks(sizes, sizes)
         axes.minorticks_off()
     return figure
@@ -49,7 +50,7 @@ def order(steps, runs, coin):
     figure, axes = panels(size=(7.5, 3.8))
     styles = ["o-", "s--", "^:", "o-", "s--"]
     curves(axes, steps, runs, styles, legend="center right", ms=4)
-    level(axes, coin, "a coin: ln 2", place=1, shift=(-4, 4))
+    level(axes, coin, "a coin: ln 2; the first three models do not leave it", place=1, shift=(-4, 4))
     axes.set(xlabel="step", ylabel="validation loss in nats", ylim=(0, 0.8), title="Who won? Only the order can tell")
     return figure
 
@@ -91,16 +92,16 @@ def learning(runs):
 
 
 def words(looked_at):
-    """{text: (words, attention received, dx·x, the answer)}: a row of two pictures for each text"""
+    """{text: (words, attention received, dx·(x − x̄), the answer)}: a row of two pictures for each text"""
     figure, grid = panels(len(looked_at), 2, (11, 2.5 * len(looked_at)))
     for (left, right), (words, attention, contribution, answer) in zip(grid, looked_at.values()):
         places = np.arange(len(words))
         left.bar(places, attention * len(words), color=GREY)
         level(left, 1)
-        left.set_ylabel("times the mean")
+        left.set_ylabel("times the mean (dashed)")
         right.bar(places, contribution, color=[BLUE if value > 0 else RED for value in contribution])
         right.axhline(0, color="k", linewidth=0.6)
-        right.set(title=f"answer: {answer}; blue speaks for it, red against it", ylabel="dx·(x − x̄)")
+        right.set(title=f"answer: {answer}; above 0: for it, below: against it", ylabel="dx·(x − x̄)")
         right.title.set_fontsize(11)
         for axes in (left, right):
             axes.set_xticks(places, words, rotation=45, ha="right", rotation_mode="anchor")
@@ -113,7 +114,8 @@ def looking(attention, contribution, rank, falls):
     figure, (left, right) = panels(1, 2, (10.5, 4))
     left.loglog(attention, np.maximum(contribution, 1e-2), "o", color=BLUE, ms=3, alpha=0.3, mew=0)
     left.set(title=f"all words of the sentences; mean rank correlation {rank:.2f}",
-             xlabel="attention received / mean of the sentence", ylabel="|dx·x| / mean of the sentence")  # fmt: skip
+             xlabel="attention received / mean of the sentence",
+             ylabel="|dx·x| / mean of the sentence, at least 0.01")  # fmt: skip
     left.title.set_fontsize(11)
     left.set_xticks((0.2, 0.5, 1, 2, 5), ("0.2", "0.5", "1", "2", "5"))
     left.tick_params(which="minor", labelbottom=False)
@@ -124,7 +126,7 @@ def looking(attention, contribution, rank, falls):
     right.set_yticks(places, falls)
     right.invert_yaxis()
     right.axvline(0, color="k", linewidth=0.6)
-    right.set(title="the word deleted that has the largest …", xlabel="fall of ln p, mean (± 2 standard errors)")
+    right.set(title="deleted: the word with the largest …", xlabel="fall of ln p, mean (± 2 standard errors)")
     right.title.set_fontsize(11)
     return figure
 

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def one_attention(histories, heights, attention):
-    """{model: rows of a History}, {name: loss} of what needs no network, {model: attention by distance (T,)}"""
+    """{model: rows of a History}, {name: validation loss} of what needs no network, {model: attention by distance}"""
     figure, (left, right) = panels(1, 2, (11, 3.9), width_ratios=(1.25, 1))
     steps = [row["step"] for row in next(iter(histories.values()))]
     losses = {name: [row["validation_loss"] for row in rows] for name, rows in histories.items()}
@@ -37,12 +37,12 @@ def opinions(table, unigram):
 
 
 def sides(visible, losses, unigram):
-    """{which words are visible: loss for each k}"""
+    """How many words are visible, {on which side: loss for each of them}"""
     figure, axes = panels(size=(7, 3.9))
     curves(axes, range(len(visible)), losses, ("o-", "s-", "^-"), colors=(BLUE, GREEN, RED), ms=5)
     level(axes, unigram, "unigram", place=0.72)
     axes.set_xticks(range(len(visible)), [*visible[:-1], "all"])
-    axes.set(xlabel="k, words visible before the gap, after it, or on both sides", ylabel="loss at the gap, nats")
+    axes.set(xlabel="words visible before the gap, after it, or on either side", ylabel="loss at the gap, nats")
     return figure
 
 
@@ -60,7 +60,7 @@ def guesses(gaps):
         axes.set(xlim=(0, 1.15 * max(shares)), xticks=[])
         axes.set_title(textwrap.fill(" / ".join(line.split("\n")), 46) + f"\ntrue: {word}", fontsize=9, loc="left")
         axes.tick_params(length=0)
-    figure.supxlabel("probability of the five best guesses; green: the true word", fontsize=10)
+    figure.supxlabel("probability of the five best guesses, each to its own scale; green: the true word", fontsize=10)
     return figure
 
 
@@ -72,7 +72,7 @@ def layers(found, heights):
         axes.errorbar(at, accuracies.mean(1), accuracies.std(1, ddof=1), fmt=style, color=color, capsize=3, label=name)
     _room_for(axes, heights)
     levels(axes, heights)
-    axes.set_xticks(range(len(accuracies)), [f"X_{layer}" for layer in range(len(accuracies))])
+    axes.set_xticks(range(len(accuracies)), [f"$X_{layer}$" for layer in range(len(accuracies))])
     axes.set(xlabel="layer that the probe reads", ylabel="accuracy, mean ± deviation over 5 splits")
     axes.legend(frameon=False, fontsize=9, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return figure
@@ -93,10 +93,10 @@ def origins(table, heights):
         deviations = [np.std(of, ddof=1) if len(of) > 1 else 0 for _, of in rows]
         means = [np.mean(of) for _, of in rows]
         axes.errorbar(places, means, deviations, fmt="osD"[k], color=color, capsize=3, label=kind)
-    axes.set_xticks(range(len(table)), list(table))
+    axes.set_xticks(range(len(table)), [textwrap.fill(name, 14) for name in table])
     names = {"largest": "largest genre", "bayes": "naive Bayes", "logistic": "logistic regression"}
     _room_for(axes, heights)
     levels(axes, {names[name]: height for name, height in heights.items()})
-    axes.set(ylabel="accuracy on plays not read")
+    axes.set(xlabel="word vectors to start from", ylabel="accuracy on plays not read,\nmean ± deviation over the seeds")
     axes.legend(frameon=False, fontsize=9, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     return figure

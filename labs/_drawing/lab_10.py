@@ -14,6 +14,7 @@ def finite_differences(steps, errors, orders):
             best = error.argmin()
             axes.loglog(steps, error, color=color, label=f"{name}: slope {orders[name]}")
             axes.loglog(steps[best], error[best], "o", color=color)
+        axes.plot([], [], "o", color="0.6", label="its least error")
         axes.loglog(steps, epsilon / steps, "--", color="0.6", label="rounding ε/h: slope −1")
         axes.set(title=f"{dtype.__name__}, ε = {epsilon:.1e}", xlabel="step h", ylim=(1e-14, 10), xlim=(1e-15, 2))
         axes.legend(frameon=False, fontsize=9, loc="lower left" if dtype is np.float32 else "upper center")
@@ -33,14 +34,14 @@ def gelu(x, y, slope, errors):
     return figure
 
 
-def cd_bias(k_list, rows):
-    """How CD-k compares with the exact gradient, {label: [(cosine, ratio of lengths) for each k]}"""
+def cd_bias(g_list, rows):
+    """How CD-g compares with the exact gradient, {label: [(cosine, ratio of lengths) for each g]}"""
     figure, both = panels(1, 2, (9, 3.5))
     for axes, which, title in zip(both, (0, 1), ("cosine with the exact gradient", "length, exact gradient = 1")):
         level(axes, 1)
-        curves(axes, k_list, {label: [each[which] for each in row] for label, row in rows.items()}, "o-",
+        curves(axes, g_list, {label: [each[which] for each in row] for label, row in rows.items()}, "o-",
                legend="lower right" if which == 0 else None)  # fmt: skip
-        axes.set(title=title, xlabel="k", xscale="log")
+        axes.set(title=title, xlabel="g, steps of Gibbs sampling", xscale="log")
     return figure
 
 
@@ -57,7 +58,7 @@ def rbm_training(rows, of_mean):
 
 
 def rbm_filters(W):
-    """80 columns of W (784, K) as pictures, each on a scale of its own."""
+    """80 columns of W (784, k) as pictures, each on a scale of its own."""
     figure, places = panels(8, 10, (8.6, 7.2))
     filters = (W[:, :80] / np.abs(W[:, :80]).max(0)).T.reshape(-1, 28, 28)
     image = pictures(places, filters, cmap="RdBu_r", least=-1)
@@ -78,16 +79,18 @@ def rbm_dreams(rows):
 
 
 def faces(pairs):
-    """Wrong gradients against right ones, a point per entry: {mistake: (wrong, right)}"""
+    """Wrong gradients against right ones, a point per entry, and the diagonal: {mistake: (wrong, right)}"""
     figure, places = panels(2, (len(pairs) + 1) // 2, (10.5, 5.6))
     for axes, (name, (wrong, right)) in zip(places.flat, pairs.items()):
         ends = 1.1 * np.abs(right).max() * np.array([-1, 1])
-        axes.plot(ends, ends, color="0.75", linewidth=1)
-        axes.plot(right, wrong, "o", color=BLUE, ms=4, alpha=0.5, markeredgewidth=0)
+        diagonal, = axes.plot(ends, ends, color="0.6", linewidth=1)
+        points, = axes.plot(right, wrong, "o", color=BLUE, ms=4, alpha=0.5, markeredgewidth=0)
         axes.set_title(name.replace(": ", ":\n"), fontsize=10)
         axes.tick_params(labelsize=8)
     figure.supxlabel("right gradient", fontsize=10)
     figure.supylabel("wrong gradient", fontsize=10)
+    figure.legend([points, diagonal], ["an entry of the gradient", "wrong = right: where a right gradient lies"],
+                  frameon=False, fontsize=9, ncols=2, loc="outside upper center")  # fmt: skip
     return figure
 
 

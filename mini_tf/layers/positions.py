@@ -43,8 +43,9 @@ def geometric_frequencies(T: int, n: int) -> Array:
 def fourier_frequencies(T: int, n: int) -> Array:
     """α_i = i·(T/2)/(n/2), i = 1 … n/2: evenly spaced, up to the highest that T samples can represent.
 
-    With n = T this is the Fourier basis α_i = i that the lab hints at. With n < T they are multiples of T/n, and the
-    encoding repeats after n words.
+    With n = T these are α_i = i, the Fourier basis that the lab hints at, but for its constant: i starts at 1. The last
+    sine is sin(π·t) = 0 for any n, a column of zeros; so with n = T the encoding has rank T − 1. With n < T the
+    frequencies are multiples of T/n, and the encoding repeats after n words.
     """
     return np.arange(1, n // 2 + 1) * (T / n)
 

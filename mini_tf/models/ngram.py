@@ -1,11 +1,11 @@
 """Language models that count: the Markov chain, and n-gram models of orders 1 to 7.
 
-An n-gram is n words in a row. Let h be the k − 1 words before a word w, and h′ be h without its first word. Every
-smoothing in this file can then be written as
+An n-gram of order K is K words in a row. Let h be the K − 1 words before a word w, and h′ be h without its first word.
+Every smoothing in this file can then be written as
 
-    p_k(w | h) = share(hw) + rest(h)·p_{k−1}(w | h′),     p_0(w) = 1/c unless given,     Σ_w share(hw) + rest(h) = 1
+    p_K(w | h) = share(hw) + rest(h)·p_{K−1}(w | h′),     p_0(w) = 1/c unless given,     Σ_w share(hw) + rest(h) = 1
 
-where share(hw) is 0 for a k-gram that never occurs in the training text, and rest(h) is 1 for a history that never
+where share(hw) is 0 for an n-gram that never occurs in the training text, and rest(h) is 1 for a history that never
 occurs: about h the model knows nothing, so it asks about h′. In this file, `count_grams` counts, the functions of
 SMOOTHINGS turn counts into share and rest, and NGramModel looks them up.
 """
@@ -28,15 +28,15 @@ NOT_THERE = -1                   # the number of a gram that never occurs; as an
 
 
 def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Array]:
-    """(π, A), the maximum likelihood estimates of a Markov chain over the states 0 … S − 1
+    """(π, A), the maximum likelihood estimates of a Markov chain over the states 0 … size − 1
 
     π_s = sequences that start in s / sequences,      A_ss′ = transitions from s to s′ / transitions from s
 
-    sequences: an iterable of integer arrays; size: S  →  π (S,), A (S, S). The row of a state that is never left, for
+    sequences: an iterable of integer arrays  →  π (size,), A (size, size). The row of a state that is never left, for
     which maximum likelihood gives 0/0, is uniform.
-    Raises UserError when there is no sequence, an empty one, or a state outside 0 … S − 1.
-    Source: CSCI 567 lecture 8; CS685, n-gram models. In one line of the lecture's log-likelihood a bare π is surplus:
-    the term with ln π stands beside it.
+    Raises UserError when there is no sequence, an empty one, or a state outside 0 … size − 1.
+    Source: CSCI 567 lecture 8; CS685, n-gram models. In the last line of the lecture's log-likelihood a bare π is
+    surplus: the term with ln π is there already. Lab 01 shows what the surplus does.
     """
     if not isinstance(size, (int, np.integer)) or size < 1:
         raise UserError(f"markov_chain: size is {size!r}, expected how many states there are")
@@ -55,17 +55,17 @@ def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Arra
 
 @dataclass
 class Grams:
-    """All distinct k-grams of a text, sorted by their first k − 1 words, then by their last.
+    """All distinct n-grams of order K of a text, sorted by their first K − 1 words, then by their last.
 
-    A gram's number is its place in that order. With key = c · number of the history, a (k−1)-gram, + last word, the
-    k-grams that continue one history stand next to each other.
+    A gram's number is its place among them. With key = c · number of the history, which has order K − 1, + last word,
+    the grams that continue one history stand next to each other.
     """
 
     key: np.ndarray              # (G,) ascending
     count: np.ndarray            # (G,) how often each occurs
-    shorter: np.ndarray          # (G,) the number of the (k−1)-gram without its first word
-    history: np.ndarray          # (G,) the number of the (k−1)-gram without its last word
-    histories: int               # how many (k−1)-grams there are
+    shorter: np.ndarray          # (G,) the number, at order K − 1, of the gram without its first word
+    history: np.ndarray          # (G,) the number, at order K − 1, of the gram without its last word
+    histories: int               # how many different grams of order K − 1 there are
 
     def sums(self, values: Array) -> Array:
         """For each history, the sum of the values of the grams that continue it: (G,) → (histories,)"""
@@ -73,7 +73,7 @@ class Grams:
 
 
 def count_grams(ids: Array, order: int, size: int, team: Alone = ALONE) -> list[Grams]:
-    """The Grams of order 1, 2, … `order`, by sorting: a k-gram is the number of its (k−1)-gram history and a word.
+    """The Grams of order 1, 2, … `order`, by sorting: a gram is the number of its history, one order lower, and a word.
 
     With a team, ids are this process's part of a text. It counts the grams that end there; the counts of all parts are
     then put together, and each gram gets its number among all of them.
@@ -116,7 +116,7 @@ def add_k(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Arra
     """share = count(hw)/(count(h) + k·c),  rest = k·c/(count(h) + k·c):  (count(hw) + k)/(count(h) + k·c)
 
     The rest goes straight to p_0, which is 1/c unless given: the orders between are skipped. After an unseen history,
-    p = p_0.
+    p = p_0. k is δ in lab 01b.
     Source: CS685 (smoothing); Lidstone 1920
     """
     for here in grams[:-1]:
@@ -130,8 +130,8 @@ def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Ar
     """S(w | h) = count(hw)/count(h) if hw occurs, else α·S(w | h′);  p = S/Z with Z(h) = Σ_w S(w | h)
 
     The scores S are not probabilities; here they are divided by their sum Z, so that models can be compared:
-    Z(h) = 1 + α·Z(h′)·(1 − Σ p_{k−1} of the words that follow h). Then rest = α·Z(h′)/Z(h). A word that does follow h
-    should not get rest·p_{k−1} as well, so its share is smaller by that much.
+    Z(h) = 1 + α·Z(h′)·(1 − Σ p_{K−1} of the words that follow h). Then rest = α·Z(h′)/Z(h). A word that does follow h
+    should not get rest·p_{K−1} as well, so its share is smaller by that much.
     Source: Brants et al. 2007, aclanthology.org/D07-1090, α = 0.4
     """
     Z, shorter_history, lower = np.ones(1), np.zeros(1, dtype=np.int64), model.p_0[grams[0].key]
@@ -143,7 +143,7 @@ def stupid_backoff(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Ar
         p = likelihood / Z_here[here.history]
         yield p - rest[here.history] * lower, rest
         if longer is not None:
-            Z, shorter_history, lower = Z_here, here.shorter, p[longer.shorter]      # lower (G,) p_{k−1}(w | h′)
+            Z, shorter_history, lower = Z_here, here.shorter, p[longer.shorter]      # lower (G,) p_{K−1}(w | h′)
 
 
 def kneser_ney(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
@@ -223,7 +223,7 @@ class Level:
 class NGramModel(TextModel):
     """p(w | the order − 1 words before it), from counts
 
-    order      words in a gram, the predicted one included: 1 (unigram) to 7
+    order      K, the words in a gram, the predicted one included: 1 (unigram) to 7
     size       c, the number of words in the vocabulary
     smoothing  "maximum-likelihood", "add-k", "stupid-backoff", "kneser-ney" or "modified-kneser-ney": see SMOOTHINGS
     discount   of Kneser-Ney, the same at every order, 0 < D ≤ 1

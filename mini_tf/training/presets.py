@@ -83,6 +83,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             batch=64,
             steps=2000,
             every=100,
+            patience=10,                                 # its loss may stand still for 700 steps before it falls
         ),
         Preset(
             name="window",
