@@ -104,7 +104,7 @@ def translator(**options) -> Example:
     """An example for the Translator's loss in training: padding on both sides, and a pair of nothing but padding."""
 
     def make(rng):
-        model = Translator(c, c, n=n, T=T + 2, L=2, H=H, m=m, f=n + 1, dtype="float64", **options)
+        model = Translator(c, c, **{"n": n, "T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1, "dtype": "float64"} | options)
         target = np.array([[0, 3, 1, ABSENT, ABSENT], [0, 4, 5, 4, 1], [ABSENT] * 5])
         return trained_on(SentenceBatch(TEXTS, target), model, rng)
 
@@ -352,7 +352,9 @@ EXAMPLES = {
     "GPT": language_model(partial(GPT, L=1, H=H, m=m, f=n)),
     "GPT, training": language_model(partial(GPT, L=1, H=H, m=m, f=n), dropout=0.3),
     "Translator": translator(tied="readout", dropout=0.0),
-    "Translator, biases, norm after": translator(tied="none", norm="after", bias=True, dropout=0.0, smoothing=0.0),
+    "Translator, two layers, biases, norm after": translator(
+        L=2, H=1, m=2, f=m, tied="none", norm="after", bias=True, dropout=0.0, smoothing=0.0
+    ),
     "Translator, tied, training": translator(tied="all", dropout=0.3),
     "Classifier": classifier(),
     "Classifier, bag of words": classifier(L=0, positions=None),

@@ -17,25 +17,39 @@ def live(name, folder, rescue):
     tiny.train(name, folder, rescue=rescue, steps=60, every=2)
 
 
+def wait_for_a_state(process, run):
+    """Until the process has written a state of its training, or ended"""
+    before = Run(run).states() if run.exists() else []
+    while process.is_alive() and not (run.exists() and Run(run).states() not in ([], before)):
+        time.sleep(0.005)
+
+
 def test_a_training_survives_being_killed_at_any_moment(tmp_path):
-    """SIGKILL, SIGTERM, and a folder that vanishes as if its disk were pulled out, at random times, 50 times in a row."""
+    """SIGKILL, SIGTERM, and a folder that vanishes as if its disk were pulled out, at random times, 50 times in a row.
+
+    Every other time the clock starts with the process, and the kill may come before anything is trained; in between it
+    starts with the process's first state, so that on a machine of any speed many trainings are killed on their way.
+    """
     tiny.train("quick", tmp_path / "whole", steps=60, every=2)
     expected = tiny.contents(tmp_path / "whole")
     start = time.perf_counter()
     tiny.train("quick", tmp_path / "again", steps=60, every=2)
-    longest = max(0.5, 1.2 * (time.perf_counter() - start))              # on a slow machine, the states come later, too
+    longest = time.perf_counter() - start                # that of a process that has its kernels already
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["tests.tiny", "mini_tf.training.figures"])
+    processes.set_forkserver_preload(["tests.tiny", "tests.prepared", "mini_tf.training.figures"])
     rng, kills, finished, went_on = random.Random(0), 0, 0, 0
     run, away = tmp_path / "run", tmp_path / "away"
     while kills < KILLS or run.exists():
         process = processes.Process(target=live, args=("quick", run, tmp_path / "rescue" / str(kills)))
         process.start()
         how = None
-        if kills < KILLS:
-            process.join(rng.uniform(0.02, longest))
-        else:
+        if kills == KILLS:
             process.join()
+        elif kills % 2:
+            wait_for_a_state(process, run)
+            process.join(rng.uniform(0, longest))
+        else:
+            process.join(rng.uniform(0.02, longest))
         if process.is_alive():
             kills += 1
             how = rng.choice(["kill", "terminate", "pull"])
@@ -55,8 +69,6 @@ def test_a_training_survives_being_killed_at_any_moment(tmp_path):
             run.rename(tmp_path / f"done-{finished}")
         elif run.exists() and Run(run).states():
             went_on += 1
-        else:
-            longest *= 1.2                               # killed before its first state: a machine with other work
     rescued = list((tmp_path / "rescue").glob("*"))
     for folder in rescued:                               # what was in memory when the disk was pulled out goes on, too
         live("quick", folder, None)

@@ -587,7 +587,7 @@ LAYERS = [
     Bug(
         "Decoder: only one layer's gradient reaches the encoder", layers.Decoder,
         "dz = dz + dz_layer", "dz = dz_layer",
-        "Translator, biases, norm after", "missing term",
+        "Translator, two layers, biases, norm after", "missing term",
         "Every layer of the decoder read the encoder's output; their gradients have to be added."),
     Bug(
         "Dropout: backward skipped", layers.Dropout, "lambda dy: dropout_backward(dy)[0]", "lambda dy: dy",
@@ -713,7 +713,7 @@ TEXTS = [
         "Classifier, causal, training", "no gradient", "P has no gradient where it is fixed; here it is learned."),
     Bug(
         "Trunk: scale forgotten", layers.Trunk.place, "lambda dx: dx * scale", "lambda dx: dx",
-        "Translator, biases, norm after", "constant factor", "Word vectors are multiplied, their gradient is not."),
+        "Translator", "constant factor", "Word vectors are multiplied, their gradient is not."),
     Bug(
         "Trunk: last norm forgotten", layers.Trunk.from_vectors, "backwards.append(norm_backward)", "pass",
         "MaskedWordModel", "dy passed on", "The gradient passes the last layer norm unchanged."),

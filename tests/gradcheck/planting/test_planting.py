@@ -1,4 +1,4 @@
-"""The planted bugs: each changes the gradients, is found by the checker, and is gone afterwards."""
+"""The planted bugs: each changes the gradients, and is gone afterwards."""
 
 import inspect
 from collections import Counter
@@ -32,17 +32,13 @@ def _named(bugs):
 
 
 @_named(BUGS)
-def test_every_bug_changes_gradients_and_is_found(bug, rng):
+def test_every_bug_changes_gradients(bug, rng):
+    """Backward against backward, no finite differences; that the checker finds them is in `reasons/test_diagnosis.py`."""
     f, inputs, params = EXAMPLES[bug.example](rng)
     right = outcome(f, inputs, params)
     with planted(bug):
         wrong = outcome(f, inputs, params)
-    assert difference(right, wrong) > 1e-6               # backward against backward, no finite differences
-    with planted(bug):
-        report = judge(*EXAMPLES[bug.example](np.random.default_rng(20)))
-    assert not report, report
-    if not report.findings:                              # a wrong number shows at each of the two points
-        assert {c.point for t in report.tensors for c in t.comparisons if c.wrong} == {"given", "generic"}
+    assert difference(right, wrong) > 1e-6
     assert difference(right, outcome(f, inputs, params)) == 0
 
 
