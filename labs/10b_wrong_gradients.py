@@ -22,7 +22,7 @@ from time import perf_counter
 
 from _common import cosines, quick_mode, show
 from _drawing import lab_10
-from _expect import about, above, at_most, below, expect
+from _expect import about, above, at_most, below, between, expect
 from mini_tf import ops
 from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import unigram_cross_entropy
@@ -489,26 +489,27 @@ print("  test losses; behind: higher than that of right gradients, in nats")
 expect("greatest of all test losses, nats", below(6.5), max(test for _, test in runs.values()), quick=below(8.5))
 expect("least cosine of a wrong gradient, trained", above(0), min(cosine_of[name] for name in wrong_runs))
 expect("step 100: from best to worst, validation", below(0.15), np.ptp(middle), quick=None)
-expect("no means, lost mask, uphill: behind by at least", above(0.2), min(slow), quick=None)
-expect("no means, lost mask, uphill: behind by at most", below(0.6), max(slow), quick=None)
-expect("best of these three − counting words", above(-0.1), min(slow) + runs["right"][1] - unigram, quick=None)
-expect("dkey halved: behind by", about(0, within=0.05), behind["attention: dkey halved"])
-expect("zeros: behind by", about(-0.05, within=0.1), behind["attention: zeros"], quick=None)
+expect("no means, lost mask, uphill: behind by at least", above(0.05), min(slow), quick=None)
+expect("no means, lost mask, uphill: behind by at most", between(0.35, 0.65), max(slow), quick=None)
+expect("worst of these three − counting words", above(0.1), max(slow) + runs["right"][1] - unigram, quick=None)
+expect("dkey halved: behind by", about(-0.03, within=0.06), behind["attention: dkey halved"])
+expect("zeros: behind by", about(-0.1, within=0.12), behind["attention: zeros"], quick=None)
 expect("right, other weights: behind by", about(0, within=0.15), behind["right, other weights"])
 
 # %% [markdown]
 # ## What to keep
 #
-# The numbers are those of the full run, of one set of initial weights.
+# The numbers are those of the full run, of one set of initial weights where no others are named.
 #
 # - Of thirteen mistakes the checker catches all, and the naive check misses five; and a sixth at γ = 1, which no
 #   measurement at that point alone can see.
 # - A loss that goes down proves nothing. At step 100 right and wrong gradients lie within 0.15 nats of each other.
-#   After 300 steps three of the five wrong models are 0.2 to 0.6 nats behind the right one, and little or no better
-#   than counting words (6.06). From a single curve you cannot know what it should have been.
+#   After 300 steps three of the five wrong models are behind the right one, the worst by 0.47 nats (0.56 and 0.46 with
+#   two other sets of initial weights), and worse than counting words (6.06); the best by 0.38 (0.09 and 0.43). From a
+#   single curve you cannot know what it should have been.
 # - And two of the wrong ones cost nothing that can be seen: with dkey halved, or with *nothing* coming back through
-#   attention, the test loss differs from that of right gradients by no more than other initial weights make it differ.
-#   In 300 steps random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the
-#   checker does, within seconds.
+#   attention, the test loss is no higher than with right gradients, for any of the three sets of weights. In 300 steps
+#   random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker does, within
+#   seconds.
 #
 # **Try:** a mistake of your own in the gallery; in section 2, a backward that is random noise.

@@ -4,6 +4,7 @@ import ast
 import copy
 import sys
 
+from mini_tf.gradcheck.reasons import repair
 from tests.reader import LABS
 
 import pytest
@@ -85,8 +86,9 @@ class Other(ast.NodeTransformer):
 
 
 @every
-def test_a_wrong_answer_is_found(path, blank, tmp_path, capsys):
+def test_a_wrong_answer_is_found(path, blank, tmp_path, capsys, monkeypatch):
     """Most single changes of a solution's signs make it wrong, and the check says so. (Some change nothing.)"""
+    monkeypatch.setattr(repair, "SECONDS", 0.0)          # that it is wrong is the point here, not how to put it right
     tree = ast.parse(path.read_text(encoding="utf-8"))
     count = Other(None)
     count.visit(copy.deepcopy(student.find(tree, blank.name)))
