@@ -509,7 +509,7 @@ expect("right, other weights: behind by", about(0, within=0.15), behind["right, 
 #   single curve you cannot know what it should have been.
 # - And two of the wrong ones cost nothing that can be seen: with dkey halved, or with *nothing* coming back through
 #   attention, the test loss is no higher than with right gradients, for any of the three sets of weights. In 300 steps
-#   random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker does, within
-#   seconds.
+#   random queries, keys and values do as well as trained ones. No curve reveals these mistakes; the checker does,
+#   within seconds.
 #
 # **Try:** a mistake of your own in the gallery; in section 2, a backward that is random noise.

@@ -1,28 +1,12 @@
 """The blanks of lab 02: softmax and cross-entropy, the mean of vectors, the hidden layer, each with its backward."""
 
-from functools import wraps
-
-from _blanks import Blank, both, gradients, same
+from _blanks import Blank, both, forward, gradients, same
 
 import numpy as np
 
 
 def drawn(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
-
-
-def forward(oracle, *cases):
-    """`same` for what a function computes, without its backward"""
-
-    def check(function):
-        @wraps(function)
-        def value(*inputs):
-            came = function(*inputs)
-            return came[0] if isinstance(came, tuple) else came
-
-        return same(oracle, *cases)(value)
-
-    return check
 
 
 def loss_one_by_one(z, y):
@@ -52,8 +36,8 @@ BLANKS = [
         "The loss is a mean over B rows, so each row's gradient has the factor 1/B, and dloss. The words y have no "
         "gradient: None.",
     ], both(
-        forward(loss_one_by_one, (TEXTS, ANSWERS), (LECTURE, np.array([0]))),
-        forward(1100.0, (HUGE, np.array([0]))),
+        forward(same(loss_one_by_one, (TEXTS, ANSWERS), (LECTURE, np.array([0])))),
+        forward(same(1100.0, (HUGE, np.array([0])))),
         gradients(lambda function: (function, TEXTS, ANSWERS)),
     )),
     Blank("mean", [
@@ -61,7 +45,7 @@ BLANKS = [
         "Backward: each word goes into the mean with the factor 1/T, so each gets the same share of de.",
         "np.repeat(…, T, axis=1) writes (B, 1, n) into all T places; de[:, None] has that shape.",
     ], both(
-        forward(mean_one_by_one, (drawn(2, 3, 4),), (drawn(3, 1, 2),)),
+        forward(same(mean_one_by_one, (drawn(2, 3, 4),), (drawn(3, 1, 2),))),
         gradients(lambda function: (function, drawn(2, 3, 4))),
     )),
     Blank("hidden_layer", [
@@ -72,7 +56,7 @@ BLANKS = [
         "of the two comes first follows from the shapes: de is (B, T·n), dW is (T·n, k).",
         "b went into every row, so db is the sum of da over the rows.",
     ], both(
-        forward(hidden_one_by_one, (drawn(2, 6), drawn(6, 3, seed=1), drawn(3, seed=2))),
+        forward(same(hidden_one_by_one, (drawn(2, 6), drawn(6, 3, seed=1), drawn(3, seed=2)))),
         gradients(lambda function: (function, drawn(4, 6), 0.5 * drawn(6, 3, seed=1), drawn(3, seed=2))),
     )),
 ]  # fmt: skip

@@ -1,10 +1,9 @@
 """The blanks of lab 10: Richardson's slope, and GELU, free energy and likelihood, each with its backward."""
 
-from functools import wraps
 from itertools import product
 from math import erfc, exp, log, sqrt
 
-from _blanks import Blank, both, gradients, same
+from _blanks import Blank, both, forward, gradients, same
 
 import numpy as np
 
@@ -40,20 +39,6 @@ def likelihood_by_states(v, W, b_v, b_h):
     return (-free_energy_by_states(v, W, b_v, b_h) - log(sum(np.exp(-F_all)))).mean()
 
 
-def forward(oracle, *cases):
-    """`same` for what a function computes, without its backward"""
-
-    def check(function):
-        @wraps(function)
-        def value(*inputs):
-            came = function(*inputs)
-            return came[0] if isinstance(came, tuple) else came
-
-        return same(oracle, *cases)(value)
-
-    return check
-
-
 def gelu_by_erfc(x):
     return np.array([each * erfc(-each / sqrt(2)) / 2 for each in x])
 
@@ -76,7 +61,7 @@ BLANKS = [
         "The slope of Φ is the normal density φ(x) = exp(−x²/2)/√(2π).",
         "Every entry of y depends on its own entry of x alone: dy times the slope, entry by entry.",
     ], both(
-        forward(gelu_by_erfc, (drawn(9),), (np.array([-6.0, 0, 6]),)),
+        forward(same(gelu_by_erfc, (drawn(9),), (np.array([-6.0, 0, 6]),))),
         gradients(lambda function: (function, drawn(3, 4))),
     )),
     Blank("free_energy", [
@@ -86,7 +71,7 @@ BLANKS = [
         "From a on it is a linear layer: W gets vᵀ·da, b_h the sum of da over the pictures, and v gets da·Wᵀ.",
         "−v·b_v gives v one more term, −dF·b_v, and b_v the sum of −dF·v over the pictures.",
     ], both(
-        forward(free_energy_by_states, (V, *MACHINE), (V, *(3 * each for each in MACHINE))),
+        forward(same(free_energy_by_states, (V, *MACHINE), (V, *(3 * each for each in MACHINE)))),
         gradients(lambda function: (function, V, *MACHINE)),
     )),
     Blank("log_likelihood", [
@@ -98,7 +83,7 @@ BLANKS = [
         "−ln Z has the slope +p(u) with respect to F(u), p(u) = exp(−F(u))/Z. That is the model term: give dL·p to the "
         "backward of the second call. The gradients of W, b_v and b_h are sums of both; v's is the data term's alone.",
     ], both(
-        forward(likelihood_by_states, (V, *MACHINE), (V[:1], *(3 * each for each in MACHINE))),
+        forward(same(likelihood_by_states, (V, *MACHINE), (V[:1], *(3 * each for each in MACHINE)))),
         gradients(lambda function: (function, V, *MACHINE)),
     )),
 ]  # fmt: skip

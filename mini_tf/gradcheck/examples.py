@@ -104,7 +104,8 @@ def translator(**options) -> Example:
     """An example for the Translator's loss in training: padding on both sides, and a pair of nothing but padding."""
 
     def make(rng):
-        model = Translator(c, c, **{"n": n, "T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1, "dtype": "float64"} | options)
+        sizes = {"n": n, "T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1}
+        model = Translator(c, c, dtype="float64", **sizes | options)
         target = np.array([[0, 3, 1, ABSENT, ABSENT], [0, 4, 5, 4, 1], [ABSENT] * 5])
         return trained_on(SentenceBatch(TEXTS, target), model, rng)
 
