@@ -240,7 +240,7 @@ expect("shuffling all but the last word, nats", about(0.05, within=0.05), disord
 #
 # You might think of heads that look one word back, and of heads that, having nothing to do, rest on the first word.
 # **Expect** neither here: the word before gets what uniform attention would give it, shuffled or not; the first word,
-# unless it is a line break, gets less; and line breaks get three times their share. These heads look for words, not
+# unless it is a line break, gets less; and line breaks get two to four times their share. These heads look for words, not
 # for places.
 
 # %%
@@ -288,8 +288,8 @@ own, before, first, broken = text.swapaxes(0, 1).reshape(4, L * H)              
 expect("word before: share of all heads, in uniform's", about(1.1, within=0.4), before.mean() * T, quick=None)
 expect("word before: largest change by shuffling", below(0.03), np.abs(text - order_lost)[:, 1].max(), quick=None)
 expect("first word, no line break: in uniform's", below(0.8), first.mean() * T, quick=None)
-expect("the word itself: in uniform's", about(2.2, within=0.8), own.mean() * T, quick=None)
-expect("line breaks: in uniform's", about(3.5, within=1), broken.mean() / breaks, quick=None)
+expect("the word itself: in uniform's", about(2.7, within=0.7), own.mean() * T, quick=None)
+expect("line breaks: in uniform's", about(2.9, within=1), broken.mean() / breaks, quick=None)
 
 # %% [markdown]
 # ### What a head is worth
@@ -363,8 +363,9 @@ expect("loss, all heads off, above that after 1 word", above(1), whole.mean() + 
 #
 # The prompt of 6.9 again, for Lab 06's model and for the shared one. **Expect** argmax to loop again, because a better
 # model changes nothing about why it loops. A measure of word order: how many neighbouring pairs of words are known from
-# the training text. From random draws **expect** a quarter for Lab 06's model; for the shared one about as many as
-# Shakespeare has, two thirds. Pairs it has learned; you will look in vain for sense.
+# the training text. Drawn at random from the shared model, **expect** about as many as Shakespeare has, two thirds.
+# Pairs it has learned; you will look in vain for sense. Of Lab 06's model expect nothing in particular: with three sets
+# of random numbers, 26 %, 67 % and 3 % of its pairs were known.
 
 # %%
 def pairs_known(ids):
@@ -395,9 +396,8 @@ for name in ("6.6  vec, temperature 0.7", "6.13 shared, temperature 0.7"):
     print(corpus.vocabulary.decode(texts[name][:80]).strip("\n"))
 print()
 looping = [loop_length(np.array(texts[f"{name}, argmax"])) is not None for name in ("6.6  vec", "6.13 shared")]
-known = {name: pairs_known(texts[name]) for name in ("6.6  vec, random", "6.13 shared, random", "Shakespeare")}
+known = {name: pairs_known(texts[name]) for name in ("6.13 shared, random", "Shakespeare")}
 expect("models of two that loop with argmax", 2, sum(looping))
-expect("pairs known, random: vec", about(0.27, within=0.1), known["6.6  vec, random"], quick=None, form="{:.0%}")
 expect("pairs known, random: shared", about(0.64, within=0.1), known["6.13 shared, random"], quick=None, form="{:.0%}")
 expect("pairs known: Shakespeare", 0.67, round(known["Shakespeare"], 2), form="{:.0%}")
 
@@ -426,7 +426,7 @@ for name, model in (("T = 64, reused", reused), ("T = 64, trained", trained)):
     longer[name] = change = losses - with_32
     print(f"{name:<42}{losses.mean():>7.3f}   against T = 32: {change.mean():+.3f} ± "
           f"{2 * change.std() / TESTED**0.5:.3f}")  # fmt: skip
-for name, band in zip(longer, (about(0.1, within=0.06), about(0.05, within=0.06))):
+for name, band in zip(longer, (about(0.07, within=0.06), about(0.05, within=0.06))):
     expect(f"{name}: against T = 32, nats", band, longer[name].mean(), quick=None)
 
 # %% [markdown]
@@ -442,9 +442,10 @@ for name, band in zip(longer, (about(0.1, within=0.06), about(0.05, within=0.06)
 # - At the sizes that the source recommends, the "vec" transformer with all three, `mini-tf train --preset lab --seed
 #   4`, reached 5.69 on the test words in 88 minutes on one busy core.
 # - 5.46 is below the unigram's 6.06 and above Kneser-Ney's 5.05. Counting three words is still better than this model.
-# - Of its history it uses about 8 words: after all 32 it is 0.06 worse. It hardly uses their order: shuffling all but
-#   the last costs 0.04. Half of its attention goes to line breaks. The picture of one sentence would have misled us:
-#   there the first word *is* the line break.
+# - Of its history it uses about 8 words (12 and 6 with other random numbers): after all 32 it is 0.06 worse than after
+#   8 (0.01 and 0.02). It hardly uses their order: shuffling all but the last costs 0.04 (0.01 and 0.03). Line breaks
+#   get half of its attention (three times the share that uniform attention would give them; 3.1 and 2.2 times). The
+#   picture of one sentence would have misled us: there the first word *is* the line break.
 # - What a head looks at, what is lost without it, and what it gains by choosing are three questions with three answers.
 # - A history of 64 words is no gain for a model that does not use 32: it lost 0.07 trained so, and 0.10 with the
 #   parameters of T = 32.
