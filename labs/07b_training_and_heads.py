@@ -240,8 +240,8 @@ expect("shuffling all but the last word, nats", about(0.05, within=0.05), disord
 #
 # You might think of heads that look one word back, and of heads that, having nothing to do, rest on the first word.
 # **Expect** neither here: the word before gets what uniform attention would give it, shuffled or not; the first word,
-# unless it is a line break, gets less; and line breaks get two to four times their share. These heads look for words, not
-# for places.
+# unless it is a line break, gets less; and line breaks get two to four times their share. These heads look for words,
+# not for places.
 
 # %%
 def maps_of(model, ids):
