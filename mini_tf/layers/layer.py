@@ -60,7 +60,8 @@ class Parameter:
 class Layer:
     """Base of layers and models: finds the parameters among its attributes.
 
-    Attributes may be Parameters, Layers, or lists, tuples and dicts of them, one inside another.
+    Attributes may be Parameters, Layers, or lists, tuples and dicts of them, one inside another; a set of them raises
+    UserError.
     """
 
     def parameters(self) -> dict[str, Parameter]:
@@ -129,6 +130,8 @@ def _members_of(value, path):
     elif isinstance(value, (list, tuple, dict)):
         for key, member in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _members_of(member, f"{path}.{key}")
+    elif isinstance(value, (set, frozenset)) and any(isinstance(member, (Layer, Parameter)) for member in value):
+        raise UserError(f"{path} is a set: its members have no order, and so no names; put them into a list or a dict")
 
 
 def clear_gradients(parameters: dict[str, Parameter]) -> None:

@@ -87,6 +87,15 @@ def test_two_parameters_of_one_name_are_refused():
         layer.parameters()
 
 
+def test_a_set_of_layers_is_refused():
+    layer = Layer()
+    layer.words = {"thou", "thee"}
+    assert layer.parameters() == {}
+    layer.branches = {Parameter(np.ones(1))}
+    with pytest.raises(UserError, match="branches is a set: .* put them into a list or a dict"):
+        layer.parameters()
+
+
 @pytest.mark.parametrize("data", [1.0, None, [1.0, 2.0], np.float64(1.0)])
 def test_a_parameter_is_an_array(data):
     """A number would never learn: an update in place cannot change it."""
