@@ -5,7 +5,6 @@ import linecache
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mini_tf.errors import UserError
 from mini_tf.explore.readings import Reading
@@ -14,7 +13,7 @@ from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.planting.bugs import BUGS, Bug
-from mini_tf.gradcheck.planting.editing import function_of, planted, source_of
+from mini_tf.gradcheck.planting.editing import Edit, function_of, planted, source_of
 from mini_tf.gradcheck.reasons.theirs import functions_of, named_in
 from mini_tf.gradcheck.report import Report
 from mini_tf.layers import Layer, Parameter
@@ -130,14 +129,6 @@ def put_right(report: Report, subject: Subject, base: Recorder, record: Callable
         about = f"{what[0].upper()}{what[1:]}."
         return Beside("put right", about, (path, number), right, [], *differences(base, recorder))
     return None
-
-
-class Edit(NamedTuple):
-    """What `planted` plants: in the source of target, `find` becomes `replace`."""
-
-    target: object
-    find: str
-    replace: str
 
 
 def _functions(f, base):

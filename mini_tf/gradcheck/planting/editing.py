@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini_tf import kernels
 from mini_tf.errors import UserError
@@ -29,8 +29,15 @@ from mini_tf.types import Array
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.explore.beside import Edit
     from mini_tf.gradcheck.planting.bugs import Bug
+
+
+class Edit(NamedTuple):
+    """What can be planted: in the source of target, `find` becomes `replace`."""
+
+    target: object
+    find: str
+    replace: str
 
 
 def edited(target: Callable, find: str, replace: str) -> FunctionType:
