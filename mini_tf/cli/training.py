@@ -130,8 +130,8 @@ def compare(
 ) -> None:
     """Train all models, from counting words to copying them, and compare them on the same test words.
 
-    The folder gets table.csv, table.md and table.png, and a run of each neural model. It takes half an hour on two
-    cores. Models that are trained already are not trained again.
+    The folder gets table.csv, table.md and table.png, and a run of each neural model. It takes six to twelve
+    minutes on two cores. Models that are trained already are not trained again.
     """
     from mini_tf.backend import resolve_device
     from mini_tf.experiment.ladder import climb
