@@ -11,8 +11,8 @@
 # - why the most probable word is the best guess and the worst author,
 # - what a history of 64 words instead of 32 costs, and why it does not pay here.
 #
-# It takes about five minutes on two CPU cores, under a minute with `--quick`. On a machine that is busy with
-# other work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
+# It takes about five minutes on two idle CPU cores, under a minute with `--quick`. On a machine that is busy with other
+# work, set OPENBLAS_NUM_THREADS=1: threads that wait for each other can be slower than one alone.
 #
 # Letters: B batch, T history length in words, n size of a word vector, L layers, H heads, m size of a head, c
 # vocabulary size (which the source also calls $\tilde d_n$), A the readout's matrix. The source averages its loss over
@@ -342,8 +342,8 @@ show(lab_06.overfitting(rounds, losses, len(few), unigram), "06_overfitting")
 #
 # All that a model can learn about a word that it never sees as an answer is that the word is rare. **Expect** a loss
 # *above* 9.568 for these words, because each step in which they do not come takes probability from them: they are few,
-# and expensive. Memory would show in the other words: **expect** them to be dearer in the test than in training by
-# little, about a tenth of a nat, if words are compared that are equally frequent.
+# and expensive. Memory would show in the other words: **expect** their loss to be only a little higher in the test than
+# in training, about a tenth of a nat, when equally frequent words are compared.
 
 # %%
 print("\nWhere the test loss comes from")
@@ -352,19 +352,20 @@ words, losses = word_losses(model, corpus.test, TESTED)
 learned, learned_losses = word_losses(model, corpus.train, TESTED)
 times, times_learned = corpus.counts[words], corpus.counts[learned]
 
-print(f"{'times in training':<20}{'of the words':>13}{'of the loss':>13}{'mean loss':>11}{'of training words':>20}")
-shares, dearer = {}, 0                                   # dearer in the test, mean over the test words seen in training
+print(f"{'times in training':<20}{'of the words':>13}{'of the loss':>13}{'loss, test':>12}{'loss, training':>16}")
+shares, higher = {}, 0                                   # higher in the test, mean over the test words seen in training
 for name, (least, greatest) in classes.items():
     these = (least <= times) & (times <= greatest)
     those = (least <= times_learned) & (times_learned <= greatest)
     shares[name] = these.mean(), losses[these].sum() / losses.sum()
     in_training = "–"
     if name != "never":
-        dearer += (losses[these] - learned_losses[those].mean()).sum() / (times > 0).sum()
+        higher += (losses[these] - learned_losses[those].mean()).sum() / (times > 0).sum()
         in_training = f"{learned_losses[those].mean():.2f}"
     of_words, of_loss = shares[name]
-    print(f"{name:<20}{of_words:>13.1%}{of_loss:>13.1%}{losses[these].mean():>11.2f}{in_training:>20}")
-print(f"{'all':<20}{1:>13.0%}{1:>13.0%}{losses.mean():>11.2f}{learned_losses.mean():>20.2f}")
+    print(f"{name:<20}{of_words:>13.1%}{of_loss:>13.1%}{losses[these].mean():>12.2f}{in_training:>16}")
+print(f"{'all':<20}{1:>13.0%}{1:>13.0%}{losses.mean():>12.2f}{learned_losses.mean():>16.2f}")
+print("times in training: how often the word is among those learned from; losses: means, in nats")
 
 # %%
 unknown = losses[times == 0].mean()
@@ -374,13 +375,13 @@ expect("loss of a word never seen, nats", about(12.8, within=0.4), unknown, quic
 expect("words never seen, share of the loss", about(0.15, within=0.01), of_loss, quick=above(of_words), form="{:.1%}")
 expect("what they add to the test loss, nats", about(0.51, within=0.05), added, quick=None, form="{:.2f}")
 expect("… less the gap between test and training", above(0), added - gap, quick=None, form="{:.2f}")
-expect("seen words: test − training, equally frequent", below(0.2), dearer, form="{:.2f}")
+expect("seen words: test − training, equally frequent", below(0.2), higher, form="{:.2f}")
 show(lab_06.where_the_loss_comes_from(shares), "06_where_the_loss_comes_from")
 
 # %% [markdown]
-# The new words add more than the whole gap between test and training. No choice of L, H or m changes that. (A model
-# that copies words from its history can be right about a new name when it comes again: `mini-tf train --preset
-# pointer`.)
+# The words never seen in training add more than the whole gap between test and training. No choice of L, H or m changes
+# that. (A model that copies words from its history can be right about a new name when it comes again: `mini-tf train
+# --preset pointer`.)
 #
 # ## Task 6.8: from probabilities to a word
 #
@@ -453,10 +454,10 @@ expect("argmax over a draw", about(2.2, within=0.3), right["argmax"] / by_chance
 expect("different words of argmax, of 512", below(20), len(np.unique(guesses["argmax"])))
 
 # %% [markdown]
-# **When is the model sure of itself?** The n eigenvectors are nearly the n most frequent words, one each (Lab 04). So
-# **expect** vectors of nearly full length for these words, and next to none for all others. Scores are linear in Φ(X):
-# short vectors mean small scores and a flat π, as if at a high temperature. How flat: as flat as $e^{\text{entropy}}$
-# equally likely words. **Expect** a flatter π after histories of short vectors.
+# **When is the model sure of itself?** The n eigenvectors together span nearly the axes of the n most frequent words
+# (Lab 04). So **expect** vectors of nearly full length for these words, and next to none for all others. Scores are
+# linear in Φ(X): short vectors mean small scores and a flat π, as if at a high temperature. How flat: as flat as
+# $e^{\text{entropy}}$ equally likely words. **Expect** a flatter π after histories of short vectors.
 
 # %%
 def flatness(logits):
@@ -543,10 +544,9 @@ expect("T = 64 predicts the test words worse by, nats", above(0.02), worse, quic
 # ### Prompts of any length
 #
 # With fewer words than T, nothing hides an absent word from attention: its key is 0, so its score is 0, and $e^0$ is as
-# much as many a real word gets. And without positions a vector of zeros leaves the transformer as it entered, plus what
-# attention adds to it, so that most of vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** a flat π
-# after short prompts, still after half of the 64 words; after an empty prompt Φ = 0, and all 14,295 words are equally
-# likely.
+# much as many a real word gets. And without positions a vector of zeros is changed only by what attention adds to it,
+# so that most of vec(Φ(X)) is near 0, which is not what A was trained on. **Expect** a flat π after short prompts,
+# still after half of the 64 words; after an empty prompt Φ = 0, and all 14,295 words are equally likely.
 
 # %%
 print("\nTask 6.9: prompts of any length")
@@ -580,7 +580,7 @@ expect("32 words of 64: π like, over that of all 64", above(10), likes[32] / li
 # have vectors of any length; the others, such as "raging", "fires", "consume" and "gusts", are almost absent.
 # **Expect** fewer of the n most frequent words in the prompt than in most histories, and a π at most twice as flat if
 # all its other words are made absent altogether. In the prompt's second half **expect** them to be so few that the
-# model of T = 32, which sees nothing else of a prompt of 64 words, is still less sure.
+# model of T = 32, which reads only this half, is even less sure than the model of T = 64 was.
 
 # %%
 print("\nTask 6.9: why π is flat after the prompt")
@@ -604,13 +604,14 @@ expect("histories of the test with more of them", above(0.5), np.mean(visible > 
 expect("others made absent: π like, over that before", between(0.7, 2), like_seen / likes[64], quick=between(0.3, 3),
        form="{:.2f}")  # fmt: skip
 expect("second half: π like, over that of the first", above(2), halves[1] / halves[0], form="{:.1f}")
+expect("… over that of T = 64 after the prompt", above(2), halves[1] / likes[64], quick=None, form="{:.1f}")
 show(lab_06.sureness(visible, like, {"the prompt": (seen.sum(), likes[64])}, n), "06_sureness")
 
 # %% [markdown]
 # ### 500 words, and how much they repeat
 #
 # **Expect** argmax to run into a loop: what it writes depends only on the last 64 words, so as soon as 64 words recur,
-# it repeats itself for ever. Of the others, **expect** more different words, the more is left to chance; random draws
+# it repeats itself for ever. Of the others, **expect** more different words the more is left to chance. Random draws
 # write more of them than Shakespeare did, because they run into the trap above: rarer words flatten π, and a flat π
 # brings more of them, whose vectors are short.
 #
@@ -641,6 +642,7 @@ more, shorter = (values[by_chance] / values["Shakespeare"] for values in (differ
 expect("words of 500 that mini_tf's generate writes, too", 500, np.sum(texts[by_chance] == again))
 expect("argmax runs into a loop", True, loop_length(texts["argmax"]) is not None)
 expect("different words, top 10 less argmax", above(0), different["top 10"] - different["argmax"])
+expect("different words, random less temperature 0.7", above(0), different[by_chance] - different["temperature 0.7"])
 expect("random: different words, over Shakespeare's", above(1.5), more, form="{:.1f}")
 expect("random: mean length, over Shakespeare's", below(0.5), shorter, form="{:.2f}")
 show(lab_06.repetition(texts), "06_repetition")
@@ -670,8 +672,8 @@ for name in ("argmax", "random, as π says"):
 # ## What to keep
 #
 # - Beside 9.568 and 6.06 a loss has a meaning; alone it has none.
-# - A readout on vec(Φ(X)) costs T·n·c numbers, learns from one answer per window, and ties the model to one T. Lab 07
-#   (`07_positions_norms_masks.py`) shares one small A between all positions and learns far more from the same words.
+# - A readout on vec(Φ(X)) costs T·n·c numbers, learns from one answer per window, and ties the model to one T. Lab 07b
+#   (`07b_training_and_heads.py`) shares one small A between all positions and learns far more from the same words.
 # - 6.9 % of the test words never occur among those that the model learns from, and they are 15 % of its loss.
 # - Guess with argmax, write with `sample`.
 #

@@ -50,7 +50,7 @@ def show_page(exploration, name):
     """Write an Exploration as labs/figures/NAME.html."""
     path = FIGURES / f"{name}.html"
     exploration.write(path)
-    print(f"page: {path.parent.parent.name}/{path.parent.name}/{path.name}, to be opened in a browser")
+    print(f"page: labs/figures/{path.name}, to be opened in a browser")
 
 
 def word_losses(model, ids, most):

@@ -94,7 +94,7 @@ def block(printed, pictures):
     longest = max((len(ticks) for ticks in re.findall("`{3,}", printed)), default=2)
     fence = "`" * (longest + 1)
     parts = [f"{fence}text\n" + "\n".join(lines) + f"\n{fence}"] if lines else []
-    parts += [f"![{Path(name).stem[3:].strip('b_').replace('_', ' ')}]({name})" for name in pictures]
+    parts += [f"![{Path(name).stem.partition('_')[2].replace('_', ' ')}]({name})" for name in pictures]
     return "\n\n".join(parts)
 
 
