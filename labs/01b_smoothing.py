@@ -450,7 +450,7 @@ show(lab_01.smoothing(DISCOUNTS, valley, best_D, list(ORDERS), by_name, uniform)
 #
 # One that is told the 800 words alone, and not how often they come, gets most of that: give 99 % of $p_0$ to them.
 # **Expect** 0.08 nats less at order 3. That matters for later comparisons: a network of this project that expects new
-# words is told the same 800, and has to be held against this (`ladder.md`).
+# words is told the same 800, and has to be compared with this (`ladder.md`).
 
 # %%
 occurs_not = np.bincount(train, minlength=c) == 0        # (c,)

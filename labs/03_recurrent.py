@@ -10,14 +10,14 @@
 # A counting model sees two words back, a fixed window four or ten. A recurrent network has one vector, its state, and
 # every word goes into it. In principle the state can remember anything. You will
 #
-# - run a recurrent network by hand, forward and backward, and hold your numbers against the library's,
+# - run a recurrent network by hand, forward and backward, and compare your numbers with the library's,
 # - multiply a matrix by itself fifty times, and see in its eigenvalues what becomes of a gradient,
 # - derive how much a gradient can grow over d steps at most, and measure how loose that bound is,
 # - measure how gradients vanish and explode, and blow up a training on purpose.
 #
 # `03b_recurrent_on_shakespeare.py` makes a language model of it, and measures how many words back it remembers.
 #
-# It takes a few seconds on one CPU core, with or without `--quick`.
+# It takes 5 to 25 seconds on one CPU core, with or without `--quick`.
 #
 # Letters: **B** texts side by side, **T** steps, **n** size of a word vector, **k** size of the state, **c** different
 # words, **d** a distance in words. Losses are in nats per word. A vector is a row here, x·W; the lectures write
@@ -396,8 +396,8 @@ def gradient_over_steps(slopes, Wh, v):
 # **Expect** no measured length above its bound, and the bound to be exact in one case: tanh without words, so that all
 # slopes are 1, and a rotation, which stretches all vectors alike. It is loose for two reasons:
 #
-# - slopes are below γ. At 4 · rotation, the border of its bound, the logistic function keeps 0.67 of a gradient in each
-#   step, and at 8, where the bound allows $2^d$, about 0.94;
+# - slopes are below γ. At 4 · rotation, the border of its bound, the logistic function keeps about 0.7 of a gradient in
+#   each step, and at 8, where the bound allows $2^d$, about as much as it gets, 0.94 to 1.0;
 # - a matrix stretches few vectors by all of $\lVert W_h \rVert$. Random entries of variance $0.7^2/k$ have a norm of
 #   about 1.4 but a radius of 0.74: the bound allows $1.4^d$, and the gradient keeps 0.72 in each step.
 
@@ -473,8 +473,8 @@ show(lab_03.bound(bounds), "03_bound")
 #   until tanh's small slopes cancel nearly all of the growth: 1.02.
 # - tanh, loud words (size 1): much smaller slopes, and everything vanishes, with g = 1.3 too.
 # - relu: about half of the units are off, half of the squared length is lost, a factor of about $\sqrt{1/2} = 0.71$ per
-#   step, or a little less. So the border is not at g = 1 but near $g = \sqrt{2} = 1.41$: with 1.3 the gradient still
-#   vanishes, with 2.0 it explodes.
+#   step. So the border is not at g = 1 but near $g = \sqrt{2} = 1.41$: with 1.3 the gradient still vanishes, with 2.0
+#   it explodes.
 
 # %%
 n, k, distance = 64, 128, 100
@@ -620,6 +620,5 @@ show(lab_03.exploding(runs), "03_exploding")
 # Next: `03b_recurrent_on_shakespeare.py` asks whether the state carries a word that matters, trains on 250,000 words,
 # and measures what the state is worth.
 #
-# **Try:** $W_h = g \cdot \text{rotation}$ with g = 1.41 and relu; loud words with g = 2; the logistic function with
-# b = −½ · (sum of the rows of $W_h$), so that its states stay near ½; another line for teacher forcing, in which a word
-# comes three times.
+# **Try:** $W_h = g \cdot \text{rotation}$ with g = 1.41 and relu; loud words with g = 2; the logistic function with b =
+# −½ · (sum of the rows of $W_h$), so that its states stay near ½.

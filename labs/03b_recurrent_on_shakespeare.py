@@ -10,7 +10,7 @@
 #
 # - train one on a line, by teacher forcing, and write the gradient of its loss,
 # - answer a question of the lecture: should a model discard the proctor?
-# - train one on Shakespeare, hold it against counting, and find a pitfall in how it starts,
+# - train one on Shakespeare, compare it with counting, and find a pitfall in how it starts,
 # - measure what the state is worth, and how many words back it really remembers,
 # - let it write, and see what the state saves.
 #
@@ -733,7 +733,8 @@ expect("mistakes that give a message, of 6", 6, len(messages))
 #
 # **Try:** the tanh network of section 2 with fillers of at most two words, or 5,000 steps. `activation="relu"` in
 # section 3, with and without clip. T = 4: how far back does it remember now? k = 32. $W_h$ times 0.5 before training:
-# does it learn faster, does it remember less?
+# does it learn faster, does it remember less? In section 1, a line for teacher forcing in which a word comes three
+# times.
 
 # %%
 print("\n6. Test words, nats per word, all models of this lab")

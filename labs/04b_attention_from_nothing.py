@@ -20,7 +20,7 @@
 # Letters: **B** batch, **T** words of a text, **n** size of a word vector, **H** heads, **m** size of a head. The
 # lecture's d is our n, and its $d_{attn}$ our m.
 #
-# It takes half a minute on one CPU core, a quarter of it with `--quick`.
+# It takes a minute on one CPU core, a quarter of it with `--quick`.
 
 # %%
 from functools import partial
@@ -127,7 +127,7 @@ def train(step, question, seed=0, B=128):
 
 
 def compare(step, before, question):
-    """Train a step and the one before it for a question, and hold them against each other."""
+    """Train a step and the one before it for a question, and compare them."""
     train(before, question)
     train(step, question)
     expect(f"{question}: {step}, right", above(0.97), right[step, question], quick=above(0.8), form="{:.1%}")
@@ -253,20 +253,20 @@ show(lab_04b.step(LABELS, {"": w}, reaching("weighted mean", "third card")), "04
 # %% [markdown]
 # ## Step 4: a soft look-up
 #
-# A dictionary holds a query against its keys and gives the value of the one that fits. A place is no help: the card
+# A dictionary compares a query with its keys and gives the value of the one that fits. A place is no help: the card
 # asked for is anywhere. So the weights have to come from what the cards say. With a query q, keys $k_t$ and values
 # $v_t$ for each card:
 #
 # $$
-# A = \operatorname{softmax}(\beta\,q \cdot k_t), \qquad y = \sum_t A_t\,v_t
+# S_t = q \cdot k_t, \qquad A = \operatorname{softmax}(\beta S), \qquad y = \sum_t A_t\,v_t
 # $$
 #
 # β says how sharp: at 0 it is a mean, and as β grows, y becomes the one value whose key fits best, the dictionary's
-# answer. But unlike a dictionary's it has a slope everywhere, so it can learn:
+# answer. But unlike a dictionary's it has a slope everywhere, so it can learn (dS is the gradient with respect to βS):
 #
 # $$
 # dv_t = A_t\,dy, \qquad dA_t = v_t \cdot dy, \qquad dS_t = A_t\,\Bigl(dA_t - \sum_u A_u\,dA_u\Bigr), \qquad
-# dq = \beta \sum_t dS_t\,k_t, \qquad dk_t = \beta\,dS_t\,q
+# dq = \beta \sum_t dS_t\,k_t, \qquad dk_t = \beta\,dS_t\,q, \qquad d\beta = \sum_t dS_t\,S_t
 # $$
 #
 # For now we say ourselves what is what: the query is the last card's first name, the keys are the other cards' names,
@@ -506,7 +506,8 @@ show(lab_04b.ladder(list(FUNCTIONS), QUESTIONS, table), "04b_ladder")
 #   parts: through the values, $A^\top dY$, and through the weights, where softmax's backward compares each word with
 #   the weighted mean of all.
 # - Queries and keys decide who listens to whom; values are what is heard.
-# - Each step answers one more question: at least 97 %, where the step before it reaches at most 55 %.
+# - From step 2 on, each step answers a question that the one before it cannot: at least 97 % right, where that one
+#   reaches at most 55 %.
 # - $1/\sqrt m$ keeps the scores' variance at 1, and lets 7 % of the gradient through softmax whatever m is.
 # - Heads are added up; concatenating them is how one writes that sum as one product.
 #

@@ -4,7 +4,7 @@
 # Source: ESE-2000 Lab 6, "Language transformers", Tasks 6.4 and 6.5, <https://dsd.seas.upenn.edu/lab6>. Lab 04 made
 # the word vectors that are used here.
 #
-# The first language model of the path with attention in it, and an instructive failure. You will
+# The first language model in these labs that uses attention, and an instructive failure. You will
 #
 # - follow one head of one transformer layer through its three equations, with all shapes,
 # - see that a transformer does not know the order of its words, and check its gradients,
@@ -356,8 +356,8 @@ expect("smallest entry of x̂ − mean of the history", at_least(-1e-6), added.m
 # nearest to $\hat x$.
 #
 # **Expect** the nearest word to be the right one in less than 2 % of the cases, and a rare word: predictions are short
-# vectors, and more than 13,000 of the 14,295 words have vectors shorter than 0.1. To be near $\hat x$, a word has to be
-# nothing in particular.
+# vectors, and more than 13,000 of the 14,295 words have vectors shorter than 0.1. The words nearest to a short $\hat x$
+# are those whose own vectors are almost zero.
 
 
 # %%
@@ -420,8 +420,8 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 # nearest one.
 #
 # The transformer's $V_n \hat x$ is not close to these frequencies: for most of the frequent words it is too high,
-# because relu only adds. What it adds has a mean over the test words. Take that off, one vector for all, and what
-# remains is on average the mean of the histories: its $V_n \hat x$ is much closer.
+# because of what relu added. Subtract the mean of what was added over the test words (one vector for all histories),
+# and what remains is, on average, the mean of the histories: its $V_n \hat x$ is much closer.
 #
 # **Expect** at least six of the eight most frequent words too high by more than 10 %, the worst by more than half; none
 # more than a quarter off without the addition; and the model to be right about as often as someone who always says the

@@ -285,13 +285,15 @@ expect("one of them at the blind point γ = 1", True, "layer norm: γ forgotten,
 #
 # Draw yours against the right one (or the measured one), one point per entry. A right gradient lies on the diagonal,
 # the grey line, and many mistakes have a face. Two numbers describe it: the slope of the line through 0 that fits best,
-# and the scatter around this line, as a share of the length of all.
+# and the scatter around this line, as a share of the length of the whole wrong gradient, ‖wrong − slope ·
+# right‖/‖wrong‖.
 #
 # **Expect**
 #
 # - a line of another slope for a factor: −1 for a sign, T = 4 for a forgotten 1/T, $\sqrt m = \sqrt 3$ for a forgotten
 #   $1/\sqrt m$, all without scatter,
-# - a vertical row where something should be 0: in the lost mask, every entry whose right gradient is 0 has another,
+# - a vertical row where something should be 0: in the lost mask, every entry whose right gradient is 0 gets one that is
+#   not 0,
 # - a few stray points where repeated ids were dropped: the 4 entries of one word's row, of 24,
 # - a cloud for a wrong product, with a scatter above 0.5, and a cloud around the diagonal where a term is missing.
 
@@ -412,8 +414,9 @@ expect("seconds of the slowest check", below(5), max(seconds))
 # %% [markdown]
 # **Expect** all the losses to go down all the same, from 9.57 to less than 6.5 nats. A step downhill need not follow
 # the gradient: any direction at less than 90° to the steepest descent will do, if the step is small, so any gradient
-# whose cosine with the right one is above 0. The readout's own gradient is right in all of them, and it can make
-# something of features that are badly trained, or not trained at all.
+# whose cosine with the right one is above 0. (This holds exactly for plain gradient descent; Adam, which is used here,
+# also rescales every entry.) The readout's own gradient is right in all of them, and it can make something of features
+# that are badly trained, or not trained at all.
 
 # %%
 T, n = 32, 32 if QUICK else 64
