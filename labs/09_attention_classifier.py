@@ -744,9 +744,9 @@ show(draw_confusion(table, names), "09_confusion")
 # ## 6. What attention looks at, and what the gradient says
 #
 # The notebook calls the weights "relevance": where the system should pay attention. We compare them with a measure of
-# what the answer *depends* on. The same backward that trains the model goes on to the word vectors: $dx_t = \partial
-# \ln p / \partial x_t$ of the chosen class. What would the answer lose without word t? To first order there are two
-# ways to say it:
+# what the answer *depends* on. The same backward that trains the model goes on to the word vectors:
+# $dx_t = \partial \ln p / \partial x_t$ of the chosen class. What would the answer lose without word t? To first order
+# there are two ways to say it:
 #
 # - $dx_t \cdot x_t$, if its vector shrank to nothing (Shrikumar et al. 2016, arXiv:1605.01713)
 # - $dx_t \cdot (x_t - \bar x)$, if it became the mean of all words, $\bar x$
