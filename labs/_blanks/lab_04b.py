@@ -17,7 +17,7 @@ BLANKS = [
         "Two things go into y: the words and their weights. Return dX (B, T, n) and ds (T,).",
         "For dX, the mean's backward with w_t instead of 1/T.",
         "For dw_t: by how much does the loss change if w_t grows? y changes by x_t, in every text of the batch.",
-        "From dw to ds is softmax's backward: each dw_t is held against the weighted mean of all dw.",
+        "From dw to ds is softmax's backward: each dw_t is compared with the weighted mean of all dw.",
     ], gradients(lambda f: (f, X, rng.standard_normal(3)))),
     Blank("look_up.backward", [
         "Go through the forward from its last line to its first: y = Σ A_t·v_t, then the softmax, then the scores.",

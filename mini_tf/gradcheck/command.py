@@ -80,7 +80,7 @@ def check_all(
     if len(reports) > 1:
         judged = sum(report.judged for report in reports)
         out.print(Text(
-            f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries held against central differences "
+            f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries compared with central differences "
             "in float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; "
             f"above 1 is wrong. Twins: faster forms of the formulas, compared in float32; {_twins(reports)}."
         ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The verdict: a gradient held against measured slopes, at two points."""
+"""The verdict: a gradient compared with measured slopes, at two points."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

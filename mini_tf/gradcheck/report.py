@@ -29,7 +29,7 @@ class Directions:
 
 @dataclass
 class Comparison:
-    """One tensor's gradient held against measured slopes, at one of the two points.
+    """One tensor's gradient compared with measured slopes, at one of the two points.
 
     error is the worst |your backward − measured|, in units of the measurement's own uncertainty there; above 1 is
     wrong.

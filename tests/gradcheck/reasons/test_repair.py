@@ -1,4 +1,4 @@
-"""The one change: found in whatever the backward runs, held against other points and sizes, never right by chance."""
+"""The one change: found in whatever the backward runs, compared with other points and sizes, never right by chance."""
 
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.measuring.elsewhere import larger
