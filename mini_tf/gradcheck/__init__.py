@@ -1,4 +1,4 @@
-"""Is a hand-written gradient right?  Hold it against finite differences.
+"""Is a hand-written gradient right?  Compare it with finite differences.
 
     from mini_tf import ops
     from mini_tf.gradcheck import gradcheck
