@@ -80,13 +80,15 @@ def fit(
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
             loss, _ = training.one_step(observe=to_measure)
-            watcher.on_step(training.step, loss)
             if to_measure:
                 row = _row(training, team.of_first(float(validate())), training.health)
                 team.check_alike(training.parameters)
                 training.rows.append(row)
                 training.since = nothing_yet()
-                watcher.on_row(row, training.measured(row["validation_loss"]))
+                is_best = training.measured(row["validation_loss"])
+            watcher.on_step(training.step, loss)         # it may raise, and the training be saved: with this step's row
+            if to_measure:
+                watcher.on_row(row, is_best)
                 if training.step < steps and _patience_is_over(training, patience):
                     stopped = "early"
             if number := asked():

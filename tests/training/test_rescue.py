@@ -60,6 +60,17 @@ def test_what_is_in_memory_is_rescued_and_goes_on(name, time, step, failing, tmp
         assert set(expected) - set(found) <= {"moments/step-0.safetensors", "moments/step-1.safetensors"}
 
 
+def test_a_moment_that_cannot_be_written_does_not_cost_its_step_the_measurement(failing, tmp_path, monkeypatch):
+    tiny.train("gpt", tmp_path / "whole", every=1)
+    with monkeypatch.context():
+        failing("moments/step-1.safetensors", 1)
+        with pytest.raises(UserError, match="What was in memory, of step 1"):
+            tiny.train("gpt", tmp_path / "run", rescue=tmp_path / "rescue", every=1)
+    monkeypatch.undo()
+    tiny.train("gpt", tmp_path / "rescue", every=1)
+    assert tiny.contents(tmp_path / "rescue")["metrics.csv"] == tiny.contents(tmp_path / "whole")["metrics.csv"]
+
+
 def test_without_a_folder_for_it_the_rescue_goes_to_a_temporary_one(failing, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
