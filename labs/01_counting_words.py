@@ -143,7 +143,7 @@ STARTS = {"ln π": np.log, "π + ln π, the slide": lambda p: p + np.log(p), "ln
 every = np.array(list(product((SUNNY, RAINY), repeat=5)))                            # (32, 5)
 p = np.arange(1, 3000) / 3000                            # the values of π(sunny) that are tried
 sums, values, tops = {}, {}, {}
-print(f"\n  {'the start counts as':<24}{'all 32 sum to':>14}{'ln P of the ten days':>22}{'best π(sunny) of 3':>20}")
+print(f"\n  {'the start counts as':<24}{'all 32 sum to':>14}{'ln P of the ten days':>22}{'best π, 3 starts':>20}")
 transitions_only = [log_likelihood([x], np.ones(2), A) for x in every]              # ln 1 = 0: nothing for the start
 for name, term in STARTS.items():
     sums[name] = np.exp(term(pi[every[:, 0]]) + transitions_only).sum()
@@ -324,7 +324,7 @@ expect("the model's p(York | the Duke of)", about(9 / 34, within=1e-12), p[0])
 # %% [markdown]
 # The method has two holes. **The first**: the numerator can be 0. Then the n-gram is impossible, and so is every text
 # that contains it, because one factor of 0 makes the whole product 0. **Expect** three ordinary phrases to be
-# impossible that occur five times in the test text.
+# impossible that occur five times altogether in the test text.
 
 # %%
 print("\nThe numerator can be 0")
@@ -415,7 +415,7 @@ expect("no word", about(6.06, within=0.005), alone)
 for d, saved in ((1, 0.89), (2, 0.35), (3, 0.09)):
     at_distance = NGramModel(2, c, discount=0.9).fit(strided(train, d))
     loss = -at_distance.log_probabilities(strided(ids[first_test:], d)).mean()
-    expect(f"d = {d}: {loss:.3f}, saved", about(saved, within=0.005), alone - loss)
+    expect(f"d = {d}: loss {loss:.3f}; saved, nats", about(saved, within=0.005), alone - loss)
 
 # %% [markdown]
 # ## 4. Sparsity and storage
@@ -423,9 +423,9 @@ for d, saved in ((1, 0.89), (2, 0.35), (3, 0.09)):
 # How large is the table of order K, and how much of it does the text fill? There are $c^K$ possible n-grams, and a text
 # has at most as many as it has words.
 #
-# **Expect** a table of 23 million megabytes at order 3, and three quarters of the bigrams, nine tenths of the trigrams
-# to occur only once. CS685 quotes 99.9 % zeros for a 4-gram table of Shakespeare. It is far emptier: with our
-# vocabulary, only $5 \cdot 10^{-12}$ of it is filled.
+# **Expect** a table of 23 terabytes at order 3, and three quarters of the bigrams, nine tenths of the trigrams to occur
+# only once. CS685 quotes 99.9 % zeros for a 4-gram table of Shakespeare. It is far emptier: with our vocabulary, only
+# $5 \cdot 10^{-12}$ of it is filled.
 
 # %%
 seven = NGramModel(7, c).fit(train)
@@ -440,7 +440,7 @@ for order, different, single in zip(ORDERS, seven.grams, once):
     size = f"{full / 1e6:,.1f} MB" if full < 1e12 else f"{full / 1e12:.1e} TB"
     print(f"  {order:>3}{different:>12,}{float(c) ** order:>16.1e}{different / c**order:>12.1e}{single:>13.0%}"
           f"{size:>15}{stored / 1e6:>9.1f} MB")
-expect("full table of order 3, million megabytes", about(23, within=0.5), c**3 * 8 / 1e12)
+expect("full table of order 3, terabytes", about(23, within=0.5), c**3 * 8 / 1e12)
 expect("bigrams that occur once", about(0.75, within=0.01), once[1], form="{:.0%}")
 expect("trigrams that occur once", about(0.89, within=0.01), once[2], form="{:.0%}")
 expect("4-gram table, share that is filled", about(5.25e-12, within=1e-14), seven.grams[3] / c**4)

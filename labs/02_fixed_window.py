@@ -515,7 +515,8 @@ expect("largest entry of the row of dE for 'books'", 0, abs(dE[tiny.index["books
 # both made the same mistake, we would still agree. The second judge, `gradcheck`, has no formula: it moves parameters
 # and measures how the loss changes.
 #
-# **Expect** differences no larger than rounding errors, and PASS for each of the five parameters.
+# **Expect** differences no larger than rounding errors, and PASS for each of the five parameters. (The checker's last
+# line: the twins, faster versions of these functions that run in training, agree with the formulas.)
 
 # %%
 model_loss, backward = model.loss(windows)

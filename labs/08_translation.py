@@ -470,9 +470,9 @@ expect("without padding: largest change", at_most(1e-5), np.abs(alone - together
 #
 # Two small models learn from the same batches, one of them without the look-ahead mask. **Expect** its training loss to
 # be less than a twentieth of the other's: it finds out that the answer stands one word to the right. *The validation
-# loss falls just as far*, because the answers can be seen there, too: no loss tells you of this mistake. The
-# translations do: **expect** a BLEU of 0 (1 is the best; Lab 08b explains it). When the model writes, the next word is
-# not there to be copied, and it has learned nothing else.
+# loss falls with it*, because the answers can be seen there, too: no loss tells you of this mistake. The translations
+# do: **expect** a BLEU of 0 (1 is the best; Lab 08b explains it). When the model writes, the next word is not there to
+# be copied, and it has learned nothing else.
 
 # %%
 steps = 260 if QUICK else 700
@@ -615,10 +615,10 @@ for mistake, wrong in (("FirstLayerOnly", two_layers), ("ForgottenValue", one_la
 # - The slide's positions and mini_tf's are the same once the columns of each pair are swapped, up to $10^{-13}$. Their
 #   dot product depends on the distance alone.
 # - Between two sequences attention has two gradients, and dz has a term from the keys and one from the values.
-# - With heads of size 512 and without $\sqrt{m}$, 0.00006 of the gradient passes through softmax; with it, 0.07, as for
+# - With heads of size 512 and without $\sqrt{m}$, 0.00007 of the gradient passes through softmax; with it, 0.07, as for
 #   any size.
-# - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.006 in place of 0.15, and
-#   BLEU 0 in place of 0.89. A loss that is too good to be true should make you ask what the model can see.
+# - A mask is −∞ before softmax, not 0. Without the look-ahead mask the validation loss is 0.007 in place of 0.12, and
+#   BLEU 0 in place of 0.90. A loss that is too good to be true should make you ask what the model can see.
 # - All 62 parameters of a translator pass the check; each of two mistakes is found by name, and though the decoder's
 #   own gradients are right, all of the encoder's are wrong.
 #

@@ -416,15 +416,17 @@ expect("width 3, stopped after 2 steps", "the cat, 0.480", "{}, {:.3f}".format(*
 # The test sentences, with every width, by the model and by a *beginner*: the same model at the first measurement with a
 # validation loss below 1.5. *Less* counts sentences for which the wider beam found something less probable than the
 # narrower one in the row above: that can happen, because a beam may drop the beginning that would have won. *Length* is
-# the words written per word of the references.
+# the words written per word of the references; *brevity* is BLEU's factor for too few words (experiment 6); *not ended*
+# counts sentences that reached the greatest length without an [EOS].
 #
-# **Expect** time to grow, to more than twice as much for width 10 as for width 1. Of the trained model **expect**
-# nothing else: BLEU changes by less than 0.01. There is one right translation for each sentence, and the model is
-# mostly sure of it, so that the best beginning in the beam is the same from the first word to the last. (Its ln p is
-# not 0 even so: trained with smoothing, it keeps a tenth of the probability of each word for other words.)
+# Each time is a single measurement, which other programs disturb. **Expect** time to grow, to more than twice as much
+# for width 10 as for width 1. Of the trained model **expect** nothing else: BLEU changes by less than 0.01. There is
+# one right translation for each sentence, and the model is mostly sure of it, so that the best beginning in the beam is
+# the same from the first word to the last. (Its ln p is not 0 even so: trained with smoothing, it keeps a tenth of the
+# probability of each word for other words.)
 #
 # The beginner is unsure. How unsure depends on the step at which it was measured, so its numbers differ from seed to
-# seed. **Expect** width 10 to find sentences that are more probable than those of width 1, by half a nat to 4 nats, and
+# seed. **Expect** width 10 to find sentences that are more probable than those of width 1, by half a nat to 5 nats, and
 # shorter, too short in the end: a length of 0.9. More probable is not better: **expect** BLEU to be best with a width
 # in between, and to fall by about 0.02 from there to width 10.
 
@@ -475,7 +477,7 @@ expect("trained: ln p, width 10 − width 1", between(-0.001, 0.02), of["log p"]
 expect("trained: BLEU with width 10", above(0.98), of["bleu"][-1], quick=above(0.55))
 expect("trained: BLEU, best − worst", below(0.01), np.ptp(of["bleu"]), quick=below(0.1))
 expect("beginner: ln p, width 10 − width 1", between(0.4, 5), new["log p"][-1] - new["log p"][0])
-expect("beginner: length with width 10", about(0.9, within=0.05), new["length"][-1], quick=about(0.95, within=0.1))
+expect("beginner: length with width 10", about(0.9, within=0.05), new["length"][-1], quick=between(0.7, 1.15))
 expect("beginner: the width of the best BLEU", between(2, 8), best_bleu, quick=None)
 expect("beginner: BLEU, best − width 1", above(0.01), new["bleu"].max() - new["bleu"][0], quick=None)
 expect("beginner: BLEU, best − width 10", about(0.02, within=0.012), new["bleu"].max() - new["bleu"][-1], quick=None)
@@ -638,12 +640,12 @@ expect("beginner: BLEU − share of right sentences", about(0.27, within=0.045),
 #
 # The numbers are those of the full run.
 #
-# - Training and test loss end at 0.117 and 0.119: on sentences of a grammar, new ones are no harder than old ones. The
+# - Training and test loss both end at 0.12: on sentences of a grammar, new ones are no harder than old ones. The
 #   smoothed loss of the same model is 1.05, and cannot fall below 1.01.
 # - 99.9 % of the words are right after the right beginning, and about 99 % of the sentences when the model writes them.
-# - One head of the last layer looks at the noun or colour that it translates, in 99 % of the rows or more (chance is
-#   11 %; the same place, 38 % for nouns and 22 % for colours): in the row of the word that is about to be written, not
-#   of the one being read. Other heads may do something else.
+# - The best head of the last layer looks at the noun or colour that is translated, in 99 % of the rows or more (chance
+#   is 11 %; the same place, 38 % for nouns and 22 % for colours): in the row of the word that is about to be written,
+#   not of the one being read. In this run all heads of that layer do; those of layer 1 do so less, and differ.
 # - For the trained model all widths find the same sentences, with BLEU above 0.98, but width 10 takes more than twice
 #   the time. For the beginner BLEU is best with a width in between, at least 0.01 above width 1 and 0.02 above width
 #   10, although ln p rises all the way: in the end its sentences have 0.9 of the references' length. A length penalty

@@ -612,7 +612,8 @@ show(lab_10.cd_bias(G_LIST, {
 # ### Handwritten digits
 #
 # 5,000 digits of 28 × 28, 500 of each, black or white (a pixel is 1 if it is brighter than half): 4,000 to train on,
-# 1,000 to validate. They come from a package on the index, fetched once into your cache, read and never installed.
+# 1,000 to validate. They come from a package on PyPI, Python's package index, fetched once into your cache, read and
+# never installed.
 #
 # There is no likelihood to watch, since nobody can compute Z. Two numbers stand in for it, each with its weakness:
 #
@@ -624,8 +625,8 @@ show(lab_10.cd_bias(G_LIST, {
 #
 # **Expect** the first to fall to less than a third of the error of the mean picture, 67.7 (with `--quick` to less than
 # half), most of it in the first two epochs; the second to start a few nats from 0, as the two parts of the digits
-# differ by chance, and to grow by 8 nats (6.6 to 9.3 in three runs); and filters, the columns of W, that look like
-# pieces of strokes: red where the unit wants ink, blue where it wants none.
+# differ by chance, and to grow by 6 to 10 nats; and filters, the columns of W, that look like pieces of strokes: red
+# where the unit wants ink, blue where it wants none.
 
 # %%
 DIGITS = Wheel(
@@ -685,8 +686,8 @@ for epoch in sorted({0, 1, 2, 5, *range(EPOCHS // 4, EPOCHS + 1, EPOCHS // 4)}):
     print(f"{epoch:>6}{error:>22.1f}{gap:>22.2f}")
 (_, before, gap_before), (_, error, gap) = rows[0], rows[-1]
 expect("squared error of the mean picture", about(67.7, within=0.5), of_mean, form="{:.1f}")
-expect("error of a reconstruction, of that", below(1 / 3), error / of_mean, quick=below(1 / 2), form="{:.2f}")
-expect("of the fall, in the first two epochs", above(0.5), (before - rows[2][1]) / (before - error), form="{:.0%}")
+expect("error of a reconstruction ÷ mean picture's", below(1 / 3), error / of_mean, quick=below(1 / 2), form="{:.2f}")
+expect("share of the fall in the first two epochs", above(0.5), (before - rows[2][1]) / (before - error), form="{:.0%}")
 expect("gap of free energies: at first, nats", between(-6, 6), gap_before, form="{:.2f}")
 expect("gap of free energies: grows by", about(8, within=2.5), gap - gap_before, quick=above(3), form="{:.2f}")
 
@@ -729,11 +730,11 @@ expect("after 1,000 steps: times as many", above(2), after_1000 / after_1, form=
 #   Φ: 0.04472. For y it is not the best (0.04438), and for the slope the series' constant is better
 #   ($7.8 \cdot 10^{-4}$ against $8.7 \cdot 10^{-4}$).
 # - The exact forward with the other's backward is off by at most $8.7 \cdot 10^{-4}$. The checker sees it.
-# - An RBM's gradient is data minus model. The model term is what CD only estimates: CD-1's cosine with the gradient
-#   is 1.00 when the weights are small, 0.8 in the middle of a training, and 0.5 at its end. More samples do not help:
+# - An RBM's gradient is data minus model. The model term is what CD only estimates: CD-1's cosine with the gradient is
+#   1.00 when the weights are small, 0.83 in the middle of a training, and 0.56 at its end. More samples do not help:
 #   after 10,000 draws CD-1 is still 0.7 of a gradient's length away.
 # - It learns digits anyway: the squared error of a reconstruction falls to less than a third of the mean picture's, and
-#   the gap of free energies grows by 6 nats or more: it knows the training digits better than others.
+#   the gap of free energies grows by 6 nats or more: the machine knows the training digits better than new ones.
 #
 # Next: `10b_wrong_gradients.py`.
 #

@@ -21,7 +21,7 @@
 # `scaling.md`.
 #
 # Letters: **N** processes, numbered r = 0 … N − 1; **B** rows of a batch; $C_r$ predictions in the share of process r;
-# p the numbers of all parameters together.
+# **p** how many numbers all parameters have together.
 
 # %%
 import queue
@@ -234,7 +234,8 @@ else:
 # of each, and `team` adds up the gradients, while the backward is still running. (`mini_tf/parallel/buckets.py`; with
 # one process, there is nothing to add.) Each process also trains the whole batches alone, for comparison.
 #
-# **Expect** the same losses but for rounding, to $10^{-12}$; with one process, to the last bit.
+# **Expect** the same losses but for rounding, to $10^{-12}$; with one process, to the last bit. (With one process that
+# is trivial, as nothing is added up: run it under `mpiexec -n 2`, or more, to see the claim tested.)
 
 
 # %%
