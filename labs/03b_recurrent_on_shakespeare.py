@@ -566,7 +566,8 @@ mean = {d: np.mean([lost[name, d][0] for name in others]) for d in distances}
 expect("added at d = 1, both kinds, nats", about(0.68, within=0.04), mean[1], quick=above(0.1), form="{:.2f}")
 expect("added at d = 2, both kinds, nats", about(0.38, within=0.04), mean[2], quick=above(0.05), form="{:.2f}")
 expect("added at d = 10, both kinds, nats", between(0.001, 0.01), mean[10], quick=below(0.05), form="{:.4f}")
-expect("added at d = 20, both kinds, nats", about(0, within=0.001), mean[20], quick=about(0, within=0.01), form="{:.4f}")
+expect("added at d = 20, both kinds, nats", about(0, within=0.001), mean[20], quick=about(0, within=0.01),
+       form="{:.4f}")  # fmt: skip
 kinds = np.array([[lost[name, d][0] for d in distances[1:]] for name in others])
 expect("difference of the two kinds, d ≥ 1, the largest", below(0.1), abs(kinds[0] - kinds[1]).max(), form="{:.3f}")
 
