@@ -429,7 +429,7 @@ least = min(map(min, losses.values()))
 expect("modified Kneser-Ney, order 3", about(5.034, within=0.002), losses["modified-kneser-ney"][2])
 expect("modified, order 3: above the least of all by", 0, losses["modified-kneser-ney"][2] - least)
 for name in ("add-k", "stupid-backoff"):
-    expect(f"{name}: least rise from order to order, nats", above(0), np.diff(losses[name][1:]).min())
+    expect(f"{name}: least rise per order, nats", above(0), np.diff(losses[name][1:]).min())
 
 # %%
 names = (f"add-δ, δ = {best_delta}", "stupid back-off, α = 0.4", f"plain counts, D = {best_D}",
