@@ -178,7 +178,7 @@ for name, positions in (("no positions", None), ("geometric", "geometric")):
     by_mean = np.abs(shuffled.mean(1) - in_order.mean(1)).max()
     print(f"{name:<26}{by_word:>18.1e}{by_mean:>18.1e}")
     by_shuffling[name] = by_word / in_order.std()
-expect("no positions: change of Φ ÷ its standard deviation", at_most(1e-4), by_shuffling["no positions"], form="{:.1g}")
+expect("no positions: change of Φ ÷ its std deviation", at_most(1e-4), by_shuffling["no positions"], form="{:.1g}")
 expect("geometric: change of Φ ÷ its standard deviation", above(0.1), by_shuffling["geometric"], form="{:.1g}")
 
 # %% [markdown]
