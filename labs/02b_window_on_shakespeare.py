@@ -195,7 +195,7 @@ print(f"  {'fixed window, T = 4':<50}{neural:>7.3f}{perplexity(neural):>12,.0f}"
 last = history.rows[-1]
 print("  the training")
 expect("validation loss at step 180, nats", about(5.54, within=0.04), history.rows[1]["validation_loss"], quick=None)
-expect("test loss below the trigram model's, nats", about(0.09, 0.02), -log_ngram[3].mean() - neural, quick=None)
+expect("test loss below the trigram model's, nats", about(0.08, 0.02), -log_ngram[3].mean() - neural, quick=None)
 expect("validation − training loss, nats", above(0.2), last["validation_loss"] - last["train_loss"], quick=None)
 expect("times over the training words", below(1), STEPS * batch / len(train))
 never = 1 - np.isin(validation[REACH:], train).mean()
