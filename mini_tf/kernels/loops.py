@@ -314,12 +314,20 @@ def mean_pool_backward(first, stop, dx, weight, dy):
 
 @compiled("void(i8, i8, f4[::1], f4[::1], f4[::1], f4[::1], f4, f4, f4, f4, f4, f4, f4)")
 def adam(first, stop, p, g, m, v, beta1, beta2, new1, new2, rate, eps, decay):
-    """m ← β₁·m + new₁·g,   v ← β₂·v + new₂·g²,   p ← decay·p − rate·m/(√v + ε);   new = 1 − β"""
-    p, g, m, v = p[first:stop], g[first:stop], m[first:stop], v[first:stop]
-    for i in range(p.size):
-        m[i] = beta1 * m[i] + new1 * g[i]
-        v[i] = beta2 * v[i] + new2 * g[i] * g[i]
-        p[i] = decay * p[i] - rate * m[i] / (np.sqrt(v[i]) + eps)
+    """m ← β₁·m + new₁·g,   v ← β₂·v + new₂·g²,   p ← decay·p − rate·m/(√v + ε);   new = 1 − β
+
+    One array at a time, in blocks that stay in the cache. A single loop that writes all three arrays takes up to three
+    times as long with AVX-512, if none of them starts with a cache line.
+    """
+    for start in range(first, stop, 128):
+        end = min(start + 128, stop)
+        p_block, g_block, m_block, v_block = p[start:end], g[start:end], m[start:end], v[start:end]
+        for i in range(g_block.size):
+            m_block[i] = beta1 * m_block[i] + new1 * g_block[i]
+        for i in range(g_block.size):
+            v_block[i] = beta2 * v_block[i] + new2 * g_block[i] * g_block[i]
+        for i in range(g_block.size):
+            p_block[i] = decay * p_block[i] - rate * m_block[i] / (np.sqrt(v_block[i]) + eps)
 
 
 @compiled("f8(i8, i8, f4[::1])")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 SMALL = 1 << 18                      # bytes; below that, malloc reuses memory itself
+CACHE_LINE = 64                      # bytes
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3      # of glibc's malloc.h
 
 _lock = threading.RLock()            # re-entrant: a signal handler, or a finalizer, may interrupt its own thread
@@ -97,12 +98,18 @@ def _lease(shape, dtype):
 
 
 def _new_buffer(size):
-    """New memory; if there is none, once more after the free buffers were given back."""
+    """New memory that starts with a cache line; if there is none, once more after the free buffers were given back.
+
+    NumPy's own arrays start 16, 32 or 48 bytes into a line. A vector of 64 bytes, as AVX-512 has them, then always lies
+    in two lines, which takes up to twice as long to read or write.
+    """
     try:
-        return np.empty(size, np.uint8)
+        memory = np.empty(size + CACHE_LINE, np.uint8)
     except MemoryError:
         _let_go()
-        return np.empty(size, np.uint8)
+        memory = np.empty(size + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    return memory[start : start + size]
 
 
 def _released(buffer):

@@ -91,6 +91,12 @@ def test_an_array_outlives_the_loop():
     assert free() == 0
 
 
+@pytest.mark.parametrize("shape", [SHAPE, (1 << 16,), (33, 65, 129)])
+def test_large_arrays_start_with_a_cache_line(loop, shape):
+    arrays = [memory.empty(shape) for _ in range(3)]
+    assert [x.ctypes.data % 64 for x in arrays] == [0, 0, 0]
+
+
 def test_small_arrays_are_left_to_malloc(loop):
     memory.empty((3, 4))
     assert free() == 0
