@@ -133,7 +133,7 @@ def train_into(
         for what, sentence in complaints(training.rows).items():
             if what not in told:
                 say(f"  {sentence}")
-        told.update(complaints(training.rows))
+                told.add(what)
 
     with training_progress(steps, words_per_step, training.step) as show_step:
 
