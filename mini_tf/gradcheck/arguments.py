@@ -118,8 +118,9 @@ def _from_options(f_name, shapes, names):
     for option in shapes:
         name, equals, text = (part.strip() for part in option.partition("="))
         match = re.fullmatch(rf"\(?([\d, ]*)\)? ?({KIND})?", text)
-        if not equals or not text or not match or not (argument := _argument(*match.groups())):
-            raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
+        if not equals or not match or not (argument := _argument(*match.groups())):
+            raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool', "
+                            "or s= for a single number")  # fmt: skip
         if name not in names:
             raise UserError(f"--shape {option!r}: {f_name} has no argument {name!r}; it has {', '.join(names)}")
         found[name] = argument
@@ -190,6 +191,8 @@ def _draw(shape, kind, bound, rng):
     flat = drawn.reshape(-1)
     if kind == "int":
         flat[-1] = flat[0]
+        if flat.size > 2 and flat.max() < 2 < bound:     # zeros and ones would look like a mask
+            flat[1] = bound - 1
     else:
         flat[-1], flat[0] = False, True
     return drawn

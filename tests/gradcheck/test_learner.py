@@ -313,6 +313,15 @@ def test_scalars_and_positive_numbers(inputs):
     assert p.min() > 0
     (p,) = inputs("f(p)", "", "p=3,4 positive")
     assert p.min() > 0
+    assert shapes(inputs("f(x, s)", "", "x=3", "s=")) == [(3,), ()]      # as the checker itself proposes
+
+
+def test_drawn_ids_are_not_taken_for_a_mask(write):
+    path = write("def f(ids): pass")
+    for seed in range(30):
+        (ids,) = load(f"{path}::f", ["ids=5 int<3"], seed=seed)[1]
+        assert set(ids) - {0, 1}
+        assert ids[-1] == ids[0]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +330,6 @@ def test_scalars_and_positive_numbers(inputs):
         ("x=3,a", "is not a shape, expected x=3,4 or"),
         ("x=3,,4", "is not a shape"),
         ("x=-1", "is not a shape"),
-        ("x=", "is not a shape"),
         ("x", "is not a shape"),
         ("3,4", "is not a shape"),
         ("x=3 float", "is not a shape"),

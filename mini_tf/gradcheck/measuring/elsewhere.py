@@ -34,16 +34,17 @@ def elsewhere(evidence: Evidence, seed: int = 0) -> list[Evidence]:
 def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
     """{name: array} with as many sizes changed as f accepts, one after the other; {} if it accepts none.
 
-    All axes of one size grow together: they may have to be equal. Every size becomes another one.
+    All axes of one size grow together: they may have to be equal. Every size becomes another one. A size with which the
+    backward fails, though it runs at the given one, stays: it may be the number of things that f spells out.
     """
     given = {name: x for name, x in (dict(zip(subject.names, subject.inputs)) | subject.tensors).items() if _shaped(x)}
     sizes = sorted({size for x in given.values() for size in x.shape if size > 1})
     if not sizes or sum(x.size for x in given.values()) > LARGEST:
         return {}
-    grown = {}
+    grown, runs = {}, _runs_back(subject)
     for size in sizes:
         for more in (size + 1, 2 * size):
-            if more not in grown.values() and _accepted(subject, _grown(given, grown | {size: more}, rng)):
+            if more not in grown.values() and _accepted(subject, _grown(given, grown | {size: more}, rng), runs):
                 grown[size] = more
                 break
     arrays = _grown(given, grown, rng) if grown else {}
@@ -62,10 +63,20 @@ def _enlarged(x, shape, rng):
     return wide * rng.uniform(0.6, 1.0, wide.shape) if is_float(x) else wide
 
 
-def _accepted(subject, arrays):
+def _accepted(subject, arrays, runs_back):
     for name, x in arrays.items():
         subject.replace(name, x)
-    return subject.is_defined()
+    return subject.is_defined() and _runs_back(subject) >= runs_back
+
+
+def _runs_back(subject):
+    """True if the backward gives gradients here, right or wrong."""
+    try:
+        with np.errstate(all="ignore"):
+            y = np.asarray(subject.forward()[0])
+            return bool(subject.run(np.ones(y.shape) if y.ndim else 1.0))
+    except FAILURES:
+        return False
 
 
 def _evidence_at(evidence, arrays, rng):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
+from mini_tf.gradcheck.measuring.slopes import STEPS, Phi, slopes_of_entries
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.types import Array, Backward
 
@@ -69,12 +69,17 @@ class Evidence:
         return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size + self.zero).all())
 
     def measured(
-        self, name: str, dy: Array | float | None = None, others: dict[str, Array] | None = None
-    ) -> Array | None:
-        """Measure the gradient again, with another dy, or with other arrays for some inputs, {name: array}.
+        self, name: str, dy: Array | float | None = None, others: dict[str, Array] | None = None,
+        option: tuple[str, float] | None = None,
+    ) -> Array | None:  # fmt: skip
+        """Measure the gradient again, with another dy, with other arrays for some inputs, {name: array}, or with
+        another number for an option, (name, number).
 
         None if that costs too much, or if the function does not accept these inputs.
         """
+        if option:
+            with self.subject.with_option(*option):
+                return self.measured(name, dy, others)
         others = others or {}
         if self.subject.tensors[name].size > AFFORDABLE or len(self.subject.tensors) > FEW:
             return None
@@ -89,6 +94,25 @@ class Evidence:
         finally:
             for other in others:
                 self.subject.replace(other, self.everything[other])
+
+    def along(self, name: str, direction: Array) -> Array | None:
+        """J·direction: how y changes as the tensor moves in that direction. Measured; None if f fails there."""
+        x = self.subject.tensors[name]
+
+        def difference(h):
+            ahead, behind = (self._y_at(name, x + step * direction) for step in (h, -h))
+            return (ahead - behind) / (2 * h)
+
+        try:
+            return (4 * difference(STEPS[0] / 2) - difference(STEPS[0])) / 3
+        except FAILURES:
+            return None
+        finally:
+            self.subject.replace(name, x)
+
+    def _y_at(self, name, array):
+        self.subject.replace(name, array)
+        return np.asarray(self.subject.forward()[0])
 
     def diagonal(self, name: str) -> Array | None:
         """∂y_i/∂x_i for every entry, measured; None if y has another shape than x, or it costs too much."""

@@ -7,6 +7,7 @@ import re
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,40 @@ class Subject:
             self.params[name].data = array
         else:
             self.inputs[self.names.index(name)] = array
+
+    def options(self) -> dict[str, float]:
+        """{name: number} of what f was given, takes by default, or keeps as an object: eps, reg, self.slope"""
+        given = dict(zip(self.names, self.inputs))
+        kept = {f"self.{name}": x for name, x in vars(getattr(self.f, "machine", None) or object).items()}
+        return {name: x for name, x in (given | self._defaults() | kept).items() if type(x) in (int, float)}
+
+    @contextmanager
+    def with_option(self, name: str, number: float) -> Iterator[None]:
+        """Inside the block, that option is another number."""
+        if name.startswith("self."):
+            machine, own = self.f.machine, name.removeprefix("self.")
+            before = getattr(machine, own)
+            setattr(machine, own, number)
+            try:
+                yield
+            finally:
+                setattr(machine, own, before)
+            return
+        names, inputs = self.names, self.inputs
+        all_of_them = dict(zip(names, inputs)) | self._defaults() | {name: number}
+        try:
+            self.names, self.inputs = list(all_of_them), list(all_of_them.values())
+            yield
+        finally:
+            self.names, self.inputs = names, inputs
+
+    def _defaults(self):
+        """{name: default} of the arguments behind the inputs, as far as they can be given by place."""
+        try:
+            behind = list(inspect.signature(self.f).parameters.values())[len(self.inputs) :]
+        except (TypeError, ValueError):
+            return {}
+        return {p.name: p.default for p in takewhile(lambda p: p.kind == p.POSITIONAL_OR_KEYWORD, behind)}
 
     def forward(self) -> tuple[Any, Backward]:
         """(y, backward)"""

@@ -55,6 +55,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
     found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
+    found += [_made(source, w, *change) for w, target in wholes for change in _couplings(source, w, target, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _everywhere(source, part, atoms)]
     for kind in (_of_atoms, _of_operands, _another_atom):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
@@ -92,9 +93,12 @@ def _once(source, found):
 def _wholes(node):
     """(expression, the target it is assigned to or None): right sides, and each returned gradient"""
     for part in own_nodes(node):
-        if isinstance(part, ast.Assign) and not isinstance(part.value, ast.Tuple):
-            if not isinstance(part.targets[0], ast.Tuple):
-                yield part.value, part.targets[0]
+        if isinstance(part, ast.Assign):
+            target, value = part.targets[0], part.value
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                yield from zip(value.elts, target.elts)  # da, db = dy * b, dy * a
+            elif not isinstance(target, ast.Tuple) and not isinstance(value, ast.Tuple):
+                yield value, target
         elif isinstance(part, ast.AugAssign):
             yield part.value, part.target
     for value in returned_values(node):
@@ -120,6 +124,13 @@ def _of_shape(source, part):
         array, count = source.atom(part.func.value), len(part.args)
         for axes in _orders(count):
             yield f"the axes need another order, {axes}", part, f"{text}.transpose{axes}"
+        for first in range(1, count - 1):                # heads: split into (B, T, H, m), then (B, H, T, m)
+            a, b = part.args[first : first + 2]
+            start, end = source.span(part)
+            split, exchange = _exchanged(source, a, b)
+            axes = (*range(first), first + 1, first, *range(first + 2, count))
+            changed = source.text[start : split[0]] + exchange + source.text[split[1] : end] + f".transpose{axes}"
+            yield "the axes are split in the wrong order", part, changed
         for axes in [*_orders(4), *_orders(3)]:
             end = source.span(part.func.value)[1]
             changed = f"{array}.transpose{axes}{source.text[end : source.span(part)[1]]}"
@@ -173,6 +184,12 @@ def _of_index(source, index):
                         yield "every row is taken, not each row's own", element, rows
         for a, b in zip(index.elts, index.elts[1:]):
             yield "two indices are exchanged", *_exchanged(source, a, b)
+        mirrored = [e for e in index.elts if isinstance(e, ast.BinOp) and isinstance(e.right, ast.Name)]
+        if mirrored:                                     # K - 1 - i
+            text = source.within(source.span(index))
+            for element in mirrored:
+                text = text.replace(source.within(source.span(element)), element.right.id)
+            yield "an axis is reversed", index, text
     elif isinstance(index, (ast.Name, ast.BinOp)):
         yield off, index, f"{source.atom(index)} + 1"
         yield off, index, f"{source.atom(index)} - 1"
@@ -265,16 +282,23 @@ def _of_statements(source, part):
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
         yield "it is set where it should add up", part, f"{target} += {value}"
+        yield from _added_at(source, part, part.targets[0])
     elif isinstance(part, ast.AugAssign):
         target, value = (source.within(source.span(x)) for x in (part.target, part.value))
-        if isinstance(part.target, ast.Subscript) and isinstance(part.op, ast.Add):
-            array, index = (source.within(source.span(x)) for x in (part.target.value, part.target.slice))
-            if ":" not in index:
-                words = "repeated indices are added once only"
-                yield words, part, f"np.add.at({array}, {index}, {value})"
+        if isinstance(part.op, ast.Add):
+            yield from _added_at(source, part, part.target)
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _added_at(source, part, target):
+    """np.add.at for G[ids] = d and G[ids] += d"""
+    if isinstance(target, ast.Subscript):
+        array, index, value = (source.within(source.span(x)) for x in (target.value, target.slice, part.value))
+        if ":" not in index:
+            words = "of repeated indices only one is added"
+            yield words, part, f"np.add.at({array}, {index}, {value})"
 
 
 def _of_numbers(source, part, atoms):
@@ -385,6 +409,8 @@ def _all_factors(name, value, shape, larger):
         if _fits(x, shape, larger):
             yield missing, f"* {text}"
             yield missing, f"/ {text}"
+            if _is_array(x) and (x > 0).all():           # a norm, a standard deviation
+                yield missing, f"/ {text}**2"
             if _is_array(x):
                 activation = "the derivative of an activation"
                 yield activation, f"* (1 - {text})"
@@ -437,13 +463,20 @@ def _of_atoms(source, part, atoms):
 
 
 def _of_operands(source, part, atoms):
-    """A factor that is missing from one term of a sum or from one argument, or a 1 that is missing in it."""
+    """A factor that is missing from one term of a sum, inside a sum, or from one argument; a 1 that is missing."""
+    if reduced := _reduced(part):
+        shape = _shape_of(reduced, source, atoms)
+        for name, x in atoms.items():
+            if shape and _is_array(x) and x.shape == shape:
+                yield f"a factor is missing, {name}", reduced, f"({source.within(source.span(reduced))} * {name})"
     if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("where"):
         for value in part.args[1:]:
             for name, x in atoms.items():
                 if not callable(x):
                     yield from ((words, value, f"{source.atom(value)} {factor}")
                                 for words, factor in _factors(name, x, None))  # fmt: skip
+                    yield f"a term is missing, {name}", value, f"{source.atom(value)} + {name}"
+                    yield f"a term is missing, −{name}", value, f"{source.atom(value)} - {name}"
     if not isinstance(part, ast.BinOp):
         return
     sums = isinstance(part.op, (ast.Add, ast.Sub))
@@ -465,16 +498,37 @@ def _of_operands(source, part, atoms):
         yield "a 1 is missing", part, f"(1 + {whole})"
 
 
+def _reduced(part):
+    """x of x.sum(…), np.mean(x, …); None for what is no such call."""
+    if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr not in REDUCED:
+        return None
+    if getattr(part.func.value, "id", "") in ("np", "numpy"):
+        return part.args[0] if part.args else None
+    return part.func.value
+
+
 def _terms(source, whole, target, atoms):
-    """A product that is missing as a term; and an array in a product that should be a difference."""
+    """A product that is missing as a term: a path on which nothing comes back, such as da @ W.T; or one of entries."""
     span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
     if shape is None or not shape:
         return
+    matrices = {name: x for name, x in atoms.items() if _is_array(x) and x.ndim >= 2}
+    for (one, a), (other, b) in itertools.permutations(matrices.items(), 2):
+        for product, left, right in ((f"{one} @ {other}.T", a, b.T), (f"{one}.T @ {other}", a.T, b)):
+            if (b if right is not b else a).ndim == 2 and _product_shape(left, right) == tuple(shape):
+                yield f"a term is missing, {product}", span, f"{atom} + {product}"
     alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == tuple(shape)]
     for one, other in itertools.permutations(alike, 2):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+
+
+def _product_shape(a, b):
+    """The shape of a @ b; None if they do not fit."""
+    if a.shape[-1] != b.shape[-2] or (b.ndim > 2 and a.ndim > 2 and a.shape[:-2] != b.shape[:-2]):
+        return None
+    return (*(a.shape[:-2] or b.shape[:-2]), a.shape[-2], b.shape[-1])
 
 
 def _differences(source, whole, target, atoms):
@@ -485,6 +539,22 @@ def _differences(source, whole, target, atoms):
                 if other != part.id and _is_array(x) and x.shape == atoms[part.id].shape:
                     yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
                     yield f"a term is missing, {other}", part, f"({part.id} + {other})"
+
+
+def _couplings(source, whole, target, atoms):
+    """What a mean, a variance or a softmax gives back to every entry, missing where d is: d − x̂·mean(d·x̂), …"""
+    for part in ast.walk(whole):
+        if not isinstance(part, ast.Name) or not _is_array(atoms.get(part.id)):
+            continue
+        d, shape = part.id, atoms[part.id].shape
+        for axis, (other, x) in itertools.product((-1, 0, 1)[: len(shape)], atoms.items()):
+            if other != d and _is_array(x) and x.shape == shape:
+                along = f"axis={axis}, keepdims=True"
+                yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).mean({along}))"
+                yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).sum({along}))"
+                yield "the term of the softmax is missing", part, f"({d} - ({d} * {other}).sum({along}))"
+        for axis in (-1, 0, 1)[: len(shape)]:
+            yield "the term of the mean is missing", part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
 
 
 def _everywhere(source, part, atoms):

@@ -34,9 +34,10 @@ def where_nothing_should_be(e: Evidence, name: str) -> str | None:
         for shaped in (allowed, allowed[..., None]):
             spread = fitted(shaped, right.shape)
             if spread is not None and not (wrong & spread).any():
-                return (
-                    f"Wrong only where {mask} is False: {mask} is not applied on the way back; dy must become 0 there."
-                )
+                if allowed.dtype == bool:
+                    applied = f"{mask} is not applied on the way back; dy must become 0 there"
+                    return f"Wrong only where {mask} is False: {applied}."
+                return f"Wrong only where {mask} is 0: no gradient must come back there."
     rows = zero.reshape(-1, right.shape[-1]).all(-1)
     if right.ndim > 1 and not rows.all() and not wrong.reshape(len(rows), -1)[~rows].any():
         return (
@@ -81,7 +82,10 @@ def place_of_the_wrong(e: Evidence, name: str) -> str | None:
         if right.shape[:-1] == ids.shape:
             at_ids = np.arange(right.shape[-1]) == ids[..., None]
             if (wrong == (at_ids & right.any(-1, keepdims=True))).all():
-                return f"Wrong at the {ids_name} only: the term −onehot({ids_name}) is missing or wrong."
+                error = (yours - right)[wrong]
+                if np.ptp(error) < CLOSE * np.abs(error).max():
+                    return f"Wrong at the {ids_name} only: the term −onehot({ids_name}) is missing or wrong."
+                return f"Wrong only at the entry that {ids_name} names in each row; all others are right."
     zero = not yours[wrong].any()
     for axis, size in enumerate(wrong.shape):
         indices = np.flatnonzero(_by_index(wrong, axis))

@@ -172,7 +172,8 @@ def _atoms(evidence, part, node):
     numbers = Counter(float(x) for x in arrays.values() if not np.ndim(x))
     arrays = {text: x for text, x in arrays.items() if np.ndim(x) or numbers[float(x)] == 1}     # no equals by chance
     functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
-    return dict(sorted(arrays.items())) | dict(sorted(functions.items()))
+    masks_first = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, item[0]))
+    return dict(masks_first) | dict(sorted(functions.items()))
 
 
 def _locals_at_the_end(evidence, code):

@@ -115,6 +115,27 @@ def other_inputs(e: Evidence, name: str) -> str | None:
     return None
 
 
+def other_option(e: Evidence, name: str) -> str | None:
+    """The right gradient if a number, such as eps, were 0 or 1."""
+    yours, _, known = e.pair(name)
+    for option, number in e.subject.options().items():
+        for other in (0.0, 1.0):
+            if number != other and close(yours, e.measured(name, option=(option, other)), known):
+                return f"It is the right gradient for {option} = {other:g}: {option} is not used on the way back."
+    return None
+
+
+def sent_forward(e: Evidence, name: str) -> str | None:
+    """J·dy in place of Jᵀ·dy."""
+    yours, _, known = e.pair(name)
+    if np.shape(e.dy) == yours.shape == e.y.shape and yours.ndim and close(yours, e.along(name, e.dy), known):
+        return (
+            "It is J·dy, the forward's derivative along dy. The way back is the transpose, Jᵀ·dy, its steps in "
+            "reverse: a rotation turns back, a running sum starts at the other end, W becomes Wᵀ, the last is first."
+        )
+    return None
+
+
 def _multiplies(e, name, other, words):
     """True unless the words say that `other` is forgotten and the right gradient is not proportional to it."""
     if not words.endswith("is forgotten"):

@@ -1,0 +1,238 @@
+"""Mistakes that many backwards share: a path, a statistic's term, an option, the wrong direction. Each is told as such."""
+
+from mini_tf.gradcheck import gradcheck
+
+import numpy as np
+import pytest
+
+
+def gated(x, W, V):
+    """What comes back through the gate is missing in dx."""
+    a = x @ W
+    g = 1 / (1 + np.exp(-(x @ V)))
+
+    def backward(dy):
+        da = dy * g
+        dg = dy * a * g * (1 - g)
+        return da @ W.T, x.T @ da, x.T @ dg
+
+    return a * g, backward
+
+
+def two_experts(x, Wg, W1, W2):
+    """(dp * p).sum, not dp.sum. It takes two experts, whatever the sizes of the arrays."""
+    e = np.exp(x @ Wg)
+    p = e / e.sum(1, keepdims=True)
+    one, two = np.tanh(x @ W1), np.tanh(x @ W2)
+
+    def backward(dy):
+        d_one, d_two = dy * p[:, :1] * (1 - one**2), dy * p[:, 1:2] * (1 - two**2)
+        dp = np.stack([(dy * one).sum(1), (dy * two).sum(1)], 1)
+        dz = p * (dp - dp.sum(1, keepdims=True))
+        return dz @ Wg.T + d_one @ W1.T + d_two @ W2.T, x.T @ dz, x.T @ d_one, x.T @ d_two
+
+    return p[:, :1] * one + p[:, 1:2] * two, backward
+
+
+def weight_norm(x, v, g):
+    """Divided by the length once, not three times."""
+    n = np.sqrt((v**2).sum(0, keepdims=True))
+
+    def backward(dy):
+        dw = x.T @ dy
+        return dy @ (g * v / n).T, g / n * (dw - v * (dw * v).sum(0)), (dw * v / n).sum(0)
+
+    return x @ (g * v / n), backward
+
+
+def group_norm(x):
+    """The term of the variance is missing."""
+    groups = x.reshape(len(x), 2, -1)
+    deviation = np.sqrt(groups.var(-1, keepdims=True) + 1e-5)
+    h = (groups - groups.mean(-1, keepdims=True)) / deviation
+
+    def backward(dy):
+        dh = dy.reshape(groups.shape)
+        return ((dh - dh.mean(-1, keepdims=True)) / deviation).reshape(x.shape)
+
+    return h.reshape(x.shape), backward
+
+
+def heads(x):
+    """Split by reshape alone."""
+    B, T, D = x.shape
+    h = np.tanh(x.reshape(B, T, 2, D // 2).transpose(0, 2, 1, 3))
+
+    def backward(dy):
+        dh = dy.reshape(B, 2, T, D // 2)
+        return (dh * (1 - h**2)).transpose(0, 2, 1, 3).reshape(B, T, D)
+
+    return h.transpose(0, 2, 1, 3).reshape(B, T, D), backward
+
+
+def elu(x, alpha=0.7):
+    y = np.where(x > 0, x, alpha * (np.exp(x) - 1))
+    return y, lambda dy: dy * np.where(x > 0, 1, y)
+
+
+def correlate(x, w):
+    """The kernel is mirrored, as for a convolution."""
+    K, T = len(w), len(x) - len(w) + 1
+    y = sum(x[i : i + T] * w[i] for i in range(K))
+
+    def backward(dy):
+        dx, dw = np.zeros_like(x), np.zeros_like(w)
+        for i in range(K):
+            dx[i : i + T] += dy * w[K - 1 - i, ...]
+            dw[i] = (x[i : i + T] * dy).sum()
+        return dx, dw
+
+    return y, backward
+
+
+def highway(x, h, z):
+    """(h − x), not h, in the second of two gradients that are set together."""
+    t = 1 / (1 + np.exp(-z))
+
+    def backward(dy):
+        dh, dt = dy * t, dy * h
+        return dy * (1 - t), dh, dt * t * (1 - t)
+
+    return t * h + (1 - t) * x, backward
+
+
+def gather(table, ids):
+    """The last of equal ids wins."""
+
+    def backward(dy):
+        d = np.zeros_like(table)
+        d[ids] = dy
+        return d, None
+
+    return table[ids], backward
+
+
+def ignoring(logits, ids, pad=0):
+    """Gradients of ignored targets come back, too."""
+    p = np.exp(logits)
+    p /= p.sum(-1, keepdims=True)
+    keep, rows = ids != pad, np.arange(len(ids))
+    n = keep.sum()
+
+    def backward(dloss=1.0):
+        d = p.copy()
+        d[rows, ids] -= 1
+        return dloss * d / n, None
+
+    return -(np.log(p[rows, ids]) * keep).sum() / n, backward
+
+
+def smoothed(logits, ids, eps=0.1):
+    """The gradient without smoothing."""
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    q = np.full(logits.shape, eps / logits.shape[1])
+    q[np.arange(len(ids)), ids] += 1 - eps
+
+    def backward(dloss=1.0):
+        d = p.copy()
+        d[np.arange(len(ids)), ids] -= 1
+        return dloss * d / len(ids), None
+
+    return -(q * np.log(p)).sum() / len(ids), backward
+
+
+class Leaky:
+    """The slope below 0 is forgotten, and there are two ways to branch: no single change helps."""
+
+    def __init__(self):
+        self.slope = 0.2
+
+    def forward(self, x):
+        self.x = x
+        return np.maximum(x, self.slope * x) + np.minimum(0, 0 * x)
+
+    def backward(self, dout):
+        d = dout.copy()
+        for i in np.ndindex(d.shape):
+            if self.x[i] < 0:
+                d[i] = 0
+        return d
+
+
+def rotated(q):
+    """Turned forward once more, not back."""
+    angle = np.arange(q.shape[1])[:, None] * np.array([1.0, 0.3])
+    c, s = np.cos(angle), np.sin(angle)
+
+    def turn(v):
+        a, b = v[..., :2], v[..., 2:]
+        return np.concatenate([a * c - b * s, a * s + b * c], -1)
+
+    return turn(q), turn
+
+
+def hinge(scores, t):
+    """What the right class gets is −1, not minus the number of the others that come too close."""
+    N = len(scores)
+    rows = np.arange(N)
+    margins = np.maximum(0, scores - scores[rows, t][:, None] + 1)
+    margins[rows, t] = 0
+
+    def backward(dloss=1.0):
+        d = (margins > 0).astype(float)
+        d[rows, t] = -1
+        return dloss * d / N, None
+
+    return margins.sum() / N, backward
+
+
+R = np.random.default_rng(7).standard_normal
+IDS = np.array([1, 0, 3, 2, 0])
+REPAIRED = {
+    gated: ([R((2, 3)), R((3, 4)), R((3, 4))], "return (da @ W.T) + dg @ V.T, x.T @ da, x.T @ dg"),
+    two_experts: ([R((5, 3)), R((3, 2)), R((3, 4)), R((3, 4))], "dz = p * (dp - (dp * p).sum(1, keepdims=True))"),
+    weight_norm: ([R((2, 3)), R((3, 4)), R(4)], "(v * (dw * v).sum(0)) / n**2"),
+    group_norm: ([R((3, 4, 5))], "* h).mean(axis=-1, keepdims=True))"),
+    heads: ([R((2, 3, 4))], "dh = dy.reshape(B, T, 2, D // 2).transpose(0, 2, 1, 3)"),
+    elu: ([R((3, 4))], "np.where(x > 0, 1, y + alpha)"),
+    correlate: ([R(7), R(3)], "dy * w[i, ...]"),
+    highway: ([R((3, 4)), R((3, 4)), R((3, 4))], "dh, dt = dy * t, dy * (h - x)"),
+    gather: ([R((6, 3)), IDS], "np.add.at(d, ids, dy)"),
+    ignoring: ([R((5, 4)), IDS], "return (dloss * d / n) * keep[:, None], None"),
+}
+
+
+@pytest.mark.parametrize("f", REPAIRED, ids=lambda f: f.__name__)
+def test_the_change_that_makes_it_right(f):
+    inputs, right = REPAIRED[f]
+    report = gradcheck(f, *inputs)
+    assert not report
+    assert right in report.repair[3], report.repair
+
+
+def test_zeros_and_ones_are_not_a_mask_if_there_is_one():
+    """Here ids are 0 and 1 only, and `keep` is as true as they are."""
+    report = gradcheck(ignoring, R((5, 4)), IDS % 2)
+    assert "keep[:, None]" in report.repair[3]
+    assert "not applied" not in report.explain()
+
+
+TOLD = [
+    (smoothed, [R((5, 4)), IDS], "It is the right gradient for eps = 0: eps is not used on the way back."),
+    (Leaky(), [R((4, 5))], "It is the right gradient for self.slope = 0: self.slope is not used on the way back."),
+    (rotated, [R((2, 3, 4))], "It is J·dy, the forward's derivative along dy."),
+    (hinge, [R((4, 5)), IDS[:4]], "Wrong only at the entry that t names in each row; all others are right."),
+]
+
+
+@pytest.mark.parametrize(("f", "inputs", "words"), TOLD, ids=["smoothed", "Leaky", "rotated", "hinge"])
+def test_the_words(f, inputs, words):
+    report = gradcheck(f, *inputs)
+    assert not report
+    assert words in report.explain()
+
+
+def test_an_option_is_as_it_was_afterwards():
+    leaky = Leaky()
+    gradcheck(leaky, R((4, 5)))
+    assert leaky.slope == 0.2
