@@ -42,7 +42,7 @@ STEPS = 200 if QUICK else 400           # of a training; each takes about a seco
 # ## Six cards
 #
 # A text of T = 6 words, so small that you can solve it yourself: five cards with a name and a colour each, in random
-# order, and a last one that names two of the five and has a colour of its own. Every answer is asked of the last card.
+# order, and a last one that names two of the five and has a colour of its own. Every question is put to the last card.
 #
 # A card's vector $x_t$ has n = 20 entries, all 0 but for three or four: its place, its name, the second name (of the
 # last card only), its colour.
@@ -73,26 +73,32 @@ def cards(names, colours, asked):
     return X
 
 
-def texts(question, B, rng):
-    """B random texts X (B, T, n), and the right answers (B, 1), or (B, 2) for "both named"."""
-    names = rng.permuted(np.tile(np.arange(5), (B, 1)), axis=1)
-    asked = rng.permuted(np.tile(np.arange(5), (B, 1)), axis=1)[:, :2]
-    colours = rng.integers(4, size=(B, T))
-    X = cards(names, colours, asked)
-
+def answers(question, names, colours, asked):
+    """The right answers (B, 1), or (B, 2) for "both named"."""
     def colour_of(who):
-        return colours[np.arange(B), (names == who[:, None]).argmax(1)]
+        return colours[names == who[:, None]]            # each name is on one card
 
     first, second = asked.T
+    names = np.pad(names, ((0, 0), (0, 1)), constant_values=-1)                      # the last card has none
+    how_often = np.eye(4)[colours].sum(1)                # each colour (B, 4)
     right = {
-        "own": [colours[:, -1]], "most frequent": [(X[:, :, COLOUR].sum(1) + 0.1 * np.arange(4)).argmax(1)],
+        "own": [colours[:, -1]], "most frequent": [(how_often + 0.1 * np.arange(4)).argmax(1)],
         "third card": [colours[:, 2]], "first-named": [colour_of(first)], "the one after": [colour_of((first + 1) % 5)],
         "both named": [colour_of(first), colour_of(second)],
     }  # fmt: skip
-    return X, np.stack(right[question], axis=1)
+    return np.stack(right[question], axis=1)
 
 
-EXAMPLE = cards(np.array([[3, 0, 4, 2, 1]]), np.array([[2, 1, 1, 0, 2, 3]]), np.array([[2, 0]]))
+def texts(question, B, rng):
+    """B random texts X (B, T, n), and the right answers"""
+    names = rng.permuted(np.tile(np.arange(5), (B, 1)), axis=1)
+    asked = rng.permuted(np.tile(np.arange(5), (B, 1)), axis=1)[:, :2]
+    colours = rng.integers(4, size=(B, T))
+    return cards(names, colours, asked), answers(question, names, colours, asked)
+
+
+IN_WORDS = np.array([[3, 0, 4, 2, 1]]), np.array([[2, 1, 1, 0, 2, 3]]), np.array([[2, 0]])
+EXAMPLE = cards(*IN_WORDS)
 LABELS = ["Dot green", "Ann blue", "Eve blue", "Cid red", "Ben green", "Cid? Ann?\ngold"]
 
 # %% [markdown]
@@ -110,19 +116,19 @@ def train(step, question, seed=0, B=128):
     """Train one step for one question; how often it is right for 2,000 new texts goes into right[step, question]."""
     rng = np.random.default_rng(seed)
     f, params = FUNCTIONS[step], PARAMETERS[step](rng)
-    answers = 2 if question == "both named" else 1
-    params.append(np.zeros((f(EXAMPLE, *params)[0].shape[-1], answers * 4)))         # R
+    many = 2 if question == "both named" else 1           # answers
+    params.append(np.zeros((f(EXAMPLE, *params)[0].shape[-1], many * 4)))         # R
     moments = [(np.zeros_like(p), np.zeros_like(p)) for p in params]
     for t in range(1, STEPS + 1):
         X, answer = texts(question, B, rng)
         y, backward = f(X, *params[:-1])
-        _, loss_backward = ops.cross_entropy((y @ params[-1]).reshape(B * answers, 4), answer.reshape(-1))
+        _, loss_backward = ops.cross_entropy((y @ params[-1]).reshape(B * many, 4), answer.reshape(-1))
         dz = loss_backward()[0].reshape(B, -1)
         gradients = backward(dz @ params[-1].T)[1:] if len(params) > 1 else ()       # dX is not needed
         for p, g, (mean, square) in zip(params, [*gradients, y.T @ dz], moments):
             adam(p, g, mean, square, t, 0.02, (0.9, 0.99), 1e-8, 1.0)
     X, answer = texts(question, 2000, rng)
-    z = (f(X, *params[:-1])[0] @ params[-1]).reshape(2000, answers, 4)
+    z = (f(X, *params[:-1])[0] @ params[-1]).reshape(2000, many, 4)
     right[step, question], trained[step, question] = (z.argmax(-1) == answer).all(1).mean(), params
 
 
@@ -135,10 +141,14 @@ def compare(step, before, question):
 
 
 def reaching(step, question):
-    """‖dx_t‖ of each card of the example (T,): how much the answer's score changes with the card, once trained."""
+    """‖dx_t‖ of each card of the example (T,): how much the right answer's score z changes with the card, once trained.
+
+    With two answers, their scores are added.
+    """
     *params, R = trained[step, question]
     _, backward = FUNCTIONS[step](EXAMPLE, *params)
-    dX = backward(R[:, :4].max(1)[None])
+    right_answers = answers(question, *IN_WORDS)[0] + [0, 4][: R.shape[1] // 4]      # columns of R
+    dX = backward(R[:, right_answers].sum(1)[None])      # z = y·R
     return np.linalg.norm((dX[0] if params else dX)[0], axis=-1)
 
 # %% [markdown]
@@ -184,7 +194,7 @@ show(lab_04b.step(LABELS, {"": [0, 0, 0, 0, 0, 1]}, reaching("no averaging", "ow
 # $$
 #
 # Every word is heard, all equally. Written as a product with a row A of weights, the gradient is $A^\top \cdot dy$:
-# each word gets $dx_t = dy/T$. All that follows changes A, and nothing else.
+# each word gets $dx_t = dy/T$. Steps 3 and 4 change only where A comes from.
 #
 # **Expect** it to know the most frequent colour, which step 1 can only guess from one of the six. And **expect** a mean
 # to be blind to order: shuffle the cards, and y stays the same.
@@ -270,7 +280,8 @@ show(lab_04b.step(LABELS, {"": w}, reaching("weighted mean", "third card")), "04
 # $$
 #
 # For now we say ourselves what is what: the query is the last card's first name, the keys are the other cards' names,
-# and their values the whole cards. Only β is learned. **Expect** the first-named one's colour to be known.
+# and their values the whole cards. Only β is learned. **Expect** the first-named one's colour to be known, and a
+# gradient at the last card, too, although it is not among the values: by its name, dq, it decides who is heard.
 
 # %%
 def look_up(query, keys, values, beta):
@@ -316,7 +327,9 @@ beta = trained["soft look-up", "first-named"][0]
 A, _ = ops.softmax(beta * EXAMPLE[0, :-1, NAME] @ EXAMPLE[0, -1, NAME])
 print(f"  β has grown from 1 to {beta[0]:.1f}")
 expect("weight of Cid's card, which was asked for", above(0.85), A[3], quick=above(0.6), form="{:.3f}")
-show(lab_04b.step(LABELS, {"": [*A, 0]}, reaching("soft look-up", "first-named")), "04b_look_up")
+reached = reaching("soft look-up", "first-named")
+expect("gradient at the last card, in parts of Cid's", above(0.1), reached[-1] / reached[3], form="{:.2f}")
+show(lab_04b.step(LABELS, {"": [*A, 0]}, reached), "04b_look_up")
 
 # %% [markdown]
 # ## Step 5: queries, keys and values
@@ -398,7 +411,7 @@ show(lab_04b.step(LABELS, {"": A[-1]}, reaching("one head", "the one after")), "
 # scores have variance 1 for any m.
 #
 # **Expect** variances of m and of 1. Without the division, **expect** less than a thousandth of the gradient to pass
-# for m = 1,024; with it, about 7 % for any m.
+# for m = 1,024; with it, about 7 % for any m (with 16 keys, as here).
 
 # %%
 print("\nWhy 1/√m: 2,000 queries, 16 keys each, random with variance 1")
@@ -433,8 +446,8 @@ show(lab_04b.slopes(sizes, passed), "04b_scale")
 # $$
 #
 # A sum of products is one product of the pieces side by side: that is what "concatenate, then multiply by W" means, and
-# why Lab 6's sum over heads (its equations 14 and 15) and Vaswani's concatenation are the same. For the same reason one
-# matrix (n, H·m) holds all heads' $W_q$, and head h owns the columns from h·m to (h + 1)·m.
+# why the sum over heads of lab 05 (equations 14 and 15 of its source) and Vaswani's concatenation are the same. For the
+# same reason one matrix (n, H·m) holds all heads' $W_q$, and head h owns the columns from h·m to (h + 1)·m.
 #
 # Backward, $dY_h = dY\,W_h^\top$: each head gets its own columns of $dY\,W^\top$; from there on it is step 5, H times.
 # **Expect** two heads to answer for both names, and each to look at one of the two cards.
@@ -508,7 +521,8 @@ show(lab_04b.ladder(list(FUNCTIONS), QUESTIONS, table), "04b_ladder")
 # - Queries and keys decide who listens to whom; values are what is heard.
 # - From step 2 on, each step answers a question that the one before it cannot: at least 97 % right, where that one
 #   reaches at most 55 %.
-# - $1/\sqrt m$ keeps the scores' variance at 1, and lets 7 % of the gradient through softmax whatever m is.
+# - $1/\sqrt m$ keeps the scores' variance at 1, and softmax lets the same share of the gradient through
+#   whatever m is: 7 % with 16 keys.
 # - Heads are added up; concatenating them is how one writes that sum as one product.
 #
 # **Try:** take $1/\sqrt m$ out of `one_head`, with m = 256. Use one matrix for both, $W_q = W_k$: which questions are

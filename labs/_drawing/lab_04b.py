@@ -14,7 +14,7 @@ def step(labels, weights, gradient):
     if len(weights) > 1:
         left.legend(frameon=False)
     right.bar(places, gradient, 0.8, color=GREEN)
-    right.set(title="size of the gradient that reaches it, ‖dx‖")
+    right.set(title="gradient of the right answer's score, ‖dx‖")
     for axes in (left, right):
         axes.set_xticks(places, [label.replace(" ", "\n", 1) for label in labels])
         axes.tick_params(axis="x", labelsize=9, length=0)
