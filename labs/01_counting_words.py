@@ -12,7 +12,7 @@
 # - learn a Markov chain from ten days of weather, by hand, and see that no other chain fits better,
 # - count 262,864 words of Shakespeare, and ask what comes after "the Duke of",
 # - shorten a history that never occurred, and learn which of its words to drop first,
-# - see why counting alone has no answer to three in ten word pairs of a new text.
+# - see why counting alone fails on three in ten word pairs of a new text: probability 0, or 0/0.
 #
 # `01b_smoothing.py` repairs that, and sets the bar that every network of the later labs has to clear.
 #
@@ -213,8 +213,8 @@ expect("A counted from them, largest difference", at_most(0.02), abs(A_again - A
 # ## 2. From weather to words: the bigram table
 #
 # Take words as states, and the chain is a language model: the *bigram model*. Its A is a table with a row for each
-# word that can come before, and a column for each word that can come next. The corpus is that of all the labs: 292,072
-# words of Shakespeare, where punctuation marks and line breaks count as words.
+# word that can come before, and a column for each word that can come next. The corpus is the one that labs 01 to 07
+# share: 292,072 words of Shakespeare, where punctuation marks and line breaks count as words.
 #
 # We count in the first 90 %, and keep the last 10 % as a test. The vocabulary is that of the whole corpus, as in the
 # other labs.

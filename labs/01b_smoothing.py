@@ -81,18 +81,20 @@ def count(*words):
 #
 # $h'$ is h without its first word, the farthest. $\text{share}(h\,w)$ is what an n-gram keeps for itself;
 # $\text{rest}(h)$ is what the history hands down, for the shorter one to distribute. They differ only in how much is
-# taken, and from which n-grams.
+# taken, and from which n-grams. An n-gram that never occurs has share 0; a history that never occurs has rest 1.
 #
 # | smoothing | $\text{share}(h\,w)$ | $\text{rest}(h)$ |
 # | :--- | :--- | :--- |
 # | maximum likelihood | $\text{count}(h\,w)/\text{count}(h)$ | 0 |
-# | add-δ | $\text{count}(h\,w)/(\text{count}(h) + \delta c)$ | $\delta c/(\text{count}(h) + \delta c)$, for $1/c$ |
+# | add-δ | $\text{count}(h\,w)/(\text{count}(h) + \delta c)$ | $\delta c/(\text{count}(h) + \delta c)$ |
 # | stupid back-off | $\text{count}(h\,w)/(\text{count}(h)\,Z(h)) - \text{rest}\,p_{K-1}(w)$ | $\alpha\,Z(h')/Z(h)$ |
 # | Kneser-Ney | $(\text{count}^*(h\,w) - D)/\text{count}^*(h)$ | $D \cdot \text{followers}(h)/\text{count}^*(h)$ |
-# | modified Kneser-Ney | the same with $D_1$, $D_2$, $D_3$ for $\text{count}^*$ = 1, 2, 3 or more | the same |
+# | modified Kneser-Ney | $(\text{count}^*(h\,w) - D_i)/\text{count}^*(h)$ | $\sum_i D_i\,N_i(h)/\text{count}^*(h)$ |
 #
-# In stupid back-off α = 0.4, and Z makes the sum 1. $\text{followers}(h)$ is the number of different words after h;
-# $\text{count}^*$, a count in another sense, comes below.
+# Add-δ hands the rest straight to $p_0$, without the orders between. In stupid back-off α = 0.4, and Z makes the sum 1.
+# $\text{followers}(h)$ is the number of different words after h. Modified Kneser-Ney has three discounts: $D_1$ for
+# $\text{count}^*$ = 1, $D_2$ for 2, $D_3$ for 3 or more; $N_i(h)$ of the followers get $D_i$. $\text{count}^*$, a count
+# in another sense, comes below.
 #
 # ### Add-δ: simple and bad
 #
@@ -399,8 +401,8 @@ show(lab_01.kneser_ney(occurs, company, sociable, steps, best_D), "01_kneser_ney
 #
 # **Expect** ln 14,295 = 9.568 for the uniform guess; Kneser-Ney with D = 0.9 at 6.06, 5.17, 5.05 and 5.07 at orders
 # 1, 2, 3 and 5; modified Kneser-Ney at 5.034 at order 3, the least of all. Beyond order 3 longer histories no longer
-# help: they hardly ever occur again (`01_counting_words.py`, section 4). And from order 2 on two get *worse* with every
-# word of history: stupid back-off, because it trusts what it saw once, and add-δ, because it spreads nearly everything
+# help: they hardly ever occur again (`01_counting_words.py`, section 4). And two get *worse* with every word of history
+# beyond order 2: stupid back-off, because it trusts what it saw once, and add-δ, because it spreads nearly everything
 # evenly over all c words.
 
 # %%
@@ -475,9 +477,9 @@ for order, loss in ((3, 4.953), (5, 4.960)):
     expect(f"told the new words, order {order}", about(loss, within=0.001), cross_entropy(told, first_test, len(ids)))
 
 # %% [markdown]
-# New words also explain why stupid back-off, the orange line, beats Kneser-Ney at order 1. **Expect** an unseen word to
-# get 0.39/c from it, and 0.046/c from the discount of order 1. On average over all words of the test that saves 0.09
-# nats, of which the known words pay back 0.02: 0.07 remain.
+# New words also explain why stupid back-off (triangles in the figure) beats Kneser-Ney at order 1. **Expect** an unseen
+# word to get 0.39/c from it, and 0.046/c from the discount of order 1. On average over all words of the test that saves
+# 0.09 nats, of which the known words pay back 0.02: 0.07 remain.
 
 # %%
 unseen = vocabulary.index["Milan"]
@@ -586,8 +588,8 @@ show(lab_01.reciting(lengths, of_the_test), "01_reciting")
 # The right half of that table is Kneser-Ney, the model with the good cross-entropy. It does not recite. How does it
 # write? Compare its order 3 with that of maximum likelihood, which makes no word pair that is not in the training text.
 #
-# **Expect** 24 % of its word pairs to be new. That is no more than in Shakespeare, in whose test text 30 % are. But his
-# make sense.
+# **Expect** 24 % of Kneser-Ney's word pairs to be new. That is no more than in Shakespeare, in whose test text 30 %
+# are. But his make sense.
 
 # %%
 known_pairs = np.unique(train[:-1] * c + train[1:])
@@ -632,8 +634,8 @@ expect("what it costs these, nats each", about(0.18, within=0.005), -np.log1p(-n
 #
 # ## 4. What cannot work
 #
-# An order counts the words of an n-gram, the predicted one included: there is no order 0, and the library stops at 7.
-# The messages say what to do.
+# An order counts the words of an n-gram, the predicted one included: a model's order is at least 1, and the library
+# stops at 7. The messages say what to do.
 
 # %%
 print("\n4. What cannot work")
@@ -649,9 +651,9 @@ for attempt in (
 # %% [markdown]
 # ## What to take along
 #
-# - Taking a fixed part from each count and asking the shorter history, by company and not by count, is the best of the
-#   five: 5.03 nats per word. A network on this corpus has to come below that before it has learned more than counting;
-#   below 4.95, if it is told which words are new.
+# - Taking a discount from each count (one of three) and asking the shorter history, by company and not by count, is the
+#   best of the five: 5.03 nats per word. A network on this corpus has to come below that before it has learned more
+#   than counting; below 4.95, if it is told which words are new.
 # - Low cross-entropy and good writing are different things.
 #
 # Try: `shakespeare("clean")` for `shakespeare()`, a longer text without gaps. The best loss rises by a third of a nat:

@@ -116,7 +116,7 @@ show(lab_02.likeness(six.words, {
 # So "look up row i" *is* a linear layer on one-hot vectors, with the multiplications by zero left out. The gradient
 # is the same too. If a word stands twice in a batch, its row gets the sum of both gradients.
 #
-# Now the corpus of the labs, to see what this costs at full size. Times are the best of three.
+# Now the corpus of labs 01 to 07, to see what this costs at full size. Times are the best of three.
 #
 # **Expect** no difference in the values, at most a rounding difference in the gradients (float32), rows of dE that are
 # not zero only for the words of the batch, and 7,148 times the memory for the input: c numbers of 4 bytes for a word,
@@ -292,7 +292,7 @@ expect("gradcheck's verdict", "PASS", report.verdict)
 print(f"  {report}")
 
 # %% [markdown]
-# From z on it is the linear layer's backward: $dW = (p - y) \cdot x^\top$. Word i's row of W moves along x, in
+# Before z comes the linear layer, whose backward gives $dW = (p - y) \cdot x^\top$. Word i's row of W moves along x, in
 # proportion to how much $p_i$ was too small or too large. The lecture ends this example with the question of how to
 # change W so that "books" gets more:
 #
@@ -579,7 +579,7 @@ for label, k, expected in (("no hidden layer", 0, about(0.693, 0.005)), ("8 hidd
 # ## What to keep
 #
 # - A one-hot row times a table is a row of the table. Look it up.
-# - The gradient of softmax and cross-entropy is p − y. Everything in front of it is the chain rule.
+# - The gradient of softmax and cross-entropy is p − y. The layers before it add nothing but the chain rule.
 # - Sum and mean discard word order; concatenation keeps it, with weights for each place.
 # - Without a hidden layer, no word can change what another one means.
 #

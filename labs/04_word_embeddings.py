@@ -15,7 +15,7 @@
 #
 # Letters: **c** different words, **W** co-occurrence window, **n** embedding dimension, **T** history length, **N**
 # words of the corpus, **r** the rank of a word by its count, or of an eigenvector by its eigenvalue (the source's k).
-# The lab counts words from 1, and writes vectors as columns; Python counts from 0, and a word is a row here.
+# The source counts words from 1, and writes vectors as columns; Python counts from 0, and a word is a row here.
 #
 # It takes one to four minutes on two CPU cores; with `--quick`, which computes only 256 eigenvectors and not 768, a
 # third of that.
@@ -248,8 +248,8 @@ expect("largest |CV − V diag(λ)| entry, relative to λ_1", below(1e-9), abs(C
 # C \approx M = \operatorname{diag}(q) + \tfrac{10}{N}\,q\,q^\top
 # $$
 #
-# Its entries are small beside the diagonal for most *pairs*, but there are c of them in a row: the neighbours of a word
-# add up to ten times its count.
+# The second part's entries are small beside the diagonal for most *pairs*, but there are c of them in a row: the
+# neighbours of a word add up to ten times its count.
 
 # %%
 frequent = np.flatnonzero(counts >= 120)
@@ -279,12 +279,12 @@ expect("neighbours per occurrence, median over words", 10, np.median(neighbours 
 #
 # The right equation, called secular, has λ as its only unknown. Draw its right side against λ: at every count it jumps
 # from −∞ to +∞, and in between it falls. So it is 1 exactly once between any two neighbouring counts, and once above
-# the largest: **the eigenvalues interlace with the counts**. $\lambda_2$ lies between the counts of the second and the
-# first word, $\lambda_{100}$ between those of the 100th and the 99th, which are 316 and 319, however large the entries
-# off the diagonal are. (A count that several words share is an eigenvalue, too, once less often than it has words.)
-# Only $\lambda_1$ is free to run away, and it does.
+# the largest: **the eigenvalues of M interlace with the counts**. M's $\lambda_2$ lies between the counts of the second
+# and the first word, its $\lambda_{100}$ between those of the 100th and the 99th, which are 316 and 319, however large
+# the factor 10/N is. (A count shared by m words is itself an eigenvalue, m − 1 times.) Only $\lambda_1$ is free to run
+# away, and it does.
 #
-# **Expect** the prediction from nothing but counts to be within 2 % of most eigenvalues.
+# **Expect** the prediction from nothing but counts to be within 2 % of half of C's eigenvalues.
 
 # %%
 def model_eigenvalues(q, strength, number):
@@ -326,9 +326,9 @@ show(lab_04.eigenvalues(values, predicted, counts[by_count[:n]]), "04_eigenvalue
 # ### And the eigenvectors?
 #
 # The model says $v_i \propto q_i/(\lambda - q_i)$: an eigenvector of M belongs to the few words whose count is next to
-# λ. The real ones are another matter. **Expect** the largest word of $v_r$, for $r \ge 20$, to hold a quarter of it
-# (its $V_{ir}^2$), where the model has four fifths, and to be the r-th most frequent word for hardly any r. Each mixes
-# about ten words.
+# λ. The real ones are another matter. **Expect** the word with the largest entry of $v_r$, for $r \ge 20$, to hold a
+# quarter of its squared length ($V_{ir}^2$), where the model has four fifths, and hardly ever to be the r-th most
+# frequent word. Each mixes about ten words.
 #
 # The reason is how close the eigenvalues are: around r = 100 two neighbours differ by 1 to 4. What the model leaves
 # out, who *really* stands beside whom, is small, but it only has to be larger than such a gap in order to turn two
@@ -552,9 +552,9 @@ show(lab_04.coefficients(rows, n), "04_pca_coefficients")
 # ## What to take along
 #
 # - A corpus is a sequence of integers. Vectors are looked up when they are needed.
-# - Raw counts of co-occurrence are chance and the word itself: $\operatorname{diag}(q) + \frac{10}{N} q q^\top$ is 95 %
-#   of C, by squares. It predicts half of the 256 eigenvalues to within 2 %; its own eigenvalues interlace with the
-#   counts.
+# - Raw counts of co-occurrence are mostly what chance predicts, plus each word's own count:
+#   $\operatorname{diag}(q) + \frac{10}{N} q q^\top$ is 95 % of C, by squares. It predicts half of the 256 eigenvalues to
+#   within 2 %; its own eigenvalues interlace with the counts.
 # - So 256 eigenvectors span little more than the axes of the 256 most frequent words. They keep 71 % of the text and
 #   2 % of the vocabulary.
 # - A rare word's vector is almost zero. Lab 05 trains a transformer to predict such vectors with a squared error,

@@ -204,10 +204,11 @@ def loss(prediction, windows):
 # - the mean of the training words' vectors, the same for every history;
 # - the last word's vector: "the next word is the last one again";
 # - the mean of the history, which is the transformer before it has learned anything (L = 0 layers);
+# - the sum of the history, which is the source's formula taken literally;
 # - a table of averages: for each word w, the mean vector of what followed it in the training part. (Its own average has
 #   weight count(w), the mean of all words weight δ = 5.) It counts pairs, so it knows one word.
 #
-# **Expect** the literal sum to be more than 50 times as bad as zero, and "the last word again" nearly twice as bad.
+# **Expect** the sum to be more than 50 times as bad as zero, and "the last word again" nearly twice as bad.
 
 # %%
 def mean_followers(words, vectors, mean_vector, delta):
@@ -423,9 +424,9 @@ show(lab_05.distances(from_prediction, {"between two words of the text": between
 # because of what relu added. Subtract the mean of what was added over the test words (one vector for all histories),
 # and what remains is, on average, the mean of the histories: its $V_n \hat x$ is much closer.
 #
-# **Expect** at least six of the eight most frequent words too high by more than 10 %, the worst by more than half; none
-# more than a quarter off without the addition; and the model to be right about as often as someone who always says the
-# most frequent word.
+# **Expect** at least six of the eight most frequent words too high by more than 10 %, the worst by more than half. With
+# relu's mean contribution subtracted, **expect** none to be more than a quarter off. And **expect** the model to be
+# right about as often as someone who always says the most frequent word.
 
 # %%
 top = np.argsort(-counts)[:8]

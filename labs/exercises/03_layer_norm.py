@@ -55,5 +55,5 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 # To think about
 #
 # a) γ = 1 and dy is all ones. What is dx? How could you have known that without calculating anything?
-# b) Double every x of a row. What happens to y, and what to dx? (Leave ε out of it.) A row that lies far out is moved
-#    less by the same gradient: is that good?
+# b) Double every x of a row. What happens to y, and what to dx? (Leave ε out of it.) A row with a large spread is
+#    moved less by the same gradient: is that good?

@@ -31,13 +31,12 @@ def residual_block(x, W, b):
 
         # 2. Back through the linear map, which is a_kj = Σ_i x_ki·W_ij + b_j for row k.
         #    W_ij multiplied x_ki in every row k, and affected only a_kj. So dW_ij is a sum over k of x_ki times what?
-        #    Which product of two matrices is that? There is only one whose shapes fit.
+        #    Which product of two matrices is that? Follow the indices: W is square, so shapes cannot tell.
         dW = ...                                         # (n, n)
         db = ...                                         # (n,): b_j was added in every row
 
         # 3. Back to x, along both ways. The branch: W_ij multiplied x_ki for every j, so sum over j (again one product
-        #    of two matrices; look at the shapes, then at the indices: here W is square, and the shapes cannot tell).
-        #    And then the skip.
+        #    of two matrices; follow the indices). And then the skip.
         dx = ...                                         # (N, n)
         return dx, dW, db
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
+from mini_tf.errors import UserError
 from mini_tf.layers import Layer
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_softmax_at
@@ -92,5 +93,12 @@ class WindowModel(TextModel, Layer):
 
 
 def windows_ending_at(ids: Array, ends: Array, T: int) -> Array:
-    """(len(ends), T + 1): the words at `ends`, each preceded by the T words before it."""
-    return ids[np.asarray(ends)[:, None] + np.arange(-T, 1)]
+    """(len(ends), T + 1): the words at `ends`, each preceded by the T words before it.
+
+    Raises UserError for an end that has fewer than T words before it, or is beyond the text.
+    """
+    ends = np.asarray(ends)
+    if len(ends) and not T <= ends.min() <= ends.max() < len(ids):
+        raise UserError(f"windows end at words {ends.min():,} to {ends.max():,}, expected {T:,} to {len(ids) - 1:,}: "
+                        f"each needs T = {T:,} words before it")  # fmt: skip
+    return ids[ends[:, None] + np.arange(-T, 1)]

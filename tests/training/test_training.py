@@ -290,6 +290,15 @@ def _tiny(seed=0, **options):
     return LanguageTransformer(table, seed=seed, **settings)
 
 
+def test_windows_end_where_enough_words_stand_before():
+    ids = np.arange(10)
+    assert windows_ending_at(ids, [4, 9], 4).tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert windows_ending_at(ids, np.arange(0), 4).shape == (0, 5)
+    for ends in ([3], [4, 10], [-1]):                    # numpy would read negative indices from the end of the text
+        with pytest.raises(UserError, match="expected 4 to 9: each needs T = 4 words before it"):
+            windows_ending_at(ids, ends, 4)
+
+
 def test_mean_loss_predicts_each_word_once():
     model = _tiny()
     model.A.W.data = np.random.default_rng(0).standard_normal(model.A.W.data.shape).astype(np.float32)
