@@ -553,8 +553,8 @@ show(lab_04.coefficients(rows, n), "04_pca_coefficients")
 #
 # - A corpus is a sequence of integers. Vectors are looked up when they are needed.
 # - Raw counts of co-occurrence are mostly what chance predicts, plus each word's own count:
-#   $\operatorname{diag}(q) + \frac{10}{N} q q^\top$ is 95 % of C, by squares. It predicts half of the 256 eigenvalues to
-#   within 2 %; its own eigenvalues interlace with the counts.
+#   $\operatorname{diag}(q) + \frac{10}{N} q q^\top$ is 95 % of C, by squares. It predicts half of the 256 eigenvalues
+#   to within 2 %; its own eigenvalues interlace with the counts.
 # - So 256 eigenvectors span little more than the axes of the 256 most frequent words. They keep 71 % of the text and
 #   2 % of the vocabulary.
 # - A rare word's vector is almost zero. Lab 05 trains a transformer to predict such vectors with a squared error,
