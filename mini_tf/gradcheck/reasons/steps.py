@@ -7,7 +7,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from mini_tf.backend import to_host
-from mini_tf.gradcheck.judge import judged
+from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float, told
@@ -48,25 +48,21 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
     so the first wrong step is the innermost. Each is checked by itself, on the inputs that it had in the model and with
     a random dy of its own, so that errors of other steps do not matter. Steps after the first wrong one are not
     checked.
+
+    A quick look comes first, and all entries are measured of those steps only that do not seem right. If none of them
+    is wrong, they are measured of all steps.
     """
     calls = calls_in(subject)
-    steps, wrong = [], None
-    inner = [call for call in calls if call.ended is not None]
-    for call in sorted(inner, key=lambda call: call.ended):
-        if wrong is not None:
+    inner = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
+    wrong, report = _first_wrong(inner, seed)
+    steps = []
+    for k, call in enumerate(inner):
+        if wrong is None or k < inner.index(wrong):
+            steps.append(_step(call, RIGHT))
+        elif call is wrong:
+            steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
+        else:
             steps.append(_step(call, CONTAINS if call in wrong.parents else AFTER))
-            continue
-        f, inputs, params = alone(call)
-        if not any(map(is_float, inputs)) and not any(p.trainable for p in params.values()):
-            steps.append(_step(call, RIGHT))             # such as fixed embeddings: there is no gradient to be wrong
-            continue
-        with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
-            if report.verdict != FAIL:
-                steps.append(_step(call, RIGHT))
-                continue
-            add_reasons(report, evidence)
-        wrong, report.notes = call, []                   # notes: a method may leave parameters unused
-        steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
     raised = next((call for call in calls if call.error is not None), None)
     if wrong is None and raised is not None:             # all steps before it are right
         f, inputs, params = alone(raised)
@@ -75,6 +71,24 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
         words = [] if right else [f"it raised {told(raised.error, raised.backward)}"]
         steps.append(_step(raised, RIGHT if right else WRONG, words))
     return steps
+
+
+def _first_wrong(calls, seed):
+    """(the first call that is wrong by itself, its Report with reasons), or (None, None)"""
+    right = []
+    for look in (seems_right, lambda *_: False):
+        for call in calls:
+            f, inputs, params = alone(call)
+            has_gradients = any(map(is_float, inputs)) or any(p.trainable for p in params.values())
+            if not has_gradients or call in right or look(f, inputs, params, seed):
+                continue
+            with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
+                if report.verdict == FAIL:
+                    add_reasons(report, evidence)
+                    report.notes = []                    # a method may leave parameters unused
+                    return call, report
+            right.append(call)
+    return None, None
 
 
 def add_reasons(report: Report, evidence: Evidence | None) -> None:

@@ -7,7 +7,7 @@ from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.examples import generic
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import difference, function_of, outcome, planted
-from mini_tf.gradcheck.reasons import repair
+from mini_tf.gradcheck.reasons import repair, steps
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models import LanguageTransformer
 
@@ -59,6 +59,13 @@ def test_the_first_wrong_step_is_the_planted_one(bug):
     last = first + len(inspect.getsourcelines(target)[0])
     assert first <= int(named_line) <= last
     assert first <= line <= last
+
+
+def test_what_a_quick_look_misses_is_found_by_a_close_one(monkeypatch):
+    monkeypatch.setattr(steps, "seems_right", lambda *_: True)
+    f, inputs, params = every_option(np.random.default_rng(0))
+    with planted(next(bug for bug in CASES if bug.name == "layer_norm: γ forgotten")):
+        assert gradcheck(f, *inputs, params=params).wrong_step.name == "layer_norm"
 
 
 def changes_gradients(bug, f, inputs, params):
