@@ -179,8 +179,8 @@ def _of_index(source, index):
             yield from _of_index(source, element)
             if isinstance(element, ast.Slice) and not (element.lower or element.upper):
                 for other in index.elts[:k] + index.elts[k + 1 :]:
-                    if isinstance(other, ast.Name):
-                        rows = f"np.arange(len({other.id}))"
+                    if is_atom(other):
+                        rows = f"np.arange(len({source.within(source.span(other))}))"
                         yield "every row is taken, not each row's own", element, rows
         for a, b in zip(index.elts, index.elts[1:]):
             yield "two indices are exchanged", *_exchanged(source, a, b)
@@ -211,6 +211,9 @@ def _of_operators(source, part):
         operator = source.within(between)
         if isinstance(part.op, ast.Mult):
             yield "it is multiplied where it should be divided", between, operator.replace("*", "/", 1)
+            if isinstance(part.left, ast.BinOp) and isinstance(part.left.op, ast.Mult):
+                middle = source.atom(part.left.right)
+                yield f"there are two factors too many, {middle} * {right}", part, source.atom(part.left.left)
             yield "a product of entries stands for a matrix product", between, operator.replace("*", "@", 1)
         elif isinstance(part.op, ast.Div):
             yield "it is divided where it should be multiplied", between, operator.replace("/", "*", 1)
@@ -436,6 +439,11 @@ def _of_wholes(source, whole, target, atoms):
     for axis in (0, -1, (0, 1)):
         yield "an axis is not summed", span, f"{atom}.sum(axis={axis})"
         yield "the mean is not taken away", span, f"{atom} - {atom}.mean(axis={axis}, keepdims=True)"
+    if isinstance(target, ast.Subscript):                # dx[x < 0] = alpha
+        index, of = source.within(source.span(target.slice)), _shape_of(target.value, source, atoms)
+        for name, value in sorted(atoms.items(), key=lambda item: not is_upstream(item[0])):
+            if of and _is_array(value) and value.shape == of:
+                yield f"a factor is missing, {name}[{index}]", span, f"{atom} * {name}[{index}]"
     for name, value in atoms.items():
         if not callable(value):
             yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape))

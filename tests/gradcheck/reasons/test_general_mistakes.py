@@ -171,6 +171,40 @@ def rotated(q):
     return turn(q), turn
 
 
+def below_zero(x, slope=0.1):
+    """The slope itself below 0, not slope·dy."""
+
+    def backward(dy):
+        dx = dy.copy()
+        dx[x < 0] = slope
+        return dx
+
+    return np.where(x > 0, x, slope * x), backward
+
+
+class LargestOf:
+    """The winner of one row gets what every row should get."""
+
+    def forward(self, x):
+        self.shape, self.winner = x.shape, x.argmax(1)
+        return x.max(1)
+
+    def backward(self, dy):
+        dx = np.zeros(self.shape)
+        dx[:, self.winner] = dy
+        return dx
+
+
+def logistic_loss(z, t):
+    """σ′, which p − t holds already, once more."""
+    p = 1 / (1 + np.exp(-z))
+
+    def backward(dloss=1.0):
+        return dloss * ((p - t) * p * (1 - p)) / z.size, None
+
+    return (np.log1p(np.exp(z)) - t * z).mean(), backward
+
+
 def hinge(scores, t):
     """What the right class gets is −1, not minus the number of the others that come too close."""
     N = len(scores)
@@ -199,13 +233,16 @@ REPAIRED = {
     highway: ([R((3, 4)), R((3, 4)), R((3, 4))], "dh, dt = dy * t, dy * (h - x)"),
     gather: ([R((6, 3)), IDS], "np.add.at(d, ids, dy)"),
     ignoring: ([R((5, 4)), IDS], "return (dloss * d / n) * keep[:, None], None"),
+    below_zero: ([R((3, 4))], "dx[x < 0] = slope * dy[x < 0]"),
+    LargestOf: ([R((4, 5))], "dx[np.arange(len(self.winner)), self.winner] = dy"),
+    logistic_loss: ([R(5), IDS % 2 > 0], "return dloss * (p - t) / z.size, None"),
 }
 
 
 @pytest.mark.parametrize("f", REPAIRED, ids=lambda f: f.__name__)
 def test_the_change_that_makes_it_right(f):
     inputs, right = REPAIRED[f]
-    report = gradcheck(f, *inputs)
+    report = gradcheck(f() if isinstance(f, type) else f, *inputs)
     assert not report
     assert right in report.repair[3], report.repair
 
