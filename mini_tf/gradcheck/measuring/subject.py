@@ -150,11 +150,11 @@ class Subject:
             return False
 
     def run(self, dy: Array | float) -> dict[str, Any]:
-        """{name: gradient} of all tensors, from a new forward; parameters start without gradients."""
+        """{name: gradient} of all tensors, from a new forward; parameters start without gradients, dy stays."""
         for p in self.params.values():
             p.grad = None
         _, backward = self.forward()
-        return self.named(backward(dy))
+        return self.named(backward(dy.copy() if isinstance(dy, np.ndarray) else dy))
 
     def named(self, returned: Any) -> dict[str, Any]:
         """{name: gradient} from what a backward returned and what it added to the parameters."""

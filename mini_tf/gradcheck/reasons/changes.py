@@ -9,6 +9,7 @@ or a term that is missing. Arrays are first exchanged for arrays of the same sha
 import ast
 import itertools
 import re
+from dataclasses import replace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -43,12 +44,14 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
 
     atoms: {text: value} of names, attributes and such that stand for arrays and numbers inside the function
     """
-    found = [change for change in mutations(source.text, node) if change.name in UNDONE]
     parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
+    found = [_made(source, part, *change) for part in parts for change in _of_indices(source, part)]
+    found += [change for change in mutations(source.text, node) if change.name in UNDONE]
     if isinstance(node, ast.Lambda):
         parts.append(node)
-    for kind in (_of_shape, _of_operators, _of_calls, _of_statements):
+    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
+    found += [change for part in [node, *parts] for change in _of_order(source, part)]
     found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
     found += [_made(source, part, *change) for part in parts for change in _of_numbers(source, part, atoms)]
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
@@ -106,8 +109,16 @@ def _wholes(node):
             yield element, element
 
 
+def _of_indices(source, part):
+    """An index that is off, or too many."""
+    if isinstance(part, ast.Subscript):
+        yield from _of_index(source, part.slice)
+        if isinstance(part.ctx, ast.Load):
+            yield "there is an index too many", part, source.atom(part.value)
+
+
 def _of_shape(source, part):
-    """A transpose, an index, an axis."""
+    """A transpose, an order of axes."""
     text = source.within(source.span(part))
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
         for side in (part.left, part.right):
@@ -115,11 +126,6 @@ def _of_shape(source, part):
             yield "a transpose is missing", side, f"{source.atom(side)}.swapaxes(-1, -2)"
         exchanged = f"{source.atom(part.right)} @ {source.atom(part.left)}"
         yield "the order of a product is wrong", part, exchanged
-    elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load):
-        yield "there is an index too many", part, source.atom(part.value)
-        yield from _of_index(source, part.slice)
-    elif isinstance(part, ast.Subscript):
-        yield from _of_index(source, part.slice)
     elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "reshape":
         array, count = source.atom(part.func.value), len(part.args)
         for axes in _orders(count):
@@ -190,11 +196,15 @@ def _of_index(source, index):
             for element in mirrored:
                 text = text.replace(source.within(source.span(element)), element.right.id)
             yield "an axis is reversed", index, text
-    elif isinstance(index, (ast.Name, ast.BinOp)):
-        yield off, index, f"{source.atom(index)} + 1"
-        yield off, index, f"{source.atom(index)} - 1"
+    elif isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.Invert):
+        yield "the mask is the opposite one", index, source.atom(index.operand)
+    elif isinstance(index, (ast.Name, ast.Attribute, ast.BinOp)):
         if isinstance(index, ast.BinOp):
             yield off, index, source.atom(index.left)
+        yield off, index, f"{source.atom(index)} + 1"
+        yield off, index, f"{source.atom(index)} - 1"
+        if not isinstance(index, ast.BinOp):
+            yield "the mask is the opposite one", index, f"~{source.atom(index)}"
 
 
 def _exchanged(source, a, b):
@@ -285,7 +295,12 @@ def _of_statements(source, part):
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
         yield "it is set where it should add up", part, f"{target} += {value}"
+        if is_atom(part.value):
+            yield f"{value} itself is changed below: a copy is missing", part.value, f"{value}.copy()"
         yield from _added_at(source, part, part.targets[0])
+    elif isinstance(part, ast.Assign) and isinstance(part.value, ast.Tuple):
+        for a, b in itertools.combinations(part.value.elts, 2):
+            yield "two results are exchanged", *_exchanged(source, a, b)
     elif isinstance(part, ast.AugAssign):
         target, value = (source.within(source.span(x)) for x in (part.target, part.value))
         if isinstance(part.op, ast.Add):
@@ -293,6 +308,53 @@ def _of_statements(source, part):
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _of_order(source, block):
+    """Mutations: a statement before the one that changes, in place, what it reads."""
+    body = getattr(block, "body", None)
+    for k, late in enumerate(body if isinstance(body, list) else ()):
+        read = {one.id for one in ast.walk(late) if isinstance(one, ast.Name)}
+        for early in body[:k]:
+            array = _changed_in_place(early)
+            if array in read:
+                first, last = (source.within(source.span(one)) for one in (early, late))
+                start, end = source.span(early)[0], source.span(late)[1]
+                between = source.text[start : source.span(late)[0]].rstrip()
+                moved = last + "\n" + " " * early.col_offset + between
+                change = source.mutation(early, f"{array} is changed before it was read", start, end, moved)
+                yield replace(change, before=f"{first}  …  {last}", after=f"{last}  …  {first}")
+
+
+def _changed_in_place(statement):
+    """The name of the array that `h *= 2` or `h[i] = 0` changes, or None"""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        return statement.target.id
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    target = targets[0]
+    if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        return target.value.id
+    return None
+
+
+def _diagonal(source, part):
+    """A·(D − Σ A·D) for A·(1 − A)·D, the diagonal of softmax's Jacobian alone."""
+    factors = _multiplied(part)
+    if len(factors) != 3:
+        return
+    texts = [source.within(source.span(factor)) for factor in factors]
+    for a, one_minus, d in itertools.permutations(texts):
+        if one_minus.replace(" ", "").strip("()") == f"1-{a}".replace(" ", ""):
+            for axis in (-1, 0):
+                right = f"{a} * ({d} - ({d} * {a}).sum(axis={axis}, keepdims=True))"
+                yield "it is the diagonal of softmax's Jacobian alone", part, right
+
+
+def _multiplied(part):
+    """The factors of a product, from left to right"""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
+        return [*_multiplied(part.left), *_multiplied(part.right)]
+    return [part]
 
 
 def _added_at(source, part, target):
@@ -314,6 +376,10 @@ def _of_numbers(source, part, atoms):
                 yield f"{name} belongs where {text} is", part, name
                 if SIZE.fullmatch(text) and np.ndim(value) == 1:
                     yield f"{name} belongs where {text} is", part, f"{name}[:, None]"
+        if SIZE.fullmatch(text):
+            array = next(one.id for one in ast.walk(part) if isinstance(one, ast.Name) and one.id != "len")
+            for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size"):
+                yield f"{size.format(array)} belongs where {text} is", part, size.format(array)
         return
     if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
         return
@@ -462,6 +528,9 @@ def _of_atoms(source, part, atoms):
     value = atoms.get(text)
     if value is None or callable(value):
         return
+    if isinstance(value, np.ndarray) and value.dtype.kind == "b":
+        yield f"{text} is of booleans, and numbers are needed", part, f"{text}.astype(float)"
+        return
     others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
     if _is_array(value):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
@@ -577,6 +646,13 @@ def _everywhere(source, part, atoms):
             for other, value in atoms.items():
                 if other != name and np.shape(value) == atoms[name].shape and not callable(value):
                     yield f"{other} belongs where {name} is", whole, word.sub(other, text)
+    compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
+    for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]
+        name, sign, number = condition.partition(" < ") if " < " in condition else condition.partition(" > ")
+        if text.count(condition) > 1 and _is_array(atoms.get(name)):
+            for other, value in atoms.items():
+                if other != name and np.shape(value) == atoms[name].shape and not callable(value):
+                    yield f"{other} belongs where {name} is", whole, text.replace(condition, f"{other}{sign}{number}")
     if len(re.findall(r"axis=", text)) > 1:
         for axis in ("0", "1", "-1"):
             changed = re.sub(r"axis=-?\d", f"axis={axis}", text)

@@ -92,6 +92,8 @@ def _meanings(e, factor, each_by_itself):
 
     if not np.ndim(e.dy) and abs(factor * e.dy - 1) < CLOSE:
         return {"dy": "dy, the upstream gradient, is not used"}
+    if not np.ndim(e.dy) and abs(factor / e.dy - 1) < CLOSE:
+        return {"dy": "dy, the upstream gradient, is multiplied in twice"}
     own = {}                                             # {number: its first name, a word if it has one}
     given = [(name, float(x)) for name, x in e.everything.items() if type(x) in (int, float) and x not in (0, 1)]
     known = given + own_numbers(e.subject.f) + own_numbers(e.backward)

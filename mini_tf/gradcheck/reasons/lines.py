@@ -100,8 +100,11 @@ def _feeds(function, subject):
         for node in statements:
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                lines = _own(node) | _lines_of(node.value, sources)
-                for target in targets:
+                pairs = [pair for target in targets for pair in _pairs(target, node.value)]
+                several = len(pairs) > len(targets)      # of a, b = c, d each has a line of its own
+                fed = [(target, (_one_of(node, target, value) if several else _own(node)) | _lines_of(value, sources))
+                       for target, value in pairs]  # fmt: skip
+                for target, lines in fed:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _written_to(target):
                         sources[name] = lines if whole and not again else sources.get(name, set()) | lines
@@ -128,8 +131,21 @@ def _feeds(function, subject):
                     continue
                 for which, (name, value) in enumerate(zip(_receivers(values, subject), values)):
                     own = {(number, code + " " * which) for number, code in _own(value)}          # a, a: two places
+                    if len(values) == 1 and not isinstance(value, ast.Name):
+                        own = _own(node)
                     returns(name, own | _lines_of(value, sources))
     return returned
+
+
+def _one_of(node, target, value):
+    return {(node.lineno, " ".join(f"{ast.unparse(target)} = {ast.unparse(value)}".split()))}
+
+
+def _pairs(target, value):
+    """[(target, value)] of an assignment; those of a, b = c, d one by one"""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts))
+    return [(target, value)]
 
 
 def _receivers(values, subject):

@@ -27,7 +27,7 @@ from mini_tf.gradcheck.planting.editing import (
     statement_around,
 )
 from mini_tf.gradcheck.planting.mutations import Source
-from mini_tf.gradcheck.reasons.changes import UNDONE, changes, changes_of_what_is_kept, is_atom
+from mini_tf.gradcheck.reasons.changes import SIZE, UNDONE, changes, changes_of_what_is_kept, is_atom
 from mini_tf.gradcheck.reasons.theirs import following, is_theirs, parts_of
 from mini_tf.trace import place
 
@@ -68,7 +68,8 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> list[str]:
 
 
 def _needs_other_sizes(change):
-    return ".shape[" in change.after and ".shape[" not in change.before or ".size" in change.after
+    before, after = SIZE.findall(change.before), SIZE.findall(change.after)
+    return any(size not in before for size in after)
 
 
 def _other_sizes(evidence, other):

@@ -23,7 +23,8 @@ def exchanged(e: Evidence, name: str) -> str | None:
     for other in e.slopes:
         theirs, right, known = e.pair(other)
         if other != name and close(yours, right, known) and close(theirs, mine, mine_known):
-            return f"d{name} and d{other} are exchanged: gradients come back in the order of the inputs."
+            order = "" if name in e.subject.params else ": gradients come back in the order of the inputs"
+            return f"d{name} and d{other} are exchanged{order}."
     return None
 
 

@@ -38,7 +38,7 @@ def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
     """
     with trace(partial(their_code, subject.f)) as calls, contextlib.suppress(*FAILURES):
         y, backward = subject.f(*subject.inputs)
-        backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else dy)
+        backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else copy.copy(dy))
     whole = type(subject.f.machine) if isinstance(subject.f, Machine) else None
     return [call for call in calls if call.f is not subject.f and not (call.depth == 0 and type(call.f) is whole)]
 

@@ -5,6 +5,8 @@ from mini_tf.gradcheck import gradcheck
 import numpy as np
 import pytest
 
+R = np.random.default_rng(7).standard_normal
+
 
 def gated(x, W, V):
     """What comes back through the gate is missing in dx."""
@@ -205,6 +207,60 @@ def logistic_loss(z, t):
     return (np.log1p(np.exp(z)) - t * z).mean(), backward
 
 
+def diagonal(scores):
+    """A·(1 − A), the derivative of a sigmoid, for a softmax."""
+    A = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    return A, lambda dA: A * (1 - A) * dA
+
+
+def opposite_mask(x, keep):
+    def backward(dy):
+        dx = dy.copy()
+        dx[keep] = 0
+        return dx, None
+
+    return x * keep, backward
+
+
+def mean_over_rows(x, w):
+    """Divided by all entries of x, not by its rows."""
+    return (x @ w).mean(0), lambda dy: (np.ones((len(x), 1)) * (dy @ w.T) / len(x), x.sum(0)[:, None] * dy / x.size)
+
+
+def of_booleans(x, keep):
+    """NumPy's booleans have no minus."""
+    return np.where(keep, -x, 0), lambda dy: (dy * -keep, None)
+
+
+class Residual:
+    """dy itself becomes dx before it was read for dW."""
+
+    def __init__(self):
+        self.W = R((4, 4))
+
+    def forward(self, x):
+        self.h = np.tanh(x)
+        return x + self.h @ self.W
+
+    def backward(self, dy):
+        dh = dy @ self.W.T
+        dx = dy
+        dx += dh * (1 - self.h**2)
+        self.dW = self.h.T @ dy
+        return dx
+
+
+class ResidualSquared(Residual):
+    """h is squared in place, and dW reads it afterwards."""
+
+    def backward(self, dy):
+        h, dx = self.h, dy.copy()
+        h **= 2
+        dx += (dy @ self.W.T) * (1 - h)
+        self.dW = h.T @ dy
+        return dx
+
+
 def hinge(scores, t):
     """What the right class gets is −1, not minus the number of the others that come too close."""
     N = len(scores)
@@ -220,7 +276,6 @@ def hinge(scores, t):
     return margins.sum() / N, backward
 
 
-R = np.random.default_rng(7).standard_normal
 IDS = np.array([1, 0, 3, 2, 0])
 REPAIRED = {
     gated: ([R((2, 3)), R((3, 4)), R((3, 4))], "return (da @ W.T) + dg @ V.T, x.T @ da, x.T @ dg"),
@@ -235,6 +290,12 @@ REPAIRED = {
     ignoring: ([R((5, 4)), IDS], "return (dloss * d / n) * keep[:, None], None"),
     below_zero: ([R((3, 4))], "dx[x < 0] = slope * dy[x < 0]"),
     LargestOf: ([R((4, 5))], "dx[np.arange(len(self.winner)), self.winner] = dy"),
+    diagonal: ([R((3, 4))], "A * (dA - (dA * A).sum(axis=-1, keepdims=True))"),
+    opposite_mask: ([R((3, 4)), R((3, 4)) > 0], "dx[~keep] = 0"),
+    of_booleans: ([R((3, 4)), R((3, 4)) > 0], "dy * -keep.astype(float)"),
+    mean_over_rows: ([R((5, 3)), R((3, 2))], "x.sum(0)[:, None] * dy / len(x)"),
+    Residual: ([R((3, 4))], "dx = dy.copy()"),
+    ResidualSquared: ([R((3, 4))], "self.dW = h.T @ dy  …  h **= 2"),
     logistic_loss: ([R(5), IDS % 2 > 0], "return dloss * (p - t) / z.size, None"),
 }
 
@@ -245,6 +306,38 @@ def test_the_change_that_makes_it_right(f):
     report = gradcheck(f() if isinstance(f, type) else f, *inputs)
     assert not report
     assert right in report.repair[3], report.repair
+
+
+def test_the_two_sides_of_a_tuple_are_told_apart():
+    """dk alone is wrong; dv, which is set beside it, is not."""
+
+    def pair(x, z):
+        def backward(dy):
+            dx, dz = dy * z * z * 3, dy * x
+            return dx, dz
+
+        return x * z, backward
+
+    report = gradcheck(pair, R((3, 4)), R((3, 4)))
+    assert [line.partition("  ")[2] for line in report.suspects] == ["dx = dy * z * z * 3", "return dx, dz"]
+
+
+def test_right_by_itself_is_not_a_stop_in_time():
+    """dy of the last step for that of each: what comes back from later steps is right."""
+
+    def running_sum(x):
+        def backward(dy):
+            dx, later = np.zeros_like(x), 0.0
+            for t in reversed(range(x.shape[1])):
+                later = later + dy[:, -1]
+                dx[:, t] = later
+            return dx
+
+        return x.cumsum(1), backward
+
+    report = gradcheck(running_sum, R((3, 4, 2)))
+    assert not report
+    assert "comes back from later steps" not in report.explain()
 
 
 def test_zeros_and_ones_are_not_a_mask_if_there_is_one():
