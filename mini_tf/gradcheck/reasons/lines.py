@@ -17,6 +17,7 @@ from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.reasons.theirs import following, parts_of
 from mini_tf.trace import place
 
+SHORT = ast.Name, ast.Attribute, ast.Constant, ast.Subscript         # which compute nothing
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
 
@@ -46,6 +47,22 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(path, n, f"{file_lines[n - 1].strip()}  (number {k} of what it returns)") for n, k in places]
     return [f"{place(path, number)}  {code.rstrip()}" for path, number, code in longer], bool(sharp)
+
+
+def unused(evidence: Evidence) -> list[str]:
+    """["dmu is computed, and nothing uses it (ops/normalization.py:26)", …] of the names in the backward"""
+    try:
+        function = function_of(evidence.backward)
+        _, node = source_of(function)
+    except UserError:
+        return []
+    read = set(_names(node, ast.Load)) | {name for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal))
+                                          for name in one.names}  # fmt: skip
+    made = {target.id: one.lineno for one in ast.walk(node) if isinstance(one, ast.Assign)
+            for target in one.targets if isinstance(target, ast.Name) and not isinstance(one.value, SHORT)}  # fmt: skip
+    path = function.__code__.co_filename
+    return [f"{name} is computed, and nothing uses it ({place(path, line)})"
+            for name, line in made.items() if name not in read and name != "_"]  # fmt: skip
 
 
 def _inside_helpers(evidence, shown):

@@ -13,7 +13,7 @@ from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
-from mini_tf.gradcheck.reasons.lines import suspects
+from mini_tf.gradcheck.reasons.lines import suspects, unused
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.gradcheck.report import Report
@@ -100,6 +100,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     current = is_current(evidence.backward)
     if current and (evidence.wrong or evidence.gradients):
         report.suspects, report.suspects_are_sharp = suspects(evidence, misfits)
+        report.notes += unused(evidence)
     for name, words in diagnose(evidence).items():
         report.tensor(name).diagnosis = words
     if current:

@@ -322,6 +322,20 @@ def test_the_two_sides_of_a_tuple_are_told_apart():
     assert [line.partition("  ")[2] for line in report.suspects] == ["dx = dy * z * z * 3", "return dx, dz"]
 
 
+def test_what_is_computed_and_not_used_is_named():
+    def centred(x):
+        def backward(dy):
+            dmean = -dy.mean(1, keepdims=True)  # noqa: F841
+            return dy
+
+        return x - x.mean(1, keepdims=True), backward
+
+    report = gradcheck(centred, R((3, 4)))
+    assert not report
+    assert any(note.startswith("dmean is computed, and nothing uses it (") for note in report.notes)
+    assert not any("nothing uses" in note for note in gradcheck(gated, R((2, 3)), R((3, 4)), R((3, 4))).notes)
+
+
 def test_right_by_itself_is_not_a_stop_in_time():
     """dy of the last step for that of each: what comes back from later steps is right."""
 
