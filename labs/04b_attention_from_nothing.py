@@ -72,7 +72,7 @@ def cards(names, colours, asked):
     X[:, :, COLOUR] = np.eye(4)[colours]
     return X
 
-
+# %%
 def answers(question, names, colours, asked):
     """The right answers (B, 1), or (B, 2) for "both named"."""
     def colour_of(who):
@@ -139,7 +139,11 @@ def compare(step, before, question):
     expect(f"{question}: {step}, right", above(0.97), right[step, question], quick=above(0.8), form="{:.1%}")
     expect(f"{question}: {before}, right", below(0.6), right[before, question], form="{:.1%}")
 
+# %% [markdown]
+# Once a step is trained, its gradient says which of the cards it looks at: those whose vectors change the right
+# answer's score.
 
+# %%
 def reaching(step, question):
     """‖dx_t‖ of each card of the example (T,): how much the right answer's score z changes with the card, once trained.
 
