@@ -5,8 +5,8 @@
 # 6.12; the encoding is that of Vaswani et al. 2017 (arXiv:1706.03762), layer norm that of Ba, Kiros and Hinton 2016
 # (arXiv:1607.06450).
 #
-# Three additions turn the transformer of Lab 06 into the one that everybody uses: it is told where words stand, the
-# outputs of its layers are normalized, and words no longer see their future. You look at each one alone, and you will
+# Lab 06's transformer gets three parts that nearly every transformer has: it is told where words stand, the outputs of
+# its layers are normalized, and words no longer see their future. You look at each one alone, and you will
 #
 # - see what a transformer does not know about the order of its words, and what the choice of frequencies is worth,
 # - catch two errors of the source, a mask and a layer norm that both show a model its own answers,
@@ -54,7 +54,7 @@ n, L, H, m, batch, rate, short, long = {
     "small": (64, 2, 4, 16, 16, 3e-3, 100, 1200),
     "lab": (256, 6, 8, 64, 64, 1e-3, 100, 2000),                 # hours: see Lab 06
 }[SIZES]
-TESTED, VALIDATED = (1000, 100) if QUICK else (4000, 1000)       # the number of words that are measured, of 29,208
+TESTED, VALIDATED = (1000, 100) if QUICK else (4000, 1000)       # test and validation words that are measured
 
 print("The corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
@@ -159,9 +159,9 @@ expect("largest sum of a column", at_most(1e-12), np.abs(P.sum(0)).max(), form="
 # %% [markdown]
 # ### Without positions, order is invisible
 #
-# **Expect** shuffled words to give shuffled outputs, the same up to rounding ($10^{-5}$), and P to end that. So without
-# P a readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) of Lab 06 can: A has
-# rows of its own for every place.
+# Without a mask, **expect** shuffled words to give shuffled outputs, the same up to rounding ($10^{-5}$), and P to end
+# that. So without P a readout that averages over the words cannot know their order at all. The readout on vec(Φ(X)) of
+# Lab 06 can: A has rows of its own for every place.
 
 # %%
 print("\nTask 6.10: the words of 64 histories, shuffled")
@@ -211,9 +211,9 @@ for factor in (0, 0.01, 0.1, 1, 10):
 expect("cosine of one word at two places, P × 0.01", above(0.9), nearly_alone)
 expect("cosine of two words at one place, P × 10", above(0.95), two_words)
 quartile, median = np.quantile(np.linalg.norm(embeddings[corpus.train], axis=1) / (n / 2) ** 0.5, (0.25, 0.5))
-expect("a quarter of the words is shorter than … times P", about(0.04, within=0.005), quartile,
+expect("a quarter of the words are shorter than … times P", about(0.04, within=0.005), quartile,
        quick=about(0.018, within=0.005), form="{:.3f}")
-expect("half of the words is shorter than … times P", about(1.7, within=0.05), median, quick=below(0.3))
+expect("half of the words are shorter than … times P", about(1.7, within=0.05), median, quick=below(0.3))
 expect("mean length of the lab's word vectors", about(0.58, within=0.005), length,
        quick=about(0.41, within=0.005))  # fmt: skip
 
@@ -308,9 +308,9 @@ print("words: how many a head attends to, as exp(entropy); 32 would be all alike
 show(lab_07.layer_norm(deep), "07_layer_norm")
 
 (_, grown, sharp, steep), (_, normed, broad, flat) = deep.values()
-expect("without: size in layer 6 ÷ size in layer 1", above(2.5), grown[-1] / grown[0])
+expect("without: std in layer 6 ÷ std in layer 1", above(2.5), grown[-1] / grown[0])
 expect("without: words attended to in layer 6", below(2), sharp[-1])
-expect("with: size in layer 6", about(1, within=0.01), normed[-1])
+expect("with: std in layer 6", about(1, within=0.01), normed[-1])
 expect("with: words attended to, layer 6 ÷ layer 1", above(1), broad[-1] / broad[0])
 expect("gradient in layer 1, without : with", above(10), steep[0] / flat[0], quick=above(4))
 
@@ -465,11 +465,13 @@ show(lab_07.word_maps(labels, flows, "share of the row's largest", size=(11, 3.9
 # printed a mean over all 32, from which it has to subtract what it has read already. We train three models on the same
 # batches, with the right rules, with the wrong mask, and with the wrong norm, and measure each place of a window by
 # itself: the loss of the next word after 1, 2, … 32 words. Then places 8, 16 and 24 again, with the words after them
-# replaced by those of another window: what that costs, the model had from the future.
+# replaced by those of another window: a rise shows that the model relies on later words. (It is more than these were
+# worth, because false words mislead it.)
 #
 # **Expect** both wrong models to beat the right one at the places before the last, by 2.6 nats and by a quarter of a
-# nat, and to lose at the last place by a nat and by a quarter. Nothing follows there, so there is nothing to see. And
-# it is the question that counts: when a model writes, every word is the last.
+# nat, and to lose at the last place by a nat and by a quarter. Nothing follows there; under the wrong mask that word
+# sees no other at all, not even the past. And it is the question that counts: when a model writes, every word is the
+# last.
 
 # %%
 def losses_by_place(model, ids, following):
@@ -478,7 +480,7 @@ def losses_by_place(model, ids, following):
     return np.concatenate([-log_softmax_at(model.logits_after_each(some), words) for some, words in parts])
 
 
-def worth_of_future(model, ids, following):
+def rise_with_a_false_future(model, ids, following):
     """By how much the loss at places 8, 16 and 24 rises with another window's words after them: (3, B)"""
     rise = []
     for place in (8, 16, 24):
@@ -499,20 +501,20 @@ models["mask as printed"].trunk.mask = lambda ids, past=0: ~np.tri(ids.shape[1],
 as_printed(models["norm as printed"])
 
 print(f"\nTask 6.12: three models after {long} steps")
-print(f"{'':<20}{'training':>10}{'places 1–31':>14}{'after 32 words':>17}{'worth of the future':>22}")
+print(f"{'':<20}{'training':>10}{'places 1–31':>14}{'after 32 words':>17}{'false future: rise':>22}")
 training_loss, places, last, future = {}, {}, {}, {}
 for name, model in models.items():
     training_loss[name], _ = train(model, long)
     places[name] = losses_by_place(model, ids, following)            # (B, T)
     _, last[name] = word_losses(model, corpus.test, TESTED)          # more words, for the last place
-    future[name] = worth_of_future(model, ids, following)
+    future[name] = rise_with_a_false_future(model, ids, following)
     print(f"{name:<20}{training_loss[name]:>10.2f}{places[name][:, :-1].mean():>14.2f}{last[name].mean():>17.2f}"
           f"{future[name].mean():>22.2f}")  # fmt: skip
 show(lab_07.by_place(places), "07_leak")
 
 # %%
 print("\nTask 6.12: the two wrong models against the right one, in nats")
-expect("right: worth of the future", 0, np.abs(future["right"]).max())
+expect("right: rise with a false future", 0, np.abs(future["right"]).max())
 for name, before, after_all, seen in (
     ("mask as printed", about(-2.6, within=0.5), about(1, within=0.5), above(1)),
     ("norm as printed", about(-0.25, within=0.15), about(0.25, within=0.15), above(0.03)),
@@ -521,19 +523,19 @@ for name, before, after_all, seen in (
     expect(f"{name}: training loss", below(0), training_loss[name] - training_loss["right"], quick=None)
     expect(f"{name}: places 1–31", before, easier, quick=None)
     expect(f"{name}: after 32 words", after_all, (last[name] - last["right"]).mean(), quick=above(0))
-    expect(f"{name}: worth of the future", seen, future[name].mean(), quick=None)
+    expect(f"{name}: rise with a false future", seen, future[name].mean(), quick=None)
 
 # %% [markdown]
 # ## What to keep
 #
 # The numbers are those of the full run.
 #
-# - Without positions the transformer cannot see order: shuffled words give shuffled outputs. But a small model gains
-#   little by them in 100 steps, and how large P is matters more than its frequencies.
+# - Without positions and without a mask the transformer cannot see order: shuffled words give shuffled outputs. But a
+#   small model gains little by them in 100 steps, and how large P is matters more than its frequencies.
 # - The Fourier frequencies with n = T are not quite the Fourier basis: the constant is missing, the last sine is 0, and
 #   the rank is T − 1.
-# - Without layer norm sizes grow 3.6-fold from layer 1 to layer 6, and attention collapses onto a single word; with it
-#   sizes stay at 1, and attention becomes broader.
+# - Without layer norm the standard deviation of a vector's entries grows 3.6-fold from layer 1 to layer 6, and
+#   attention collapses onto a single word; with it, it stays at 1, and attention becomes broader.
 # - A mean over time is a look into the future. With the layer norm as printed the same mask hides nothing, and the
 #   model learns to use that: it is a quarter of a nat too good at the places before the last, and a quarter of a nat
 #   worse after the last, the only place that counts when it writes.
