@@ -38,8 +38,9 @@ def blanks_of(path):
 def with_blanks(text, name, blanks):
     """A lab's text with the bodies of these functions left out, and hints in their place."""
     lines = text.splitlines()
-    for blank in sorted(blanks, key=lambda blank: -find(ast.parse(text), blank.name).lineno):       # from the end
-        function = find(ast.parse(text), blank.name)
+    tree = ast.parse(text)
+    functions = [(find(tree, blank.name), blank) for blank in blanks]
+    for function, blank in sorted(functions, key=lambda one: -one[0].lineno):        # from the end
         body = function.body[1:] if ast.get_docstring(function) else function.body
         first = min([body[0].lineno, *(line.lineno for line in getattr(body[0], "decorator_list", []))])
         indent = " " * body[0].col_offset

@@ -23,6 +23,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--seeds", type=int, default=8, help="at how many seeds right ops are checked in test_false_alarms.py; default: 8"
+    )
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20)

@@ -1,8 +1,8 @@
 """The labs' student versions: every lab has blanks; a blank is found blank, its solution right, a wrong one wrong."""
 
 import ast
-import copy
 import sys
+import textwrap
 
 from mini_tf.gradcheck.reasons import repair
 from tests.reader import LABS
@@ -89,15 +89,17 @@ class Other(ast.NodeTransformer):
 def test_a_wrong_answer_is_found(path, blank, tmp_path, capsys, monkeypatch):
     """Most single changes of a solution's signs make it wrong, and the check says so. (Some change nothing.)"""
     monkeypatch.setattr(repair, "SECONDS", 0.0)          # that it is wrong is the point here, not how to put it right
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
     count = Other(None)
-    count.visit(copy.deepcopy(student.find(tree, blank.name)))
-    found = []
+    count.visit(student.find(ast.parse(text), blank.name))
+    file, lines, found = tmp_path / path.name, text.splitlines(), []
     for which in range(min(count.seen + 1, 4)):
-        wrong = copy.deepcopy(tree)
-        Other(which).visit(student.find(wrong, blank.name))
-        file = tmp_path / path.name
-        file.write_text(ast.unparse(wrong), encoding="utf-8")
+        wrong = student.find(ast.parse(text), blank.name)
+        Other(which).visit(wrong)
+        wrong.decorator_list = []                        # they stand above it, and stay
+        written = textwrap.indent(ast.unparse(wrong), " " * wrong.col_offset)
+        changed = [*lines[: wrong.lineno - 1], written, *lines[wrong.end_lineno :]]
+        file.write_text("\n".join(changed), encoding="utf-8")
         found.append(not student.check(f"{file}::{blank.name}"))
     assert sum(found) > len(found) / 2
     assert "FAIL" in capsys.readouterr().out

@@ -174,8 +174,13 @@ def recompiled(function: FunctionType, text: str, lines: tuple[int, int] | None 
     if lines is not None:
         first, last = lines
         text = "\n" * (first - 1) + "\n".join(text.split("\n")[first - 1 : last])
-    module = compile(text, code.co_filename, "exec", dont_inherit=True)
-    return next(c for c in codes_inside(module) if (c.co_qualname, c.co_firstlineno) == place)
+    codes = codes_inside(_compiled(text, code.co_filename))
+    return next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place)
+
+
+@lru_cache(4)
+def _compiled(text, file):
+    return compile(text, file, "exec", dont_inherit=True)
 
 
 def rebuilt(function: FunctionType, code: CodeType) -> FunctionType:

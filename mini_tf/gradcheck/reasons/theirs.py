@@ -10,7 +10,7 @@ import inspect
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -208,6 +208,7 @@ def is_theirs(x: Any) -> bool:
     return is_their_file(inspect.unwrap(x).__code__.co_filename)
 
 
+@cache
 def is_their_file(path: str | None) -> bool:
     return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
 
