@@ -91,6 +91,10 @@ def test_the_limits_are_students():
     assert as_text((1.23456, 2)) == "1.235 to 2.000"
 
 
+def test_every_preset_has_a_band():
+    assert MEASURED.keys() == every_preset().keys()
+
+
 @pytest.mark.parametrize("name", MEASURED)
 def test_each_band_is_of_the_preset_as_it_is_now(name):
     """Otherwise measure it again: tests/bench/bands.py"""
