@@ -1,11 +1,11 @@
-"""The same function at other points: other numbers, and other sizes.
+"""The same function at other points: other numbers, other sizes, other options.
 
 What explains a wrong gradient at one point may do so by chance: 8 is T, and B·T, and the number of words that count. So
-every explanation is tried again at the other of the two points, and with arrays of other sizes.
+every explanation is tried again at the other of the two points, with arrays of other sizes, and with another stride=2.
 """
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, FEW, Evidence
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.subject import Subject, is_float, kind_of
@@ -15,20 +15,39 @@ import numpy as np
 
 ENTRIES = 60             # measured of each tensor; all, if its gradient is wrong and that is affordable
 LARGEST = 20_000         # entries in all; a larger subject is not made larger still
+DRAWS = 6                # of other numbers, for a change that seems right everywhere else
+OPTIONS = 2              # whole numbers among the options, such as stride=2, of which another one is tried
 
 
 def elsewhere(evidence: Evidence, seed: int = 0) -> list[Evidence]:
-    """[Evidence at the other point, if there is one, and at a larger one, if f takes larger arrays]"""
+    """[Evidence at the other point, if there is one, with larger arrays, and with other options, if f takes them]"""
     if evidence.others is None:
-        rng = np.random.default_rng((seed, 2))
+        rng, subject = np.random.default_rng((seed, 2)), evidence.subject
         try:
             evidence.back_to_the_point()
-            points = [evidence.other_point, larger(evidence.subject, rng)]
-            found = (_evidence_at(evidence, arrays, rng) for arrays in points if arrays)
+            points = [(evidence.other_point, None), (larger(subject, rng), None), *with_other_options(subject, rng)]
+            found = (_evidence_at(evidence, arrays, option, rng) for arrays, option in points if arrays)
             evidence.others = [other for other in found if other is not None]
         finally:
             evidence.back_to_the_point()
     return evidence.others
+
+
+def other_draws(evidence: Evidence, seed: int = 0) -> list[Evidence]:
+    """[Evidence at points of the same sizes]: arrays stretched, their rows in another order, so that others meet.
+
+    Where a gradient is wrong in a few entries only, a wrong explanation may fit all of them by chance.
+    """
+    if evidence.draws is None:
+        rng, subject = np.random.default_rng((seed, 3)), evidence.subject
+        evidence.back_to_the_point()
+        given, found = _arrays(subject), []
+        if len(subject.tensors) <= FEW and sum(x.size for x in given.values()) <= AFFORDABLE:
+            points = [_grown(given, {}, rng, factors=(0.8, 1.6)) for _ in range(DRAWS)]
+            found = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
+        evidence.draws = [other for other in found if other is not None]
+        evidence.back_to_the_point()
+    return evidence.draws
 
 
 def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
@@ -37,7 +56,7 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
     All axes of one size grow together: they may have to be equal. Every size becomes another one. A size with which the
     backward fails, though it runs at the given one, stays: it may be the number of things that f spells out.
     """
-    given = {name: x for name, x in (dict(zip(subject.names, subject.inputs)) | subject.tensors).items() if _shaped(x)}
+    given = _arrays(subject)
     sizes = sorted({size for x in given.values() for size in x.shape if size > 1})
     if not sizes or sum(x.size for x in given.values()) > LARGEST:
         return {}
@@ -48,24 +67,61 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
                 grown[size] = more
                 break
     arrays = _grown(given, grown, rng) if grown else {}
-    for name, x in given.items():
-        subject.replace(name, x)
+    _put(subject, given)
     return arrays
 
 
-def _grown(given, grown, rng):
-    return {name: _enlarged(x, [grown.get(size, size) for size in x.shape], rng) for name, x in given.items()}
+def with_other_options(
+    subject: Subject, rng: np.random.Generator
+) -> list[tuple[dict[str, Array], tuple[str, int]]]:
+    """[(arrays, (name, number))]: one more for some of the whole numbers that f is given or takes by default.
+
+    As a pooling of every 3 entries for 2, whose axes that 2 divides become half as long again.
+    """
+    given, found = _arrays(subject), []
+    if sum(x.size for x in given.values()) > LARGEST:
+        return []
+    numbers = {name: number for name, number in subject.options().items() if type(number) is int and number > 1}
+    runs = _runs_back(subject)
+    for name, number in list(numbers.items())[:OPTIONS]:
+        sizes = {size for x in given.values() for size in x.shape if size and size % number == 0}
+        grown = {size: size // number * (number + 1) for size in sizes}
+        subject.set_option((name, number + 1))
+        for change in ({}, grown):
+            arrays = _grown(given, change, rng)
+            if _accepted(subject, arrays, runs):
+                found.append((arrays, (name, number + 1)))
+                break
+        subject.set_option(None)
+    _put(subject, given)
+    return found
 
 
-def _enlarged(x, shape, rng):
-    """x repeated until it has that shape; floats are multiplied by factors from 0.6 to 1, so that all differ."""
-    wide = np.pad(x, [(0, n - size) for n, size in zip(shape, x.shape)], mode="wrap")
-    return wide * rng.uniform(0.6, 1.0, wide.shape) if is_float(x) else wide
+def _arrays(subject):
+    """{name: array} of what has a shape, with and without a gradient"""
+    everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
+    return {name: x for name, x in everything.items() if _shaped(x)}
+
+
+def _put(subject, arrays):
+    for name, x in arrays.items():
+        subject.replace(name, x)
+
+
+def _grown(given, grown, rng, factors=(0.6, 1.0)):
+    """The arrays with other sizes, {size: another}: each repeated until it has its shape.
+
+    Floats: times random factors, so that all differ, and in another order of rows.
+    """
+    arrays = {}
+    for name, x in given.items():
+        wide = np.pad(x, [(0, grown.get(size, size) - size) for size in x.shape], mode="wrap")
+        arrays[name] = rng.permutation(wide * rng.uniform(*factors, wide.shape)) if is_float(x) else wide
+    return arrays
 
 
 def _accepted(subject, arrays, runs_back):
-    for name, x in arrays.items():
-        subject.replace(name, x)
+    _put(subject, arrays)
     return subject.is_defined() and _runs_back(subject) >= runs_back
 
 
@@ -79,16 +135,16 @@ def _runs_back(subject):
         return False
 
 
-def _evidence_at(evidence, arrays, rng):
+def _evidence_at(evidence, arrays, option, rng):
     """The Evidence at those arrays, some entries of each tensor measured; None if f does not run there."""
     subject = evidence.subject
-    for name, x in arrays.items():
-        subject.replace(name, x)
+    subject.set_option(option)
+    _put(subject, arrays)
     try:
         with np.errstate(all="ignore"):
             y, backward = subject.forward()
             y = np.asarray(y)
-            found = Evidence(subject, y, backward, random_dy(y, rng), {}, evidence.patterns)
+            found = Evidence(subject, y, backward, random_dy(y, rng), {}, evidence.patterns, option)
             found.others = []
             phi = Phi(subject, found.dy, evidence.patterns)
             for name, x in subject.tensors.items():

@@ -4,7 +4,7 @@ from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.slopes import STEPS, Phi, slopes_of_entries
-from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.measuring.subject import Subject, upstream_name
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -21,22 +21,29 @@ class Evidence:
 
     def __init__(
         self, subject: Subject, y: Array, backward: Backward, dy: Array | float, gradients: dict[str, Array | float],
-        patterns: list[bytes],
+        patterns: list[bytes], option: tuple[str, float] | None = None,
     ):  # fmt: skip
-        self.subject, self.y, self.backward, self.dy = subject, y, backward, dy
+        self.subject, self.y, self.backward, self.dy, self.option = subject, y, backward, dy, option
         self.gradients, self.patterns = gradients, patterns
         self.slopes = {}                                 # {name: array}, NaN where not known
         self.wrong, self.right = [], []                  # names of the wrong and of the right gradients
         self.zero = ZERO * float(np.abs(y * dy).sum())
         self.diagonals = {}                              # what `diagonal` has measured
         self.everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
+        self.options = subject.options()                 # {name: number}
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
-        self.others = None                               # Evidence at other points, once `elsewhere` has looked there
+        self.others = self.draws = None                  # Evidence at other points, once `elsewhere` has looked there
 
     def back_to_the_point(self, copies: bool = False) -> None:
         """Give the subject its arrays of this point again, or copies of them that may be overwritten."""
+        self.subject.set_option(self.option)
         for name, array in self.everything.items():
             self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
+
+    @property
+    def upstream(self) -> str:
+        """What the learner's backward calls dy."""
+        return upstream_name(self.backward)
 
     @property
     def another_dy(self) -> Array | float:

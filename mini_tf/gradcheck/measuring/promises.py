@@ -5,7 +5,15 @@ import re
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import partner_wanted
-from mini_tf.gradcheck.measuring.subject import Subject, call_backward, kind_of, name_of, own_parameters, told
+from mini_tf.gradcheck.measuring.subject import (
+    Subject,
+    call_backward,
+    kind_of,
+    name_of,
+    own_parameters,
+    told,
+    upstream_name,
+)
 from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
 
@@ -99,7 +107,7 @@ def check_backward(
     for name, x in before.items():
         given[name][...] = x                             # undo what it wrote: slopes are still to be measured
     if wrote_into_dy or not np.array_equal(dy, dy_before):
-        findings.append("backward wrote into dy; another op may hold the same array")
+        findings.append(f"backward wrote into {upstream_name(backward)}; another op may hold the same array")
         dy[...] = dy_before
     if len(again) != len(first) or not all(_equal(a, b) for a, b in zip(first, again)):
         findings.append("backward gave another answer when it was called a second time")

@@ -47,7 +47,7 @@ class Subject:
         self.params = {name: p for name, p in params.items() if getattr(p, "trainable", True)}
         if not any(map(is_float, inputs)) and not params:                # f(2.0): the gradient of the number is wanted
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
-        self.names = argument_names(self.f, len(inputs))
+        self.names, self.option = argument_names(self.f, len(inputs)), None
 
     @contextmanager
     def in_float64(self) -> Iterator[None]:
@@ -58,6 +58,7 @@ class Subject:
                 p.data, p.grad = _copied(p.data), None
             yield
         finally:
+            self.set_option(None)
             for p, data, grad in self.before:
                 p.data, p.grad = data, grad
 
@@ -112,22 +113,37 @@ class Subject:
     @contextmanager
     def with_option(self, name: str, number: float) -> Iterator[None]:
         """Inside the block, that option is another number."""
-        if name.startswith("self."):
-            machine, own = self.f.machine, name.removeprefix("self.")
-            before = getattr(machine, own)
-            setattr(machine, own, number)
-            try:
-                yield
-            finally:
-                setattr(machine, own, before)
-            return
-        names, inputs = self.names, self.inputs
-        all_of_them = dict(zip(names, inputs)) | self._defaults() | {name: number}
+        before = self.option
         try:
-            self.names, self.inputs = list(all_of_them), list(all_of_them.values())
+            self.set_option((name, number))
             yield
         finally:
-            self.names, self.inputs = names, inputs
+            self.set_option(before)
+
+    def set_option(self, option: tuple[str, float] | None) -> None:
+        """From now on, one option is another number, (name, number); None: all are as they were given."""
+        if option == self.option:
+            return
+        if self.option is not None:
+            self.undo_option()
+        self.option = option
+        if option is None:
+            return
+        name, number = option
+        if name.startswith("self."):
+            machine, own = self.f.machine, name.removeprefix("self.")
+            self.undo_option = functools.partial(setattr, machine, own, getattr(machine, own))
+            setattr(machine, own, number)
+            return
+        names, inputs = self.names, dict(zip(self.names, self.inputs))
+
+        def undo():                                      # arrays that were replaced meanwhile stay
+            now = dict(zip(self.names, self.inputs)) | ({name: inputs[name]} if name in inputs else {})
+            self.names, self.inputs = names, [now[one] for one in names]
+
+        self.undo_option = undo
+        all_of_them = inputs | self._defaults() | {name: number}
+        self.names, self.inputs = list(all_of_them), list(all_of_them.values())
 
     def _defaults(self):
         """{name: default} of the arguments behind the inputs, as far as they can be given by place."""
@@ -309,6 +325,17 @@ def argument_names(f: Any, count: int) -> list[str]:
     except (TypeError, ValueError):
         names = []
     return [*names, *(f"input_{i}" for i in range(len(names), count))][:count]
+
+
+def upstream_name(backward: Any) -> str:
+    """What a learner's backward calls the gradient that it is given, "dout"; "dy" where that is not plain to see."""
+    try:
+        parameters = inspect.signature(inspect.unwrap(backward)).parameters.values()
+    except (TypeError, ValueError):
+        return "dy"
+    names = [p.name for p in parameters if p.name not in ("self", "ctx")]
+    like_gradients = [bool(re.match("d[a-z]|g$|grad|up", name)) for name in [*names, "", ""][:2]]
+    return names[0] if like_gradients == [True, False] else "dy"          # of several outputs, dy is all of them
 
 
 def told(error: BaseException, f: Any) -> str:

@@ -49,7 +49,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     found += [change for change in mutations(source.text, node) if change.name in UNDONE]
     if isinstance(node, ast.Lambda):
         parts.append(node)
-    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal):
+    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal, _of_gates):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
     found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
@@ -245,6 +245,10 @@ def _of_operators(source, part):
         for other in (COMPARED[type(part.ops[0])], SIGN[type(part.ops[0])] + "=", SIGN[type(part.ops[0])][:1]):
             if other in ("<", ">", "<=", ">=", "==", "!="):
                 yield "a comparison is wrong", part, f"{left} {other} {right}"
+        if type(part.ops[0]) in (ast.Gt, ast.GtE):
+            for axis in (-1, 0, 1):
+                highest = f"{left} == {left}.max(axis={axis}, keepdims=True)"
+                yield "the mask is not where the maximum is", part, highest
     elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and isinstance(part.operand, ast.Constant):
         yield "a sign is wrong", part, source.atom(part.operand)
     elif isinstance(part, ast.UnaryOp) and isinstance(part.op, (ast.Invert, ast.Not)):
@@ -288,6 +292,11 @@ def _of_calls(source, part):
                 yield "an axis is missing", part, f"{inside}{comma}axis={axis}, keepdims=True)"
         for axis in [keywords["axis"]] if "axis" in keywords else part.args[int(library) : int(library) + 1]:
             yield from (("it runs over the wrong axis", axis, other) for other in AXES)
+            first, last = source.text[source.span(part)[0] : source.span(axis)[0]], source.text[source.span(axis)[1] :]
+            if "keepdims" not in keywords:
+                last = last[: source.span(part)[1] - source.span(axis)[1] - 1]
+                words = "it runs over the wrong axis, and keepdims=True is missing"
+                yield from ((words, part, f"{first}{other}{last}, keepdims=True)") for other in AXES)
 
 
 def _of_statements(source, part):
@@ -350,6 +359,23 @@ def _diagonal(source, part):
                 yield "it is the diagonal of softmax's Jacobian alone", part, right
 
 
+def _of_gates(source, part):
+    """1 − y², the derivative of tanh, for y·(1 − y), that of the sigmoid; and the reverse."""
+    factors = _multiplied(part)
+    texts = [source.within(source.span(factor)) for factor in factors]
+    plain = [text.replace(" ", "").strip("()") for text in texts]
+    for k, text in enumerate(plain):
+        y = text.removeprefix("1-")
+        if len(texts) > 1 and text == f"1-{y}" and y in plain:
+            rest = [one for i, one in enumerate(texts) if i not in (k, plain.index(y))]
+            yield f"{y} comes from tanh: its derivative is 1 − {y}²", part, " * ".join([*rest, f"(1 - {y} ** 2)"])
+        y = y.removesuffix("**2")
+        if len(texts) > 1 and text == f"1-{y}**2":
+            rest = [one for i, one in enumerate(texts) if i != k]
+            words = f"{y} comes from a sigmoid: its derivative is {y}·(1 − {y})"
+            yield words, part, " * ".join([*rest, y, f"(1 - {y})"])
+
+
 def _multiplied(part):
     """The factors of a product, from left to right"""
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
@@ -410,6 +436,10 @@ def _another_atom(source, part, atoms, alike=False):
         shape = _shape_of(part, source, atoms)
         for other, value in atoms.items() if shape else ():
             if _is_array(value) and value.shape == shape:
+                yield f"{other} belongs where {text} is", part, other
+    if not alike and _reduced(part) is not None:         # e.sum(axis=0), where the forward has kept s
+        for other, value in atoms.items():
+            if _is_array(value):
                 yield f"{other} belongs where {text} is", part, other
     if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
         return
@@ -518,6 +548,26 @@ def _of_wholes(source, whole, target, atoms):
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
     for factor in ("2", "0.5"):
         yield f"a factor is missing, {factor}", span, f"{factor} * {atom}"
+    yield from _over_two_sizes(span, atom, atoms)
+    yield from _of_each_entry(source, whole, target, atoms)
+
+
+def _over_two_sizes(span, atom, atoms):
+    """1/(H·W), what a mean over two axes leaves."""
+    sizes = [name for name, value in atoms.items() if isinstance(value, (int, np.integer)) and value > 1]
+    for one, other in itertools.combinations(sizes, 2):
+        yield f"a factor is missing, 1/({one}·{other})", span, f"{atom} / ({one} * {other})"
+
+
+def _of_each_entry(source, whole, target, atoms):
+    """A factor mask[i, t] that is missing in a loop: an array at an index that stands in the same statement."""
+    parts = [one for one in (*ast.walk(target), *ast.walk(whole)) if isinstance(one, ast.Subscript)] if target else []
+    for index in {source.within(source.span(one.slice)) for one in parts}:
+        if re.fullmatch(r"\w+(, \w+)*", index):
+            for name, value in atoms.items():
+                if isinstance(value, np.ndarray) and value.ndim == index.count(",") + 1:
+                    factor = f"{name}[{index}]"
+                    yield f"a factor is missing, {factor}", whole, f"{source.atom(whole)} * {factor}"
 
 
 def _of_atoms(source, part, atoms):
@@ -566,6 +616,13 @@ def _of_operands(source, part, atoms):
         for name, value in atoms.items():
             if not callable(value):
                 yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape, True))
+        yield from _over_two_sizes(span, atom, atoms)
+    for side in (part.left, part.right) if isinstance(part.op, ast.MatMult) else ():
+        shape = _shape_of(side, source, atoms)
+        for name, value in atoms.items():
+            if shape and _is_array(value):
+                yield from ((words, side, f"({source.atom(side)} {factor})") for words, factor in
+                            _factors(name, value, shape) if factor in (f"* {name}", f"* {name}[:, None]"))  # fmt: skip
     whole = source.within(source.span(part))
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
@@ -628,7 +685,7 @@ def _couplings(source, whole, target, atoms):
             if other != d and _is_array(x) and x.shape == shape:
                 along = f"axis={axis}, keepdims=True"
                 yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).mean({along}))"
-                yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).sum({along}))"
+                yield "the term of the length is missing", part, f"({d} - {other} * ({d} * {other}).sum({along}))"
                 yield "the term of the softmax is missing", part, f"({d} - ({d} * {other}).sum({along}))"
         for axis in (-1, 0, 1)[: len(shape)]:
             yield "the term of the mean is missing", part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"

@@ -91,11 +91,12 @@ def _meanings(e, factor, each_by_itself):
         return number > 0 and abs(max(number, 1 / number) / ratio - 1) < CLOSE
 
     if not np.ndim(e.dy) and abs(factor * e.dy - 1) < CLOSE:
-        return {"dy": "dy, the upstream gradient, is not used"}
+        return {"dy": f"{e.upstream}, the upstream gradient, is not used"}
     if not np.ndim(e.dy) and abs(factor / e.dy - 1) < CLOSE:
-        return {"dy": "dy, the upstream gradient, is multiplied in twice"}
+        return {"dy": f"{e.upstream}, the upstream gradient, is multiplied in twice"}
     own = {}                                             # {number: its first name, a word if it has one}
-    given = [(name, float(x)) for name, x in e.everything.items() if type(x) in (int, float) and x not in (0, 1)]
+    numbers = {name: x for name, x in (e.options | e.everything).items() if type(x) in (int, float)}
+    given = [(name, float(x)) for name, x in numbers.items() if x not in (0, 1)]
     known = given + own_numbers(e.subject.f) + own_numbers(e.backward)
     for label, number in sorted(known, key=lambda one: not one[0][0].isalpha()):
         own.setdefault(number, label)

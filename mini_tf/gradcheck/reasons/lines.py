@@ -13,6 +13,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import is_gradient_name
+from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.reasons.theirs import following, parts_of
 from mini_tf.trace import place
@@ -35,6 +36,8 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
     feeds, path, file_lines = _feeds(node, evidence.subject), function.__code__.co_filename, text.split("\n")
     wrong = set().union(*(feeds[name] for name in (*evidence.wrong, *misfits) if name in feeds))
     sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
+    if function is getattr(evidence.subject.f, "written_forward", None):             # what y comes from is what y is
+        sharp -= feeds.get("", set())
     ran = _ran(evidence, function.__code__)
     shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
     few = len({number for number, _ in shown}) <= FEW
@@ -63,6 +66,29 @@ def unused(evidence: Evidence) -> list[str]:
     path = function.__code__.co_filename
     return [f"{name} is computed, and nothing uses it ({place(path, line)})"
             for name, line in made.items() if name not in read and name != "_"]  # fmt: skip
+
+
+def changed_in_place(evidence: Evidence) -> list[str]:
+    """["dout is changed in place (my_ops.py:10: dx *= 2): make a copy first, dx = dout.copy()"], if a line does it"""
+    try:
+        function = function_of(evidence.backward)
+        _, node = source_of(function)
+    except UserError:
+        return []
+    upstream, found = upstream_name(function), []
+    aliases = {upstream}                                 # names of the same array
+    for one in sorted((n for n in ast.walk(node) if isinstance(n, ast.stmt)), key=lambda n: n.lineno):
+        target = one.targets[0] if isinstance(one, ast.Assign) else getattr(one, "target", None)
+        array = target.value if isinstance(target, ast.Subscript) else target
+        if isinstance(one, ast.AugAssign) or isinstance(target, ast.Subscript):
+            if isinstance(array, ast.Name) and array.id in aliases:
+                where = f"{place(function.__code__.co_filename, one.lineno)}: {_head(one)}"
+                copied = f"{array.id} = {upstream}.copy()"
+                found.append(f"{upstream} is changed in place ({where}): make a copy first, {copied}")
+        elif isinstance(one, ast.Assign) and isinstance(target, ast.Name):
+            same = isinstance(one.value, ast.Name) and one.value.id in aliases
+            aliases = aliases | {target.id} if same else aliases - {target.id}
+    return found[:1]
 
 
 def _inside_helpers(evidence, shown):
@@ -168,10 +194,11 @@ def _pairs(target, value):
 def _receivers(values, subject):
     """The names of what each returned value is the gradient of, "" where that is not known."""
     names = subject.receivers(len(values))
-    if names:
-        return names
     said = [value.id if isinstance(value, ast.Name) else "" for value in values]
-    return [next((name for name in subject.tensors if s and is_gradient_name(s, _last(name))), "") for s in said]
+    called = [next((name for name in subject.tensors if s and is_gradient_name(s, _last(name))), "") for s in said]
+    if names and (not any(called) or called[0]):
+        return names
+    return called                                        # of `loss, dW` the first is none
 
 
 def _stored_as(target, subject):

@@ -35,7 +35,7 @@ def where_nothing_should_be(e: Evidence, name: str) -> str | None:
             spread = fitted(shaped, right.shape)
             if spread is not None and not (wrong & spread).any():
                 if allowed.dtype == bool:
-                    applied = f"{mask} is not applied on the way back; dy must become 0 there"
+                    applied = f"{mask} is not applied on the way back; {e.upstream} must become 0 there"
                     return f"Wrong only where {mask} is False: {applied}."
                 return f"Wrong only where {mask} is 0: no gradient must come back there."
     rows = zero.reshape(-1, right.shape[-1]).all(-1)
@@ -47,7 +47,7 @@ def where_nothing_should_be(e: Evidence, name: str) -> str | None:
     if e.y.ndim and e.y.shape == right.shape:
         return (
             "Wrong only where the right gradient is 0: where the function is switched off (a ReLU below 0, a dropped "
-            "entry) dy must not come through."
+            f"entry) {e.upstream} must not come through."
         )
     return None
 

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.elsewhere import elsewhere
+from mini_tf.gradcheck.measuring.elsewhere import elsewhere, other_draws
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.styles import Brought
@@ -35,6 +35,7 @@ import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 SECONDS = 8.0            # of processor time, for the whole search
+NUMBERS = np.ndarray, np.generic, float, int
 
 
 def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> list[str]:
@@ -61,7 +62,7 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> list[str]:
             continue
         if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
             continue                                     # the size of another axis may be the same by chance
-        if all(_makes_right(other, part, code) for other in elsewhere(evidence)):
+        if all(_makes_right(other, part, code) for find in (elsewhere, other_draws) for other in find(evidence)):
             where = place(part.function.__code__.co_filename, change.line)
             return [where, UNDONE.get(change.name, change.name), change.before, change.after]
     return []
@@ -152,8 +153,32 @@ def _makes_right(evidence, part, code):
 def _atoms(evidence, part, node):
     """{text: value} of the names, attributes and indices in a function that stand for arrays, numbers, functions.
 
-    Their values are those at the function's end.
+    Their values are those at the function's end. Of numbers that are equal, and the same wherever the function was
+    run, none: one would be right by chance.
     """
+    found = _values(evidence, part, node)
+    arrays = {text: x for text, x in found.items() if isinstance(x, NUMBERS) and not isinstance(x, bool)}
+    numbers = {text: (float(x),) for text, x in arrays.items() if not np.ndim(x)}
+    if len(set(numbers.values())) < len(numbers):
+        for other in elsewhere(evidence):
+            there = _values(other, part, node)
+            numbers = {text: (*known, _number(there.get(text))) for text, known in numbers.items()}
+        evidence.back_to_the_point()
+    how_many = Counter(numbers.values())
+    by_chance = {text for text, known in numbers.items() if how_many[known] > 1 and len(set(known)) == 1}
+    arrays = {text: x for text, x in arrays.items() if text not in by_chance}
+    functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
+    masks_first = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, item[0]))
+    return dict(masks_first) | dict(sorted(functions.items()))
+
+
+def _number(x):
+    return float(x) if isinstance(x, NUMBERS) and not np.ndim(x) else None
+
+
+def _values(evidence, part, node):
+    """{text: value} of all that has a value at the end of a function, at the evidence's point"""
+    evidence.back_to_the_point()
     values = _locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
     values |= _locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + list(values)
@@ -168,13 +193,7 @@ def _atoms(evidence, part, node):
             found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
         elif name == "self":
             found |= {f"self.{own}": x for own, x in vars(value).items()}
-    kinds = np.ndarray, np.generic, float, int
-    arrays = {text: x for text, x in found.items() if isinstance(x, kinds) and not isinstance(x, bool)}
-    numbers = Counter(float(x) for x in arrays.values() if not np.ndim(x))
-    arrays = {text: x for text, x in arrays.items() if np.ndim(x) or numbers[float(x)] == 1}     # no equals by chance
-    functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
-    masks_first = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, item[0]))
-    return dict(masks_first) | dict(sorted(functions.items()))
+    return found
 
 
 def _locals_at_the_end(evidence, code):

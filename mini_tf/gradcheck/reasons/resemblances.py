@@ -77,26 +77,27 @@ def not_linear(e: Evidence, name: str) -> str | None:
     yours, _, known = e.pair(name)
     if known.sum() < 2:
         return None
+    dy = e.upstream
     other = np.random.default_rng(0).standard_normal(np.shape(e.dy)) if np.ndim(e.dy) else 0.6
     try:
-        theirs, both, none = (np.asarray(e.subject.run(dy)[name]) for dy in (other, e.dy + 2 * other, 0 * e.dy))
+        theirs, both, none = (np.asarray(e.subject.run(one)[name]) for one in (other, e.dy + 2 * other, 0 * e.dy))
     except FAILURES:
         return None
     if close(both, yours + 2 * theirs, known) or not both.any():
         return None
     if close(yours, theirs, known):
-        return "It is the same whatever dy is: dy, the upstream gradient, is not used."
+        return f"It is the same whatever {dy} is: {dy}, the upstream gradient, is not used."
     if none.any() and close(both - none, yours - none + 2 * (theirs - none), known):
         worst = np.unravel_index(np.abs(none).argmax(), none.shape)
         at = f" at [{', '.join(map(str, worst))}]" if worst else ""
-        seen = f"for dy = 0 it should give zeros, and gives {none[worst]:.6g}{at}"
-        reason = "something is added that has no factor dy"
+        seen = f"for {dy} = 0 it should give zeros, and gives {none[worst]:.6g}{at}"
+        reason = f"something is added that has no factor {dy}"
     else:
         seen = "backward(a + b) is not backward(a) + backward(b)"
-        reason = "a decision depends on dy, or dy is multiplied by itself"
+        reason = f"a decision depends on {dy}, or {dy} is multiplied by itself"
     where = place_of_the_wrong(e, name)
     return (
-        f"Your backward is not linear in dy: {seen}. It may only multiply dy by what the forward computed; here "
+        f"Your backward is not linear in {dy}: {seen}. It may only multiply {dy} by what the forward computed; here "
         f"{reason}." + (f" {where}" if where else "")
     )
 
@@ -110,7 +111,8 @@ def part_of_the_batch(e: Evidence, name: str) -> str | None:
             only = np.zeros_like(e.dy)
             only[where] = e.dy[where]
             if length > 1 and close(yours, e.measured(name, dy=only), known):
-                return f"Only the {what} of the {length} along axis {axis} of dy comes back: the others are missing."
+                where = f"the {length} along axis {axis} of {e.upstream}"
+                return f"Only the {what} of {where} comes back: the others are missing."
     return None
 
 
@@ -138,8 +140,9 @@ def sent_forward(e: Evidence, name: str) -> str | None:
     yours, _, known = e.pair(name)
     if np.shape(e.dy) == yours.shape == e.y.shape and yours.ndim and close(yours, e.along(name, e.dy), known):
         return (
-            "It is J·dy, the forward's derivative along dy. The way back is the transpose, Jᵀ·dy, whose steps run in "
-            "reverse: a rotation turns back, a running sum starts at the other end, W becomes Wᵀ."
+            f"It is J·{e.upstream}, the forward's derivative along {e.upstream}. The way back is the transpose, "
+            f"Jᵀ·{e.upstream}, whose steps run in reverse: a rotation turns back, a running sum starts at the other "
+            "end, W becomes Wᵀ."
         )
     return None
 

@@ -13,7 +13,7 @@ from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
-from mini_tf.gradcheck.reasons.lines import suspects, unused
+from mini_tf.gradcheck.reasons.lines import changed_in_place, suspects, unused
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.gradcheck.report import Report
@@ -94,6 +94,8 @@ def _first_wrong(calls, seed):
 def add_reasons(report: Report, evidence: Evidence | None) -> None:
     """Add suspected lines, a diagnosis and a repair to the report of a wrong function without a wrong step inside."""
     misfits = [] if evidence is None else [name for name in evidence.subject.tensors if name not in evidence.gradients]
+    if evidence is not None and any("wrote into" in finding for finding in report.findings):
+        report.notes += changed_in_place(evidence)
     if evidence is None or not (evidence.wrong or misfits):
         return                                           # only a promise was broken
     evidence.back_to_the_point()

@@ -16,9 +16,10 @@ def dy_passed_on(e: Evidence, name: str) -> str | None:
     """dy alone, or everything but dy; but a function that acts on every entry by itself is left to `other_slope`."""
     yours, right, known = e.pair(name)
     if close(yours, e.dy, known):
-        return "dy is passed on unchanged: the derivative of the function itself is missing."
+        return f"{e.upstream} is passed on unchanged: the derivative of the function itself is missing."
     if np.shape(e.dy) == right.shape and close(right - yours, e.dy, known) and elementwise(e, name) is None:
-        return f"dy itself is missing: the path on which {name} goes straight to y (the residual, the skip connection)."
+        path = f"the path on which {name} goes straight to y (the residual, the skip connection)"
+        return f"{e.upstream} itself is missing: {path}."
     return None
 
 
@@ -44,8 +45,8 @@ def other_slope(e: Evidence, name: str) -> str | None:
     diagonal = e.diagonal(name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
         return (
-            f"It is dy·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} changes other "
-            "entries of y, too, and what these give back is missing (in softmax: −y_i·Σ_j y_j·dy_j)."
+            f"It is {e.upstream}·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} changes "
+            f"other entries of y, too, and what these give back is missing (in softmax: −y_i·Σ_j y_j·{e.upstream}_j)."
         )
     if elementwise(e, name) is None:
         return None
@@ -157,8 +158,8 @@ def sum_of_products(e: Evidence, name: str) -> str | None:
         return None
     totals = [(label, (e.dy * a).sum(axes)) for label, a in _row_arrays(e)]
     said, true = (next((la for la, total in totals if close(g, total, known)), None) for g in (yours, right))
-    instead = f"; right is Σ dy·{true}" if true else ""
-    return f"It is Σ dy·{said} over the rows{instead}." if said else None
+    instead = f"; right is Σ {e.upstream}·{true}" if true else ""
+    return f"It is Σ {e.upstream}·{said} over the rows{instead}." if said else None
 
 
 def _row_arrays(e):
