@@ -87,7 +87,7 @@ def bound(lengths):
         for kind, color in zip(kinds, colors):
             measured, most = lengths[f, kind]
             axes.semilogy(measured, color=color, linewidth=1.8, label=f"Wh = {kind}")
-            axes.semilogy(most, "--", color=color, linewidth=1)
+            axes.semilogy(most, "--", color=color, linewidth=1, zorder=3)
         axes.set(title=f"{f}: measured (solid), and at most (γ‖Wh‖)$^d$ (dashed)", xlabel="distance d, steps",
                  ylim=(1e-13, 1e13))  # fmt: skip
         axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower left")
@@ -104,7 +104,7 @@ def gradient_by_distance(reach):
             if name == activation:
                 loud = ", loud words" if loudness == 1 else ""
                 axes.semilogy(part, ":" if loud else "-", color=colors[g], label=f"g = {g}{loud}", linewidth=1.8)
-        for g in (0.7, 1.0, 1.3):
+        for g in (0.7, 1.0, 1.3, 2.0) if activation == "relu" else (0.7, 1.0, 1.3):
             axes.semilogy(g ** np.arange(float(len(part))), "--", color=colors[g], linewidth=0.8)
         axes.set(title=f"{activation} (dashed: g$^d$)", xlabel="distance d, words", ylim=(1e-20, 1e16))
         axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
@@ -112,20 +112,22 @@ def gradient_by_distance(reach):
     return figure
 
 
-def exploding(runs, steps=60):
+def exploding(runs):
     """{name: (norms of the gradient before clipping, losses)}, until the loss is NaN."""
+    steps = max(len(losses) for _, losses in runs.values())
     figure, (left, right) = panels(1, 2, (10, 4))
     for (name, (norms, losses)), color, marker in zip(runs.items(), (RED, BLUE, GREEN), ("o", "", "")):
         at, finite = np.arange(1, len(norms) + 1), np.isfinite(norms)
         left.semilogy(at[finite], norms[finite], marker=marker, color=color, label=name, markersize=4)
-        right.plot(at, np.minimum(losses, 9), marker=marker, color=color, label=name, markersize=4)
+        right.plot(at, losses, marker=marker, color=color, label=name, markersize=4)
         if not np.isfinite(losses[-1]):
             note(left, "NaN\nfrom here on", (at[finite][-1], norms[finite].max()), (8, -6), color=color, va="top")
     level(left, 1, "clipped to 1", place=1, shift=(-2, 4))
     left.set(title="Norm of all gradients, before clipping", xlabel="step", xlim=(0, steps), ylabel="‖∇J‖ (log scale)")
-    right.set(title="Training loss (cut off at 9)", xlabel="step", xlim=(0, steps),
+    right.set(title="Training loss (cut off at 9)", xlabel="step", xlim=(0, steps), ylim=(2.5, 9),
               ylabel="cross-entropy in nats per word")  # fmt: skip
     left.legend(frameon=False, loc="upper right")
+    right.legend(frameon=False, loc="upper right")
     return figure
 
 
@@ -142,8 +144,8 @@ def memory(reaches, distances, lost):
         left.fill_between(np.arange(gradients.shape[1]), low, high, color=color, alpha=0.2, linewidth=0)
     level(left, 1.2e-7, "float32's precision", shift=(8, -12), color="0.5")
     left.set(title="How far back the gradient reaches", xlabel="distance d, words", ylim=(None, 10),
-             ylabel="gradient, relative to that at d = 0")  # fmt: skip
-    left.legend(frameon=False, title="mean, and 80 % of the places", loc="upper right")
+             ylabel="gradient, relative to that at d = 0 (log scale)")  # fmt: skip
+    left.legend(frameon=False, title="geometric mean, and 80 % of the places", loc="upper right")
     for (name, rows), color, shift in zip(lost.items(), (RED, PURPLE), (0.97, 1.03)):
         mean, error = np.array(rows).T
         right.errorbar(np.array(distances) * shift, mean, 2 * error, fmt="o-", color=color, capsize=3, markersize=4,
@@ -163,9 +165,10 @@ def memory(reaches, distances, lost):
 def proctor(right):
     """{model: (words of filler, p of the right word) for each sentence}"""
     figure, axes = panels(1, 1, (8, 4.2))
-    for (name, (filler, p)), color, marker in zip(right.items(), (GREEN, PURPLE, RED, BLUE), "osv^"):
-        counts = np.unique(filler)
-        axes.plot(counts, [p[filler == count].mean() for count in counts], f"{marker}-", color=color, label=name)
+    for k, ((name, (filler, p)), color, marker) in enumerate(zip(right.items(), (GREEN, PURPLE, RED, BLUE), "osv^")):
+        counts, width = np.unique(filler), 4.5 if k == 0 else 1.5        # the first lies under the third
+        mean = [p[filler == count].mean() for count in counts]
+        axes.plot(counts, mean, f"{marker}-", color=color, label=name, linewidth=width, markersize=4 + width)
     level(axes, 0.5, "½: the person is not seen, or not remembered", place=1, shift=(-2, -14))
     axes.axvline(3, color="0.8", linewidth=1, zorder=0)
     note(axes, "as far as the\nwindow of 12 reaches", (3, 0.25), (5, 0), color="0.35")
