@@ -28,10 +28,8 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
     If there is no such line: all lines that feed a wrong one, and False. No lines if there is no source.
     misfits: names of gradients that could not be compared, such as those of a wrong shape
     """
-    try:
-        function = function_of(evidence.backward)
-        text, node = source_of(function)
-    except UserError:
+    function, text, node = _source(evidence)
+    if function is None:
         return [], False
     feeds, path, file_lines = _feeds(node, evidence.subject), function.__code__.co_filename, text.split("\n")
     wrong = set().union(*(feeds[name] for name in (*evidence.wrong, *misfits) if name in feeds))
@@ -54,10 +52,8 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
 
 def unused(evidence: Evidence) -> list[str]:
     """["dmu is computed, and nothing uses it (ops/normalization.py:26)", …] of the names in the backward"""
-    try:
-        function = function_of(evidence.backward)
-        _, node = source_of(function)
-    except UserError:
+    function, _, node = _source(evidence)
+    if function is None:
         return []
     read = set(_names(node, ast.Load)) | {name for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal))
                                           for name in one.names}  # fmt: skip
@@ -68,14 +64,21 @@ def unused(evidence: Evidence) -> list[str]:
             for name, line in made.items() if name not in read and name != "_"]  # fmt: skip
 
 
-def changed_in_place(evidence: Evidence) -> list[str]:
-    """["dout is changed in place (my_ops.py:10: dx *= 2): make a copy first, dx = dout.copy()"], if a line does it"""
+def _source(evidence):
+    """(the backward's function, the text of its file, its node in the syntax tree), or three times None"""
     try:
         function = function_of(evidence.backward)
-        _, node = source_of(function)
+        return function, *source_of(function)
     except UserError:
+        return None, None, None
+
+
+def changed_in_place(evidence: Evidence) -> list[str]:
+    """["dout is changed in place (my_ops.py:10: dx *= 2): make a copy first, dx = dout.copy()"], if a line does it"""
+    function, _, node = _source(evidence)
+    if function is None:
         return []
-    upstream, found = upstream_name(function), []
+    upstream = upstream_name(function)
     aliases = {upstream}                                 # names of the same array
     for one in sorted((n for n in ast.walk(node) if isinstance(n, ast.stmt)), key=lambda n: n.lineno):
         target = one.targets[0] if isinstance(one, ast.Assign) else getattr(one, "target", None)
@@ -84,11 +87,11 @@ def changed_in_place(evidence: Evidence) -> list[str]:
             if isinstance(array, ast.Name) and array.id in aliases:
                 where = f"{place(function.__code__.co_filename, one.lineno)}: {_head(one)}"
                 copied = f"{array.id} = {upstream}.copy()"
-                found.append(f"{upstream} is changed in place ({where}): make a copy first, {copied}")
+                return [f"{upstream} is changed in place ({where}): make a copy first, {copied}"]
         elif isinstance(one, ast.Assign) and isinstance(target, ast.Name):
             same = isinstance(one.value, ast.Name) and one.value.id in aliases
             aliases = aliases | {target.id} if same else aliases - {target.id}
-    return found[:1]
+    return []
 
 
 def _inside_helpers(evidence, shown):
