@@ -299,6 +299,7 @@ EXAMPLES = {
     "attention, bias": op(attention_with_bias, (B, H, T, m), (B, H, T, m), (B, H, T, m), (H, T, T)),
     "attention, square": op(ops.attention, (B, n, n), (B, n, n), (B, n, n)),
     "embedding": op(ops.embedding, (c, n), ids(B, T)),
+    "embedding, absent words": op(ops.embedding, (c, n), given([[ABSENT, 2, 2], [ABSENT, ABSENT, 5]]), absent=ABSENT),
     "mean_pool": op(ops.mean_pool, (B, T, n)),
     "mean_pool, masked": op(ops.mean_pool, (B, T, n), given([[True, False, True], [False] * 3])),
     "dropout": op(ops.dropout, (B, T), given([[True, False, True], [True, True, False]]), rate=0.4),

@@ -35,7 +35,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Backward]
 
     def backward(dy):                                    # keeps x, W and the shape of b
         rows_dy = rows_of(as_gradient(dy, shape_y))
-        db = None if b is None else sum_to(rows_dy, b.shape)
+        db = None if b is None else np.ones(len(rows_dy), np.float32) @ rows_dy  # faster than rows_dy.sum(0)
         if not W.flags.c_contiguous:                     # a transposed table: its gradient gets the table's own layout
             dx, dW = product(rows_dy, transpose(W)), transpose(product(transpose(rows_dy), rows_x))
             return dx.reshape(shape_x), dW, db
@@ -223,15 +223,11 @@ def cross_entropy(
     count, target = int(counted.sum()), np.where(counted, target, 0)
     if count == 0 or target.min() < 0 or target.max() >= z.shape[1] or not 0 <= smoothing < 1:
         return NotImplemented
-    largest, total = np.empty((2, len(z)), np.float32)
-    in_pieces(loops.log_sum_exp, z, largest, total)
-    expected = z[np.arange(len(z)), target] - largest    # Σ_i q_i·(z_i − max z)
-    if smoothing:
-        mean = np.empty(len(z), np.float32)
-        in_pieces(loops.mean_below, z, largest, mean)
-        expected = (1 - smoothing) * expected + smoothing * mean
-    loss = np.float32(((np.log(total) - expected) * counted).sum(dtype=np.float64) / count)
-    shape, on_target, on_all = logits.shape, np.float32(1 - smoothing), np.float32(smoothing / z.shape[1])
+    largest, total, losses = np.empty((3, len(z)), np.float32)
+    on_target = np.float32(1 - smoothing)
+    in_pieces(loops.cross_entropy, z, target, counted, on_target, np.float32(smoothing), largest, total, losses)
+    loss = np.float32(losses.sum(dtype=np.float64) / count)
+    shape, on_all = logits.shape, np.float32(smoothing / z.shape[1])
 
     def backward(dloss=1.0):                             # keeps logits, largest, total, target, counted
         weight = as_gradient(dloss, target.shape) / np.float32(count) * counted
@@ -264,18 +260,23 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[A
     return y, backward
 
 
-def embedding(table: Array, ids: Array) -> tuple[Array, Backward] | NotImplementedType:
-    if ids.size and not 0 <= ids.min() <= ids.max() < len(table):
+def embedding(
+    table: Array, ids: Array, absent: int | None = None
+) -> tuple[Array, Backward] | NotImplementedType:
+    least = {None: 0, -1: -1}.get(absent)                # loops take an id below 0 for an absent word
+    if least is None or ids.size and not least <= ids.min() <= ids.max() < len(table):
         return NotImplemented
-    x = np.take(table, ids, axis=0, out=empty((*ids.shape, table.shape[1])), mode="clip")
-    x_shape, kept_ids = x.shape, np.array(ids)           # a copy, because loops do not check ids: they must not change
+    words = np.array(ids, np.int64).reshape(-1)          # a copy, because loops do not check ids: they must not change
+    x = empty((*ids.shape, table.shape[1]))
+    in_pieces(loops.embedding, rows_of(x), rows(table), words)
+    shape_x, shape_table = x.shape, table.shape
 
-    def backward(dx):                                    # keeps ids and the shapes of x and table
-        dtable, flat_ids = empty(table.shape), integers(kept_ids)
+    def backward(dx):                                    # keeps words and the shapes of x and table
+        dtable = empty(shape_table)
         dtable.fill(0)
-        dx_rows = rows(as_gradient(dx, x_shape))
-        cuts = pieces(table.shape[1], dx.size)           # of columns, so that no two threads write to one entry
-        share(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, flat_ids, dtable), cuts)
+        dx_rows = rows(as_gradient(dx, shape_x))
+        cuts = pieces(shape_table[1], dx.size)           # of columns, so that no two threads write to one entry
+        share(lambda _, first, stop: loops.embedding_backward(first, stop, dx_rows, words, dtable), cuts)
         return dtable, None
 
     return x, backward
@@ -286,13 +287,9 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | N
     if T == 0:
         return NotImplemented
     texts, shape_y = math.prod(x.shape[:-2]), (*x.shape[:-2], n)
-    if mask is None:
-        weight = np.full((texts, T), 1 / T, np.float32)
-    else:
-        weight = mask.reshape(texts, T) / np.maximum(mask.reshape(texts, T).sum(-1, keepdims=True), 1)
-        weight = weight.astype(np.float32)
-    y, shape_x = empty(shape_y), x.shape
-    in_pieces(loops.mean_pool, _taken(x).reshape(texts, T, n), weight, y.reshape(texts, n))
+    counts = np.ones((texts, T), bool) if mask is None else _taken(mask).reshape(texts, T)
+    y, weight, shape_x = empty(shape_y), np.empty((texts, T), np.float32), x.shape
+    in_pieces(loops.mean_pool, _taken(x).reshape(texts, T, n), counts, weight, y.reshape(texts, n))
 
     def backward(dy):                                    # keeps weight
         dx, dy = empty((texts, T, n)), row(as_gradient(dy, shape_y)).reshape(texts, n)

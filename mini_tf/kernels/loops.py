@@ -141,25 +141,24 @@ def softmax_backward(first, stop, d, y, scale):
             d_row[j] = scale * y_row[j] * (d_row[j] - along)
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1])")
-def log_sum_exp(first, stop, z, largest, total):
-    """largest = max z,   total = Σ exp(z − max z):   log Σ exp(z) = largest + log total"""
+@compiled("void(i8, i8, f4[:, ::1], i8[::1], b1[::1], f4, f4, f4[::1], f4[::1], f4[::1])")
+def cross_entropy(first, stop, z, target, counted, on_target, smoothing, largest, total, losses):
+    """largest = max z,   total = Σ exp(z − max z),   losses = log total − Σ_i q_i·(z_i − max z) of the rows that count
+
+    log Σ exp(z) = largest + log total;   Σ_i q_i·d_i = on_target·d_target + smoothing·mean(d),   d = z − max z
+    """
     for i in range(first, stop):
         row = z[i]
-        top, sum_of_row = maximum(row), ZERO
+        top, sum_of_row, below = maximum(row), ZERO, ZERO
         for j in range(row.size):
             sum_of_row += exp(row[j] - top)
+        expected = row[target[i]] - top
+        if smoothing != ZERO:
+            for j in range(row.size):
+                below += row[j] - top
+            expected = on_target * expected + smoothing * (below / f4(row.size))
         largest[i], total[i] = top, sum_of_row
-
-
-@compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1])")
-def mean_below(first, stop, z, largest, mean):
-    """mean = mean(z − max z)"""
-    for i in range(first, stop):
-        row, top, total = z[i], largest[i], ZERO
-        for j in range(row.size):
-            total += row[j] - top
-        mean[i] = total / f4(row.size)
+        losses[i] = (math.log(sum_of_row) - expected) * (ONE if counted[i] else ZERO)
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[::1], f4[::1], i8[::1], f4[::1], f4, f4, f4[:, ::1])")
@@ -279,24 +278,44 @@ def gelu_backward(first, stop, x, dy, approximate, dx):
             dx[i] = dy[i] * (normal_distribution(x[i]) + x[i] * phi)
 
 
+@compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], i8[::1])")
+def embedding(first, stop, x, table, ids):
+    """x[k] = table[ids[k]], or 0 where the id is below 0"""
+    for k in range(first, stop):
+        word, x_row = ids[k], x[k]
+        if word < 0:
+            x_row[:] = ZERO
+            continue
+        row = table[word]
+        for j in range(x_row.size):
+            x_row[j] = row[j]
+
+
 @compiled("void(i8, i8, f4[:, ::1], i8[::1], f4[:, ::1])")
 def embedding_backward(first, stop, dx, ids, dtable):
-    """dtable[ids[k]] += dx[k] for all k, in the columns first … stop − 1, so that no two threads add to one number"""
+    """dtable[ids[k]] += dx[k] for all k, in the columns first … stop − 1, so that no two threads add to one number
+
+    An id below 0 is no word.
+    """
     for k in range(ids.size):
-        d_row, row = dx[k, first:stop], dtable[ids[k], first:stop]
-        for j in range(row.size):
-            row[j] += d_row[j]
+        if ids[k] >= 0:
+            d_row, row = dx[k, first:stop], dtable[ids[k], first:stop]
+            for j in range(row.size):
+                row[j] += d_row[j]
 
 
-@compiled("void(i8, i8, f4[:, :, ::1], f4[:, ::1], f4[:, ::1])")
-def mean_pool(first, stop, x, weight, y):
-    """y = Σ_t weight_t·x_t for each text"""
+@compiled("void(i8, i8, f4[:, :, ::1], b1[:, ::1], f4[:, ::1], f4[:, ::1])")
+def mean_pool(first, stop, x, mask, weight, y):
+    """y = Σ_t weight_t·x_t for each text,   weight = 1/count where the mask is True, else 0"""
     for i in range(first, stop):
-        y_row = y[i]
+        y_row, count = y[i], 0
+        for t in range(x.shape[1]):
+            count += mask[i, t]
         for j in range(y_row.size):
             y_row[j] = ZERO
         for t in range(x.shape[1]):
-            row, share = x[i, t], weight[i, t]
+            share = ONE / f4(count) if mask[i, t] else ZERO
+            row, weight[i, t] = x[i, t], share
             for j in range(row.size):
                 y_row[j] += share * row[j]
 

@@ -1,7 +1,7 @@
 """The layer that owns the table of word vectors."""
 
 from mini_tf import ops
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import beside
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.types import Array, Backward
 
@@ -23,17 +23,11 @@ class Embedding(Layer):
 
     def __call__(self, ids: Array) -> tuple[Array, Backward]:
         table = self.table.data
-        present = to_host(ids) != ABSENT
-        all_present = bool(present.all())
-        known = ids if all_present else np.where(present, to_host(ids), 0)
-        x, embedding_backward = ops.embedding(table, beside(known, table))
-        if not all_present:
-            present = beside(present[..., None], table)                  # (…, 1)
-            x = x * present
+        x, embedding_backward = ops.embedding(table, beside(ids, table), ABSENT)
 
         def backward(dx):
             if self.table.trainable:
-                dtable, _ = embedding_backward(dx if all_present else dx * present)
+                dtable, _ = embedding_backward(dx)
                 self.table.accumulate(dtable)
 
         return x, backward

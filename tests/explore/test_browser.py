@@ -206,12 +206,13 @@ def test_the_keys_stay_with_a_button_that_is_drawn_anew(explorer):
 
 
 def test_the_slider_goes_to_other_moments(explorer, exploration):
-    explorer.evaluate("goTo(10)")
+    line = explorer.evaluate("recording().lines.find((line) => line.number >= 10 && makesArray(line)).number")
+    explorer.evaluate(f"goTo({line})")
     before = explorer.evaluate("state.pinned.ref")
     explorer.evaluate("const m = document.getElementById('moment'); m.value = 0; m.dispatchEvent(new Event('input'))")
     assert explorer.inner_text("#moment-name") == "earlier"
     assert explorer.evaluate("recording().label") == "earlier"
-    explorer.evaluate("goTo(10)")
+    explorer.evaluate(f"goTo({line})")
     assert explorer.evaluate("state.pinned.ref") != before
 
 

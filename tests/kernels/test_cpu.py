@@ -281,6 +281,15 @@ def test_embedding_takes_every_integer(rng):
     agree("embedding", rng, table, np.zeros((700, 2), int))          # one word, very often
 
 
+@pytest.mark.parametrize("absent", [-1, 3])
+def test_embedding_of_absent_words(absent, rng):
+    table = normal(rng, 70, 33)
+    ids = np.where(rng.random((9, 5)) < 0.3, absent, rng.integers(0, 70, (9, 5)))
+    agree("embedding", rng, table, ids, absent=absent)
+    table[max(absent, 0)] = np.nan                                   # a vector that nobody looks up
+    agree("embedding", rng, table, np.full((2, 3), absent), absent=absent)
+
+
 @pytest.mark.parametrize("size", [1e4, 1e38, 1e-45])
 def test_extreme_numbers(size, rng):
     z = (np.sign(normal(rng, 6, 9)) * np.float32(size)).astype(np.float32)

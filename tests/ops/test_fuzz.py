@@ -19,6 +19,7 @@ SIZES = st.sampled_from([3, 2, 1, 4, 0])
 SHAPES = {"masked_softmax": ("…", "k"), "attention": ("…", "Tq", "Tk")}  # to which an array of any shape, (*), broadcasts
 POSITIVE = {"p_copy", "v"}
 OPTIONS = {
+    "absent": [None, -1, 0],
     "approximate": [True], "scale": [0.6], "rate": [0.0, 0.3, 1.0], "ignore": [0, -1], "smoothing": [0.2, 1.0], "eps": [0.1],
     "activation": ["relu", "sine"], "t": [3, 1, 0], "learning_rate": [0.1], "betas": [(0.9, 0.99), (0.0, 0.0), (0.9, 1.0)],
     "decay": [0.9],

@@ -149,6 +149,17 @@ def test_embedding_adds_the_gradients_of_repeated_words():
     assert dids is None
 
 
+def test_an_absent_word_has_no_vector_and_gets_no_gradient():
+    table = np.array([[1.0, 2], [3, 4], [5, 6]])
+    x, backward = ops.embedding(table, np.array([[2, -1], [-1, 0]]), absent=-1)
+    np.testing.assert_array_equal(x, [[[5, 6], [0, 0]], [[0, 0], [1, 2]]])
+    dtable, dids = backward(np.arange(8.0).reshape(2, 2, 2))
+    np.testing.assert_array_equal(dtable, [[6, 7], [0, 0], [0, 1]])
+    assert dids is None
+    with pytest.raises(ValueError, match="embedding: ids has the id -1, expected ids from 0 to 2"):
+        ops.embedding(table, np.array([2, -1]))
+
+
 def test_mean_pool_takes_the_mean_of_the_words_that_count(rng):
     x = rng.standard_normal((2, 3, 4))
     np.testing.assert_allclose(ops.mean_pool(x)[0], x.mean(1))

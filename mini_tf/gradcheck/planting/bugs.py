@@ -418,19 +418,23 @@ LOSSES = [
         "mse", "other", "The difference lost its sign, so every gradient points the same way."),
 ]  # fmt: skip
 
-SCATTER = "scatter_add(dtable, ids.reshape(-1), rows_of(dx))"
+SCATTER = "scatter_add(dtable, words, dx[present])"
 
 THE_REST = [
     Bug(
-        "embedding: repeats overwritten", ops.embedding, SCATTER, "dtable[ids] = dx",
+        "embedding: repeats overwritten", ops.embedding, SCATTER, "dtable[words] = dx[present]",
         "embedding", "repeated ids dropped", "Of a word that stands twice, the last place alone counts."),
     Bug(
-        "embedding: repeats dropped by +=", ops.embedding, SCATTER, "dtable[ids] += dx",
+        "embedding: repeats dropped by +=", ops.embedding, SCATTER, "dtable[words] += dx[present]",
         "embedding", "repeated ids dropped", "It reads like a sum, but NumPy adds once for an index that repeats."),
     Bug(
         "embedding: divided by frequency", ops.embedding, SCATTER,
-        SCATTER + "; dtable /= xp.maximum(1, (xp.arange(len(table))[:, None] == ids.reshape(-1)).sum(1))[:, None]",
+        SCATTER + "; dtable /= xp.maximum(1, (xp.arange(len(table))[:, None] == words).sum(1))[:, None]",
         "embedding", "other", "A word that stands twice gets the mean of its two gradients, not their sum."),
+    Bug(
+        "embedding: absent words get a gradient", ops.embedding, SCATTER,
+        "scatter_add(dtable, (ids * present).reshape(-1), dx.reshape(-1, dx.shape[-1]))",
+        "embedding, absent words", "mask not applied", "A word that is not there moves the vector of word 0."),
     Bug(
         "mean_pool: not divided", ops.mean_pool, "dx = dy[..., None, :] * weight",
         "dx = dy[..., None, :] * (weight > 0)",
@@ -592,9 +596,6 @@ LAYERS = [
     Bug(
         "Dropout: backward skipped", layers.Dropout, "lambda dy: dropout_backward(dy)[0]", "lambda dy: dy",
         "Dropout, training", "dy passed on", "In training, too, the layer passes dy on as it is."),
-    Bug(
-        "Embedding: absent words get a gradient", layers.Embedding, "dx if all_present else dx * present", "dx",
-        "Embedding, absent words", "mask not applied", "A word that is not there moves the vector of word 0."),
     Bug(
         "Linear: bias forgotten", layers.Linear, "self.b.accumulate(db)", "pass",
         "Linear", "no gradient", "db is computed, and dropped."),

@@ -148,7 +148,7 @@ WORDS = {
     "DecoderLayer: skip connection past the encoder forgotten": None,
     "Decoder: only one layer's gradient reaches the encoder": "What DecoderLayer gives back .* is left out",
     "Dropout: backward skipped": "dy is passed on unchanged",
-    "Embedding: absent words get a gradient": "Wrong only in rows of table that do not count",
+    "embedding: absent words get a gradient": "Wrong only in rows of table that do not count",
     "Linear: bias forgotten": "no gradient for b: backward added none to it",
     "Linear: W replaced": "the gradient of W did not add up over two backwards",
     "LayerNorm: γ and β swapped": "dgamma and dbeta are exchanged",
