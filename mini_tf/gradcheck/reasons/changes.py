@@ -36,6 +36,9 @@ SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", as
 AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "None"
 SIZE = re.compile(r"\w+\.shape\[-?\d\]|\w+\.size|len\(\w+\)")
 EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
+SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)), s = sigmoid(x)
+    r"\b(\w+) ?= ?(?:1\.?0? ?/ ?\(1\.?0? ?\+ ?(?:\w+\.)?exp\(-(\w+)\)\)|(?:\w+\.)?(?:sigmoid|expit)\((\w+)\))"
+)
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 
 
@@ -49,7 +52,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     found += [change for change in mutations(source.text, node) if change.name in UNDONE]
     if isinstance(node, ast.Lambda):
         parts.append(node)
-    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal, _of_gates):
+    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal, _of_gates, _of_swish):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
     found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
@@ -361,8 +364,7 @@ def _diagonal(source, part):
 
 def _of_gates(source, part):
     """1 − y², the derivative of tanh, for y·(1 − y), that of the sigmoid; and the reverse."""
-    factors = _multiplied(part)
-    texts = [source.within(source.span(factor)) for factor in factors]
+    texts = _texts_of_factors(source, part)
     plain = [text.replace(" ", "").strip("()") for text in texts]
     for k, text in enumerate(plain):
         y = text.removeprefix("1-")
@@ -374,6 +376,25 @@ def _of_gates(source, part):
             rest = [one for i, one in enumerate(texts) if i != k]
             words = f"{y} comes from a sigmoid: its derivative is {y}·(1 − {y})"
             yield words, part, " * ".join([*rest, y, f"(1 - {y})"])
+
+
+def _of_swish(source, part):
+    """s + x·s·(1 − s), the derivative of x·s with s = sigmoid(x), for s alone or for s·(1 − s)."""
+    texts = _texts_of_factors(source, part)
+    said = dict.fromkeys((s, of_exp or of_call) for s, of_exp, of_call in SIGMOID.findall(source.text))
+    for s, x in said if len(texts) > 1 else ():          # in the whole file, where other functions may have an s, too
+        if s in texts:
+            gates = [i for i, text in enumerate(texts) if text.replace(" ", "") == f"(1-{s})"]
+            rest = [one for i, one in enumerate(texts) if i not in (texts.index(s), *gates[:1])]
+            words = f"the derivative of {x}·{s} belongs there, {s} + {x}·{s}·(1 − {s}): {s}, too, depends on {x}"
+            yield words, part, " * ".join([*rest, f"({s} + {x} * {s} * (1 - {s}))"])
+
+
+def _texts_of_factors(source, part):
+    """The texts of a product's factors, sums and differences in parentheses"""
+    factors = _multiplied(part)
+    texts = [source.within(source.span(factor)) for factor in factors]
+    return [f"({text})" if isinstance(factor, ast.BinOp) else text for factor, text in zip(factors, texts)]
 
 
 def _multiplied(part):

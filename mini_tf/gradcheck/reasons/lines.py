@@ -199,9 +199,9 @@ def _receivers(values, subject):
     names = subject.receivers(len(values))
     said = [value.id if isinstance(value, ast.Name) else "" for value in values]
     called = [next((name for name in subject.tensors if s and is_gradient_name(s, _last(name))), "") for s in said]
-    if names and (not any(called) or called[0]):
-        return names
-    return called                                        # of `loss, dW` the first is none
+    if said[:1] != [""] and any(called) and not called[0]:
+        return called                                    # of `loss, dW` the first is none
+    return names or called
 
 
 def _stored_as(target, subject):

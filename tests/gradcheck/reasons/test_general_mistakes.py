@@ -380,3 +380,43 @@ def test_an_option_is_as_it_was_afterwards():
     leaky = Leaky()
     gradcheck(leaky, R((4, 5)))
     assert leaky.slope == 0.2
+
+
+def swiglu(x, W, V, U):
+    """The derivative of the sigmoid alone, where that of SiLU belongs."""
+    a, b = x @ W, x @ V
+    s = 1 / (1 + np.exp(-a))
+    h = a * s * b
+
+    def backward(dy):
+        dU = h.T @ dy
+        dh = dy @ U.T
+        db = dh * a * s
+        da = dh * b * (s * (1 - s))
+        return da @ W.T + db @ V.T, x.T @ da, x.T @ db, dU
+
+    return h @ U, backward
+
+
+def silu(x):
+    """The gate alone: it, too, depends on x."""
+    s = 1 / (1 + np.exp(-x))
+    return x * s, lambda dy: dy * s
+
+
+@pytest.mark.parametrize(("f", "shapes", "right"), [
+    (swiglu, [(3, 4), (4, 5), (4, 5), (5, 2)], "da = dh * b * (s + a * s * (1 - s))"),
+    (silu, [(3, 4)], "return x * s, lambda dy: dy * (s + x * s * (1 - s))"),
+])  # fmt: skip
+def test_the_gate_depends_on_its_input_too(f, shapes, right):
+    report = gradcheck(f, *(R(shape) for shape in shapes))
+    assert not report
+    assert report.repair[3] == right
+    assert "too, depends on" in report.repair[1]
+
+
+def test_lines_of_gradients_of_which_some_are_returned_by_name():
+    """x, W, V, U are in the order of the arguments, although only the last is called what it is, dU."""
+    report = gradcheck(swiglu, R((3, 4)), R((4, 5)), R((4, 5)), R((5, 2)))
+    lines = [line.partition("  ")[2] for line in report.suspects]
+    assert lines == ["da = dh * b * (s * (1 - s))", "da @ W.T + db @ V.T", "x.T @ da"]
