@@ -16,7 +16,8 @@ import numpy as np
 ENTRIES = 60             # measured of each tensor; all, if its gradient is wrong and that is affordable
 LARGEST = 20_000         # entries in all; a larger subject is not made larger still
 DRAWS = 6                # of other numbers, for a change that seems right everywhere else
-OPTIONS = 2              # whole numbers among the options, such as stride=2, of which another one is tried
+OPTIONS = 2              # of each kind, whole numbers such as stride=2 and others such as margin=0.5, are changed
+TINY = 1e-3              # options below that, such as eps, change too little
 
 
 def elsewhere(evidence: Evidence, seed: int = 0) -> list[Evidence]:
@@ -73,24 +74,30 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
 
 def with_other_options(
     subject: Subject, rng: np.random.Generator
-) -> list[tuple[dict[str, Array], tuple[str, int]]]:
-    """[(arrays, (name, number))]: one more for some of the whole numbers that f is given or takes by default.
+) -> list[tuple[dict[str, Array], tuple[str, float]]]:
+    """[(arrays, (name, number))]: another number for some of those that f is given or takes by default.
 
-    As a pooling of every 3 entries for 2, whose axes that 2 divides become half as long again.
+    As a pooling of every 3 entries for 2, whose axes that 2 divides become half as long again; or a margin of 0.65
+    for 0.5.
     """
     given, found = _arrays(subject), []
     if sum(x.size for x in given.values()) > LARGEST:
         return []
-    numbers = {name: number for name, number in subject.options().items() if type(number) is int and number > 1}
+    numbers = subject.options().items()
+    whole = [(name, number) for name, number in numbers if type(number) is int and number > 1]
+    others = [(name, number) for name, number in numbers if type(number) is float and abs(number) > TINY]
     runs = _runs_back(subject)
-    for name, number in list(numbers.items())[:OPTIONS]:
-        sizes = {size for x in given.values() for size in x.shape if size and size % number == 0}
-        grown = {size: size // number * (number + 1) for size in sizes}
-        subject.set_option((name, number + 1))
+    for name, number in whole[:OPTIONS] + others[:OPTIONS]:
+        another, grown = 1.3 * number, {}
+        if type(number) is int:
+            another = number + 1
+            sizes = {size for x in given.values() for size in x.shape if size and size % number == 0}
+            grown = {size: size // number * another for size in sizes}
+        subject.set_option((name, another))
         for change in ({}, grown):
             arrays = _grown(given, change, rng)
             if _accepted(subject, arrays, runs):
-                found.append((arrays, (name, number + 1)))
+                found.append((arrays, (name, another)))
                 break
         subject.set_option(None)
     _put(subject, given)

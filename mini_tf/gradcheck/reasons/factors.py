@@ -97,7 +97,8 @@ def _meanings(e, factor, each_by_itself):
     own = {}                                             # {number: its first name, a word if it has one}
     numbers = {name: x for name, x in (e.options | e.everything).items() if type(x) in (int, float)}
     given = [(name, float(x)) for name, x in numbers.items() if x not in (0, 1)]
-    known = given + own_numbers(e.subject.f) + own_numbers(e.backward)
+    others = own_numbers(e.subject.f) + own_numbers(e.backward)      # an option's default is not what it is here
+    known = given + [(name, x) for name, x in others if name not in numbers and f"self.{name}" not in numbers]
     for label, number in sorted(known, key=lambda one: not one[0][0].isalpha()):
         own.setdefault(number, label)
     rates = {1 - number: f"(1 − {label})" for number, label in own.items() if 0 < number < 1 and label[0].isalpha()}

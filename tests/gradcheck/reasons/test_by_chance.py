@@ -205,3 +205,21 @@ def test_lines_of_the_loss_are_not_suspects():
     assert lines == [
         "dscores = (margins > 0).astype(float)", "dscores[np.arange(N), t] -= 1", "dW = X.T @ dscores / N"
     ]  # fmt: skip
+
+
+def triplet(a, p, n, margin=0.5):
+    """A 2 is missing, which is 1/margin by chance."""
+    dp, dn = a - p, a - n
+    v = (dp**2).sum(1) - (dn**2).sum(1) + margin
+
+    def backward(dloss=1.0):
+        on = (v > 0)[:, None] * dloss / len(a)
+        return on * (dp - dn), -2 * on * dp, 2 * on * dn
+
+    return np.maximum(v, 0).mean(), backward
+
+
+def test_another_fraction_is_tried_too():
+    report = gradcheck(triplet, R((6, 3)), R((6, 3)), R((6, 3)))
+    assert report.tensor("a").diagnosis == "Everywhere 2 × too small."
+    assert report.repair[3] == "return 2 * (on * (dp - dn)), -2 * on * dp, 2 * on * dn"
