@@ -3,8 +3,9 @@
 Formula, signature and contract are those of the op of the same name; only the order of sums differs, so near the
 largest float32 one may overflow before the other. NaN and ∞ come out as in the formula, even where it multiplies them
 by 0. A twin keeps less for its backward: it keeps inputs, which exist anyway, and computes again what is quick to
-compute. So do not change inputs or outputs until the backward has run. The op has checked shapes and dtypes. Other
-wrong arguments, and rare cases, are left to the formula, which also raises the errors: the twin gives NotImplemented.
+compute. (Attention keeps its A, if it is small.) So do not change inputs or outputs until the backward has run. The op
+has checked shapes and dtypes. Other wrong arguments, and rare cases, are left to the formula, which also raises the
+errors: the twin gives NotImplemented.
 """
 
 import math
@@ -23,6 +24,7 @@ EPS = 1e-5                   # of layer norm, as in the op
 IN_CACHE = 2048              # rows of a weight per product in the backward
 FEW_ROWS = 128               # up to which BLAS is faster with the weight as first factor: by a sixth, with AVX-512
 A_IN_CACHE = 1 << 16         # numbers of attention's A processed at a time
+A_KEPT = 1 << 20             # numbers, up to which A is kept for the backward: 4 MB
 SHARED_BY_BLAS = 1 << 18     # multiplications in a product, from which on BLAS itself uses all cores
 
 
@@ -104,7 +106,7 @@ def where(on: Array, x: Array | float, factor: float = 1.0) -> Array:
 
 def softmax(z: Array) -> tuple[Array, Backward]:
     y = copy_of(z)
-    in_pieces(loops.softmax, rows(y), np.float32(np.nan))
+    in_pieces(loops.softmax, rows(y), np.float32(1), np.float32(np.nan))
     return y, _softmax_backward(y)
 
 
@@ -114,7 +116,7 @@ def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImpleme
     except ValueError:
         return NotImplemented
     y = copy_of(z)
-    in_pieces(loops.masked_softmax, rows(y), *mask_and_order)
+    in_pieces(loops.masked_softmax, rows(y), np.float32(1), *mask_and_order)
     backward = _softmax_backward(y)
     return y, lambda dy: (backward(dy), None)
 
@@ -158,10 +160,11 @@ def attention(
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
-    # A is computed in parts of the first axis that fit into the cache; the backward computes it again, part by part.
+    # A is computed in parts of the first axis that fit into the cache. The backward computes a large A again, so.
     small = math.prod(shape[-2:]) * max(query.shape[-1], value.shape[-1]) < SHARED_BY_BLAS
     run, cuts = (_alone, pieces(len(Y), Y.size * shape[-1])) if small else (in_pieces, [(0, len(Y))])
     at_once = max(min(A_IN_CACHE // max(math.prod(shape[1:]), 1), len(Y)), 1)
+    kept = empty(shape) if math.prod(shape) <= A_KEPT else None
 
     def parts_of(first, stop):
         return [slice(k, min(k + at_once, stop)) for k in range(first, stop, at_once)]
@@ -171,33 +174,36 @@ def attention(
 
     def weights(some, A):
         """softmax(scale·Q·Kᵀ + bias) for some entries of the first axis, written into A"""
-        A = np.matmul(query[some], transpose(key[some]), out=A[: some.stop - some.start])
-        if scale != 1:
+        A, in_softmax = np.matmul(query[some], transpose(key[some]), out=A), np.float32(scale)
+        if bias is not None or scale <= 0:               # the loops take a scale above 0, and no bias
             A *= scale
+            in_softmax = np.float32(1)
         if bias is not None:
             A += bias_of_all[some]
         if mask is None:
-            run(loops.softmax, rows(A), np.float32(np.nan if bias is None else 0))
+            run(loops.softmax, rows(A), in_softmax, np.float32(np.nan if bias is None else 0))
         else:
-            run(loops.masked_softmax, rows(A), mask_of_all if one_mask else rows(mask_of_each[some]), queries, times)
+            mask_of_some = mask_of_all if one_mask else rows(mask_of_each[some])
+            run(loops.masked_softmax, rows(A), in_softmax, mask_of_some, queries, times)
         return A
 
     def forward(_, first, stop):
-        A = room()
+        A_room = room() if kept is None else None
         for some in parts_of(first, stop):
-            np.matmul(weights(some, A), value[some], out=Y[some])
+            A = weights(some, A_room[: some.stop - some.start] if kept is None else kept[some])
+            np.matmul(A, value[some], out=Y[some])
 
     share(forward, cuts)
 
-    def backward(dY):                                    # keeps query, key, value
+    def backward(dY):                                    # keeps query, key, value and a small A
         dY, dscores = as_gradient(dY, shape_Y), None if bias is None else empty(shape)
         dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
         factor = scale if bias is None else 1.0          # dbias must not be scaled
 
         def part(_, first, stop):
-            A_room, dA_room = room(), room()
+            A_room, dA_room = room() if kept is None else None, room()
             for some in parts_of(first, stop):
-                A = weights(some, A_room)
+                A = weights(some, A_room[: some.stop - some.start]) if kept is None else kept[some]
                 dA = dA_room[: len(A)] if bias is None else dscores[some]
                 np.matmul(dY[some], transpose(value[some]), out=dA)
                 np.matmul(transpose(A), dY[some], out=dvalue[some])

@@ -78,8 +78,8 @@ def maximum(row):
 
 
 @njit(fastmath=FAST, error_model="numpy")
-def softmax_of_rows(first, stop, y, largest, total, share_of_nothing):
-    """In place, for a few rows: y comes in as z and becomes exp(z − max z) / Σ exp(z − max z)
+def softmax_of_rows(first, stop, y, scale, largest, total, share_of_nothing):
+    """In place, for a few rows: y comes in as z and becomes e / Σ e,   e = exp(scale·(z − max z)),   scale > 0
 
     All rows take one step before any takes the next: within a single row, each step would have to wait for the one
     before. A row of nothing but −∞ becomes zeros times share_of_nothing.
@@ -90,7 +90,7 @@ def softmax_of_rows(first, stop, y, largest, total, share_of_nothing):
     for i in range(first, stop):
         row, top, sum_of_row = y[i], largest[i - first], ZERO
         for j in range(row.size):
-            row[j] = exp(row[j] - top)                   # e⁻∞ = 0
+            row[j] = exp(scale * (row[j] - top))         # e⁻∞ = 0
             sum_of_row += row[j]
         total[i - first] = sum_of_row
     for i in range(first, stop):
@@ -107,16 +107,16 @@ def hide(row, allowed):
         row[j] = row[j] if allowed[j] else NOTHING
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4)")
-def softmax(first, stop, y, share_of_nothing):
-    """In place: y comes in as z and becomes exp(z − max z) / Σ exp(z − max z); see softmax_of_rows"""
+@compiled("void(i8, i8, f4[:, ::1], f4, f4)")
+def softmax(first, stop, y, scale, share_of_nothing):
+    """In place: y comes in as z and becomes the softmax of scale·z; see softmax_of_rows"""
     largest, total = np.empty(TOGETHER, np.float32), np.empty(TOGETHER, np.float32)
     for start in range(first, stop, TOGETHER):
-        softmax_of_rows(start, min(start + TOGETHER, stop), y, largest, total, share_of_nothing)
+        softmax_of_rows(start, min(start + TOGETHER, stop), y, scale, largest, total, share_of_nothing)
 
 
-@compiled("void(i8, i8, f4[:, ::1], b1[:, ::1], i8, i8)")
-def masked_softmax(first, stop, y, mask, queries, times):
+@compiled("void(i8, i8, f4[:, ::1], f4, b1[:, ::1], i8, i8)")
+def masked_softmax(first, stop, y, scale, mask, queries, times):
     """In place, as softmax, over the allowed entries; a row with none becomes zeros.
 
     y and mask have groups of `queries` rows; each group of mask serves `times` consecutive groups of y.
@@ -126,7 +126,7 @@ def masked_softmax(first, stop, y, mask, queries, times):
         end = min(start + TOGETHER, stop)
         for i in range(start, end):
             hide(y[i], mask[i // (queries * times) * queries + i % queries])
-        softmax_of_rows(start, end, y, largest, total, ZERO)
+        softmax_of_rows(start, end, y, scale, largest, total, ZERO)
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")

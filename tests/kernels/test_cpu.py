@@ -155,7 +155,10 @@ MASKS = {
 }  # fmt: skip
 
 
-WAYS = {"in one": {}, "in parts": {"A_IN_CACHE": 2 * 3 * 5 * 5}, "by BLAS": {"A_IN_CACHE": 1, "SHARED_BY_BLAS": 0}}
+WAYS = {
+    "in one": {}, "in parts": {"A_IN_CACHE": 2 * 3 * 5 * 5}, "in parts, A computed again": {"A_IN_CACHE": 4 * 3 * 5 * 5, "A_KEPT": 0},
+    "by BLAS": {"A_IN_CACHE": 1, "SHARED_BY_BLAS": 0}, "by BLAS, A computed again": {"SHARED_BY_BLAS": 0, "A_KEPT": 0},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -167,6 +170,12 @@ def test_attention(mask, bias, way, rng, monkeypatch):
     query, key, value = (normal(rng, 6, 5, 3, 4).swapaxes(1, 2) for _ in range(3))       # heads, as a layer splits them
     options = {} if bias is None else {"bias": normal(rng, *bias)}
     agree("attention", rng, query, key, value, MASKS[mask], scale=0.7, **options)
+
+
+@pytest.mark.parametrize("scale", [3, 1.0, 0.0, -0.5])
+def test_attention_of_other_scales(scale, rng):
+    agree("attention", rng, *normal(rng, 3, 6, 5, 4), np.tri(5, dtype=bool), scale=scale)
+    agree("attention", rng, *normal(rng, 3, 6, 5, 4), scale=scale)
 
 
 @pytest.mark.parametrize(("Tq", "Tk", "m", "d"), [(1, 7, 3, 5), (7, 1, 3, 2), (33, 65, 17, 9), (130, 130, 33, 8)])
@@ -303,14 +312,14 @@ SPECIAL = [np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45]
 
 
 @pytest.mark.parametrize("special", SPECIAL)
-@pytest.mark.parametrize("name", [*OF_ROWS, "attention", "cross_entropy, smoothed"])
+@pytest.mark.parametrize("name", [*OF_ROWS, "attention", "attention, biased", "cross_entropy, smoothed"])
 def test_special_numbers_come_out_as_in_the_formula(name, special, rng):
     """In each of the inputs, and in dy: NaN and ∞ are where the formula has them, and all else is as large."""
-    name, _, smoothed = name.partition(",")
+    name, _, kind = name.partition(", ")
     if name == "attention":
-        inputs = [*normal(rng, 3, 4, 5, 9), np.tri(5, dtype=bool), 0.5, normal(rng, 5, 5)]
+        inputs = [*normal(rng, 3, 4, 5, 9), np.tri(5, dtype=bool), 0.5, *([normal(rng, 5, 5)] if kind else [])]
     else:
-        inputs = [*of_rows(name, rng, (6, 41)), *([None, 0.1] if smoothed else [])]
+        inputs = [*of_rows(name, rng, (6, 41)), *([None, 0.1] if kind else [])]
     formula, twin = getattr(ops, name).formula, getattr(cpu, name)
     given = [*inputs, normal(rng, *formula(*inputs)[0].shape)]           # the last is dy
     for place, x in enumerate(given):
