@@ -203,6 +203,8 @@ def _of_index(source, index):
         yield "the mask is the opposite one", index, source.atom(index.operand)
     elif isinstance(index, (ast.Name, ast.Attribute, ast.BinOp)):
         if isinstance(index, ast.BinOp):
+            if isinstance(index.op, ast.Sub) and isinstance(index.right, ast.Name):
+                yield "an axis is reversed", index, index.right.id                   # K - 1 - i
             yield off, index, source.atom(index.left)
         yield off, index, f"{source.atom(index)} + 1"
         yield off, index, f"{source.atom(index)} - 1"
@@ -295,6 +297,10 @@ def _of_calls(source, part):
                 yield "an axis is missing", part, f"{inside}{comma}axis={axis}, keepdims=True)"
         for axis in [keywords["axis"]] if "axis" in keywords else part.args[int(library) : int(library) + 1]:
             yield from (("it runs over the wrong axis", axis, other) for other in AXES)
+            if isinstance(axis, ast.Tuple) and len(axis.elts) > 2:
+                for some in itertools.combinations(axis.elts, len(axis.elts) - 1):
+                    several = ", ".join(source.within(source.span(one)) for one in some)
+                    yield "it runs over an axis too many", axis, f"({several})"
             first, last = source.text[source.span(part)[0] : source.span(axis)[0]], source.text[source.span(axis)[1] :]
             if "keepdims" not in keywords:
                 last = last[: source.span(part)[1] - source.span(axis)[1] - 1]
@@ -569,15 +575,18 @@ def _of_wholes(source, whole, target, atoms):
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
     for factor in ("2", "0.5"):
         yield f"a factor is missing, {factor}", span, f"{factor} * {atom}"
-    yield from _over_two_sizes(span, atom, atoms)
+    yield from _over_two_numbers(span, atom, atoms)
     yield from _of_each_entry(source, whole, target, atoms)
 
 
-def _over_two_sizes(span, atom, atoms):
-    """1/(H·W), what a mean over two axes leaves."""
+def _over_two_numbers(span, atom, atoms):
+    """1/(H·W), what a mean over two axes leaves; a ratio of two numbers, such as alpha/rank."""
     sizes = [name for name, value in atoms.items() if isinstance(value, (int, np.integer)) and value > 1]
     for one, other in itertools.combinations(sizes, 2):
         yield f"a factor is missing, 1/({one}·{other})", span, f"{atom} / ({one} * {other})"
+    numbers = [name for name, value in atoms.items() if isinstance(value, (int, float, np.number)) and value > 0]
+    for one, other in itertools.permutations(numbers, 2):
+        yield f"a factor is missing, {one}/{other}", span, f"{atom} * {one} / {other}"
 
 
 def _of_each_entry(source, whole, target, atoms):
@@ -637,7 +646,7 @@ def _of_operands(source, part, atoms):
         for name, value in atoms.items():
             if not callable(value):
                 yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape, True))
-        yield from _over_two_sizes(span, atom, atoms)
+        yield from _over_two_numbers(span, atom, atoms)
     for side in (part.left, part.right) if isinstance(part.op, ast.MatMult) else ():
         shape = _shape_of(side, source, atoms)
         for name, value in atoms.items():
@@ -673,6 +682,13 @@ def _terms(source, whole, target, atoms):
             if (b if right is not b else a).ndim == 2 and _product_shape(left, right) == tuple(shape):
                 yield f"a term is missing, {product}", span, f"{atom} + {product}"
     alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == tuple(shape)]
+    larger = [name for name, x in atoms.items() if _is_array(x) and x.ndim == len(shape)
+              and all(m in (1, n) for m, n in zip(shape, x.shape))]  # fmt: skip
+    for name, x in atoms.items():                        # a gate of each channel: dy * g[:, :, None, None]
+        if _is_array(x) and x.ndim < len(shape) and x.shape == tuple(shape)[: x.ndim]:
+            gate = f"{name}[{', '.join([':'] * x.ndim + ['None'] * (len(shape) - x.ndim))}]"
+            for term in (f"{one} * {gate}" for one in larger):
+                yield f"a term is missing, {term}", span, f"{atom} + {term}"
     for one, other in itertools.permutations(alike, 2):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"

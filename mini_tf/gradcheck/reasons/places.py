@@ -88,12 +88,15 @@ def place_of_the_wrong(e: Evidence, name: str) -> str | None:
         return f"A single entry is wrong, {np.argwhere(wrong)[0].tolist()}; all {known.sum() - 1} others are right."
     for ids_name, ids in e.subject.ids.items():
         if right.shape[:-1] == ids.shape:
-            at_ids = np.arange(right.shape[-1]) == ids[..., None]
-            if (wrong == (at_ids & right.any(-1, keepdims=True))).all():
-                error = (yours - right)[wrong]
-                if np.ptp(error) < CLOSE * np.abs(error).max():
-                    return f"Wrong at the {ids_name} only: the term −onehot({ids_name}) is missing or wrong."
+            named = (np.arange(right.shape[-1]) == ids[..., None]) & right.any(-1, keepdims=True)
+            error, everywhere = (yours - right)[wrong], (wrong == named).all()
+            if everywhere and np.ptp(error) < CLOSE * np.abs(error).max():
+                return f"Wrong at the {ids_name} only: the term −onehot({ids_name}) is missing or wrong."
+            if everywhere:
                 return f"Wrong only at the entry that {ids_name} names in each row; all others are right."
+            if (wrong <= named).all() and 2 * wrong.sum() > named.sum():
+                some = f"{wrong.sum()} of these {named.sum()}"
+                return f"Wrong only at entries that {ids_name} names, {some}; all others are right."
     zero = not yours[wrong].any()
     for axis, size in enumerate(wrong.shape):
         indices = np.flatnonzero(_by_index(wrong, axis))

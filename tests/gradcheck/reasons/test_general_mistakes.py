@@ -92,6 +92,59 @@ def correlate(x, w):
     return y, backward
 
 
+def depthwise(x, w):
+    """The kernel of each channel is mirrored."""
+    K, T = len(w), len(x) - len(w) + 1
+
+    def backward(dy):
+        dx, dw = np.zeros_like(x), np.zeros_like(w)
+        for i in range(K):
+            dx[i : i + T] += dy * w[K - 1 - i]
+            dw[i] = (x[i : i + T] * dy).sum(0)
+        return dx, dw
+
+    return sum(x[i : i + T] * w[i] for i in range(K)), backward
+
+
+def low_rank(x, A, B, alpha=8.0):
+    """dB without alpha/rank."""
+    rank = len(B)
+    u = x @ A
+
+    def backward(dy):
+        du = alpha / rank * (dy @ B.T)
+        return du @ A.T, x.T @ du, u.T @ dy
+
+    return alpha / rank * (u @ B), backward
+
+
+def instance_norm(x):
+    """The term of the variance is a mean over the channels, too."""
+    r = 1 / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
+    h = (x - x.mean((2, 3), keepdims=True)) * r
+
+    def backward(dy):
+        through_mean = dy.mean((2, 3), keepdims=True)
+        through_variance = h * (dy * h).mean((1, 2, 3), keepdims=True)
+        return r * (dy - through_mean - through_variance)
+
+    return h, backward
+
+
+def squeeze_and_excite(x, W):
+    """What comes back past the gate is missing, and so dx has the wrong shape."""
+    s = x.mean((2, 3))
+    g = 1 / (1 + np.exp(-(s @ W)))
+
+    def backward(dy):
+        dz = (dy * x).sum((2, 3)) * g * (1 - g)
+        height, width = x.shape[2:]
+        dx = (dz @ W.T)[:, :, None, None] / (height * width)
+        return dx, s.T @ dz
+
+    return x * g[:, :, None, None], backward
+
+
 def highway(x, h, z):
     """(h − x), not h, in the second of two gradients that are set together."""
     t = 1 / (1 + np.exp(-z))
@@ -285,6 +338,10 @@ REPAIRED = {
     heads: ([R((2, 3, 4))], "dh = dy.reshape(B, T, 2, D // 2).transpose(0, 2, 1, 3)"),
     elu: ([R((3, 4))], "np.where(x > 0, 1, y + alpha)"),
     correlate: ([R(7), R(3)], "dy * w[i, ...]"),
+    depthwise: ([R((7, 2)), R((3, 2))], "dy * w[i]"),
+    low_rank: ([R((5, 4)), R((4, 2)), R((2, 3))], "(u.T @ dy) * alpha / rank"),
+    instance_norm: ([R((2, 3, 4, 5))], "h * (dy * h).mean((2, 3), keepdims=True)"),
+    squeeze_and_excite: ([R((2, 3, 4, 5)), R((3, 3))], " + dy * g[:, :, None, None]"),
     highway: ([R((3, 4)), R((3, 4)), R((3, 4))], "dh, dt = dy * t, dy * (h - x)"),
     gather: ([R((6, 3)), IDS], "np.add.at(d, ids, dy)"),
     ignoring: ([R((5, 4)), IDS], "return (dloss * d / n) * keep[:, None], None"),
@@ -361,15 +418,20 @@ def test_zeros_and_ones_are_not_a_mask_if_there_is_one():
     assert "not applied" not in report.explain()
 
 
+def scores(seed):
+    return np.random.default_rng(seed).standard_normal((4, 5))
+
+
 TOLD = [
     (smoothed, [R((5, 4)), IDS], "It is the right gradient for eps = 0: eps is not used on the way back."),
     (Leaky(), [R((4, 5))], "It is the right gradient for self.slope = 0: self.slope is not used on the way back."),
     (rotated, [R((2, 3, 4))], "It is J·dy, the forward's derivative along dy."),
-    (hinge, [R((4, 5)), IDS[:4]], "Wrong only at the entry that t names in each row; all others are right."),
+    (hinge, [scores(1), IDS[:4]], "Wrong only at the entry that t names in each row; all others are right."),
+    (hinge, [scores(2), IDS[:4]], "Wrong only at entries that t names, 3 of these 4; all others are right."),
 ]
 
 
-@pytest.mark.parametrize(("f", "inputs", "words"), TOLD, ids=["smoothed", "Leaky", "rotated", "hinge"])
+@pytest.mark.parametrize(("f", "inputs", "words"), TOLD, ids=["smoothed", "Leaky", "rotated", "hinge", "hinge, one other"])
 def test_the_words(f, inputs, words):
     report = gradcheck(f, *inputs)
     assert not report
