@@ -159,8 +159,8 @@ class _Ufunc:
     def __init__(self, ufunc):
         self.ufunc = ufunc
 
-    def __call__(self, *args):
-        return _wrap(self.ufunc(*[_unwrap(a) for a in args]))
+    def __call__(self, *args, out=None):
+        return _wrap(self.ufunc(*[_unwrap(a) for a in args], out=_unwrap(out)))
 
     def at(self, target, ids, values):
         self.ufunc.at(_unwrap(target), _unwrap(ids), _unwrap(values))

@@ -81,6 +81,10 @@ class Alone:
         """The values of all processes, in the order of their numbers: a list"""
         return [value]
 
+    def on_one_machine(self) -> bool:
+        """Whether all processes are on the same machine."""
+        return True
+
     def total(self, counts: Any) -> Any:
         """The sum of the processes' arrays or sparse matrices."""
         return counts

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini_tf.backend import array_module, device_of, to_host
 from mini_tf.layers import Parameter
-from mini_tf.parallel.buckets import PIECE, Bucket, GradientSums, at_home, room
-from mini_tf.parallel.shares import rows_of
+from mini_tf.parallel.buckets import Bucket, GradientSums, at_home, slices_of
 from mini_tf.parallel.team import Team
 from mini_tf.types import Array
 
@@ -30,6 +29,8 @@ class SlicedSums(GradientSums):
     with_gradient   the names of all parameters that have a gradient, on any process
     """
 
+    everywhere = False
+
     def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         super().__init__(comm, parameters)
         self.slices, self.with_gradient = {}, []
@@ -38,7 +39,7 @@ class SlicedSums(GradientSums):
 
     def own(self, bucket: Bucket) -> list[tuple[str, Parameter, int, int]]:
         """[(name, parameter, first, stop)]: of which parameters this process has the numbers first … stop − 1"""
-        mine, found = rows_of(self.comm.rank, self.comm.size, bucket.numbers), []
+        mine, found = slices_of(self.comm.size, bucket.numbers)[self.comm.rank], []
         for name, parameter, start, end in zip(bucket.names, bucket.parameters, bucket.starts, bucket.starts[1:]):
             first, stop = max(mine.start, start) - start, min(mine.stop, end) - start
             if first < stop:
@@ -52,25 +53,6 @@ class SlicedSums(GradientSums):
                 if name == wanted:
                     return slice(first, stop)
         return None
-
-    def _pieces(self, flat):
-        """(the sum of this process's slice, functions that start to add up a piece of one process's slice there)"""
-        slices = self._slices(flat.size)
-        mine = slices[self.comm.rank]
-        total = room(mine.stop - mine.start, flat)
-
-        def start(root, first, stop):
-            to = total[first - mine.start : stop - mine.start] if root == self.comm.rank else None
-            return self.comm.Ireduce(flat[first:stop], to, root=root), flat, to
-
-        pieces = [(first, root, min(first + PIECE, piece.stop)) for root, piece in enumerate(slices)
-                  for first in range(piece.start, piece.stop, PIECE)]  # fmt: skip
-        pieces.sort(key=lambda piece: (piece[0] - slices[piece[1]].start, piece[1]))       # the roots take turns
-        return total, [lambda at=piece: start(at[1], at[0], at[2]) for piece in pieces]
-
-    def _slices(self, numbers):
-        """Which of a bucket's numbers each process has"""
-        return [rows_of(rank, self.comm.size, numbers) for rank in range(self.comm.size)]
 
     def _put_back(self, has_gradient):
         self.slices = {}
@@ -90,7 +72,7 @@ class SlicedSums(GradientSums):
         under_way = []
         for bucket in self.buckets:
             flat = bucket.packed([parameter.data for parameter in bucket.parameters])
-            counts = [piece.stop - piece.start for piece in self._slices(flat.size)]
+            counts = [piece.stop - piece.start for piece in slices_of(self.comm.size, flat.size)]
             under_way.append((self.comm.Iallgatherv(MPI.IN_PLACE, [flat, counts]), flat))
         for bucket, (request, flat) in zip(self.buckets, under_way):
             request.Wait()

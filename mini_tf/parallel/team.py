@@ -113,6 +113,9 @@ class Team(Alone):
     def everybody(self, value: Any) -> list[Any]:
         return self._meet(value)
 
+    def on_one_machine(self) -> bool:
+        return len(set(self.everybody(MPI.Get_processor_name()))) == 1
+
     def total(self, counts: Any) -> Any:
         return self.comm.allreduce(counts, MPI.SUM)      # of Python's objects: by +, in sparse form if they are sparse
 
@@ -252,8 +255,8 @@ class Team(Alone):
             sums.append(int(bits.sum(dtype=np.uint64)))
         if len({tuple(of) for of in self._meet(sums)}) > 1:
             raise UserError("the processes no longer have the same parameters, although they began with the same and "
-                            "made the same steps; this must not happen: is an MPI installed that adds up in another "
-                            "order on each process?")  # fmt: skip
+                            "made the same steps; is the memory of one machine at fault, or its network? --resume "
+                            "goes on from the last state that was saved")  # fmt: skip
 
 
 def failures(found: list[tuple[tuple[int, str] | None, bool, Any]]) -> list[tuple[int, int, str]]:

@@ -1,6 +1,6 @@
 """How much faster are several processes?  Training steps by mpiexec, one thread for each process.
 
-    python tests/bench/parallel.py [--presets quick lab] [--processes 1 2] [--rounds 5] [--sharded] [--at-the-end]
+    python tests/bench/parallel.py [--presets quick lab] [--processes 1 2] [--rounds 5] [--no-sharded] [--at-the-end]
 
 Every process trains on 64 rows of each batch, so that N processes read N times as many words in a step. Ideally such a
 step takes as long as one of a single process: efficiency is that time divided by this one. The numbers of processes
@@ -8,6 +8,7 @@ take turns, so that all of them meet the same disturbances; shown is the median 
 
     waiting     of a step: milliseconds in which a process waits for the sums after its own backward is done
     peak        the most memory that one of the processes has held
+    --no-sharded    every process updates all parameters, as is usual on several machines
     --at-the-end    send nothing before the backward is done, to see how much of the sending is hidden behind it
 """
 
@@ -35,7 +36,7 @@ def main():
     parser.add_argument("--presets", nargs="*", default=["quick", "lab"])
     parser.add_argument("--processes", nargs="*", type=int, default=[1, 2])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--sharded", action="store_true")
+    parser.add_argument("--sharded", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--at-the-end", action="store_true")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -62,7 +63,7 @@ def started(n, preset, options):
     """What `steps_of` found with n processes"""
     one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "NUMBA", "OMP")}
     command = ["mpiexec", "-n", str(n), sys.executable, __file__, "--worker", "--presets", preset]
-    command += ["--sharded"] * options.sharded + ["--at-the-end"] * options.at_the_end
+    command += ["--no-sharded"] * (not options.sharded) + ["--at-the-end"] * options.at_the_end
     done = subprocess.run(command, env=os.environ | one_thread, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
@@ -77,9 +78,9 @@ def steps_of(options):
     from mini_tf.training.presets import PRESETS
 
     team, [name] = join(options.sharded), options.presets
+    if team.size > 1:
+        from mini_tf.parallel.buckets import GradientSums, buckets_of
     if options.at_the_end:
-        from mini_tf.parallel.buckets import GradientSums
-
         GradientSums._one_more = lambda self, i: self.added.__setitem__(i, self.added[i] + 1)
     prepare_kernels(lambda line: None)
     preset = replace(PRESETS[name], batch=ROWS * team.size)
@@ -96,9 +97,10 @@ def steps_of(options):
         waiting.append(team.sums.waited - before if team.size > 1 else 0.0)
     peak = team.highest(peak_memory() / 1e6)
     sent = sum(p.data.nbytes for p in training.parameters.values() if p.trainable) if team.size > 1 else 0
+    buckets = [bucket.numbers for bucket in buckets_of(training.parameters)] if team.size > 1 else []
     if team.first:
         print(json.dumps({"step": float(np.median(seconds)), "waiting": float(np.median(waiting)),
-                          "megabytes": sent / 1e6, "peak": peak}))  # fmt: skip
+                          "megabytes": sent / 1e6, "peak": peak, "buckets": buckets}))  # fmt: skip
 
 
 if __name__ == "__main__":

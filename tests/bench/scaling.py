@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from mini_tf.files import replacing, write_text
+from mini_tf.parallel.buckets import PIECE
 
 import parallel
 from matplotlib.figure import Figure
@@ -34,23 +35,34 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 MICRO = """
 import time
 import numpy as np
-from mpi4py import MPI
-comm, piece = MPI.COMM_WORLD, 1 << 18
-def median(work, times):
-    seconds = []
-    for _ in range(times):
-        comm.Barrier()
+from mini_tf.kernels import recycled_memory
+from mini_tf.layers import Parameter
+from mini_tf.parallel import join
+from mini_tf.parallel.buckets import GradientSums
+team, N, MANY = join(), 1000, 1 << 25
+numbers, received = np.zeros(N, np.float32), np.zeros(N, np.float32)
+parameter, gradient = Parameter(np.zeros(MANY, np.float32)), np.ones(MANY, np.float32)
+sums = GradientSums(team.comm, {"p": parameter})
+def messages():
+    requests = [team.comm.Irecv(received[i : i + 1], 1 - team.rank, 1) for i in range(N)]
+    requests += [team.comm.Isend(numbers[i : i + 1], 1 - team.rank, 1) for i in range(N)]
+    while not all([request.Test() for request in requests]):
+        pass
+def one_sum():
+    parameter.grad = None
+    with sums.on_their_way():
+        parameter.accumulate(gradient)
+def seconds(work):
+    taken = []
+    for _ in range(9):
+        team.comm.Barrier()
         start = time.perf_counter()
         work()
-        seconds.append(time.perf_counter() - start)
-    return sorted(seconds)[times // 2]
-one, source, total = np.zeros(1, np.float32), np.zeros(40 * piece, np.float32), np.zeros(40 * piece, np.float32)
-def pieces():
-    for first in range(0, source.size, piece):
-        total[first : first + piece] = source[first : first + piece]
-        comm.Allreduce(MPI.IN_PLACE, total[first : first + piece])
-found = median(lambda: comm.Allreduce(MPI.IN_PLACE, one), 1000), median(pieces, 9) / source.nbytes
-if comm.rank == 0:
+        taken.append(time.perf_counter() - start)
+    return sorted(taken)[4]
+with recycled_memory():
+    found = seconds(messages) / N, seconds(one_sum) / gradient.nbytes
+if team.first:
     print(*found)
 """
 
@@ -61,47 +73,53 @@ def main():
     rounds = parser.parse_args().rounds
     done = subprocess.run(["mpiexec", "-n", "2", sys.executable, "-c", MICRO], stdout=subprocess.PIPE, text=True,
                           check=True)  # fmt: skip
-    latency, per_byte = map(float, done.stdout.split())
+    message, per_byte = map(float, done.stdout.split())
     found = {preset: measured(preset, numbers, rounds) for preset, numbers in (("quick", MEASURED), ("lab", (1, 2)))}
-    draw(found, latency, per_byte)
-    write_text(LABS / "scaling.md", report(found, latency, per_byte, rounds))
+    draw(found, message, per_byte)
+    write_text(LABS / "scaling.md", report(found, message, per_byte, rounds))
     print(f"written: {LABS / 'scaling.md'}, {LABS / 'pictures' / 'scaling.png'}")
 
 
 def measured(preset, numbers, rounds):
-    """{N: median step in seconds} and "bytes", the processes taking turns"""
-    options = SimpleNamespace(sharded=False, at_the_end=False)
+    """{N: median step in seconds}, "bytes", and "buckets", the numbers in each; the processes take turns"""
+    options = SimpleNamespace(sharded=True, at_the_end=False)
     steps = {n: [] for n in numbers}
     for _ in range(rounds):
         for n in numbers:
             one = parallel.started(n, preset, options)
             steps[n].append(one["step"])
-            size = one["megabytes"] * 1e6
+            size, buckets = one["megabytes"] * 1e6, one["buckets"]
         print(preset, json.dumps({n: round(1e3 * statistics.median(of)) for n, of in steps.items()}), flush=True)
-    return {n: statistics.median(of) for n, of in steps.items()} | {"bytes": size}
+    return {n: statistics.median(of) for n, of in steps.items()} | {"bytes": size, "buckets": buckets}
 
 
-def here(n, alone, size, latency, per_byte):
+def pieces(n, of):
+    """In how many pieces n processes add up the buckets: each has up to PIECE numbers for every process"""
+    return sum(math.ceil(numbers / (n * PIECE)) for numbers in of["buckets"])
+
+
+def here(n, of, message, per_byte):
     """Seconds of a step of n processes on this machine: they take turns on its cores, for computing and for adding up"""
     if n == 1:
-        return alone
-    return math.ceil(n / CORES) * (alone + 2 * (n - 1) / n * size * per_byte) + 2 * (n - 1) * latency
+        return of[1]
+    sums = 2 * (n - 1) * (of["bytes"] / n * per_byte + pieces(n, of) * message)
+    return math.ceil(n / CORES) * (of[1] + sums)
 
 
-def on_cluster(n, alone, size, early, network):
-    """Seconds of a step of n machines: a ring, of which the early gradients are hidden behind the backward"""
+def on_cluster(n, of, early, message, network):
+    """Seconds of a step of n machines; what is sent of the early gradients is hidden behind the backward"""
     bytes_per_second, latency = network
     if n == 1:
-        return alone
-    ring = 2 * (n - 1) / n * size / bytes_per_second + 2 * (n - 1) * latency
-    return alone + max(0, early * ring - BACKWARD * alone) + (1 - early) * ring
+        return of[1]
+    sums = 2 * (n - 1) / n * of["bytes"] / bytes_per_second + pieces(n, of) * 2 * (latency + (n - 1) * message)
+    return of[1] + max(0, early * sums - BACKWARD * of[1]) + (1 - early) * sums
 
 
-def draw(found, latency, per_byte):
+def draw(found, message, per_byte):
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, *right = figure.subplots(1, 3)
     steps = {n: found["quick"][n] for n in MEASURED}
-    model = [here(n, steps[1], found["quick"]["bytes"], latency, per_byte) for n in steps]
+    model = [here(n, found["quick"], message, per_byte) for n in steps]
     left.plot(list(steps), [1e3 * step for step in model], color=GREY, label="model")
     left.plot(list(steps), [1e3 * step for step in steps.values()], "o", color=BLUE, label="measured")
     left.set(title="quick, on two cores", xlabel="processes, 64 rows each", ylabel="milliseconds for a step")
@@ -109,7 +127,7 @@ def draw(found, latency, per_byte):
     left.legend(frameon=False)
     for axes, (preset, of) in zip(right, found.items()):
         for (name, network), colour in zip(NETWORKS.items(), (ORANGE, GREEN)):
-            shares = [100 * of[1] / on_cluster(n, of[1], of["bytes"], EARLY[preset], network) for n in MACHINES]
+            shares = [100 * of[1] / on_cluster(n, of, EARLY[preset], message, network) for n in MACHINES]
             axes.plot(MACHINES, shares, "o-", markersize=4, color=colour, label=name)
         axes.axhline(90, color=GREY, linewidth=1, linestyle="--")
         axes.set_xscale("log", base=2)
@@ -123,16 +141,16 @@ def draw(found, latency, per_byte):
         figure.savefig(temporary, dpi=110)
 
 
-def report(found, latency, per_byte, rounds):
+def report(found, message, per_byte, rounds):
     quick, lab = found["quick"], found["lab"]
     rows = [
-        f"| {n} | {1e3 * quick[n]:.0f} | {1e3 * here(n, quick[1], quick['bytes'], latency, per_byte):.0f} | "
+        f"| {n} | {1e3 * quick[n]:.0f} | {1e3 * here(n, quick, message, per_byte):.0f} | "
         f"{n * quick[1] / (CORES * quick[n]):.0%} |" for n in MEASURED
     ]  # fmt: skip
     cluster = []
     for preset, of in found.items():
         for name, network in NETWORKS.items():
-            shares = [of[1] / on_cluster(n, of[1], of["bytes"], EARLY[preset], network) for n in (2, 16, 128, 1024)]
+            shares = [of[1] / on_cluster(n, of, EARLY[preset], message, network) for n in (2, 16, 128, 1024)]
             cells = " | ".join(f"{share:.0%}" for share in shares)
             cluster.append(f"| {preset}, {of['bytes'] / 1e6:.0f} MB | {name} | {cells} |")
     nl = "\n"
@@ -168,10 +186,9 @@ took 122 ms in place of 72; with `--sharded`, for half of the numbers each, 58.
 With N > 2 the processes take turns, and all wait for the last one. The model of a step has three constants, each
 measured by itself:
 
-    t(N) = ⌈N/2⌉·(t(1) + 2·(N − 1)/N·bytes·β) + 2·(N − 1)·α
+    t(N) = ⌈N/2⌉·(t(1) + 2·(N − 1)·(k·α + bytes/N·β))
 
-with α = {1e6 * latency:.1f} µs for the sum of one number, and β = {1e9 * per_byte:.3f} ns a byte ({1e-9 / per_byte:.1f} GB/s) for the sum of many,
-in pieces that fit into the cache, of two processes.
+for k pieces, with α = {1e6 * message:.1f} µs for a message, and β = {1e9 * per_byte:.3f} ns for a byte ({1e-9 / per_byte:.1f} GB/s), of two processes.
 
 | N | measured, ms | model, ms | of two cores' time, used |
 | ---: | ---: | ---: | ---: |
@@ -181,10 +198,10 @@ Where the measured time is above the model, processes that wait for a message ke
 
 ## Clusters: a model, not a measurement
 
-One such core in each machine, and a ring between them. Each machine sends 2·(N − 1)/N·bytes, in 2·(N − 1) messages. The
-readout's gradient comes first in the backward, and the words' vectors last: so of `lab`'s bytes 97 % can travel
-while the backward, two thirds of the step, goes on; of `quick`'s, 49 %. The rest is waited for. 10 Gbit/s with 20 µs a
-message is an ordinary network, 100 Gbit/s with 5 µs a good one.
+One such core in each machine. Each machine sends 2·(N − 1)/N·bytes, and for each piece 2·(N − 1) messages, which take
+{1e6 * message:.1f} µs of its processor. The readout's gradient comes first in the backward, and the words' vectors last: so of
+`lab`'s bytes 97 % can travel while the backward, two thirds of the step, goes on; of `quick`'s, 49 %. The rest is waited
+for. 10 Gbit/s, where a message is 20 µs on its way, is an ordinary network; 100 Gbit/s with 5 µs a good one.
 
 | preset, gradients | network | 2 | 16 | 128 | 1,024 machines |
 | --- | --- | ---: | ---: | ---: | ---: |
@@ -193,19 +210,20 @@ message is an ordinary network, 100 Gbit/s with 5 µs a good one.
 What would have to change, and when:
 
 - **Any size, first:** larger shares. Computing grows with the rows of a share, sending does not.
-- **`lab` at 10 Gbit/s, from some ten machines on:** {lab['bytes'] / 1e6:.0f} MB of gradients take longer than the backward that hides
-  them.
-  Half precision on the way would halve that; a model that predicts at every position with a readout of n × c numbers
-  instead of T·n × c (the readout "shared") has a thirtieth of them.
-- **On a network, more pieces at a time.** `UNDER_WAY` in `mini_tf/parallel/buckets.py` is 4 pieces of 1 MB, which is best
-  where the processes share their memory; a network needs as many as it carries between two gradients. MPI libraries
-  have a thread that keeps messages going meanwhile (MPICH: `MPICH_ASYNC_PROGRESS=1`). The model takes both as given.
-- **From some hundred machines on:** the ring's 2·(N − 1) messages. A tree needs 2·log₂N of them, and MPI's own
-  Allreduce takes one for small arrays; a ring inside each rack and a tree between racks is what large clusters do.
+- **`lab` at 10 Gbit/s:** its {lab['bytes'] / 1e6:.0f} MB take up to {2e3 * lab['bytes'] / 1.25e9:.0f} ms, and the backward that hides them {1e3 * BACKWARD * lab[1]:.0f}. With a processor
+  twice as fast, most of that would be waited for. Half precision on the way would halve it; a model that predicts at
+  every position with a readout of n × c numbers instead of T·n × c (the readout "shared") has a thirtieth of the numbers.
+- **On a network, more pieces at a time.** `UNDER_WAY` in `mini_tf/parallel/buckets.py` is 3 pieces, with messages of 1 MB,
+  which is best where the processes share their memory; a network needs as many as it carries between two gradients.
+  MPI libraries have a thread that keeps messages going meanwhile (MPICH: `MPICH_ASYNC_PROGRESS=1`). The model takes both
+  as given.
+- **From some hundred machines on:** 2·(N − 1) messages for every piece. A tree needs 2·log₂N of them; sums inside each
+  rack first, and a tree between racks, is what large clusters do.
 - **1,024 machines with 64 rows each** make batches of 65,536 rows. By then the question is no longer the network, but
   whether such a batch teaches more than a smaller one: the learning rate and its warm-up have to be found anew.
-- **Memory** is not what ends it: `--sharded` divides Adam's two numbers for each parameter by N. Dividing gradients and
-  parameters, too, would be the next step, and sends half as much again (Rajbhandari et al. 2020).
+- **Memory** is not what ends it: `--sharded`, the default on one machine, divides Adam's two numbers for each parameter
+  by N. Dividing gradients and parameters, too, would be the next step, and sends half as much again (Rajbhandari et al.
+  2020).
 """
 
 

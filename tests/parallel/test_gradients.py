@@ -31,16 +31,26 @@ def test_the_last_parameters_go_first_and_a_large_one_alone(monkeypatch):
     assert found[2].starts == [0, 5, 10]
 
 
-class OneProcess:
-    """An MPI communicator of one process that takes a GPU's arrays"""
+class FirstOfTwo:
+    """The MPI communicator of the first of two processes, of which the other has no gradients but zeros.
 
-    size, rank = 1, 0
+    sent, filled: the arrays that MPI was given to read and to write
+    """
+
+    size, rank = 2, 0
 
     def __init__(self):
-        self.given = []
+        self.sent, self.filled = {}, []
 
-    def Iallreduce(self, _, piece):
-        self.given.append(piece)
+    def Isend(self, array, to, tag):
+        assert to == 1
+        self.sent[tag] = array
+        return self
+
+    def Irecv(self, array, source, tag):
+        assert source == 1
+        array[...] = 0 if tag % 2 == 0 else self.sent[tag - 1]       # a sum is what this process has sent before, + 0
+        self.filled.append(array)
         return self
 
     def Allreduce(self, *_):
@@ -49,26 +59,26 @@ class OneProcess:
     def Test(self):
         return True
 
-    Wait = Test
-
 
 @needs_mpi
 def test_a_cuda_aware_mpi_gets_the_devices_own_arrays(monkeypatch):
     buckets = pytest.importorskip("mini_tf.parallel.buckets")
     monkeypatch.setattr(buckets, "cuda_aware", lambda: True)
-    comm, sizes = OneProcess(), {"a": (3, 4), "b": (2,), "c": (600, 600)}
+    sizes = {"a": (3, 4), "b": (2,), "c": (900, 1000)}
     parameters = {name: Parameter(strict(np.zeros(size, np.float32))) for name, size in sizes.items()}
     gradients = {name: np.random.default_rng(1).standard_normal(size, dtype=np.float32) for name, size in sizes.items()}
+    comm = FirstOfTwo()
     sums = buckets.GradientSums(comm, parameters)
     for _ in range(2):
+        comm.sent, comm.filled = {}, []
         with sums.on_their_way():
             for name, parameter in parameters.items():
                 parameter.grad = None
                 parameter.accumulate(strict(gradients[name]))
-    assert len(comm.given) == 6
-    assert all(isinstance(piece, StrictArray) for piece in comm.given)
-    for name, parameter in parameters.items():
-        np.testing.assert_array_equal(to_host(parameter.grad), gradients[name])
+        assert len(comm.sent) == len(comm.filled) == 2 * 3           # c in two pieces; a and b share one
+        assert all(isinstance(array, StrictArray) for array in [*comm.sent.values(), *comm.filled])
+        for name, parameter in parameters.items():
+            np.testing.assert_array_equal(to_host(parameter.grad), gradients[name])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_once(options, message, corpus, tmp_path):
     ("--seed 1", "process 1 has another settings than process 0: seed is 1 instead of 0"),
     ("--steps 9", "process 1 has another settings than process 0: steps is 9 instead of 4"),
     ("--corpus other.txt", "process 1 has another data than process 0"),
-    ("--sharded", "process 1 has another sharded than process 0: True instead of False"),
+    ("--no-sharded", "process 1 has another sharded than process 0: False instead of True"),
     ("--help", "process 1: ended, while the others went on"),
     ("--corpus nowhere.txt", "process 1: error: there is no file nowhere.txt"),
 ])  # fmt: skip

@@ -14,7 +14,7 @@ from mini_tf.backend import to_host
 from mini_tf.files import write_text
 from mini_tf.layers import Parameter
 from mini_tf.models import FixedWindowModel, LanguageTransformer, NGramModel, OneAttention, RecurrentModel
-from mini_tf.parallel import buckets, ending_together, join, slices
+from mini_tf.parallel import buckets, ending_together, join
 from mini_tf.text import cooccurrence
 from mini_tf.text.shards import read_part
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, by_preset, fit, state
@@ -148,7 +148,7 @@ def memory():
 
 def gradients(folder, kind, piece):
     """Add up gradients in small pieces, one of them larger than a piece, with additions after it was sent."""
-    buckets.BUCKET = buckets.PIECE = slices.PIECE = int(piece)
+    buckets.BUCKET = buckets.PIECE = int(piece)
     team = join(kind == "sliced")
     make = strict if kind == "strict" else np.asarray
     rng = np.random.default_rng(team.rank)
