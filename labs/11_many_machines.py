@@ -303,8 +303,8 @@ expect("parameters, largest difference from one Adam", at_most(1e-12), max(abs(x
 expect("numbers sent by each process and step, in p", 1.5, comms[0].sent / steps / p)
 
 # %% [markdown]
-# mini_tf does the same (`join(sliced=True)` above; `mini-tf train --sharded`). In all, each process keeps
-# $(2 + 2/N) \cdot p$ numbers instead of 4p: half as many, in the limit.
+# mini_tf does the same (`join(sliced=True)` above; `mini-tf train` does so on one machine, and with `--sharded` on
+# several). In all, each process keeps $(2 + 2/N) \cdot p$ numbers instead of 4p: half as many, in the limit.
 #
 # **Expect** 2/N numbers for each parameter in the Adam of section 3.
 

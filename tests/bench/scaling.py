@@ -175,16 +175,17 @@ on {platform.machine()}, {CORES} cores, one thread for each process, MPICH.
 | lab | {lab['bytes'] / 1e6:.0f} MB | {1e3 * lab[1]:.0f} ms | {1e3 * lab[2]:.0f} ms | {lab[1] / lab[2]:.1%} |
 
 What is lost is memory traffic: on one machine, gradients are added up by the same cores, through the same memory, that
-compute. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). In several runs `lab` came out at 86
-to 92 %, and at 88 to 94 % with `--sharded`, where each process updates half of A only; two processes that exchange
-nothing at all, started side by side, reach 96 %. In a later run with 90.7 % (`--sharded`) and 87.2 % (without), the sums
-took 180 and 190 ms of a step. Adam, which both processes run at the same moment, and which does little but read and write,
-took 122 ms in place of 72; with `--sharded`, for half of the numbers each, 58.
+compute. In `lab` 97 % of them belong to one matrix, the readout's A (8,192 × 14,295). On one machine each process updates
+half of A only (`--sharded`, the default there): adding up takes about 50 ms of a step, Adam 37 to 59, and handing the
+new parameters on 25 to 34. Where both update all of A (`--no-sharded`), the sums take 84 to 107 ms and Adam 125 to 133,
+in place of 70 when it runs alone, as it does little but read and write. In other runs, `lab` came out at 90 to 98 % with
+`--sharded`, and at 89 and 91 % without (`python tests/bench/parallel.py`); with MPI's own Iallreduce and Ireduce, in pieces of
+1 MB, in place of our messages, at 84 and 85 to 91 %.
 
 ## More processes than cores
 
-With N > 2 the processes take turns, and all wait for the last one. The model of a step has three constants, each
-measured by itself:
+With N > 2 the processes take turns, and all wait for the last one. The model of a step has three constants, t(1)
+and two of the messages, each measured by itself:
 
     t(N) = ⌈N/2⌉·(t(1) + 2·(N − 1)·(k·α + bytes/N·β))
 
