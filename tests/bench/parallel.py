@@ -80,7 +80,7 @@ def steps_of(options):
     team, [name] = join(options.sharded), options.presets
     if team.size > 1:
         from mini_tf.parallel.buckets import GradientSums, buckets_of
-    if options.at_the_end:
+    if options.at_the_end and team.size > 1:
         GradientSums._one_more = lambda self, i: self.added.__setitem__(i, self.added[i] + 1)
     prepare_kernels(lambda line: None)
     preset = replace(PRESETS[name], batch=ROWS * team.size)
