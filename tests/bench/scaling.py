@@ -183,9 +183,9 @@ in place of 70 when it runs alone, as it does little but read and write. In othe
 1 MB, in place of our messages, at 84 and 85 to 91 %.
 
 Gradients are sent while the backward goes on. On one machine that saves next to nothing, because the cores that would
-have to send are busy computing. Sent only after the backward (`--at-the-end`), medians of three runs each, with
-`python tests/bench/parallel.py --processes 2 --rounds 1`: `quick` waits 1.4 ms for its sums, and 0.5 ms otherwise; `lab`
-55 ms, and 51 otherwise, in a step of 1,156 ms, and of 1,231 otherwise.
+have to send are busy computing. With and without it (`--at-the-end`), by turns, `python tests/bench/parallel.py
+--processes 2 --rounds 1`, medians: `quick` waits 0.5 ms for its sums with it, 1.4 without (three runs each); `lab` 42 ms,
+51 without (six each), but its step takes 1,146 ms, 1,135 without.
 
 ## More processes than cores
 
