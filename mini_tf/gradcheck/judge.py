@@ -1,13 +1,14 @@
-"""The verdict: a gradient compared with measured slopes, at two points."""
+"""The verdict: a gradient compared with measured slopes, at two points; and at a third, if a quick look finds one."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from mini_tf.checks import check_whole
-from mini_tf.gradcheck.measuring.directions import agrees, find_wrong_entries, judge_directions
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.directions import agrees, contradicts, find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.points import blind_spots, generic, near, random_dy, with_an_empty_row
+from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
 from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
@@ -20,6 +21,7 @@ from mini_tf.trace import source_line
 
 import numpy as np
 
+FAR_POINTS = 8           # looked at quickly
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
 CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
@@ -63,7 +65,8 @@ def judged(
 ) -> Iterator[tuple[Report, Subject, Evidence | None]]:  # fmt: skip
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
-    evidence is from the generic point if it shows wrong gradients, else from the given one; None if nothing could run.
+    evidence is from a far point if only that shows wrong gradients, else from the generic one if that does, else from
+    the given one; None if nothing could run.
     Raises UserError for a seed below 0 and for a budget below 1.
     """
     check_whole(budget=budget)
@@ -84,6 +87,8 @@ def judged(
                     given, evidence.other_point = evidence.everything, generic_evidence.everything
                     if generic_evidence.wrong:
                         evidence, generic_evidence.other_point = generic_evidence, given
+                    if report.verdict != FAIL and (found := _look_around(generic_evidence, report, seed, budget)):
+                        evidence, found.other_point = found, generic_evidence.everything
                     if report.verdict != FAIL:
                         _try_empty_rows(subject, report, patterns, rng, budget)
             except Broken as broken:
@@ -164,6 +169,48 @@ def _move_to_generic_point(subject, report, rng):
         subject.replace(name, x)
     report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
     return False
+
+
+def _look_around(evidence, report, seed, budget):
+    """Look at a few far points; the Evidence at the first where gradients are wrong, added to the report, or None.
+
+    There the subject stays; if there is none, it returns to the evidence's point. Points where hardly anything is left
+    of y, as of a GELU far below 0, would show rounding only.
+    """
+    rng, subject, patterns = np.random.default_rng((seed, 4)), evidence.subject, evidence.patterns
+    before, least = dict(subject.tensors), FAINT * np.abs(evidence.y).max(initial=0)
+    for _ in range(FAR_POINTS):
+        for name, x in before.items():
+            subject.replace(name, far(x, rng))
+        if not _seems_wrong(subject, patterns, least, rng):
+            continue
+        trial, found = Report(report.name), None
+        with suppress(Broken):
+            found = _check_point("far", subject, trial, patterns, rng, budget)
+        if found is not None and found.wrong:
+            for t in trial.tensors:
+                report.tensor(t.name, t.shape).comparisons += t.comparisons
+            return found
+    for name, x in before.items():
+        subject.replace(name, x)
+    return None
+
+
+def _seems_wrong(subject, patterns, least, rng):
+    """Whether one random direction contradicts the gradients here. False where f does not run or y is not finite."""
+    try:
+        with np.errstate(all="ignore"):
+            y = subject.forward()[0]
+            if not least <= np.abs(y).max(initial=0) < np.inf:
+                return False
+            dy = random_dy(y, rng)
+            phi = Phi(subject, dy, patterns, quick=True)
+            found = {name: np.asarray(g) for name, g in subject.run(dy).items() if g is not None}
+            tensors = subject.tensors
+            found = {name: g for name, g in found.items() if name in tensors and g.shape == tensors[name].shape}
+            return bool(found) and contradicts(phi, found, rng)
+    except FAILURES:
+        return False
 
 
 def _try_empty_rows(subject, report, patterns, rng, budget):

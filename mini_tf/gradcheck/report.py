@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
+POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point"}
+
 
 @dataclass
 class Directions:
@@ -29,13 +31,13 @@ class Directions:
 
 @dataclass
 class Comparison:
-    """One tensor's gradient compared with measured slopes, at one of the two points.
+    """One tensor's gradient compared with measured slopes, at one point.
 
     error is the worst |your backward − measured|, in units of the measurement's own uncertainty there; above 1 is
     wrong.
     """
 
-    point: str               # "given" or "generic"
+    point: str               # "given", "generic", or "far" if those show nothing wrong
     size: int                # entries of the tensor
     judged: int              # entries compared
     set_aside: int           # entries with a kink within the step: they have no slope
@@ -318,7 +320,7 @@ def doubted() -> Report | None:
 
 
 def _counts(t):
-    points = " at two points" if len(t.comparisons) == 2 else ""
+    points = {2: " at two points", 3: " at three points"}.get(len(t.comparisons), "")
     counts = f"{t.judged} entries judged{points}"
     counts += f", {t.set_aside} set aside at a kink" if t.set_aside else ""
     counts += f", {t.below_noise} below noise" if t.below_noise else ""
@@ -333,7 +335,7 @@ def _explain_tensor(t, blind, said):
     if t.diagnosis:
         lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
     if c is not None and c.wrong:
-        where = f"worst at {written(c.index)}" + (", at the generic point" if c.point == "generic" else "")
+        where = f"worst at {written(c.index)}" + POINTS[c.point]
         measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"
         lines.append(f"    {where}: your backward {c.yours:.9g}, {measured}")
     if t.precision and t.precision.wrong:
@@ -341,6 +343,11 @@ def _explain_tensor(t, blind, said):
         lines.append(
             f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times "
             f"the error that rounding in {p.where} explains"
+        )
+    if c is not None and c.wrong and c.point == "far":
+        lines.append(
+            "    Right at the point given and at the generic one; wrong for numbers of other signs and sizes, perhaps "
+            "in a branch that those two do not take (a whole row that ReLU sets to 0, an error beyond a bound)."
         )
     if t.blind_given and blind:
         lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")

@@ -210,6 +210,37 @@ def test_padded_rows_with_zero_biases_raise_no_alarm(rng):
     assert bias.comparisons[1].judged == 6               # but not at the generic point
 
 
+@pytest.mark.parametrize("seed", range(9))
+def test_a_branch_that_the_two_points_may_not_take(seed):
+    """A forgotten ReLU matters only where a whole column is below 0: the maximum is one of the positive entries."""
+    def max_over_time(x, W, masked):
+        a = np.maximum(x @ W, 0)
+        first = np.expand_dims(a.argmax(1), 1)
+
+        def backward(dy):
+            da = np.zeros_like(a)
+            np.put_along_axis(da, first, dy[:, None], 1)
+            da = da * (a > 0) if masked else da
+            return da @ W.T, np.einsum("bti,bto->io", x, da)
+
+        return a.max(1), backward
+
+    rng = np.random.default_rng(seed)
+    x, W = rng.standard_normal((2, 4, 3)), rng.standard_normal((3, 2))
+    assert gradcheck(max_over_time, x, W, True, seed=seed)
+    assert not gradcheck(max_over_time, x, W, False, seed=seed)
+
+
+def test_a_bound_that_no_number_given_reaches(rng):
+    def hard_tanh(x):
+        return np.clip(x, -4, 4), lambda dy: dy          # right: dy·(|x| < 4)
+
+    report = gradcheck(hard_tanh, rng.standard_normal((3, 4)))
+    assert [c.point for c in report.tensor("x").comparisons if c.wrong] == ["far"]
+    assert "judged at three points" in report.explain()
+    assert "wrong for numbers of other signs and sizes" in report.explain()
+
+
 def test_nothing_judged_is_not_a_pass():
     def at_zero_only(x):
         if x.all():

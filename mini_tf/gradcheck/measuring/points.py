@@ -1,7 +1,8 @@
-"""The two points at which a gradient is checked: the one given, and a generic one.
+"""The points at which a gradient is checked: the one given, a generic one, and a quick look at a few far ones.
 
 Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, and no two
-rows are alike. (Masks stay as they are; empty rows are tried separately.)
+rows are alike. (Masks stay as they are; empty rows are tried separately.) Far ones take branches that those two may not
+take: a column that ReLU clips as a whole, an error beyond a Huber loss's δ.
 """
 
 from mini_tf.types import Array
@@ -27,6 +28,15 @@ def generic(x: Array, rng: np.random.Generator) -> Array:
     both_signs = x.size and x.min() < 0 < x.max()
     signs = rng.choice([-1.0, 1.0], x.shape) if both_signs else 1.0
     return np.asarray(x * signs * rng.uniform(0.6, 1.0, x.shape) * scale)
+
+
+def far(x: Array, rng: np.random.Generator) -> Array:
+    """x with other sizes: entries of a tenth to thirty times, or none. Of two signs, one may be rare."""
+    size = 10 ** rng.uniform(-1, 1.5, x.shape) if rng.random() < 0.5 else 1.0
+    if not x.size or x.min() >= 0 or x.max() <= 0 or rng.random() < 0.25:
+        return np.asarray(size * generic(x, rng))
+    mostly = rng.choice([-1.0, 1.0]) * rng.choice([1.0, -1.0], x.shape, p=(0.9, 0.1))
+    return np.asarray(size * mostly * np.abs(x))
 
 
 def near(x: Array, rng: np.random.Generator) -> Array:

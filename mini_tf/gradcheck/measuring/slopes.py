@@ -36,13 +36,14 @@ class Phi:
     """φ as a function of the subject's arrays, which the caller changes in place.
 
     phi() gives (φ, pattern): the on/off pattern of all ReLUs, which differs if a step has switched one.
-    noise is how much rounding may change one value of φ.
+    noise is how much rounding may change one value of φ; quick leaves out the rounding inside f, which has to be
+    measured.
     """
 
-    def __init__(self, subject: Subject, dy: Array | float, patterns: list[bytes]):
+    def __init__(self, subject: Subject, dy: Array | float, patterns: list[bytes], quick: bool = False):
         self.subject, self.dy, self.patterns = subject, dy, patterns
         self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
-        self.noise = max(ROUNDING * self.size, 4 * self.tremor())
+        self.noise = ROUNDING * self.size if quick else max(ROUNDING * self.size, 4 * self.tremor())
 
     def __call__(self) -> tuple[float, bytes]:
         self.patterns.clear()
@@ -130,6 +131,27 @@ def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
         unclear = np.flatnonzero(found.kink | (found.uncertainty > max(FINE * np.abs(found.slope).max(), phi.noise)))
         _keep_better(found, unclear, at_step(directions[unclear], step))
     return found
+
+
+def slope_of_all(phi: Phi, directions: dict[str, Array]) -> tuple[float, float]:
+    """(slope, its uncertainty) of φ as tensors move together, each along its direction; uncertainty ∞ at a kink."""
+    tensors = {name: phi.subject.tensors[name] for name in directions}
+    before, centre = {name: x.copy() for name, x in tensors.items()}, phi()
+
+    def phi_at(distance):
+        for name, x in tensors.items():
+            x[...] = before[name] + distance * directions[name]
+        return phi()
+
+    best = 0.0, np.inf
+    shorter = max(1.0, sum(x.size for x in tensors.values()) ** 0.5 / 10)
+    for step in STEPS[1:3]:
+        slope, uncertainty, kink = _slope(phi_at, centre, step / shorter, phi.noise)
+        if not kink and uncertainty < best[1]:
+            best = slope, uncertainty
+    for name, x in tensors.items():
+        x[...] = before[name]
+    return best
 
 
 def sweep(phi: Phi, x: Array, entry: int) -> Array:
