@@ -34,11 +34,12 @@ def gradcheck(
     budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
 
     Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with
-    Richardson's extrapolation (`measuring.slopes`); if both are right, one random direction at each of eight far points,
-    which may take other branches, decides whether to measure there, too. A gradient is wrong where it misses the measured slope by more than
-    the measurement's uncertainty. Entries within a step of a kink are set aside and counted. Inputs in float32, or on a
-    GPU, are also run as they are (`measuring.precision`). Whatever breaks the contract (`measuring.promises`) is a
-    finding, even an exception: gradcheck itself raises nothing but UserError, for a seed below 0 or a budget below 1.
+    Richardson's extrapolation (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than
+    the measurement's uncertainty. If both points are right, one random direction is tried at each of eight far points,
+    for other branches; where it contradicts the gradient, all is measured there, too. Entries within a step of a kink
+    are set aside and counted. Inputs in float32, or on a GPU, are also run as they are (`measuring.precision`).
+    Whatever breaks the contract (`measuring.promises`) is a finding, even an exception: gradcheck itself raises nothing
+    but UserError, for a seed below 0 or a budget below 1.
     Threads take turns; while one checks a layer, others must not use it.
     """
     with judged(f, inputs, params, name, seed, budget) as (report, subject, evidence):
