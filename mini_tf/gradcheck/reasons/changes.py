@@ -60,12 +60,16 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
     found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    found += [_made(source, w, *change) for w, _ in wholes for change in _in_each_others_place(source, w, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _couplings(source, w, target, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _everywhere(source, part, atoms)]
     for kind in (_of_atoms, _of_operands, _another_atom):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
+    slices = {source.within(source.span(part)): part for part in parts if _is_slice(part)}
+    for w, target in wholes:
+        found += [_made(source, w, *change) for change in _terms_of_slices(source, w, target, atoms, slices)]
     return _once(source, found)
 
 
@@ -695,6 +699,24 @@ def _terms(source, whole, target, atoms):
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
 
 
+def _is_slice(part):
+    """True for x[..., 0::2], not for x[0], where its value is used."""
+    if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
+        return False
+    return any(isinstance(one, ast.Slice) for one in ast.walk(part.slice))
+
+
+def _terms_of_slices(source, whole, target, atoms, slices):
+    """A slice times an array, missing as a term: dx[..., 1::2] = … − dy[..., 0::2] * s."""
+    span, shape = source.span(whole), _shape_of(target, source, atoms)
+    atom = source.within(span) if isinstance(whole, (ast.BinOp, ast.UnaryOp)) else source.atom(whole)
+    factors = [name for name, x in atoms.items() if _is_array(x) and _fits(x, shape)] if shape else []
+    alike = [text for text, part in slices.items() if shape and _shape_of(part, source, atoms) == tuple(shape)]
+    for term in (f"{one} * {other}" for one in alike for other in factors):
+        yield f"a term is missing, {term}", span, f"{atom} + {term}"
+        yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+
+
 def _product_shape(a, b):
     """The shape of a @ b; None if they do not fit."""
     if a.shape[-1] != b.shape[-2] or (b.ndim > 2 and a.ndim > 2 and a.shape[:-2] != b.shape[:-2]):
@@ -710,6 +732,19 @@ def _differences(source, whole, target, atoms):
                 if other != part.id and _is_array(x) and x.shape == atoms[part.id].shape:
                     yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
                     yield f"a term is missing, {other}", part, f"({part.id} + {other})"
+
+
+def _in_each_others_place(source, whole, atoms):
+    """Two arrays of one shape, exchanged wherever they are: a·sin + b·cos for a·cos + b·sin."""
+    text, names = source.within(source.span(whole)), {}
+    for part in ast.walk(whole):
+        if isinstance(part, ast.Name) and _is_array(atoms.get(part.id)):
+            names[part.id] = atoms[part.id].shape
+    for one, other in itertools.combinations(names, 2):
+        if names[one] == names[other]:
+            place_of = {one: other, other: one}
+            exchanged = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
+            yield f"{one} and {other} are in each other's place", whole, exchanged
 
 
 def _couplings(source, whole, target, atoms):

@@ -482,3 +482,48 @@ def test_lines_of_gradients_of_which_some_are_returned_by_name():
     report = gradcheck(swiglu, R((3, 4)), R((4, 5)), R((4, 5)), R((5, 2)))
     lines = [line.partition("  ")[2] for line in report.suspects]
     assert lines == ["da = dh * b * (s * (1 - s))", "da @ W.T + db @ V.T", "x.T @ da"]
+
+
+def turned(x):
+    """(y, c, s): neighbouring entries as a point in the plane, turned by an angle that depends on the word (RoPE)"""
+    angle = np.arange(x.shape[1])[:, None] * 10.0 ** -np.arange(x.shape[2] // 2)
+    c, s = np.cos(angle), np.sin(angle)
+    y = np.empty_like(x)
+    y[..., 0::2] = x[..., 0::2] * c - x[..., 1::2] * s
+    y[..., 1::2] = x[..., 0::2] * s + x[..., 1::2] * c
+    return y, c, s
+
+
+def sine_for_cosine(x):
+    y, c, s = turned(x)
+
+    def backward(dy):
+        dx = np.empty_like(dy)
+        dx[..., 0::2] = dy[..., 0::2] * s + dy[..., 1::2] * c
+        dx[..., 1::2] = dy[..., 1::2] * c - dy[..., 0::2] * s
+        return dx
+
+    return y, backward
+
+
+def only_half(x):
+    y, c, s = turned(x)
+
+    def backward(dy):
+        dx = np.empty_like(dy)
+        dx[..., 0::2] = dy[..., 0::2] * c + dy[..., 1::2] * s
+        dx[..., 1::2] = dy[..., 1::2] * c
+        return dx
+
+    return y, backward
+
+
+@pytest.mark.parametrize(("f", "words", "right"), [
+    (sine_for_cosine, "s and c are in each other's place", "dx[..., 0::2] = dy[..., 0::2] * c + dy[..., 1::2] * s"),
+    (only_half, "a term is missing, −dy[..., 0::2] * s", "dx[..., 1::2] = dy[..., 1::2] * c - dy[..., 0::2] * s"),
+])  # fmt: skip
+def test_every_second_entry(f, words, right):
+    report = gradcheck(f, R((2, 3, 4)))
+    assert not report
+    assert report.repair[1] == words
+    assert report.repair[3] == right
