@@ -1,4 +1,4 @@
-"""The verdict: a gradient compared with measured slopes, at two points; and at a third, if a quick look finds one."""
+"""The verdict: a gradient compared with measured slopes, at two points, and where a quick look finds more."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -191,8 +191,7 @@ def _look_around(evidence, report, seed, budget):
             for t in trial.tensors:
                 report.tensor(t.name, t.shape).comparisons += t.comparisons
             return found
-    for name, x in before.items():
-        subject.replace(name, x)
+    evidence.back_to_the_point()
     return None
 
 
@@ -205,12 +204,15 @@ def _seems_wrong(subject, patterns, least, rng):
                 return False
             dy = random_dy(y, rng)
             phi = Phi(subject, dy, patterns, quick=True)
-            found = {name: np.asarray(g) for name, g in subject.run(dy).items() if g is not None}
-            tensors = subject.tensors
-            found = {name: g for name, g in found.items() if name in tensors and g.shape == tensors[name].shape}
-            return bool(found) and contradicts(phi, found, rng)
+            gradients, tensors = subject.run(dy), subject.tensors
+            fit = {name: np.asarray(gradients[name]) for name, x in tensors.items() if _fits(gradients.get(name), x)}
+            return bool(fit) and contradicts(phi, fit, rng)
     except FAILURES:
         return False
+
+
+def _fits(gradient, x):
+    return gradient is not None and np.shape(gradient) == x.shape
 
 
 def _try_empty_rows(subject, report, patterns, rng, budget):

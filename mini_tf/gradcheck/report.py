@@ -338,16 +338,17 @@ def _explain_tensor(t, blind, said):
         where = f"worst at {written(c.index)}" + POINTS[c.point]
         measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"
         lines.append(f"    {where}: your backward {c.yours:.9g}, {measured}")
+        if c.point == "far":
+            lines.append(
+                "    Nothing shows at the point given and at the generic one; wrong for numbers of other signs and "
+                "sizes, perhaps in a branch that those two do not take (a whole row that ReLU sets to 0, an error "
+                "beyond a bound)."
+            )
     if t.precision and t.precision.wrong:
         p = t.precision
         lines.append(
             f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times "
             f"the error that rounding in {p.where} explains"
-        )
-    if c is not None and c.wrong and c.point == "far":
-        lines.append(
-            "    Right at the point given and at the generic one; wrong for numbers of other signs and sizes, perhaps "
-            "in a branch that those two do not take (a whole row that ReLU sets to 0, an error beyond a bound)."
         )
     if t.blind_given and blind:
         lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")

@@ -144,7 +144,7 @@ def test_a_wrong_gradient_is_found_at_its_step(monkeypatch):
         return y, forgetful
 
     model, batch = translator(L=1), SentenceBatch(np.array([[3, 4, 5]]), np.array([[SOS, 6, 7, EOS]]))
-    assert gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=10)      # all: test_false_alarms
+    assert gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=10)      # all entries: test_false_alarms.py
     monkeypatch.setattr(MultiHeadAttention, "across", wrong)
     report = gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=10)
     assert not report

@@ -60,16 +60,9 @@ class Phi:
         Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
         """
         tensors, rng = self.subject.tensors, np.random.default_rng(0)
-        before = {name: x.copy() for name, x in tensors.items()}
         steps = {name: TREMBLE * np.maximum(1, np.abs(x)) * rng.choice([-1, 1], x.shape) for name, x in tensors.items()}
-        values = []
-        for k in range(8):
-            for name, x in tensors.items():
-                x[...] = before[name] + k * steps[name]
-            values.append(self()[0])
-        for name, x in tensors.items():
-            x[...] = before[name]
-        scatter = np.abs(np.diff(values, 3))
+        phi_at = _all_moved(self, steps)
+        scatter = np.abs(np.diff([phi_at(k)[0] for k in range(8)], 3))
         worst = float(scatter.max(initial=0, where=np.isfinite(scatter)))
         return worst * math.factorial(3) / math.sqrt(math.factorial(6))
 
@@ -135,22 +128,12 @@ def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
 
 def slope_of_all(phi: Phi, directions: dict[str, Array]) -> tuple[float, float]:
     """(slope, its uncertainty) of φ as tensors move together, each along its direction; uncertainty ∞ at a kink."""
-    tensors = {name: phi.subject.tensors[name] for name in directions}
-    before, centre = {name: x.copy() for name, x in tensors.items()}, phi()
-
-    def phi_at(distance):
-        for name, x in tensors.items():
-            x[...] = before[name] + distance * directions[name]
-        return phi()
-
-    best = 0.0, np.inf
-    shorter = max(1.0, sum(x.size for x in tensors.values()) ** 0.5 / 10)
+    phi_at, centre, best = _all_moved(phi, directions), phi(), (0.0, np.inf)
+    shorter = max(1.0, sum(v.size for v in directions.values()) ** 0.5 / 10)
     for step in STEPS[1:3]:
         slope, uncertainty, kink = _slope(phi_at, centre, step / shorter, phi.noise)
         if not kink and uncertainty < best[1]:
             best = slope, uncertainty
-    for name, x in tensors.items():
-        x[...] = before[name]
     return best
 
 
@@ -173,6 +156,23 @@ def _moved(phi, flat, where, direction):
             return phi()
         finally:
             flat[where] = x
+
+    return phi_at
+
+
+def _all_moved(phi, directions):
+    """φ as a function of the distance by which each of several tensors moves along its direction, {name: array}."""
+    tensors = {name: phi.subject.tensors[name] for name in directions}
+    before = {name: x.copy() for name, x in tensors.items()}
+
+    def phi_at(distance):
+        for name, x in tensors.items():
+            x[...] = before[name] + distance * directions[name]
+        try:
+            return phi()
+        finally:
+            for name, x in tensors.items():
+                x[...] = before[name]
 
     return phi_at
 

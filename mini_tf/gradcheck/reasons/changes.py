@@ -67,7 +67,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     for kind in (_of_atoms, _of_operands, _another_atom):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
-    slices = {source.within(source.span(part)): part for part in parts if _is_slice(part)}
+    slices = {source.within(source.span(part)): _shape_of(part, source, atoms) for part in parts if _is_slice(part)}
     for w, target in wholes:
         found += [_made(source, w, *change) for change in _terms_of_slices(source, w, target, atoms, slices)]
     return _once(source, found)
@@ -700,7 +700,7 @@ def _terms(source, whole, target, atoms):
 
 
 def _is_slice(part):
-    """True for x[..., 0::2], not for x[0], where its value is used."""
+    """True for x[..., 0::2] where its value is used; not for x[0]."""
     if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
         return False
     return any(isinstance(one, ast.Slice) for one in ast.walk(part.slice))
@@ -710,8 +710,10 @@ def _terms_of_slices(source, whole, target, atoms, slices):
     """A slice times an array, missing as a term: dx[..., 1::2] = … − dy[..., 0::2] * s."""
     span, shape = source.span(whole), _shape_of(target, source, atoms)
     atom = source.within(span) if isinstance(whole, (ast.BinOp, ast.UnaryOp)) else source.atom(whole)
-    factors = [name for name, x in atoms.items() if _is_array(x) and _fits(x, shape)] if shape else []
-    alike = [text for text, part in slices.items() if shape and _shape_of(part, source, atoms) == tuple(shape)]
+    if not shape:
+        return
+    factors = [name for name, x in atoms.items() if _is_array(x) and _fits(x, shape)]
+    alike = [text for text, known in slices.items() if known == tuple(shape)]
     for term in (f"{one} * {other}" for one in alike for other in factors):
         yield f"a term is missing, {term}", span, f"{atom} + {term}"
         yield f"a term is missing, −{term}", span, f"{atom} - {term}"
@@ -736,12 +738,10 @@ def _differences(source, whole, target, atoms):
 
 def _in_each_others_place(source, whole, atoms):
     """Two arrays of one shape, exchanged wherever they are: a·sin + b·cos for a·cos + b·sin."""
-    text, names = source.within(source.span(whole)), {}
-    for part in ast.walk(whole):
-        if isinstance(part, ast.Name) and _is_array(atoms.get(part.id)):
-            names[part.id] = atoms[part.id].shape
-    for one, other in itertools.combinations(names, 2):
-        if names[one] == names[other]:
+    text = source.within(source.span(whole))
+    names = dict.fromkeys(part.id for part in ast.walk(whole) if isinstance(part, ast.Name))
+    for one, other in itertools.combinations([name for name in names if _is_array(atoms.get(name))], 2):
+        if atoms[one].shape == atoms[other].shape:
             place_of = {one: other, other: one}
             exchanged = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
             yield f"{one} and {other} are in each other's place", whole, exchanged

@@ -42,7 +42,7 @@ def where_nothing_should_be(e: Evidence, name: str) -> str | None:
     if right.ndim > 1 and not rows.all() and not wrong.reshape(len(rows), -1)[~rows].any():
         return (
             f"Wrong only in rows of {name} that do not count, where the right gradient is 0 (padding, ignored targets, "
-            "rows that a mask leaves empty, or a ReLU or a maximum): it must stay 0."
+            "rows that a mask, a ReLU or a maximum leaves empty): it must stay 0."
         )
     if e.y.ndim and e.y.shape == right.shape:
         return (
