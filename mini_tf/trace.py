@@ -91,9 +91,13 @@ class Tracer:
             if not any(other.error is error for other in self.calls):
                 call.error = error
             raise
+        self.end(call)
+        return call.gradients
+
+    def end(self, call: Call) -> None:
+        """Note that the call's gradients are there."""
         call.ended = self.ends
         self.ends += 1
-        return call.gradients
 
     def watch(self, name: str, f: Callable, run: Callable, *inputs, **options) -> Any:
         """The result of run(*inputs, **options); it is recorded if it is y, backward."""

@@ -149,6 +149,8 @@ class Report:
     suspects: list = field(default_factory=list)         # the lines of the backward that may be wrong
     suspects_are_sharp: bool = False                     # no right gradient comes from them
     repair: list = field(default_factory=list)           # [place, what is wrong, the line, the line put right]
+    repair_in_part: list = field(default_factory=list)   # the same, of a change that makes only some gradients right:
+    made_right: list = field(default_factory=list)       # those of these tensors
     steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
     hints_only: bool = False                             # an exercise: the text does not give the solution away
@@ -220,12 +222,22 @@ class Report:
     def about_repair(self) -> list[str]:
         """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
         if not self.repair:
-            return []
+            return [] if self.hints_only else self._about_repair_in_part()
         where, words, before, after = self.repair
         if self.hints_only:
             kind = words.partition(",")[0] if " belongs where " not in words else "something is in the wrong place"
             return [f"  One change at {where} makes it right: {kind}. (--solution shows it)"]
         return [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
+
+    def _about_repair_in_part(self):
+        if not self.repair_in_part:
+            return []
+        where, words, before, after = self.repair_in_part
+        some = ", ".join(f"d{name}" for name in self.made_right)
+        return [
+            f"  No single change that was tried makes all gradients right. One makes {some} right, at {where}: {words}",
+            f"    now    {before}", f"    right  {after}",
+        ]  # fmt: skip
 
     @property
     def shows_suspects(self) -> bool:
@@ -301,6 +313,8 @@ class Report:
             "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
             "notes": self.notes, "blind": self.blind, "tensors": tensors, "suspects": self.suspects,
             "twins": self.twins, "repair": self.repair[:1] if self.hints_only else self.repair,
+            "repair_in_part": self.repair_in_part[:1] if self.hints_only else self.repair_in_part,
+            "made_right": self.made_right,
             "steps": [vars(step) for step in self.steps],
         })  # fmt: skip
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name, is_ours
 from mini_tf.layers import MemoryFreed
-from mini_tf.trace import place, source_line
+from mini_tf.trace import codes_inside, place, source_line
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -105,10 +105,36 @@ class Subject:
             self.inputs[self.names.index(name)] = array
 
     def options(self) -> dict[str, float]:
-        """{name: number} of what f was given, takes by default, or keeps as an object: eps, reg, self.slope"""
+        """{name: number} of what f was given, takes by default, keeps as an object, or finds in its file:
+        eps, reg, self.slope, STRIDE
+        """
         given = dict(zip(self.names, self.inputs))
         kept = {f"self.{name}": x for name, x in vars(getattr(self.f, "machine", None) or object).items()}
-        return {name: x for name, x in (given | self._defaults() | kept).items() if type(x) in (int, float)}
+        known = given | self._defaults() | kept
+        known |= {name: x for name, x in self.constants().items() if name not in known}
+        return {name: x for name, x in known.items() if type(x) in (int, float)}
+
+    def constants(self) -> dict[str, float]:
+        """{name: number} of the numbers in f's file that f uses, and what it calls there: STRIDE = 2"""
+        waiting = [self.f.written_forward, self.f.written_backward] if isinstance(self.f, Brought) else [self.f]
+        if is_ours(waiting[0]):
+            return {}
+        space, read = self._globals(), {}
+        while waiting:
+            g = waiting.pop()
+            g = inspect.unwrap(getattr(g, "__func__", g))
+            if not inspect.isfunction(g) or g.__globals__ is not space:
+                continue
+            for name in [name for code in codes_inside(g.__code__) for name in code.co_names]:
+                if name in space and name not in read:
+                    read[name] = space[name]
+                    waiting += vars(read[name]).values() if inspect.isclass(read[name]) else [read[name]]
+        return {name: x for name, x in read.items() if type(x) in (int, float)}
+
+    def _globals(self):
+        """The names in f's file, and what they stand for"""
+        f = getattr(self.f, "written_forward", self.f)
+        return getattr(inspect.unwrap(getattr(f, "__func__", f)), "__globals__", {})
 
     @contextmanager
     def with_option(self, name: str, number: float) -> Iterator[None]:
@@ -136,6 +162,11 @@ class Subject:
             setattr(machine, own, number)
             return
         names, inputs = self.names, dict(zip(self.names, self.inputs))
+        if name not in inputs | self._defaults():
+            space = self._globals()
+            self.undo_option = functools.partial(space.__setitem__, name, space[name])
+            space[name] = number
+            return
 
         def undo():                                      # arrays that were replaced meanwhile stay
             now = dict(zip(self.names, self.inputs)) | ({name: inputs[name]} if name in inputs else {})

@@ -199,6 +199,12 @@ class Source:
         text = self.within(self.span(node))
         return text if isinstance(node, SIMPLE) and not isinstance(node, ast.Tuple) else f"({text})"
 
+    def product(self, node: ast.AST) -> str:
+        """The node's text, so that a factor can stand behind it: a product or quotient needs no brackets."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+            return self.within(self.span(node))
+        return self.atom(node)
+
     def mutation(self, node: ast.AST, name: str, start: int, end: int, new: str) -> Mutation:
         """The text from start to end becomes `new`; the probe shows whether `node`, around it, ever runs."""
         if self.text[start - 1: start] == "(" and self.text[end: end + 1] == ")" and _in_brackets(new):

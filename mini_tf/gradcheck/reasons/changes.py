@@ -39,7 +39,10 @@ EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)), s = sigmoid(x)
     r"\b(\w+) ?= ?(?:1\.?0? ?/ ?\(1\.?0? ?\+ ?(?:\w+\.)?exp\(-(\w+)\)\)|(?:\w+\.)?(?:sigmoid|expit)\((\w+)\))"
 )
+SINGLE = int, float, np.number
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
+RARE = re.compile(r"is missing, (1/np\.sqrt|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)|^the (term|mean) of")
+SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
 
 def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any]) -> list[Mutation]:
@@ -52,6 +55,8 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     found += [change for change in mutations(source.text, node) if change.name in UNDONE]
     if isinstance(node, ast.Lambda):
         parts.append(node)
+    sums = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    found += [_made(source, part, *change) for part in parts for change in _not_added(source, part, sums)]
     for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal, _of_gates, _of_swish):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
@@ -70,6 +75,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     slices = {source.within(source.span(part)): _shape_of(part, source, atoms) for part in parts if _is_slice(part)}
     for w, target in wholes:
         found += [_made(source, w, *change) for change in _terms_of_slices(source, w, target, atoms, slices)]
+    found += [_made(source, part, *change) for part in parts for change in _atom_for_a_formula(source, part, atoms)]
     return _once(source, found)
 
 
@@ -77,10 +83,15 @@ def changes_of_what_is_kept(
     source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any]
 ) -> list[Mutation]:
     """Changes of a forward that leave y as it is, perhaps, but not what its backward is given."""
-    found = [
-        _made(source, part, *change) for part in own_nodes(node) if hasattr(part, "end_lineno")
-        for change in _another_atom(source, part, atoms, True)
-    ]  # fmt: skip
+    parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
+    found = [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
+    for whole, target in _wholes(node):                  # n = B, where B·L are averaged
+        if isinstance(target, ast.Name) and isinstance(atoms.get(target.id), SINGLE):
+            for name, x in atoms.items():
+                if isinstance(x, SINGLE) and name != target.id:
+                    span, atom = source.span(whole), source.product(whole)
+                    found.append(_made(source, whole, f"a factor is missing, {name}", span, f"{atom} * {name}"))
+                    found.append(_made(source, whole, f"a factor is missing, 1/{name}", span, f"{atom} / {name}"))
     for block in ast.walk(node):
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
@@ -177,12 +188,17 @@ def _of_index(source, index):
             yield off, index, ":-1"
         elif (first, last) == (None, -1):
             yield off, index, "1:"
-        elif (first, last) == (None, None) and index.step is None:
+        elif index.lower is index.upper is index.step is None:
             return
         for end in (index.lower, index.upper):
             if end is not None:
                 yield off, end, f"{source.atom(end)} + 1"
                 yield off, end, f"{source.atom(end)} - 1"
+        if index.upper is not None and last is None:     # :L for 1:L + 1, the middle of what was padded
+            upper, lower = source.atom(index.upper), "0" if index.lower is None else source.atom(index.lower)
+            yield off, index, f"1:{upper} + 1" if lower == "0" else f"{lower} + 1:{upper} + 1"
+            if lower != "0":
+                yield off, index, f"{lower} - 1:{upper} - 1"
         if index.lower is not None and index.upper is None:
             yield "it is the other part", index, f":{source.within(source.span(index.lower))}"
         if index.upper is not None and index.lower is None:
@@ -330,6 +346,14 @@ def _of_statements(source, part):
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _not_added(source, part, sums):
+    """A backward that is called, and what it gives back is not used: dx = dx + self.router.backward(dw)"""
+    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+        text = source.within(source.span(part))
+        for name in sums:
+            yield "what comes back is not added", part, f"{name} = {name} + {text}"
 
 
 def _of_order(source, block):
@@ -483,6 +507,15 @@ def _another_atom(source, part, atoms, alike=False):
             yield f"{other} belongs where {text} is", part, other
 
 
+def _atom_for_a_formula(source, part, atoms):
+    """An array of the same shape where a formula stands: what the forward used, or kept."""
+    if isinstance(part, (ast.BinOp, ast.Call)) and (shape := _shape_of(part, source, atoms)):
+        text = source.within(source.span(part))
+        for other, value in atoms.items():
+            if _is_array(value) and value.shape == shape:
+                yield f"{other} belongs where {text} is", part, other
+
+
 def _shape_of(part, source, atoms):
     """The shape of an expression of atoms, indices, and NumPy's functions; None if that is not known."""
     text = source.within(source.span(part))
@@ -512,9 +545,12 @@ def _fits(value, shape, larger=False):
         return False
 
 
-def _factors(name, value, shape, larger=False):
-    """Factors made of one array or number, for an array of that shape: (words, "* x" or "/ x")"""
-    for words, factor in _all_factors(name, value, shape, larger):
+def _factors(name, value, shape, larger=False, sizes=True):
+    """Factors made of one array or number, for an array of that shape: (words, "* x" or "/ x")
+
+    sizes: with False no sizes of the array, because another array of this shape has the same
+    """
+    for words, factor in _all_factors(name, value, shape, larger, sizes):
         if factor[0] == "/" and is_upstream(name):
             continue                                     # a backward never divides by what it is given
         factor_in_words = factor[2:] if factor[0] == "*" else f"1/{factor[2:]}"
@@ -526,10 +562,11 @@ def is_upstream(name: str) -> bool:
     return name in ("dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta")
 
 
-def _all_factors(name, value, shape, larger):
+def _all_factors(name, value, shape, larger, sizes):
     missing = "a factor"
     if not isinstance(value, np.ndarray):
-        for factor in (f"* {name}", f"/ {name}", f"/ np.sqrt({name})", f"/ (1 - {name})", f"* (1 - {name})"):
+        rates = (f"/ (1 - {name})", f"* (1 - {name})") if 0 < value < 1 else ()
+        for factor in (f"* {name}", f"/ {name}", f"/ np.sqrt({name})", *rates):
             yield missing, factor
         return
     shapes = [(name, value)]
@@ -538,20 +575,21 @@ def _all_factors(name, value, shape, larger):
     for text, x in shapes:
         if _fits(x, shape, larger):
             yield missing, f"* {text}"
-            yield missing, f"/ {text}"
-            if _is_array(x) and (x > 0).all():           # a norm, a standard deviation
-                yield missing, f"/ {text}**2"
+            if not _is_array(x) or (x > 0).all():        # a norm, a standard deviation
+                yield missing, f"/ {text}"
             if _is_array(x):
                 activation = "the derivative of an activation"
-                yield activation, f"* (1 - {text})"
-                yield activation, f"* (1 - {text} ** 2)"
+                if (x >= 0).all() and (x <= 1).all():    # a sigmoid, a gate, a probability
+                    yield activation, f"* (1 - {text})"
+                    yield activation, f"* {text} * (1 - {text})"
+                if (np.abs(x) <= 1).all():
+                    yield activation, f"* (1 - {text} ** 2)"
                 yield activation, f"* ({text} > 0)"
-                yield activation, f"* {text} * (1 - {text})"
-                yield missing, f"* np.sign({text})"
+                yield missing, f"/ {text}**2" if (x > 0).all() else f"* np.sign({text})"
     if _is_array(value) and shape is not None and value.shape == tuple(shape):
         for axis in (-1, 0):
             yield "a factor", f"* {name}.sum(axis={axis}, keepdims=True)"
-    if value.ndim:
+    if value.ndim and sizes:
         yield "a factor", f"/ {name}.shape[0]"
         yield "a factor", f"/ {name}.size"
         yield "a scale", f"/ np.sqrt({name}.shape[-1])"
@@ -571,9 +609,11 @@ def _of_wholes(source, whole, target, atoms):
         for name, value in sorted(atoms.items(), key=lambda item: not is_upstream(item[0])):
             if of and _is_array(value) and value.shape == of:
                 yield f"a factor is missing, {name}[{index}]", span, f"{atom} * {name}[{index}]"
+    first_of_a_shape = {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
     for name, value in atoms.items():
         if not callable(value):
-            yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape))
+            factors = _factors(name, value, shape, sizes=first_of_a_shape[np.shape(value)] == name)
+            yield from ((words, span, f"{source.product(whole)} {factor}") for words, factor in factors)
             if _is_array(value) and value.shape == (shape or value.shape):
                 yield f"a term is missing, {name}", span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
@@ -601,7 +641,7 @@ def _of_each_entry(source, whole, target, atoms):
             for name, value in atoms.items():
                 if isinstance(value, np.ndarray) and value.ndim == index.count(",") + 1:
                     factor = f"{name}[{index}]"
-                    yield f"a factor is missing, {factor}", whole, f"{source.atom(whole)} * {factor}"
+                    yield f"a factor is missing, {factor}", whole, f"{source.product(whole)} * {factor}"
 
 
 def _of_atoms(source, part, atoms):
@@ -616,6 +656,8 @@ def _of_atoms(source, part, atoms):
         yield f"{text} is of booleans, and numbers are needed", part, f"{text}.astype(float)"
         return
     others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
+    if _is_array(value) and value.ndim == 2 and value.shape[0] == value.shape[1]:
+        yield f"a term is missing, {text}.T", part, f"({text} + {text}.T)"
     if _is_array(value):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
     for other in others:
@@ -625,16 +667,30 @@ def _of_atoms(source, part, atoms):
 
 def _of_operands(source, part, atoms):
     """A factor that is missing from one term of a sum, inside a sum, or from one argument; a 1 that is missing."""
-    if reduced := _reduced(part):
-        shape = _shape_of(reduced, source, atoms)
+    if inside := _array_in(part):
+        shape = _shape_of(inside, source, atoms)
         for name, x in atoms.items():
-            if shape and _is_array(x) and x.shape == shape:
-                yield f"a factor is missing, {name}", reduced, f"({source.within(source.span(reduced))} * {name})"
+            if shape and not callable(x) and _fits(x, shape):
+                yield f"a factor is missing, {name}", inside, f"({source.product(inside)} * {name})"
+    for element in _listed_in(part):                     # np.concatenate([dz, dr, dn], axis=1)
+        shape = _shape_of(element, source, atoms)
+        yield "a sign is missing", element, f"-{source.atom(element)}"
+        for name, x in atoms.items():
+            if shape and not callable(x):
+                factors = _factors(name, x, shape)
+                yield from ((words, element, f"{source.product(element)} {factor}") for words, factor in factors)
+    if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and isinstance(part.value, ast.Name):
+        text, array, index = (source.within(source.span(one)) for one in (part, part.value, part.slice))
+        if _is_array(atoms.get(array)) and ":" not in index:             # beta[t + 1], where E[t + 1] belongs, too
+            for name, x in atoms.items():
+                if name != array and _is_array(x) and x.ndim == atoms[array].ndim:
+                    yield f"a term is missing, {name}[{index}]", part, f"({text} + {name}[{index}])"
+                    yield f"a term is missing, −{name}[{index}]", part, f"({text} - {name}[{index}])"
     if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("where"):
         for value in part.args[1:]:
             for name, x in atoms.items():
                 if not callable(x):
-                    yield from ((words, value, f"{source.atom(value)} {factor}")
+                    yield from ((words, value, f"{source.product(value)} {factor}")
                                 for words, factor in _factors(name, x, None))  # fmt: skip
                     yield f"a term is missing, {name}", value, f"{source.atom(value)} + {name}"
                     yield f"a term is missing, −{name}", value, f"{source.atom(value)} - {name}"
@@ -647,28 +703,45 @@ def _of_operands(source, part, atoms):
             yield f"a factor is missing, {number}", span, f"{number} * {atom}"
         if shape is None or len(shape) == 2:
             yield "a transpose is missing", span, f"{atom}.T"
+        first_of_a_shape = {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
         for name, value in atoms.items():
             if not callable(value):
-                yield from ((words, span, f"{atom} {factor}") for words, factor in _factors(name, value, shape, True))
+                factors = _factors(name, value, shape, True, sizes=first_of_a_shape[np.shape(value)] == name)
+                yield from ((words, span, f"{source.product(side)} {factor}") for words, factor in factors)
         yield from _over_two_numbers(span, atom, atoms)
     for side in (part.left, part.right) if isinstance(part.op, ast.MatMult) else ():
         shape = _shape_of(side, source, atoms)
         for name, value in atoms.items():
             if shape and _is_array(value):
-                yield from ((words, side, f"({source.atom(side)} {factor})") for words, factor in
+                yield from ((words, side, f"({source.product(side)} {factor})") for words, factor in
                             _factors(name, value, shape) if factor in (f"* {name}", f"* {name}[:, None]"))  # fmt: skip
     whole = source.within(source.span(part))
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
         yield "a 1 is missing", part, f"{whole} - 1"
+    if isinstance(part.op, (ast.Mult, ast.Div)):
+        for number in ("1", "0.5"):
+            yield f"a term is missing, {number}", part, f"({whole} + {number})"
+            yield f"a term is missing, −{number}", part, f"({whole} - {number})"
     if isinstance(part.op, (ast.Mult, ast.Pow)):
         yield "a 1 is missing", part, f"(1 - {whole})"
         yield "a 1 is missing", part, f"(1 + {whole})"
 
 
-def _reduced(part):
+def _listed_in(part):
+    """The elements of lists and tuples that a call is given: of np.concatenate([a, b]) a and b."""
+    lists = [one for one in part.args if isinstance(one, (ast.List, ast.Tuple))] if isinstance(part, ast.Call) else []
+    return [element for one in lists for element in one.elts if not isinstance(element, ast.Constant)]
+
+
+def _array_in(part):
+    """x of x.sum(…), np.mean(x, …), x.reshape(…); None for what is no such call."""
+    return _reduced(part, REDUCED | SHAPED)
+
+
+def _reduced(part, names=REDUCED):
     """x of x.sum(…), np.mean(x, …); None for what is no such call."""
-    if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr not in REDUCED:
+    if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr not in names:
         return None
     if getattr(part.func.value, "id", "") in ("np", "numpy"):
         return part.args[0] if part.args else None

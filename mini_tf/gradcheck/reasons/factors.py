@@ -38,8 +38,15 @@ def constant_factor(e: Evidence, name: str) -> str | None:
     for label, said in meanings.items():
         same.setdefault(tuple(of.get(label, (label,))[0] for of in sizes), said)
     meanings = list(same.values())
-    if e.slopes[name].size < 2 and not (meanings or same_everywhere):
-        return None                                      # any single number is a multiple of another
+    if not (meanings or same_everywhere):
+        if e.slopes[name].size < 2:
+            return None                                  # any single number is a multiple of another
+        if others:
+            return (
+                f"It is a multiple of the right gradient, but not by the same number everywhere: {factor:.6g} × here, "
+                f"{factors[0]:.6g} × with other arrays. A factor that depends on the arrays or their sizes (a length, "
+                "a norm, a sum) is missing, or one too many."
+            )
     return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
 
 
@@ -71,8 +78,8 @@ def factor_in_every_row(e: Evidence, name: str) -> str | None:
         return None
     some = ", ".join(f"{value:.6g}" for value in factor[rows][:3, 0])
     return (
-        f"Every row is off by a factor of its own ({some}, …): a factor that each row has one of (1/σ in layer norm, "
-        "the sum of a softmax, a length) is missing or wrong."
+        f"Every row is the right one times a number of its own ({some}, …): what each row as a whole is multiplied by "
+        "(1/σ in layer norm, the sum of a softmax, a length, the slope of the row's own loss) is missing or wrong."
     )
 
 

@@ -12,11 +12,13 @@ from contextlib import suppress
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import is_gradient_name
+from mini_tf.gradcheck.measuring.styles import Brought, is_gradient_name
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.reasons.theirs import following, parts_of
+from mini_tf.gradcheck.reasons.theirs import following, locals_at_the_end, parts_of
 from mini_tf.trace import place
+
+import numpy as np
 
 SHORT = ast.Name, ast.Attribute, ast.Constant, ast.Subscript         # which compute nothing
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
@@ -44,6 +46,8 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
         returning = {n: file_lines[n - 1].strip() for n, code in shown if code.strip().isidentifier()}
         longer = sorted({*longer, *returning.items()})
     longer = [(path, *line) for line in longer] + _inside_helpers(evidence, longer)
+    if sharp:
+        longer += _kept_for(evidence, node, shown, {line for name in evidence.right for line in feeds.get(name, ())})
     if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(path, n, f"{file_lines[n - 1].strip()}  (number {k} of what it returns)") for n, k in places]
@@ -62,6 +66,63 @@ def unused(evidence: Evidence) -> list[str]:
     path = function.__code__.co_filename
     return [f"{name} is computed, and nothing uses it ({place(path, line)})"
             for name, line in made.items() if name not in read and name != "_"]  # fmt: skip
+
+
+def dropped(evidence: Evidence) -> list[str]:
+    """["what self.emb.backward(…) gives back is not used (net.py:12)", …] of the backwards that it calls"""
+    function, _, node = _source(evidence)
+    calls = [] if function is None else [
+        one.value for one in ast.walk(node) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
+    ]  # fmt: skip
+    names = {call.lineno: ast.unparse(call.func) for call in calls if ast.unparse(call.func).endswith("backward")}
+    path = "" if function is None else function.__code__.co_filename
+    return [f"what {name}(…) gives back is not used ({place(path, line)})" for line, name in names.items()]
+
+
+def kept_and_changed(evidence: Evidence) -> list[str]:
+    """["S is changed in place (attention.py:21) after it was kept: …"] of arrays that the forward appends to a list"""
+    try:
+        forward = function_of(_forward_of(evidence))
+        _, node = source_of(forward)
+    except UserError:
+        return []
+    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+    appended = {getattr(x, "id", None) for one in calls if one.func.attr == "append" for x in one.args}
+    arrays = {name for name, x in locals_at_the_end(evidence, forward.__code__).items() if isinstance(x, np.ndarray)}
+    path, changes = forward.__code__.co_filename, [one for one in ast.walk(node) if isinstance(one, ast.AugAssign)]
+    changed = {getattr(one.target, "id", None): place(path, one.lineno) for one in changes}
+    return [
+        f"{name} is changed in place ({where}), and kept in a list: every place of the list has the same array, as it "
+        f"is at the end; {name} = {name} + … makes a new one"
+        for name, where in changed.items() if name in appended & arrays
+    ]  # fmt: skip
+
+
+def _forward_of(evidence):
+    f = evidence.subject.f
+    return f.written_forward if isinstance(f, Brought) else f
+
+
+def _kept_for(evidence, node, shown, of_right):
+    """[(file, line number, code)] of the forward: what it computes for the shown lines only, such as n = B·L.
+
+    Not what y depends on, because y is taken as right.
+    """
+    try:
+        forward = function_of(_forward_of(evidence))
+        _, whole = source_of(forward)
+    except UserError:
+        return []
+    if whole is node:
+        return []
+    inside = {id(one) for one in ast.walk(node)}         # a backward in the forward, or beside it
+    own = [one for one in ast.walk(whole) if id(one) not in inside]
+    computed = [one for one in own if isinstance(one, (ast.Assign, ast.AugAssign))]
+    kept = {id(n) for one in own if isinstance(one, (ast.Return, ast.Tuple, ast.Dict)) for n in ast.walk(one)}
+    used = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in kept}
+    read, right = (set(re.findall(r"[A-Za-z_]\w*", " ".join(code for _, code in lines))) for lines in (shown, of_right))
+    return [(forward.__code__.co_filename, one.lineno, _head(one)) for one in computed
+            if {*_written_to(one.targets[0] if isinstance(one, ast.Assign) else one.target)} & (read - right - used)]
 
 
 def _source(evidence):

@@ -6,6 +6,7 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 
 import ast
 import inspect
+import re
 import time
 import warnings
 from collections import Counter
@@ -27,29 +28,35 @@ from mini_tf.gradcheck.planting.editing import (
     statement_around,
 )
 from mini_tf.gradcheck.planting.mutations import Source
-from mini_tf.gradcheck.reasons.changes import SIZE, UNDONE, changes, changes_of_what_is_kept, is_atom
-from mini_tf.gradcheck.reasons.theirs import following, is_theirs, parts_of
+from mini_tf.gradcheck.reasons.changes import RARE, SIZE, UNDONE, changes, changes_of_what_is_kept, is_atom
+from mini_tf.gradcheck.reasons.theirs import is_theirs, locals_at_the_end, parts_of
 from mini_tf.trace import place
 
 import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 SECONDS = 8.0            # of processor time, for the whole search
+TRIED_AGAIN = 20         # changes that make some gradients right, but not all
+LEAST = 4.0              # and for trying changes, however long it took to find out which to try
+PHRASES = 12             # formulas of the forward, such as gamma[:, None], that are tried as factors
 NUMBERS = np.ndarray, np.generic, float, int
+WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> list[str]:
-    """[place, what is wrong, the line as it is, the line as it would be right].
+def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[str], list[str]]:
+    """([place, what is wrong, the line as it is, the line as it would be right], names of the gradients it makes right)
 
     lines     numbers of suspected lines, which are tried first
-    [] if no single change does it, or there is no source. Every change runs in a fresh forward, on copies, because many
-    changes write where they should not.
+    Where no single change makes all gradients right, the one that makes most of them right; ([], []) if there is none,
+    or no source. Every change runs in a fresh forward, on copies, because many changes write where they should not.
     """
-    deadline = time.process_time() + SECONDS
-    if not _measured(evidence) or time.process_time() >= deadline:
-        return []
-    texts = {}                                           # file -> its text
-    for part, change in _candidates(evidence, set(lines), texts):
+    began = time.process_time()
+    if not _measured(evidence) or time.process_time() >= began + SECONDS:
+        return [], []
+    texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
+    candidates = _candidates(evidence, set(lines), texts)
+    deadline = max(began + SECONDS, time.process_time() + LEAST)
+    for part, change in candidates:
         if time.process_time() > deadline:
             break
         try:
@@ -58,14 +65,31 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> list[str]:
                 code = _code_of(part, change, texts)
         except (SyntaxError, StopIteration):
             continue
-        if not _makes_right(evidence, part, code):
+        right = _made_right(evidence, part, code)
+        if len(right) < len(evidence.slopes):
+            if right > set(evidence.right):
+                in_part.append((part, change, code, right - set(evidence.right)))
             continue
-        if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
-            continue                                     # the size of another axis may be the same by chance
-        if all(_makes_right(other, part, code) for find in (elsewhere, other_draws) for other in find(evidence)):
-            where = place(part.function.__code__.co_filename, change.line)
-            return [where, UNDONE.get(change.name, change.name), change.before, change.after]
-    return []
+        if _is_right_everywhere(evidence, part, change, code, right):
+            return _told(part, change), list(evidence.wrong)
+    in_part.sort(key=lambda one: -len(one[3]))
+    for part, change, code, right in in_part[:TRIED_AGAIN]:
+        if _is_right_everywhere(evidence, part, change, code, right):
+            return _told(part, change), [name for name in evidence.wrong if name in right]
+    return [], []
+
+
+def _told(part, change):
+    where = place(part.function.__code__.co_filename, change.line)
+    return [where, UNDONE.get(change.name, change.name), change.before, change.after]
+
+
+def _is_right_everywhere(evidence, part, change, code, names):
+    """True if the change makes these gradients right with other arrays, sizes and options, too, and no others wrong."""
+    if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
+        return False                                     # the size of another axis may be the same by chance
+    points = (other for find in (elsewhere, other_draws) for other in find(evidence))
+    return all(_made_right(other, part, code) >= {*names, *other.right} & other.slopes.keys() for other in points)
 
 
 def _needs_other_sizes(change):
@@ -88,7 +112,7 @@ def _code_of(part, change, texts):
 
 def _candidates(evidence, lines, texts):
     """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
-    found, kept = [], []
+    found, kept, unused = [], [], {}
     for part in parts_of(evidence):
         try:
             text, node = source_of(part.function)
@@ -98,12 +122,26 @@ def _candidates(evidence, lines, texts):
             continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
         atoms, source = _atoms(evidence, part, node), Source(text)
+        unused[part] = _unused(node)
         if part.is_forward:
             kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
         else:
             found += [(part, change) for change in changes(source, node, atoms)]
-    found.sort(key=lambda one: one[1].line not in lines)     # a stable sort: the likeliest stay first
+
+    def rank(one):                                       # the sort is stable: the likeliest stay first
+        part, change = one
+        new_words = {*WORD.findall(change.after)} - {*WORD.findall(change.before)}
+        return change.line not in lines, not unused[part] & new_words, RARE.search(change.name) is not None
+
+    found.sort(key=rank)
     return found[:SOON] + kept + found[SOON:]
+
+
+def _unused(node):
+    """The names that are computed in a function, and not used there."""
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+    made, used = ({one.id for one in names if isinstance(one.ctx, way)} for way in (ast.Store, ast.Load))
+    return made - used
 
 
 def _measured(evidence):
@@ -122,8 +160,8 @@ def _measured(evidence):
 # Running a changed function -------------------------------------------------------------------------------------------
 
 
-def _makes_right(evidence, part, code):
-    """True if y stays as it is, and all gradients agree with the measured slopes, when part.runs runs this code."""
+def _made_right(evidence, part, code):
+    """Names of the gradients that agree with the measured slopes when part.runs runs this code; none if y changes."""
     subject = evidence.subject
     evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
@@ -138,11 +176,11 @@ def _makes_right(evidence, part, code):
                 with running_as(part.runs, code):
                     y, backward = subject.forward()
                     if not np.array_equal(y, evidence.y):
-                        return False
+                        return set()
                     gradients = subject.named(backward(dy))
-        return all(evidence.agrees(name, gradients.get(name)) for name in evidence.slopes)
+        return {name for name in evidence.slopes if evidence.agrees(name, gradients.get(name))}
     except FAILURES:                                    # most changes make no sense
-        return False
+        return set()
     finally:
         evidence.back_to_the_point()
 
@@ -179,9 +217,10 @@ def _number(x):
 def _values(evidence, part, node):
     """{text: value} of all that has a value at the end of a function, at the evidence's point"""
     evidence.back_to_the_point()
-    values = _locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
-    values |= _locals_at_the_end(evidence, part.function.__code__)
+    values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
+    values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + list(values)
+    texts += _phrases(evidence)
     found = {}
     for text in texts:
         try:
@@ -196,15 +235,18 @@ def _values(evidence, part, node):
     return found
 
 
-def _locals_at_the_end(evidence, code):
-    """{name: value} of what is local to this code when it returns, in one run, forward and back."""
-    found = {}
-
-    def see(frame, event):
-        if event in ("return", "exception"):
-            found.update(frame.f_locals)
-
-    with suppress(*FAILURES), following(code, see):
-        _, backward = evidence.subject.forward()
-        backward(evidence.another_dy)
-    return found
+def _phrases(evidence):
+    """Formulas of the forward that a factor may need in this very form: gamma[None, :, None], (C // G)."""
+    f = evidence.subject.f
+    with suppress(ValueError):                           # UserError: no source
+        _, node = source_of(function_of(f.written_forward if isinstance(f, Brought) else f))
+        found = {}
+        for one in ast.walk(node):
+            if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
+                indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+                if any(isinstance(index, ast.Constant) and index.value is None for index in indices):
+                    found[ast.unparse(one)] = None
+            elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
+                found[f"({ast.unparse(one)})"] = None
+        return list(found)[:PHRASES]
+    return []

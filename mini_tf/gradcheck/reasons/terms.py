@@ -80,6 +80,20 @@ def _formula(e, slope, known):
 # Functions in which the entries of a row depend on one another --------------------------------------------------------
 
 
+def off_by_a_number(e: Evidence, name: str) -> str | None:
+    """The error is the same number everywhere, times dy where dy has the tensor's shape."""
+    yours, right, known = e.pair(name)
+    if known.sum() < 3:
+        return None
+    error, size = (yours - right)[known], np.abs(right).max() + np.abs(yours).max()
+    if np.ptp(error) < CLOSE * size < np.abs(error).max():
+        return (
+            f"It is off by the same number everywhere, {error[0]:.6g}: a term in which {name} does not occur is "
+            "missing or wrong (the 1 of 1 − y², the constant of a sum)."
+        )
+    return None
+
+
 def multiple_in_every_row(e: Evidence, name: str) -> str | None:
     """Along one axis, the error is a number times a known row."""
     yours, right, known = e.pair(name)

@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import FORWARD, Brought, Machine, partner
+from mini_tf.gradcheck.measuring.styles import (
+    FORWARD,
+    Brought,
+    Machine,
+    is_gradient,
+    is_gradient_name,
+    parameters_of,
+    partner,
+    returned_names,
+)
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.planting.editing import closure_of, function_of
 from mini_tf.trace import Call, Tracer, codes_inside, keeps_contract, trace
@@ -85,10 +94,22 @@ def _watched(g, tracer):
         if isinstance(result, tuple) and len(result) > 1 and callable(result[-1]) and not callable(result[0]):
             *outputs, made.backward = result
             return *outputs, partial(tracer.backward, made)
+        if comes_with_gradients(g, result):
+            made.backward = g
+            tracer.end(made)
+            return result
         tracer.calls.remove(made)
         return result
 
     return call
+
+
+def comes_with_gradients(g: Callable, result: Any) -> bool:
+    """True for a loss and its gradients: `return loss, dmu, dlv`, where mu and lv are arguments of g."""
+    if not isinstance(result, tuple) or len(result) < 2 or np.ndim(result[0]) or not is_gradient(result[1:]):
+        return False
+    arguments, names = [p.name for p in parameters_of(g)], returned_names(g)[1:]
+    return len(names) == len(result) - 1 and all(any(is_gradient_name(n, a) for a in arguments) for n in names)
 
 
 def _forward_of_pair(g, back, waiting, tracer):
@@ -234,6 +255,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
     """
     found, waiting, f, steps = {}, [evidence.backward], evidence.subject.f, _codes_of_steps(evidence.subject)
     forward = function_of(f.written_forward if isinstance(f, Brought) else f)
+    both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
     methods = {}
     if isinstance(f, Machine):
         methods = {n: g for cls in type(f.machine).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
@@ -242,7 +264,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
             function = function_of(waiting.pop(0))
         except UserError:
             continue
-        known = function.__code__ in found or function is forward
+        known = function.__code__ in found or (function is forward and not both)
         if known or (found and (not is_theirs(function) or function.__code__ in steps)):
             continue
         found[function.__code__] = Part(function, _around(function, forward))
@@ -250,9 +272,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
         waiting += [value for value in values if inspect.isfunction(value)]
-    if not found:                                        # a loss that comes with its gradients
-        return [Part(forward, forward)]
-    return [*found.values(), Part(forward, forward, is_forward=True)]
+    return [*found.values(), *([] if both else [Part(forward, forward, is_forward=True)])]
 
 
 def _codes_of_steps(subject):
@@ -284,13 +304,17 @@ def _around(function, forward):
 
 
 @contextlib.contextmanager
-def following(code: CodeType, see: Callable[[FrameType, str], None]) -> Iterator[None]:
-    """Inside the block, see(frame, event) is called for each line that this code runs, and when it returns."""
+def following(code: CodeType, see: Callable[[FrameType, str], None], lines: bool = True) -> Iterator[None]:
+    """Inside the block, see(frame, event) is called for each line that this code runs, and when it returns.
+
+    lines: with False only when it returns, which in a function with loops is much faster
+    """
     before = sys.gettrace()
 
     def follow(frame, event, _):
         if frame.f_code is not code:
             return None
+        frame.f_trace_lines = lines
         see(frame, event)
         return follow
 
@@ -299,3 +323,17 @@ def following(code: CodeType, see: Callable[[FrameType, str], None]) -> Iterator
         yield
     finally:
         sys.settrace(before)
+
+
+def locals_at_the_end(evidence: Evidence, code: CodeType) -> dict[str, Any]:
+    """{name: value} of what is local to this code when it returns, in one run, forward and back."""
+    found = {}
+
+    def see(frame, event):
+        if event in ("return", "exception"):
+            found.update(frame.f_locals)
+
+    with contextlib.suppress(*FAILURES), following(code, see, lines=False):
+        _, backward = evidence.subject.forward()
+        backward(evidence.another_dy)
+    return found

@@ -47,7 +47,7 @@ class MeanOfSquares:
 
 def test_an_option_is_named():
     report = gradcheck(MeanOfSquares(), R((2, 4, 6)))
-    assert report.repair[3] == "return (dout.repeat(k, axis=1).repeat(k, axis=2) / k) / k"
+    assert report.repair[3] == "return dout.repeat(k, axis=1).repeat(k, axis=2) / k / k"
     assert "a factor 1/self.k is missing" in report.explain()
     assert "square" not in report.explain()
 

@@ -333,7 +333,7 @@ IDS = np.array([1, 0, 3, 2, 0])
 REPAIRED = {
     gated: ([R((2, 3)), R((3, 4)), R((3, 4))], "return (da @ W.T) + dg @ V.T, x.T @ da, x.T @ dg"),
     two_experts: ([R((5, 3)), R((3, 2)), R((3, 4)), R((3, 4))], "dz = p * (dp - (dp * p).sum(1, keepdims=True))"),
-    weight_norm: ([R((2, 3)), R((3, 4)), R(4)], "(v * (dw * v).sum(0)) / n**2"),
+    weight_norm: ([R((2, 3)), R((3, 4)), R(4)], "v * (dw * v).sum(0) / n**2"),
     group_norm: ([R((3, 4, 5))], "* h).mean(axis=-1, keepdims=True))"),
     heads: ([R((2, 3, 4))], "dh = dy.reshape(B, T, 2, D // 2).transpose(0, 2, 1, 3)"),
     elu: ([R((3, 4))], "np.where(x > 0, 1, y + alpha)"),
@@ -344,7 +344,7 @@ REPAIRED = {
     squeeze_and_excite: ([R((2, 3, 4, 5)), R((3, 3))], " + dy * g[:, :, None, None]"),
     highway: ([R((3, 4)), R((3, 4)), R((3, 4))], "dh, dt = dy * t, dy * (h - x)"),
     gather: ([R((6, 3)), IDS], "np.add.at(d, ids, dy)"),
-    ignoring: ([R((5, 4)), IDS], "return (dloss * d / n) * keep[:, None], None"),
+    ignoring: ([R((5, 4)), IDS], "return dloss * d / n * keep[:, None], None"),
     below_zero: ([R((3, 4))], "dx[x < 0] = slope * dy[x < 0]"),
     LargestOf: ([R((4, 5))], "dx[np.arange(len(self.winner)), self.winner] = dy"),
     diagonal: ([R((3, 4))], "A * (dA - (dA * A).sum(axis=-1, keepdims=True))"),

@@ -1,0 +1,349 @@
+"""Mistakes of an author who had not seen the checker, in smaller functions: each is told, and none is told wrongly."""
+
+from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.reasons.theirs import following
+
+import numpy as np
+import pytest
+
+R = np.random.default_rng(11).standard_normal
+WINDOW, STEP = 4, 2                                      # WINDOW is STEP²: one might stand for the other
+
+
+def channel_scale(x, gamma):
+    """gamma is forgotten, and only gamma[None, :, None], as the forward has it, fits."""
+    flat = x.reshape(len(x), -1)
+
+    def backward(dy):
+        return dy.reshape(flat.shape).reshape(x.shape), (dy * x).sum((0, 2))
+
+    return gamma[None, :, None] * x, backward
+
+
+def group_mean(x, groups=2):
+    """Divided by H, not by the number of entries of a group."""
+    B, C, H = x.shape
+    parts = x.reshape(B, groups, C // groups, H)
+    mean = parts.mean((2, 3), keepdims=True)
+
+    def backward(dy):
+        dparts = dy.reshape(parts.shape)
+        m = H
+        return (dparts - dparts.sum((2, 3), keepdims=True) / m).reshape(x.shape)
+
+    return (parts - mean).reshape(x.shape), backward
+
+
+def similarities(x):
+    """Each row is in x·xᵀ twice."""
+    return x @ x.T, lambda dy: dy @ x
+
+
+def two_gates(x, W):
+    """The factor a is forgotten in one of two arrays that are joined."""
+    h = x @ W
+    k = W.shape[1] // 2
+    a, b, slope = np.tanh(h[:, :k]), np.sin(h[:, k:]), np.cos(h[:, k:])
+
+    def backward(dy):
+        dh = np.concatenate([dy * b * (1 - a**2), dy * slope], axis=1)
+        return dh @ W.T, x.T @ dh
+
+    return a * b, backward
+
+
+def mish(x):
+    """The sigmoid is computed, and not used."""
+    softplus = np.log1p(np.exp(x))
+    t = np.tanh(softplus)
+
+    def backward(dy):
+        s = 1 / (1 + np.exp(-x))  # noqa: F841, that is the mistake
+        return dy * (t + x * (1 - t**2))
+
+    return x * t, backward
+
+
+def log_variance(mu, lv):
+    """½ is missing: the slope of ½·lv."""
+    loss = 0.5 * (lv + mu**2 * np.exp(-lv))
+    return loss, lambda dy: (dy * mu * np.exp(-lv), dy * (-0.5 * mu**2 * np.exp(-lv)))
+
+
+def running_sum(x, b):
+    """What b[t] adds at each step is forgotten in the recursion back."""
+    T = len(x)
+    h = np.zeros(T + 1)
+    for t in range(T):
+        h[t + 1] = np.log(np.exp(h[t] + b[t]) + np.exp(x[t]))
+
+    def backward(dy):
+        dx, db, dh = np.zeros(T), np.zeros(T), dy
+        for t in reversed(range(T)):
+            share = np.exp(h[t] - h[t + 1])
+            dx[t] = dh * (1 - share)
+            db[t] = dh = dh * share
+        return dx, db
+
+    return h[T], backward
+
+
+def batch_norm(x):
+    """n, kept for the backward, counts the texts alone."""
+    B, T, _ = x.shape
+    n = B
+    r = 1 / np.sqrt(x.var((0, 1)) + 1e-5)
+    normal = (x - x.mean((0, 1))) * r
+
+    def backward(dy):
+        return r / n * (n * dy - dy.sum((0, 1)) - normal * (dy * normal).sum((0, 1)))
+
+    return normal, backward
+
+
+def windows(x):
+    """Divided by STEP, which is √WINDOW only by chance."""
+    count = (len(x) - WINDOW) // STEP + 1
+    y = np.array([x[k * STEP : k * STEP + WINDOW].mean() for k in range(count)])
+
+    def backward(dy):
+        dx = np.zeros_like(x)
+        for k in range(count):
+            dx[k * STEP : k * STEP + WINDOW] += dy[k] / STEP
+        return dx
+
+    return y, backward
+
+
+def padded(x):
+    """The padding is cut at the wrong end."""
+    L = x.shape[1]
+    wide = np.pad(x, [(0, 0), (1, 1)])
+
+    def backward(dy):
+        dwide = np.zeros_like(wide)
+        dwide[:, :-2] += dy
+        dwide[:, 2:] -= dy
+        return dwide[:, :L]
+
+    return wide[:, :-2] - wide[:, 2:], backward
+
+
+@pytest.mark.parametrize(("f", "shapes", "right"), [
+    (channel_scale, [(2, 3, 4), (3,)], "gamma["),
+    (group_mean, [(2, 6, 5)], "m = H * (C // groups)"),
+    (similarities, [(4, 3)], "(dy + dy.T) @ x"),
+    (two_gates, [(3, 4), (4, 6)], "dy * slope * a]"),
+    (mish, [(3, 4)], "* s"),
+    (log_variance, [(3, 4), (3, 4)], "+ 0.5"),
+    (running_sum, [(5,), (5,)], "+ b"),
+    (batch_norm, [(2, 3, 4)], "n = B * T"),
+    (windows, [(10,)], "/ WINDOW"),
+    (padded, [(2, 5)], "dwide[:, 1:L + 1]"),
+])  # fmt: skip
+def test_one_change_makes_it_right(f, shapes, right):
+    report = gradcheck(f, *(R(shape) for shape in shapes))
+    assert not report
+    assert report.repair, report
+    assert right in report.repair[3]
+
+
+def test_numbers_of_a_file_are_as_they_were_afterwards():
+    gradcheck(windows, R(10))
+    assert (WINDOW, STEP) == (4, 2)
+
+
+# A loss that comes with its gradients, as a step -----------------------------------------------------------------------
+
+
+def scaled(x, w):
+    return x * w, lambda dy: (dy * w, (dy * x).sum(0))
+
+
+def squared(y, target):
+    d = y - target
+    loss, dy = (d * d).sum(), d                          # the 2 is forgotten
+    return loss, dy
+
+
+def norm_and_direction(x):
+    """A number and an array, which are no loss and its gradient."""
+    n = np.sqrt((x * x).sum())
+    return n, x / n
+
+
+def fitted(x, w, target):
+    y, back = scaled(x, w)
+    loss, dy = squared(y, target)
+    norm_and_direction(x)
+    dx, dw = back(dy)
+    return loss, dx, dw
+
+
+def test_a_loss_that_comes_with_its_gradients_is_a_step():
+    report = gradcheck(fitted, R((4, 3)), R(3), R((4, 3)))
+    assert report.wrong_step.name == "squared"
+    assert "norm_and_direction" not in [step.name for step in report.steps]
+
+
+def own_lines(W, x, y):
+    """The mistake is in a function that it calls, and that is no step."""
+    z = x @ W
+    value, slope = _loss_of(z, y)
+    return value, x.T @ slope
+
+
+def _loss_of(z, y):
+    return ((z - y) ** 2).sum(), z - y
+
+
+def test_a_change_is_looked_for_in_what_a_loss_calls():
+    report = gradcheck(own_lines, R((3, 2)), R((5, 3)), R((5, 2)))
+    assert report.repair, report
+    assert "2" in report.repair[3]
+
+
+# Words that claim no more than was measured ----------------------------------------------------------------------------
+
+
+def direction(q):
+    """1/‖q‖ is forgotten: another factor for every q."""
+    r = np.sqrt(q @ q)
+    n = q / r
+    return n, lambda dn: dn - n * (n @ dn)
+
+
+def test_a_factor_that_differs_from_point_to_point_is_not_said_to_be_everywhere():
+    report = gradcheck(direction, R(4))
+    assert "not by the same number everywhere" in report.tensors[0].diagnosis
+    assert "Everywhere" not in report.explain()
+
+
+def cancels(x, w):
+    """What comes back to w is rounding errors: a softmax's gradients sum to 0."""
+    e = np.exp(x * w - (x * w).max(-1, keepdims=True))
+    y = e / e.sum(-1, keepdims=True)
+
+    def backward(dy):
+        dz = y * (dy - (dy * y).sum(-1, keepdims=True))
+        return dz * w, np.full(w.shape, dz.sum())
+
+    return y, backward
+
+
+def test_of_rounding_errors_it_is_not_said_that_they_are_not_linear():
+    report = gradcheck(cancels, R((3, 4)), R(4))
+    assert "linear" not in report.explain()
+    assert "zero everywhere" in report.tensors[1].diagnosis
+
+
+def test_off_by_the_same_number_everywhere():
+    report = gradcheck(lambda lv: ((lv + np.exp(-lv)).sum(), lambda dy=1.0: dy * -np.exp(-lv)), R((3, 4)))
+    assert "off by the same number everywhere" in report.tensors[0].diagnosis
+
+
+# Two mistakes, and lines -----------------------------------------------------------------------------------------------
+
+
+class Halves:
+    """Each factor's gradient is multiplied by itself, not by the other: two mistakes."""
+
+    def __init__(self, rng):
+        self.V, self.W = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
+
+    def forward(self, x):
+        self.x, self.a, self.b = x, x @ self.V, x @ self.W
+        return self.a * self.b
+
+    def backward(self, dout):
+        da = dout * self.a
+        db = dout * self.b
+        self.dV, self.dW = self.x.T @ da, self.x.T @ db
+        return da @ self.V.T + db @ self.W.T
+
+
+def test_of_two_mistakes_one_change_mends_a_part_and_no_more_is_said():
+    report = gradcheck(Halves(np.random.default_rng(0)), R((5, 4)))
+    assert not report.repair
+    assert report.made_right
+    assert "x" not in report.made_right
+    assert "One makes dV" in report.explain()
+    assert "repair_in_part" in report.to_json()
+
+
+def kept_and_changed(x):
+    """Every place of `sums` has the same array."""
+    total, sums = np.zeros(x.shape[1]), []
+    for row in x:
+        total += row
+        sums.append(total)
+    y = np.array([(x[: t + 1].sum(0) ** 2).sum() for t in range(len(x))])
+
+    def backward(dy):
+        dx = np.zeros_like(x)
+        for t in range(len(x)):
+            dx[: t + 1] += 2 * dy[t] * sums[t]
+        return dx
+
+    return y, backward
+
+
+def test_an_array_that_is_changed_after_it_was_kept():
+    report = gradcheck(kept_and_changed, R((3, 2)))
+    assert any(note.startswith("total is changed in place") for note in report.notes)
+
+
+def test_what_the_forward_computes_for_the_wrong_lines_only_is_among_them():
+    def pooled(x, w):
+        scale = np.sin(x).sum()                          # what should be here, one cannot guess
+        return (x * w).mean(0), lambda dy: (np.broadcast_to(dy * w, x.shape) * scale, (dy * x).mean(0))
+
+    report = gradcheck(pooled, R((3, 2)), R(2))
+    assert any("scale = np.sin(x).sum()" in line for line in report.suspects), report.suspects
+
+
+class Inner:
+    def __init__(self, rng):
+        self.W = rng.standard_normal((4, 4))
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W
+
+    def backward(self, dout):
+        self.dW = self.x.T @ dout
+        return dout @ self.W.T
+
+
+class Outer:
+    """What comes back through the gate is computed, and not added."""
+
+    def __init__(self, rng):
+        self.inner, self.gate = Inner(rng), Inner(rng)
+
+    def forward(self, x):
+        self.h, self.g = self.inner.forward(x), self.gate.forward(x)
+        return self.h * self.g
+
+    def backward(self, dout):
+        dx = self.inner.backward(dout * self.g)
+        self.gate.backward(dout * self.h)
+        return dx
+
+
+def test_what_comes_back_and_is_not_added():
+    report = gradcheck(Outer(np.random.default_rng(0)), R((3, 4)))
+    assert report.repair[3] == "dx = dx + self.gate.backward(dout * self.h)"
+    assert any("what self.gate.backward(…) gives back is not used" in note for note in report.notes)
+
+
+def test_where_only_the_end_is_of_interest_lines_are_not_traced():
+    seen = []
+    with following(_loop.__code__, lambda frame, event: seen.append(event), lines=False):
+        _loop()
+    assert seen == ["call", "return"]
+
+
+def _loop():
+    for _ in range(10):
+        pass
