@@ -4,6 +4,8 @@ What explains a wrong gradient at one point may do so by chance: 8 is T, and B·
 every explanation is tried again at the other of the two points, with arrays of other sizes, and with another stride=2.
 """
 
+import itertools
+
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, FEW, Evidence
 from mini_tf.gradcheck.measuring.points import random_dy
@@ -15,6 +17,7 @@ import numpy as np
 
 ENTRIES = 60             # measured of each tensor; all, if its gradient is wrong and that is affordable
 LARGEST = 20_000         # entries in all; a larger subject is not made larger still
+GROWTH = 1, 2            # of sizes, in turns: H + 1 = W − 1 must not be true of larger arrays, too
 DRAWS = 6                # of other numbers, for a change that seems right everywhere else
 OPTIONS = 2              # of each kind, whole numbers such as stride=2 and others such as margin=0.5, are changed
 TINY = 1e-3              # options below that, such as eps, change too little
@@ -62,8 +65,8 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
     if not sizes or sum(x.size for x in given.values()) > LARGEST:
         return {}
     grown, runs = {}, _runs_back(subject)
-    for size in sizes:
-        for more in (size + 1, 2 * size):
+    for size, more_by in zip(sizes, itertools.cycle(GROWTH)):
+        for more in (size + more_by, size + 1, 2 * size):
             if more not in grown.values() and _accepted(subject, _grown(given, grown | {size: more}, rng), runs):
                 grown[size] = more
                 break

@@ -41,6 +41,11 @@ class Evidence:
             self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
 
     @property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """{name: shape} of the tensors and all other inputs"""
+        return {name: np.shape(x) for name, x in self.everything.items()}
+
+    @property
     def upstream(self) -> str:
         """What the learner's backward calls dy."""
         return upstream_name(self.backward)

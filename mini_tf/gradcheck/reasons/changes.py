@@ -41,7 +41,7 @@ SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)
 )
 SINGLE = int, float, np.number
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
-RARE = re.compile(r"is missing, (1/np\.sqrt|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)|^the (term|mean) of")
+RARE = re.compile(r"is missing, (1/np\.sqrt|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)|^the (term|mean) of")
 SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
 
@@ -57,7 +57,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
         parts.append(node)
     sums = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
     found += [_made(source, part, *change) for part in parts for change in _not_added(source, part, sums)]
-    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _diagonal, _of_gates, _of_swish):
+    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _of_loops, _diagonal, _of_gates, _of_swish):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
     found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
@@ -65,6 +65,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
     found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    found += [_made(source, part, *change) for part in parts for change in _symmetric(source, part, atoms)]
     found += [_made(source, w, *change) for w, _ in wholes for change in _in_each_others_place(source, w, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _couplings(source, w, target, atoms)]
@@ -305,6 +306,9 @@ def _of_calls(source, part):
             yield "two axes are exchanged", *_exchanged(source, a, b)
     if name == "range":
         yield "the order is wrong", part, f"reversed({source.within(source.span(part))})"
+    if name not in REDUCED:                              # logsumexp(x, axis=0)
+        for axis in [k.value for k in part.keywords if k.arg == "axis"]:
+            yield from (("it runs over the wrong axis", axis, other) for other in AXES)
     if name in REDUCED:
         inside, keywords = source.within(source.span(part))[:-1], {k.arg: k.value for k in part.keywords}
         if "keepdims" not in keywords:
@@ -346,6 +350,14 @@ def _of_statements(source, part):
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _of_loops(source, part):
+    """A loop over lists that should run from the end to the start."""
+    if isinstance(part, ast.For):
+        text = source.within(source.span(part.iter))
+        if not re.match(r"reversed\(|range\(", text):
+            yield "the order is wrong", part.iter, f"reversed(list({text}))"
 
 
 def _not_added(source, part, sums):
@@ -399,7 +411,8 @@ def _diagonal(source, part):
 def _of_gates(source, part):
     """1 − y², the derivative of tanh, for y·(1 − y), that of the sigmoid; and the reverse."""
     texts = _texts_of_factors(source, part)
-    plain = [text.replace(" ", "").strip("()") for text in texts]
+    plain = [text.replace(" ", "").replace("1.0-", "1-").strip("()") for text in texts]
+    plain = [re.sub(r"^1-(.+)\*\1$", r"1-\1**2", text) for text in plain]        # 1 - y * y
     for k, text in enumerate(plain):
         y = text.removeprefix("1-")
         if len(texts) > 1 and text == f"1-{y}" and y in plain:
@@ -442,6 +455,7 @@ def _added_at(source, part, target):
     """np.add.at for G[ids] = d and G[ids] += d"""
     if isinstance(target, ast.Subscript):
         array, index, value = (source.within(source.span(x)) for x in (target.value, target.slice, part.value))
+        index = f"({index})" if isinstance(target.slice, ast.Tuple) and index[0] != "(" else index
         if ":" not in index:
             words = "of repeated indices only one is added"
             yield words, part, f"np.add.at({array}, {index}, {value})"
@@ -628,6 +642,7 @@ def _over_two_numbers(span, atom, atoms):
     sizes = [name for name, value in atoms.items() if isinstance(value, (int, np.integer)) and value > 1]
     for one, other in itertools.combinations(sizes, 2):
         yield f"a factor is missing, 1/({one}·{other})", span, f"{atom} / ({one} * {other})"
+        yield f"a factor is missing, 1/({one} + {other})", span, f"{atom} / ({one} + {other})"
     numbers = [name for name, value in atoms.items() if isinstance(value, (int, float, np.number)) and value > 0]
     for one, other in itertools.permutations(numbers, 2):
         yield f"a factor is missing, {one}/{other}", span, f"{atom} * {one} / {other}"
@@ -639,9 +654,10 @@ def _of_each_entry(source, whole, target, atoms):
     for index in {source.within(source.span(one.slice)) for one in parts}:
         if re.fullmatch(r"\w+(, \w+)*", index):
             for name, value in atoms.items():
-                if isinstance(value, np.ndarray) and value.ndim == index.count(",") + 1:
-                    factor = f"{name}[{index}]"
-                    yield f"a factor is missing, {factor}", whole, f"{source.product(whole)} * {factor}"
+                if isinstance(value, np.ndarray) and value.ndim >= index.count(",") + 1:
+                    behind = ("",) if value.ndim == index.count(",") + 1 else ("", "[:, None]")
+                    for factor in (f"{name}[{index}]{more}" for more in behind):
+                        yield f"a factor is missing, {factor}", whole, f"{source.product(whole)} * {factor}"
 
 
 def _of_atoms(source, part, atoms):
@@ -699,13 +715,14 @@ def _of_operands(source, part, atoms):
     sums = isinstance(part.op, (ast.Add, ast.Sub))
     for side in (part.left, part.right) if sums else ():
         span, atom, shape = source.span(side), source.atom(side), _shape_of(side, source, atoms)
+        whole_numbers = isinstance(atoms.get(source.within(span)), (int, np.integer))    # t − k, an index
         for number in (2, 3, 0.5):
             yield f"a factor is missing, {number}", span, f"{number} * {atom}"
         if shape is None or len(shape) == 2:
             yield "a transpose is missing", span, f"{atom}.T"
         first_of_a_shape = {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
         for name, value in atoms.items():
-            if not callable(value):
+            if not callable(value) and (not whole_numbers or isinstance(value, (int, np.integer))):
                 factors = _factors(name, value, shape, True, sizes=first_of_a_shape[np.shape(value)] == name)
                 yield from ((words, span, f"{source.product(side)} {factor}") for words, factor in factors)
         yield from _over_two_numbers(span, atom, atoms)
@@ -716,6 +733,8 @@ def _of_operands(source, part, atoms):
                 yield from ((words, side, f"({source.product(side)} {factor})") for words, factor in
                             _factors(name, value, shape) if factor in (f"* {name}", f"* {name}[:, None]"))  # fmt: skip
     whole = source.within(source.span(part))
+    if isinstance(part.op, ast.Div) and not isinstance(part.right, ast.Constant):
+        yield "it is divided by the square", part.right, f"{source.atom(part.right)} ** 2"
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
         yield "a 1 is missing", part, f"{whole} - 1"
@@ -805,16 +824,31 @@ def _differences(source, whole, target, atoms):
         if isinstance(part, ast.Name) and _is_array(atoms.get(part.id)) and isinstance(part.ctx, ast.Load):
             for other, x in atoms.items():
                 if other != part.id and _is_array(x) and x.shape == atoms[part.id].shape:
+                    yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
                     yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
                     yield f"a term is missing, {other}", part, f"({part.id} + {other})"
+
+
+def _symmetric(source, part, atoms):
+    """(X + Xᵀ)·Y for 2·X·Y, which is the same only if X is symmetric."""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.MatMult, ast.Div)):
+        text = source.within(source.span(part))
+        without = re.sub(r"\b2(\.0)? ?\* ?", "", text, count=1)
+        for name in {one.id for one in ast.walk(part) if isinstance(one, ast.Name)} if without != text else ():
+            x = atoms.get(name)
+            if _is_array(x) and x.ndim > 1 and x.shape[-1] == x.shape[-2]:
+                transposed = f"{name}.T" if x.ndim == 2 else f"{name}.swapaxes(-1, -2)"
+                both = re.sub(rf"(?<![\w.]){name}\b", f"({name} + {transposed})", without)
+                yield f"2·{name} is {name} + {name}ᵀ only if {name} is symmetric", part, both
 
 
 def _in_each_others_place(source, whole, atoms):
     """Two arrays of one shape, exchanged wherever they are: a·sin + b·cos for a·cos + b·sin."""
     text = source.within(source.span(whole))
     names = dict.fromkeys(part.id for part in ast.walk(whole) if isinstance(part, ast.Name))
-    for one, other in itertools.combinations([name for name in names if _is_array(atoms.get(name))], 2):
-        if atoms[one].shape == atoms[other].shape:
+    known = [name for name in names if _is_array(atoms.get(name)) or isinstance(atoms.get(name), SINGLE)]
+    for one, other in itertools.combinations(known, 2):
+        if np.shape(atoms[one]) == np.shape(atoms[other]):
             place_of = {one: other, other: one}
             exchanged = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
             yield f"{one} and {other} are in each other's place", whole, exchanged
@@ -832,8 +866,10 @@ def _couplings(source, whole, target, atoms):
                 yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).mean({along}))"
                 yield "the term of the length is missing", part, f"({d} - {other} * ({d} * {other}).sum({along}))"
                 yield "the term of the softmax is missing", part, f"({d} - ({d} * {other}).sum({along}))"
-        for axis in (-1, 0, 1)[: len(shape)]:
+        for axis in (-1, 0, 1)[: len(shape)] + ((1, 2), (2, 3))[: len(shape) - 2]:
             yield "the term of the mean is missing", part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
+        for own in [name for name, g in atoms.items() if callable(g) and f"{name}(" in source.text]:
+            yield f"a term is missing, −{own}({d})", part, f"({d} - {own}({d}))"
 
 
 def _everywhere(source, part, atoms):

@@ -52,6 +52,8 @@ def _confirmed(evidence, name, pattern, words):
         return True
     said = _without_numbers(words)
     for other in elsewhere(evidence):
+        if pattern is places.repeated_ids and other.sizes != evidence.sizes:
+            continue                                     # there, perhaps, every row is named more than once
         if name in other.wrong and name in other.gradients and not np.isnan(other.slopes[name]).any():
             other.back_to_the_point()
             again = pattern(other, name)

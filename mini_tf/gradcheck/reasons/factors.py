@@ -42,12 +42,24 @@ def constant_factor(e: Evidence, name: str) -> str | None:
         if e.slopes[name].size < 2:
             return None                                  # any single number is a multiple of another
         if others:
-            return (
-                f"It is a multiple of the right gradient, but not by the same number everywhere: {factor:.6g} × here, "
-                f"{factors[0]:.6g} × with other arrays. A factor that depends on the arrays or their sizes (a length, "
-                "a norm, a sum) is missing, or one too many."
-            )
+            return _changing(e, factor, others, factors)
     return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
+
+
+def _changing(e, factor, others, factors):
+    """What is said of a factor that is not the same everywhere, and that no number of the function explains."""
+    farthest = max(factors, key=lambda number: abs(number / factor - 1))
+    words = f"It is a multiple of the right gradient, but not everywhere by the same number: {factor:.6g} × here,"
+    alike = [k for k, other in enumerate(others) if other.sizes == e.sizes and other.option == e.option]
+    if alike and all(abs(factors[k] / factor - 1) < CLOSE for k in alike):
+        return (
+            f"{words} {farthest:.6g} × with arrays of other sizes or other options. A factor made of sizes or options "
+            "is missing or wrong."
+        )
+    return (
+        f"{words} {farthest:.6g} × with other arrays. A factor that depends on the arrays (a length, a norm, a sum) is "
+        "missing or wrong."
+    )
 
 
 def _the_factor(e, name):

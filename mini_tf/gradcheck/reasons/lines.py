@@ -55,10 +55,16 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
 
 
 def unused(evidence: Evidence) -> list[str]:
-    """["dmu is computed, and nothing uses it (ops/normalization.py:26)", …] of the names in the backward"""
-    function, _, node = _source(evidence)
-    if function is None:
-        return []
+    """["dmu is computed, and nothing uses it (ops/normalization.py:26)", …] of the backward, and what it calls"""
+    found = []
+    for part in parts_of(evidence):
+        if not part.is_forward:
+            with suppress(UserError):
+                found += _unused_in(part.function, source_of(part.function)[1])
+    return found
+
+
+def _unused_in(function, node):
     read = set(_names(node, ast.Load)) | {name for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal))
                                           for name in one.names}  # fmt: skip
     made = {target.id: one.lineno for one in ast.walk(node) if isinstance(one, ast.Assign)

@@ -36,6 +36,7 @@ import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 SECONDS = 8.0            # of processor time, for the whole search
+AT_ONCE = 400            # changes of one function, before it is another one's turn
 TRIED_AGAIN = 20         # changes that make some gradients right, but not all
 LEAST = 4.0              # and for trying changes, however long it took to find out which to try
 PHRASES = 12             # formulas of the forward, such as gamma[:, None], that are tried as factors
@@ -73,7 +74,8 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
         if _is_right_everywhere(evidence, part, change, code, right):
             return _told(part, change), list(evidence.wrong)
     in_part.sort(key=lambda one: -len(one[3]))
-    for part, change, code, right in in_part[:TRIED_AGAIN]:
+    certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
+    for part, change, code, right in in_part[:TRIED_AGAIN] if certain else ():
         if _is_right_everywhere(evidence, part, change, code, right):
             return _told(part, change), [name for name in evidence.wrong if name in right]
     return [], []
@@ -112,7 +114,7 @@ def _code_of(part, change, texts):
 
 def _candidates(evidence, lines, texts):
     """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
-    found, kept, unused = [], [], {}
+    found, kept, of_note, begins = [], [], {}, {}
     for part in parts_of(evidence):
         try:
             text, node = source_of(part.function)
@@ -122,19 +124,33 @@ def _candidates(evidence, lines, texts):
             continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
         atoms, source = _atoms(evidence, part, node), Source(text)
-        unused[part] = _unused(node)
+        of_note[part], begins = _unused(node) | _unread(atoms, node), begins | _beginnings(node)
         if part.is_forward:
             kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
         else:
-            found += [(part, change) for change in changes(source, node, atoms)]
+            found += [(part, change, number // AT_ONCE) for number, change in enumerate(changes(source, node, atoms))]
 
     def rank(one):                                       # the sort is stable: the likeliest stay first
-        part, change = one
+        part, change, turn = one
         new_words = {*WORD.findall(change.after)} - {*WORD.findall(change.before)}
-        return change.line not in lines, not unused[part] & new_words, RARE.search(change.name) is not None
+        suspected = begins.get(change.line, change.line) in lines
+        return not suspected, not of_note[part] & new_words, RARE.search(change.name) is not None, turn
 
-    found.sort(key=rank)
+    found = [(part, change) for part, change, _ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]
+
+
+def _unread(atoms, node):
+    """The names of numbers and masks that a function does not read: STRIDE, temperature, keep."""
+    read = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    known = {name for name, x in atoms.items() if isinstance(x, NUMBERS) and (not np.ndim(x) or x.dtype == bool)}
+    return known - read
+
+
+def _beginnings(node):
+    """{number of a line: that of the first line of its statement}, for statements of several lines"""
+    statements = [one for one in ast.walk(node) if isinstance(one, ast.stmt) and not hasattr(one, "body")]
+    return {line: one.lineno for one in statements for line in range(one.lineno, one.end_lineno + 1)}
 
 
 def _unused(node):
@@ -220,7 +236,9 @@ def _values(evidence, part, node):
     values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
     values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + list(values)
-    texts += _phrases(evidence)
+    texts += _phrases(evidence) + _of_lists(values, node)
+    values |= {name: x for name, x in evidence.subject.constants().items() if name not in values}
+    texts += list(evidence.subject.constants())
     found = {}
     for text in texts:
         try:
@@ -232,7 +250,16 @@ def _values(evidence, part, node):
             found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
         elif name == "self":
             found |= {f"self.{own}": x for own, x in vars(value).items()}
+            dicts = [(own, x) for own, x in vars(value).items() if isinstance(x, dict)]
+            found |= {f'self.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
     return found
+
+
+def _of_lists(values, node):
+    """["masks[n]", …]: lists of arrays at the indices that occur in a function."""
+    lists = [name for name, x in values.items() if isinstance(x, list) and x and isinstance(x[0], np.ndarray)]
+    indices = [one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript)]
+    return [f"{name}[{i}]" for name in lists for i in {ast.unparse(i) for i in indices if isinstance(i, ast.Name)}]
 
 
 def _phrases(evidence):

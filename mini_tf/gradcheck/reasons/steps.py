@@ -10,7 +10,7 @@ from mini_tf.backend import to_host
 from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import Brought, in_contract
-from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float, told
+from mini_tf.gradcheck.measuring.subject import Subject, argument_names, as_list, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.lines import changed_in_place, dropped, kept_and_changed, suspects, unused
@@ -130,13 +130,24 @@ def _which(call, calls):
     return f" (call {1 + same.index(call)} of {len(same)})" if len(same) > 1 else ""
 
 
+def _with_gradients(call):
+    """The places of the inputs that a learner's backward gives gradients for, if these are fewer than the inputs:
+    of dice_loss(z, target) the first. [] if it gives one for each, or if that cannot be told by their shapes.
+    """
+    floats = [i for i, x in enumerate(call.inputs) if is_float(x)]
+    gradients = [] if call.gradients is None or isinstance(call.f, Op) else as_list(call.gradients)
+    fewer = 0 < len(gradients) < len(floats) and not any(g is None for g in gradients)
+    places = [i for i, g in zip(floats, gradients) if np.shape(call.inputs[i]) == np.shape(g)]
+    return places if fewer and len(places) == len(gradients) else []
+
+
 def alone(call: Call) -> tuple[Callable, list[Any], dict[str, Any]]:
     """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
     function, options, inputs = in_contract(call.f, call.inputs), call.options, list(call.inputs)
     inputs = [_finite(x) for x in inputs]
     if isinstance(function, Brought):
         return function, inputs, function.parameters
-    arrays = [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
+    arrays = _with_gradients(call) or [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
 
     def f(*given):
         for i, x in zip(arrays, given):

@@ -257,8 +257,9 @@ def parts_of(evidence: Evidence) -> list[Part]:
     forward = function_of(f.written_forward if isinstance(f, Brought) else f)
     both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
     methods = {}
-    if isinstance(f, Machine):
-        methods = {n: g for cls in type(f.machine).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
+    owner = getattr(f, "machine", getattr(f, "owner", None)) if isinstance(f, Brought) else None
+    if owner is not None:
+        methods = {n: g for cls in type(owner).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
     while waiting:
         try:
             function = function_of(waiting.pop(0))
