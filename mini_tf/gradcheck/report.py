@@ -149,6 +149,7 @@ class Report:
     suspects: list = field(default_factory=list)         # the lines of the backward that may be wrong
     suspects_are_sharp: bool = False                     # no right gradient comes from them
     repair: list = field(default_factory=list)           # [place, what is wrong, the line, the line put right]
+    other_repair: list = field(default_factory=list)     # another one that does the same, in another line
     repair_in_part: list = field(default_factory=list)   # the same, of a change that makes only some gradients right:
     made_right: list = field(default_factory=list)       # those of these tensors
     steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
@@ -227,7 +228,11 @@ class Report:
         if self.hints_only:
             kind = words.partition(",")[0] if " belongs where " not in words else "something is in the wrong place"
             return [f"  One change at {where} makes it right: {kind}. (--solution shows it)"]
-        return [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
+        lines = [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
+        if self.other_repair:
+            where, words, before, after = self.other_repair
+            lines += [f"  Or this one, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
+        return lines
 
     def _about_repair_in_part(self):
         if not self.repair_in_part:
@@ -313,6 +318,7 @@ class Report:
             "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
             "notes": self.notes, "blind": self.blind, "tensors": tensors, "suspects": self.suspects,
             "twins": self.twins, "repair": self.repair[:1] if self.hints_only else self.repair,
+            "other_repair": self.other_repair[:1] if self.hints_only else self.other_repair,
             "repair_in_part": self.repair_in_part[:1] if self.hints_only else self.repair_in_part,
             "made_right": self.made_right,
             "steps": [vars(step) for step in self.steps],

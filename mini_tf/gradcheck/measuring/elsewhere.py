@@ -19,6 +19,7 @@ ENTRIES = 60             # measured of each tensor; all, if its gradient is wron
 LARGEST = 20_000         # entries in all; a larger subject is not made larger still
 GROWTH = 1, 2            # of sizes, in turns: H + 1 = W − 1 must not be true of larger arrays, too
 DRAWS = 6                # of other numbers, for a change that seems right everywhere else
+OF_OTHER_SIGNS = 2       # and so many more
 OPTIONS = 2              # of each kind, whole numbers such as stride=2 and others such as margin=0.5, are changed
 TINY = 1e-3              # options below that, such as eps, change too little
 
@@ -49,6 +50,9 @@ def other_draws(evidence: Evidence, seed: int = 0) -> list[Evidence]:
         if len(subject.tensors) <= FEW and sum(x.size for x in given.values()) <= AFFORDABLE:
             points = [_grown(given, {}, rng, factors=(0.8, 1.6)) for _ in range(DRAWS)]
             found = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
+            points = [_with_other_signs(arrays, rng) for arrays in points[:OF_OTHER_SIGNS]]
+            others = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
+            found += [other for other in others if other is not None and other.is_finite]    # not of a logarithm
         evidence.draws = [other for other in found if other is not None]
         evidence.back_to_the_point()
     return evidence.draws
@@ -128,6 +132,10 @@ def _grown(given, grown, rng, factors=(0.6, 1.0)):
         wide = np.pad(x, [(0, grown.get(size, size) - size) for size in x.shape], mode="wrap")
         arrays[name] = rng.permutation(wide * rng.uniform(*factors, wide.shape)) if is_float(x) else wide
     return arrays
+
+
+def _with_other_signs(arrays, rng):
+    return {name: x * rng.choice([-1, 1], x.shape) if is_float(x) else x for name, x in arrays.items()}
 
 
 def _accepted(subject, arrays, runs_back):

@@ -46,6 +46,11 @@ class Evidence:
         return {name: np.shape(x) for name, x in self.everything.items()}
 
     @property
+    def is_finite(self) -> bool:
+        """True if y and all slopes that were measured are finite: f is defined here."""
+        return bool(np.isfinite(self.y).all()) and not any(np.isinf(slopes).any() for slopes in self.slopes.values())
+
+    @property
     def upstream(self) -> str:
         """What the learner's backward calls dy."""
         return upstream_name(self.backward)

@@ -41,7 +41,9 @@ SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)
 )
 SINGLE = int, float, np.number
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
-RARE = re.compile(r"is missing, (1/np\.sqrt|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)|^the (term|mean) of")
+RARE = re.compile(
+    r"is missing, (1/np\.sqrt|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)|^the (term|mean) of"
+)
 SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
 
@@ -65,6 +67,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
     found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    found += [_made(source, part, *change) for part in parts for change in _of_padding(source, part, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _symmetric(source, part, atoms)]
     found += [_made(source, w, *change) for w, _ in wholes for change in _in_each_others_place(source, w, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
@@ -73,6 +76,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     for kind in (_of_atoms, _of_operands, _another_atom):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
+    found += [_made(source, w, *change) for w, target in wholes for change in _terms_of_sums(source, w, target, atoms)]
     slices = {source.within(source.span(part)): _shape_of(part, source, atoms) for part in parts if _is_slice(part)}
     for w, target in wholes:
         found += [_made(source, w, *change) for change in _terms_of_slices(source, w, target, atoms, slices)]
@@ -86,6 +90,7 @@ def changes_of_what_is_kept(
     """Changes of a forward that leave y as it is, perhaps, but not what its backward is given."""
     parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
     found = [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
+    found += [_made(source, part, *change) for part in parts for change in _atom_for_a_formula(source, part, atoms)]
     for whole, target in _wholes(node):                  # n = B, where B·L are averaged
         if isinstance(target, ast.Name) and isinstance(atoms.get(target.id), SINGLE):
             for name, x in atoms.items():
@@ -233,6 +238,18 @@ def _of_index(source, index):
             yield "the mask is the opposite one", index, f"~{source.atom(index)}"
 
 
+def _of_padding(source, part, atoms):
+    """dx[:, :, p:p + H, p:p + W] for dx[:, :, :H, :W], if p is a whole number."""
+    if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple):
+        indices = [(source.within(source.span(i)), i) for i in part.slice.elts]
+        slices = [i for _, i in indices if isinstance(i, ast.Slice)]
+        plain = [i for i in slices if i.lower is i.step is None and i.upper is not None]
+        for name, x in atoms.items() if plain else ():
+            if isinstance(x, int):
+                moved = [f"{name}:{name} + {text[1:].strip()}" if i in plain else text for text, i in indices]
+                yield "an index is off: the padding comes first", part.slice, ", ".join(moved)
+
+
 def _exchanged(source, a, b):
     """(span, text) that exchanges two parts, the first before the second."""
     (start, end), (start_b, end_b) = source.span(a), source.span(b)
@@ -315,7 +332,7 @@ def _of_calls(source, part):
             yield "keepdims=True is missing", part, f"{inside}, keepdims=True)"
         library = isinstance(part.func, ast.Attribute) and getattr(part.func.value, "id", "") in ("np", "numpy")
         if "axis" not in keywords and len(part.args) == library:
-            for axis in (0, -1, 1):
+            for axis in (0, -1, 1, (1, 2), (2, 3)):
                 comma = ", " if part.args or part.keywords else ""
                 yield "an axis is missing", part, f"{inside}{comma}axis={axis})"
                 yield "an axis is missing", part, f"{inside}{comma}axis={axis}, keepdims=True)"
@@ -676,6 +693,8 @@ def _of_atoms(source, part, atoms):
         yield f"a term is missing, {text}.T", part, f"({text} + {text}.T)"
     if _is_array(value):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
+        own = [name for name, g in atoms.items() if callable(g)]
+        others += [f"{g}({text})" for g in ("np.tanh", *own) if f"{g}({text})" in source.text]       # as in the forward
     for other in others:
         shown = other[1:-1] if other[0] == "(" else other
         yield f"{shown} belongs where {text} is", part, other
@@ -686,8 +705,12 @@ def _of_operands(source, part, atoms):
     if inside := _array_in(part):
         shape = _shape_of(inside, source, atoms)
         for name, x in atoms.items():
-            if shape and not callable(x) and _fits(x, shape):
-                yield f"a factor is missing, {name}", inside, f"({source.product(inside)} * {name})"
+            if shape and not callable(x):
+                for words, factor in _factors(name, x, shape):
+                    if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]"):
+                        yield words, inside, f"({source.product(inside)} {factor})"
+    for one, other in itertools.combinations(_listed_in(part), 2):
+        yield "two arrays are joined in the wrong order", *_exchanged(source, one, other)
     for element in _listed_in(part):                     # np.concatenate([dz, dr, dn], axis=1)
         shape = _shape_of(element, source, atoms)
         yield "a sign is missing", element, f"-{source.atom(element)}"
@@ -735,6 +758,7 @@ def _of_operands(source, part, atoms):
     whole = source.within(source.span(part))
     if isinstance(part.op, ast.Div) and not isinstance(part.right, ast.Constant):
         yield "it is divided by the square", part.right, f"{source.atom(part.right)} ** 2"
+        yield "it is divided by the square root", part.right, f"np.sqrt({source.within(source.span(part.right))})"
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
         yield "a 1 is missing", part, f"{whole} - 1"
@@ -785,10 +809,21 @@ def _terms(source, whole, target, atoms):
             gate = f"{name}[{', '.join([':'] * x.ndim + ['None'] * (len(shape) - x.ndim))}]"
             for term in (f"{one} * {gate}" for one in larger):
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
+    rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
+    for term in (f"{rate} * {one}" for rate in rates for one in alike):      # of a penalty: reg * W
+        yield f"a term is missing, {term}", span, f"{atom} + {term}"
     for one, other in itertools.permutations(alike, 2):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+
+
+def _terms_of_sums(source, whole, target, atoms):
+    """An array times the sum of another, missing as a term: w − π·Σg, of a softmax whose weights serve all rows."""
+    span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
+    alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == shape]
+    for one, other in itertools.product(alike, [name for name, x in atoms.items() if _is_array(x)]):
+        yield f"a term is missing, −{one} * {other}.sum()", span, f"{atom} - {one} * {other}.sum()"
 
 
 def _is_slice(part):
@@ -827,6 +862,8 @@ def _differences(source, whole, target, atoms):
                     yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
                     yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
                     yield f"a term is missing, {other}", part, f"({part.id} + {other})"
+                elif isinstance(x, SINGLE) and x not in (0, 1):
+                    yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
 
 
 def _symmetric(source, part, atoms):

@@ -26,8 +26,8 @@ PATTERNS = [
     places.where_nothing_should_be, terms.part_left_out, terms.dy_passed_on, resemblances.not_linear,
     resemblances.rearranged, resemblances.all_alike, resemblances.other_inputs, resemblances.other_option,
     resemblances.sent_forward, resemblances.part_of_the_batch,
-    terms.sum_of_products, terms.other_slope, terms.off_by_a_number, terms.multiple_in_every_row,
-    factors.factor_in_every_row, places.stops_in_time, places.place_of_the_wrong,
+    terms.sum_of_products, terms.other_slope, terms.off_by_a_number, terms.penalty,
+    terms.multiple_in_every_row, factors.factor_in_every_row, places.stops_in_time, places.place_of_the_wrong,
 ]  # fmt: skip
 
 

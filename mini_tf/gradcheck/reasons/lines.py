@@ -12,10 +12,10 @@ from contextlib import suppress
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import Brought, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, is_gradient_name
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.reasons.theirs import following, locals_at_the_end, parts_of
+from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of
 from mini_tf.trace import place
 
 import numpy as np
@@ -72,6 +72,18 @@ def _unused_in(function, node):
     path = function.__code__.co_filename
     return [f"{name} is computed, and nothing uses it ({place(path, line)})"
             for name, line in made.items() if name not in read and name != "_"]  # fmt: skip
+
+
+def never_run(evidence: Evidence) -> list[str]:
+    """["the backward of relu_forward (called at net.py:99) never runs", …] of the learner's steps"""
+    calls = [call for call in calls_in(evidence.subject) if call.ended is None and call.error is None]
+    if not any(call.ended is not None for call in calls_in(evidence.subject)):
+        return []
+    return [f"the backward of {_name_of(call)} (called at {call.line}) never runs" for call in calls if call.backward]
+
+
+def _name_of(call):
+    return getattr(call.f[0], "__name__", call.name) if isinstance(call.f, tuple) else call.name
 
 
 def dropped(evidence: Evidence) -> list[str]:
@@ -263,6 +275,9 @@ def _pairs(target, value):
 
 def _receivers(values, subject):
     """The names of what each returned value is the gradient of, "" where that is not known."""
+    if isinstance(subject.f, WithGradients) and len(values) > 1:         # loss, dW
+        said = _receivers(values[1:], subject)
+        return ["", *(subject.floats[: len(said)] if not any(said) else said)]
     names = subject.receivers(len(values))
     said = [value.id if isinstance(value, ast.Name) else "" for value in values]
     called = [next((name for name in subject.tensors if s and is_gradient_name(s, _last(name))), "") for s in said]

@@ -38,28 +38,36 @@ SOON = 2000              # changes of the backward that are tried before those o
 SECONDS = 8.0            # of processor time, for the whole search
 AT_ONCE = 400            # changes of one function, before it is another one's turn
 TRIED_AGAIN = 20         # changes that make some gradients right, but not all
+ANOTHER = 1.0            # for another repair, where the first takes something away
 LEAST = 4.0              # and for trying changes, however long it took to find out which to try
 PHRASES = 12             # formulas of the forward, such as gamma[:, None], that are tried as factors
 NUMBERS = np.ndarray, np.generic, float, int
+TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
+ADDS = re.compile(r"by the square")                      # or by the square root
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[str], list[str]]:
-    """([place, what is wrong, the line as it is, the line as it would be right], names of the gradients it makes right)
+def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[str], list[str], list[str]]:
+    """(a repair, names of the gradients that it makes right, another repair in another line)
 
+    A repair is [place, what is wrong, the line as it is, the line as it would be right], or [] if there is none.
     lines     numbers of suspected lines, which are tried first
-    Where no single change makes all gradients right, the one that makes most of them right; ([], []) if there is none,
-    or no source. Every change runs in a fresh forward, on copies, because many changes write where they should not.
+    Where no single change makes all gradients right, the one that makes most of them right. Another one is looked for
+    where the first takes something away, because what is missing elsewhere may be what is wrong. Every change runs in
+    a fresh forward, on copies, because many changes write where they should not.
     """
     began = time.process_time()
     if not _measured(evidence) or time.process_time() >= began + SECONDS:
-        return [], []
+        return [], [], []
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
     candidates = _candidates(evidence, set(lines), texts)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
+    first, told = None, []
     for part, change in candidates:
         if time.process_time() > deadline:
             break
+        if first is not None and (change.line == first.line or not ADDS.search(change.name)):
+            continue
         try:
             with warnings.catch_warnings():              # of what Python thinks of the change
                 warnings.simplefilter("ignore")
@@ -72,13 +80,20 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right):
-            return _told(part, change), list(evidence.wrong)
+            if first is not None:
+                return told, list(evidence.wrong), _told(part, change)
+            told = _told(part, change)
+            if not TAKES_AWAY.search(told[1]):
+                return told, list(evidence.wrong), []
+            first, deadline = change, time.process_time() + ANOTHER
+    if first is not None:
+        return told, list(evidence.wrong), []
     in_part.sort(key=lambda one: -len(one[3]))
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain else ():
         if _is_right_everywhere(evidence, part, change, code, right):
-            return _told(part, change), [name for name in evidence.wrong if name in right]
-    return [], []
+            return _told(part, change), [name for name in evidence.wrong if name in right], []
+    return [], [], []
 
 
 def _told(part, change):

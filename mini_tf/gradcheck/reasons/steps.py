@@ -13,7 +13,7 @@ from mini_tf.gradcheck.measuring.styles import Brought, in_contract
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, as_list, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
-from mini_tf.gradcheck.reasons.lines import changed_in_place, dropped, kept_and_changed, suspects, unused
+from mini_tf.gradcheck.reasons.lines import changed_in_place, dropped, kept_and_changed, never_run, suspects, unused
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.gradcheck.report import Report
@@ -102,12 +102,13 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     current = is_current(evidence.backward)
     if current and (evidence.wrong or evidence.gradients):
         report.suspects, report.suspects_are_sharp = suspects(evidence, misfits)
-        report.notes += unused(evidence) + dropped(evidence) + kept_and_changed(evidence)
+        for look in (unused, dropped, kept_and_changed, never_run):
+            report.notes += look(evidence)
     for name, words in diagnose(evidence).items():
         report.tensor(name).diagnosis = words
     if current:
         lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
-        repair, report.made_right = find_repair(evidence, lines)
+        repair, report.made_right, report.other_repair = find_repair(evidence, lines)
         all_of_them = len(report.made_right) == len(evidence.wrong)
         report.repair, report.repair_in_part = (repair, []) if all_of_them else ([], repair)
 

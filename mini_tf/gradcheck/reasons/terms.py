@@ -94,6 +94,22 @@ def off_by_a_number(e: Evidence, name: str) -> str | None:
     return None
 
 
+def penalty(e: Evidence, name: str) -> str | None:
+    """The error is a multiple of the tensor itself."""
+    yours, right, known = e.pair(name)
+    x, size = e.subject.tensors[name], np.abs(right).max() + np.abs(yours).max()
+    if known.sum() < 3 or not x[known].any():
+        return None
+    error, x = (yours - right)[known], x[known]
+    multiple = (error @ x) / (x @ x)
+    if np.abs(error - multiple * x).max() < CLOSE * size < np.abs(error).max():
+        return (
+            f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere: the term of "
+            f"Σ{name}² (a penalty, weight decay: its gradient is 2·λ·{name}) is missing or wrong."
+        )
+    return None
+
+
 def multiple_in_every_row(e: Evidence, name: str) -> str | None:
     """Along one axis, the error is a number times a known row."""
     yours, right, known = e.pair(name)
@@ -144,12 +160,6 @@ def _multiple(name, row, yours, right, x, y):
     length = "such a term (a square gives one)"
     if np.abs((right * x).sum(-1)).max() < 1e-3 * np.abs(right * x).sum(-1).max():       # y depends on directions only
         length = f"the term that the length of the {row} gives back (√Σ{name}², a norm, the rms)"
-    if np.abs(error - (error * x).sum() / (x * x).sum() * x).max() < CLOSE * size and np.ptp((x * x).sum(-1)) > 0:
-        multiple = (error * x).sum() / (x * x).sum()
-        return (
-            f"{multiple:.4g}·{name}, a multiple of {name} that is the same everywhere: the term of Σ{name}² "
-            f"(a penalty, weight decay: its gradient is 2·λ·{name}) is"
-        )
     candidates = [
         ([ones], f"one number, the same for the whole {row}: {mean} is"),
         ([ops.softmax(x)[0]], f"a multiple of softmax({name}): that term is"),
