@@ -129,7 +129,94 @@ def padded(x):
     return wide[:, :-2] - wide[:, 2:], backward
 
 
+def standardized(x):
+    """The square root is forgotten in the slope of √v; or, which is the same in dx, there is a power too many above."""
+    m = x - x.mean(0)
+    v = (m * m).mean(0)
+    s = np.sqrt(v + 0.1)
+
+    def backward(dy):
+        ds = (dy * m).sum(0) * -1 / s**2
+        dv = ds * 0.5 / (v + 0.1)
+        dm = dy / s + 2 * m * dv / len(x)
+        return dm - dm.mean(0)
+
+    return m / s, backward
+
+
+def leaky(x, a):
+    """1 where 0 belongs: a is not used where x > 0. For positive a, another condition would do, too."""
+    e = a * (np.exp(np.minimum(x, 0)) - 1)
+    return np.where(x > 0, x, e), lambda d: (d * np.where(x > 0, 1, e + a), (d * np.where(x > 0, 1, e / a)).sum(0))
+
+
+def ridge(W, x):
+    """The penalty is forgotten in the gradient."""
+    reg = 0.3
+    z = x @ W
+    dW = x.T @ np.cos(z)
+    return np.sin(z).sum() + 0.5 * reg * (W * W).sum(), dW
+
+
+def gates(x, W):
+    """The gates' gradients are joined in another order than that in which they were split."""
+    i, f, g = np.split(x @ W, 3, axis=1)
+
+    def backward(dy):
+        di = dy * f * g
+        df = dy * i * g
+        dg = dy * i * f
+        dz = np.concatenate([df, di, dg], axis=1)
+        return dz @ W.T, x.T @ dz
+
+    return i * f * g, backward
+
+
+def tanh_layer(x, W):
+    """The sum before tanh stands where its output belongs."""
+    z = x @ W
+
+    def backward(dy):
+        dz = dy * (1 - z**2)
+        return dz @ W.T, x.T @ dz
+
+    return np.tanh(z), backward
+
+
+def both_sides(x, p=1):
+    """The padding is cut from one end."""
+    H, W = x.shape
+    wide = np.pad(x, p)
+
+    def backward(dy):
+        dwide = np.zeros_like(wide)
+        dwide[p : p + H, p : p + W] += 2 * dy * x
+        dwide[:H, :W] += dy
+        return dwide[:H, :W]
+
+    return x**2 + wide[:H, :W], backward
+
+
+def normalized_weights(x, a):
+    """What the sum of the softmax gives back to a is forgotten."""
+    e = np.exp(a - a.max())
+    pi = e / e.sum()
+
+    def backward(dy):
+        g = dy[:, None] * x * pi
+        da = g.sum(0)
+        return dy[:, None] * pi, da
+
+    return x @ pi, backward
+
+
 @pytest.mark.parametrize(("f", "shapes", "right"), [
+    (leaky, [(4, 3), (3,)], "(x > 0, 0, e / a)"),
+    (ridge, [(3, 2), (5, 3)], "+ reg * W"),
+    (gates, [(3, 4), (4, 6)], "[di, df, dg]"),
+    (tanh_layer, [(3, 4), (4, 2)], "np.tanh(z)**2"),
+    (both_sides, [(4, 5)], "dwide[p:p + H, p:p + W]"),
+    (normalized_weights, [(4, 3), (3,)], "- pi * g.sum()"),
     (channel_scale, [(2, 3, 4), (3,)], "gamma["),
     (group_mean, [(2, 6, 5)], "m = H * (C // groups)"),
     (similarities, [(4, 3)], "(dy + dy.T) @ x"),
@@ -347,3 +434,62 @@ def test_where_only_the_end_is_of_interest_lines_are_not_traced():
 def _loop():
     for _ in range(10):
         pass
+
+
+def test_where_two_changes_make_it_right_both_are_shown():
+    """A power too many in one line, or a root that is missing in the next: the numbers cannot tell."""
+    report = gradcheck(standardized, R((5, 3)))
+    assert report.other_repair
+    shown = {report.repair[3], report.other_repair[3]}
+    assert "dv = ds * 0.5 / (np.sqrt(v + 0.1))" in shown
+    assert "Or this one, at" in report.explain()
+
+
+def relu_forward(x):
+    return np.maximum(x, 0), x
+
+
+def relu_backward(dout, x):
+    return dout * (x > 0)
+
+
+def test_a_backward_that_never_runs_is_noted():
+    class Net:
+        def __init__(self):
+            self.W = R((4, 3))
+
+        def forward(self, x):
+            a, self.first = relu_forward(x)
+            self.h, self.second = relu_forward(a @ self.W)
+            self.a = a
+            return self.h
+
+        def backward(self, dout):
+            dz = relu_backward(dout, self.second)
+            self.dW = self.a.T @ dz
+            return dz @ self.W.T
+
+    report = gradcheck(Net(), R((5, 4)))
+    assert any(note.startswith("the backward of relu_forward (called at") for note in report.notes), report
+
+
+def dice(z, target):
+    p = 1 / (1 + np.exp(-z))
+    return (p * target).sum(), lambda d: d * target * p * (1 - p)
+
+
+def scaled_dice(x, s):
+    y, back_scale = scaled(x, s)
+    value, back_dice = dice(y, np.arange(12.0).reshape(y.shape))
+
+    def backward(d):
+        dx, ds = back_scale(back_dice(d))
+        return 2 * dx, ds
+
+    return value, backward
+
+
+def test_a_constant_of_a_step_needs_no_gradient():
+    report = gradcheck(scaled_dice, R((4, 3)), R(3))
+    assert report.wrong_step is None
+    assert "too few" not in report.explain()
