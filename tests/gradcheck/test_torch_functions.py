@@ -117,7 +117,7 @@ def in_contract(f):
 def test_no_alarm(name, request):
     f, shapes = FUNCTIONS[name]
     judged = 0
-    for seed in range(-(-request.config.getoption("seeds") // 4)):
+    for seed in range(max(2, -(-request.config.getoption("seeds") // 4))):       # of two draws at least
         rng = np.random.default_rng(seed)
         report = judge(in_contract(f), [DRAWN[seed % 3](rng, shape) for shape in shapes], {}, seed=seed)
         assert not [t.name for t in report.tensors if t.wrong], report
