@@ -902,7 +902,8 @@ def _couplings(source, whole, target, atoms):
                 along = f"axis={axis}, keepdims=True"
                 yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).mean({along}))"
                 yield "the term of the length is missing", part, f"({d} - {other} * ({d} * {other}).sum({along}))"
-                yield "the term of the softmax is missing", part, f"({d} - ({d} * {other}).sum({along}))"
+                of_sum = "the term of a common sum is missing (as in a softmax)"
+                yield of_sum, part, f"({d} - ({d} * {other}).sum({along}))"
         for axis in (-1, 0, 1)[: len(shape)] + ((1, 2), (2, 3))[: len(shape) - 2]:
             yield "the term of the mean is missing", part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
         for own in [name for name, g in atoms.items() if callable(g) and f"{name}(" in source.text]:

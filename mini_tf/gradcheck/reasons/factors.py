@@ -49,16 +49,17 @@ def constant_factor(e: Evidence, name: str) -> str | None:
 def _changing(e, factor, others, factors):
     """What is said of a factor that is not the same everywhere, and that no number of the function explains."""
     farthest = max(factors, key=lambda number: abs(number / factor - 1))
-    words = f"It is a multiple of the right gradient, but not everywhere by the same number: {factor:.6g} × here,"
+    here = f"{factor:.6g} × at one point,"
+    words = f"It is a multiple of the right gradient, but not everywhere by the same number: {here}"
     alike = [k for k, other in enumerate(others) if other.sizes == e.sizes and other.option == e.option]
     if alike and all(abs(factors[k] / factor - 1) < CLOSE for k in alike):
         return (
-            f"{words} {farthest:.6g} × with arrays of other sizes or other options. A factor made of sizes or options "
+            f"{words} {farthest:.6g} × with arrays of other sizes or other options: a factor made of sizes or options "
             "is missing or wrong."
         )
     return (
-        f"{words} {farthest:.6g} × with other arrays. A factor that depends on the arrays (a length, a norm, a sum) is "
-        "missing or wrong."
+        f"{words} {farthest:.6g} × with other arrays: a factor that depends on the arrays (a length, a norm, a sum, "
+        "exp(t) of a parameter) is missing or wrong."
     )
 
 

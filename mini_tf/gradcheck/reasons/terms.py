@@ -87,6 +87,7 @@ def off_by_a_number(e: Evidence, name: str) -> str | None:
         return None
     error, size = (yours - right)[known], np.abs(right).max() + np.abs(yours).max()
     if np.ptp(error) < CLOSE * size < np.abs(error).max():
+        error = error if np.ndim(e.dy) else error / e.dy         # of the loss itself
         return (
             f"It is off by the same number everywhere, {error[0]:.6g}: a term in which {name} does not occur is "
             "missing or wrong (the 1 of 1 − y², the constant of a sum)."
@@ -103,6 +104,7 @@ def penalty(e: Evidence, name: str) -> str | None:
     error, x = (yours - right)[known], x[known]
     multiple = (error @ x) / (x @ x)
     if np.abs(error - multiple * x).max() < CLOSE * size < np.abs(error).max():
+        multiple = multiple if np.ndim(e.dy) else multiple / e.dy        # of the loss itself
         return (
             f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere: the term of "
             f"Σ{name}² (a penalty, weight decay: its gradient is 2·λ·{name}) is missing or wrong."
