@@ -12,10 +12,10 @@ from contextlib import suppress
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import WithGradients, is_gradient_name
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of
+from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of, written_forward
 from mini_tf.trace import place
 
 import numpy as np
@@ -76,10 +76,11 @@ def _unused_in(function, node):
 
 def never_run(evidence: Evidence) -> list[str]:
     """["the backward of relu_forward (called at net.py:99) never runs", …] of the learner's steps"""
-    calls = [call for call in calls_in(evidence.subject) if call.ended is None and call.error is None]
-    if not any(call.ended is not None for call in calls_in(evidence.subject)):
+    calls = calls_in(evidence.subject)
+    if all(call.ended is None for call in calls):        # nothing ran
         return []
-    return [f"the backward of {_name_of(call)} (called at {call.line}) never runs" for call in calls if call.backward]
+    forgotten = [call for call in calls if call.ended is None and call.error is None and call.backward]
+    return [f"the backward of {_name_of(call)} (called at {call.line}) never runs" for call in forgotten]
 
 
 def _name_of(call):
@@ -100,7 +101,7 @@ def dropped(evidence: Evidence) -> list[str]:
 def kept_and_changed(evidence: Evidence) -> list[str]:
     """["S is changed in place (attention.py:21) after it was kept: …"] of arrays that the forward appends to a list"""
     try:
-        forward = function_of(_forward_of(evidence))
+        forward = function_of(written_forward(evidence))
         _, node = source_of(forward)
     except UserError:
         return []
@@ -116,18 +117,13 @@ def kept_and_changed(evidence: Evidence) -> list[str]:
     ]  # fmt: skip
 
 
-def _forward_of(evidence):
-    f = evidence.subject.f
-    return f.written_forward if isinstance(f, Brought) else f
-
-
 def _kept_for(evidence, node, shown, of_right):
     """[(file, line number, code)] of the forward: what it computes for the shown lines only, such as n = B·L.
 
     Not what y depends on, because y is taken as right.
     """
     try:
-        forward = function_of(_forward_of(evidence))
+        forward = function_of(written_forward(evidence))
         _, whole = source_of(forward)
     except UserError:
         return []

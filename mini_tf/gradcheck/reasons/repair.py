@@ -29,7 +29,7 @@ from mini_tf.gradcheck.planting.editing import (
 )
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.changes import RARE, SIZE, UNDONE, changes, changes_of_what_is_kept, is_atom
-from mini_tf.gradcheck.reasons.theirs import is_theirs, locals_at_the_end, parts_of
+from mini_tf.gradcheck.reasons.theirs import is_theirs, locals_at_the_end, parts_of, written_forward
 from mini_tf.trace import place
 
 import numpy as np
@@ -279,9 +279,8 @@ def _of_lists(values, node):
 
 def _phrases(evidence):
     """Formulas of the forward that a factor may need in this very form: gamma[None, :, None], (C // G)."""
-    f = evidence.subject.f
     with suppress(ValueError):                           # UserError: no source
-        _, node = source_of(function_of(f.written_forward if isinstance(f, Brought) else f))
+        _, node = source_of(function_of(written_forward(evidence)))
         found = {}
         for one in ast.walk(node):
             if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):

@@ -254,7 +254,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
     Without functions that are steps, because steps are checked by themselves.
     """
     found, waiting, f, steps = {}, [evidence.backward], evidence.subject.f, _codes_of_steps(evidence.subject)
-    forward = function_of(f.written_forward if isinstance(f, Brought) else f)
+    forward = function_of(written_forward(evidence))
     both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
     methods = {}
     owner = getattr(f, "machine", getattr(f, "owner", None)) if isinstance(f, Brought) else None
@@ -274,6 +274,12 @@ def parts_of(evidence: Evidence) -> list[Part]:
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
         waiting += [value for value in values if inspect.isfunction(value)]
     return [*found.values(), *([] if both else [Part(forward, forward, is_forward=True)])]
+
+
+def written_forward(evidence: Evidence) -> Any:
+    """f itself, or, if it was brought to the contract, the learner's own forward"""
+    f = evidence.subject.f
+    return f.written_forward if isinstance(f, Brought) else f
 
 
 def _codes_of_steps(subject):
