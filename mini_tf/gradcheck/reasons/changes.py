@@ -588,6 +588,11 @@ def _factors(name, value, shape, larger=False, sizes=True):
         yield f"{words} is missing, {factor_in_words}", factor
 
 
+def _first_of_each_shape(atoms):
+    """{shape: the first atom that has it}"""
+    return {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
+
+
 def is_upstream(name: str) -> bool:
     """True for the usual names of the gradient that a backward is given."""
     return name in ("dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta")
@@ -640,7 +645,7 @@ def _of_wholes(source, whole, target, atoms):
         for name, value in sorted(atoms.items(), key=lambda item: not is_upstream(item[0])):
             if of and _is_array(value) and value.shape == of:
                 yield f"a factor is missing, {name}[{index}]", span, f"{atom} * {name}[{index}]"
-    first_of_a_shape = {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
+    first_of_a_shape = _first_of_each_shape(atoms)
     for name, value in atoms.items():
         if not callable(value):
             factors = _factors(name, value, shape, sizes=first_of_a_shape[np.shape(value)] == name)
@@ -735,7 +740,7 @@ def _of_operands(source, part, atoms):
                     yield f"a term is missing, −{name}", value, f"{source.atom(value)} - {name}"
     if not isinstance(part, ast.BinOp):
         return
-    sums = isinstance(part.op, (ast.Add, ast.Sub))
+    sums, first_of_a_shape = isinstance(part.op, (ast.Add, ast.Sub)), _first_of_each_shape(atoms)
     for side in (part.left, part.right) if sums else ():
         span, atom, shape = source.span(side), source.atom(side), _shape_of(side, source, atoms)
         whole_numbers = isinstance(atoms.get(source.within(span)), (int, np.integer))    # t − k, an index
@@ -743,7 +748,6 @@ def _of_operands(source, part, atoms):
             yield f"a factor is missing, {number}", span, f"{number} * {atom}"
         if shape is None or len(shape) == 2:
             yield "a transpose is missing", span, f"{atom}.T"
-        first_of_a_shape = {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
         for name, value in atoms.items():
             if not callable(value) and (not whole_numbers or isinstance(value, (int, np.integer))):
                 factors = _factors(name, value, shape, True, sizes=first_of_a_shape[np.shape(value)] == name)

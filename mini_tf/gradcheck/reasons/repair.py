@@ -252,8 +252,8 @@ def _values(evidence, part, node):
     values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + list(values)
     texts += _phrases(evidence) + _of_lists(values, node)
-    values |= {name: x for name, x in evidence.subject.constants().items() if name not in values}
-    texts += list(evidence.subject.constants())
+    constants = evidence.subject.constants()
+    values, texts = constants | values, [*texts, *constants]
     found = {}
     for text in texts:
         try:
