@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine, parameters_of
@@ -104,13 +105,38 @@ def inputs_for(f: Any, shapes: Sequence[str], values: dict[str, Any], rng: np.ra
             for p in used]  # fmt: skip
 
 
+def placed(f: Any, inputs: Sequence[Any], options: dict[str, Any]) -> list[Any]:
+    """The inputs, and options such as stride=2 in the places that f has for them; between them stand f's defaults.
+
+    Raises UserError for options that f does not have, or takes by name only.
+    """
+    if not options:
+        return list(inputs)
+    called = _called(f)
+    parameters = list(inspect.signature(called).parameters.values())[inspect.isclass(f) :]             # without ctx
+    names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    for name in options:
+        if name not in names[len(inputs) :]:
+            by_name = any(p.name == name and p.kind == p.KEYWORD_ONLY for p in parameters)
+            came = "takes it by name only" if by_name else "was given it twice" if name in names else "does not take it"
+            raise UserError(f"{name}={shown(options[name])}: {_name(f)}({', '.join(names)}) {came}; try "
+                            f"gradcheck(lambda x: {_name(f)}(x, …), x)")  # fmt: skip
+    last = max(map(names.index, options))
+    return [*inputs, *(options.get(p.name, p.default) for p in parameters[len(inputs) : last + 1])]
+
+
 def _called(f):
-    """What takes the arguments: f itself, an object's forward, or a class's static one."""
-    return f.forward if inspect.isclass(f) else getattr(f, forward_of(f)) if is_machine(f) else f
+    """What takes the arguments: f itself, the first of a pair, an object's forward or loss, or a class's static one."""
+    if isinstance(f, (tuple, list)):
+        return f[0]
+    if inspect.isclass(f):
+        return f.forward
+    return getattr(f, forward_of(f)) if is_machine(f) else f if callable(f) else f.loss
 
 
 def _name(f):
-    return type(f).__name__ if is_machine(f) else f.__name__
+    f = f[0] if isinstance(f, (tuple, list)) else f
+    return getattr(f, "__name__", type(f).__name__)
 
 
 def _from_options(f_name, shapes, names):
@@ -236,7 +262,7 @@ def _ask_for_sizes(cls, missing, own, shapes):
         options = dict(zip(missing, numbers))
         try:
             machine = cls(**own, **options)
-            names = [p.name for p in parameters_of(getattr(machine, forward_of(machine)))]
+            names = [p.name for p in parameters_of(_called(machine))]
             found, _ = _that_fit(machine, dict.fromkeys(names), {}, MOST // 10)
         except FAILURES:
             continue

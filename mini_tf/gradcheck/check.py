@@ -10,6 +10,7 @@ often is too.
 
 from typing import Any
 
+from mini_tf.gradcheck.arguments import placed
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import BUDGET, judged
 from mini_tf.gradcheck.measuring.subject import told
@@ -22,9 +23,9 @@ from mini_tf.layers import Parameter
 
 def gradcheck(
     f: Any, *inputs, params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, name: str | None = None,
-    seed: int = 0, budget: int = BUDGET,
+    seed: int = 0, budget: int = BUDGET, **options: Any,
 ) -> Report:  # fmt: skip
-    """Check y, backward = f(*inputs) against finite differences, and the op's contract. Returns a Report.
+    """Check y, backward = f(*inputs, **options) against finite differences, and the op's contract. Returns a Report.
 
     f         an op, a layer, model.loss, or any function that keeps the contract of `mini_tf.ops`
     inputs    its arguments; floating arrays are checked (in float64 copies), integers, booleans, others are passed on
@@ -32,6 +33,7 @@ def gradcheck(
               found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
     seed      of dy, of the generic point and of the sampled entries
     budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
+    options   other arguments of f, by name: stride=2
 
     Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with
     Richardson's extrapolation (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than
@@ -39,10 +41,10 @@ def gradcheck(
     for other branches; where it contradicts the gradient, all is measured there, too. Entries within a step of a kink
     are set aside and counted. Inputs in float32, or on a GPU, are also run as they are (`measuring.precision`).
     Whatever breaks the contract (`measuring.promises`) is a finding, even an exception: gradcheck itself raises nothing
-    but UserError, for a seed below 0 or a budget below 1.
+    but UserError, for a seed below 0, a budget below 1, and options that f does not have.
     Threads take turns; while one checks a layer, others must not use it.
     """
-    with judged(f, inputs, params, name, seed, budget) as (report, subject, evidence):
+    with judged(f, placed(f, inputs, options), params, name, seed, budget) as (report, subject, evidence):
         if evidence is not None and is_current(evidence.backward) is False:
             report.notes.append(
                 "its file has changed since it was imported, and what was checked is the old code: start a new Python, "

@@ -23,7 +23,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import forward_of, is_static, partner
+from mini_tf.gradcheck.measuring.styles import is_static, partner
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.turns import turn
 from mini_tf.ops.op import Op
@@ -119,16 +119,14 @@ def _chosen(path, name):
         return there[own[0]]
     came = "which function or class" if not name else f"it has no function or class {name!r} with a backward"
     if name and hasattr(module, name):
-        came = f"{name} is neither a function nor a class with forward and backward"
-        if callable(getattr(getattr(module, name), "loss", None)):
-            came += "; from Python, gradcheck(net.loss, X, y) checks a loss that comes with its gradients"
+        came = f"{name} is neither a function nor a class with forward and backward, or with a loss"
     raise UserError(f"{_shown(path)}: {came}; " + (f"there are: {', '.join(own)}" if own else "it defines none"))
 
 
 def _can_be_checked(x):
-    """True for a function, an op, and a class with forward (or a call) and backward."""
+    """True for a function, an op, and a class with forward (or a call) and backward, or with a loss."""
     if inspect.isclass(x):
-        return callable(getattr(x, "backward", None)) and forward_of(x) is not None
+        return any(callable(getattr(x, name, None)) for name in ("backward", "loss"))
     return inspect.isfunction(x) or isinstance(x, Op)
 
 

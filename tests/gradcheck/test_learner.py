@@ -161,7 +161,7 @@ BROKEN = {
     "a module that is not there": ("import none_such", "line 1: ModuleNotFoundError: No module named 'none_such'"),
     "an end of its own": ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
     "another function": ("def cube(x): pass\ndef _root(x): pass\nfrom math import exp", "there are: cube, _root"),
-    "no functions": ("square = 3", "square is neither a function nor a class with forward and backward; it defines none"),
+    "no functions": ("square = 3", "square is neither a function nor a class with forward and backward, or with a loss; it defines none"),
     "no arguments": ("def square(): pass", "takes no arguments"),
     "an argument by name only": (SQUARE.replace("(x)", "(x, *, eps)"), "square takes eps by name only"),
     "a null byte": ("x = 0\0", "null byte"),

@@ -4,6 +4,7 @@
     dx, dw, db = affine_backward(dout, cache)
     h, c, backward = lstm_step(x, h, c)                  several outputs, and backward(dh, dc)
     net.forward(x); net.backward(dout)                   an object that keeps what it needs, its weights and gradients
+    net.loss(x, y); net.backward()                       the same, of a model that begins with its loss
     loss, dW = svm_loss(W, x, y)                         a loss that comes with its gradients
 
 `in_contract` gives a Brought, which is called as any op is. The learner's object is copied for each call, so it stays
@@ -48,7 +49,7 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     if is_machine(f):
         return f if keeps_contract_itself(f, inputs) else Machine(f)
     if has_loss(f) and not callable(f):
-        return WithGradients(f.loss, f)
+        return in_contract(f.loss, inputs)
     if is_machine(owner) and getattr(f, "__name__", "") in (*FORWARD, "__call__"):
         return Machine(owner)
     if not callable(f) or is_ours(f):
@@ -57,11 +58,13 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     says_forward = any(word in f.__name__.lower() for word in FORWARD) if found else False
     if says_forward:
         return Pair(f, found)
+    a_method = owner is not None and not inspect.ismodule(owner) and not inspect.isclass(owner)
+    goes_back = a_method and callable(getattr(owner, "backward", None))
     try:
-        trial = f if owner is None or inspect.ismodule(owner) else getattr(copy.deepcopy(owner), f.__name__)
+        trial = getattr(copy.deepcopy(owner), f.__name__) if a_method else f
         result = trial(*copy.deepcopy(list(inputs)))
-    except FAILURES:
-        return f                                         # the check itself will say what is wrong
+    except FAILURES:                                     # the check itself will say what is wrong
+        return Machine(owner, f.__name__) if goes_back else f
     if keeps_contract(result):
         return f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
@@ -69,10 +72,10 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     if found:
         return Pair(f, found)
     if not isinstance(result, tuple):
-        return f
+        return Machine(owner, f.__name__) if goes_back else f
     gradients = result[1] if len(result) == 2 else result[1:]
     if np.ndim(result[0]) == 0 and is_gradient(gradients):
-        return WithGradients(f) if owner is None or inspect.ismodule(owner) else WithGradients(f, owner)
+        return WithGradients(f, owner if a_method else None)
     return f
 
 
@@ -106,7 +109,7 @@ def keeps_contract_itself(machine: Any, inputs: Sequence[Any]) -> bool:
 
 def forward_of(machine: Any) -> str | None:
     """The name of the method that runs the machine forward, or None."""
-    names = [*FORWARD, "__call__"]
+    names = [*FORWARD, *["__call__"] * callable(machine)]        # every class itself can be called
     return next((name for name in names if callable(getattr(type(machine), name, None))), None)
 
 
@@ -301,8 +304,8 @@ class Machine(Brought):
 
     inputs_are_data = True
 
-    def __init__(self, machine: Any):
-        self.machine, self.way = machine, forward_of(machine)
+    def __init__(self, machine: Any, way: str | None = None):
+        self.machine, self.way = machine, way or forward_of(machine)
         super().__init__(getattr(machine, self.way), machine.backward)
         self.parameters = stored_arrays(machine)
 

@@ -153,6 +153,28 @@ class Net:
         return self.layers[0].backward(self.layers[1].backward(dout) * (1 - self.hidden**2))
 
 
+class Model(Linear):
+    """It begins with its loss, and backward() takes nothing."""
+
+    def loss(self, x, y):
+        self.error = Linear.forward(self, x) - y
+        return (self.error**2).sum()
+
+    def backward(self):
+        return Linear.backward(self, 2 * self.error)
+
+
+class OnlyItsLoss:
+    def __init__(self, rng):
+        self.model = Model(4, 3, rng)
+
+    def loss(self, x, y):
+        return self.model.loss(x, y)
+
+    def backward(self):
+        self.model.backward()
+
+
 class Exp:
     """As PyTorch's functions are written."""
 
@@ -196,6 +218,34 @@ def test_a_loss_with_its_gradient(rng):
     assert report
     assert [t.name for t in report.tensors] == ["W"]
     assert report.notes == ["the backward returns no gradient of X: not checked"]
+
+
+def test_a_model_that_begins_with_its_loss(rng):
+    x, y = rng.standard_normal((2, 4)), rng.standard_normal((2, 3))
+    for model in (OnlyItsLoss(rng), OnlyItsLoss(rng).loss, Model(4, 3, rng).loss):
+        report = gradcheck(model, x, y)
+        assert report, report
+        assert {t.name.rpartition(".")[2] for t in report.tensors} - {"x"} == {"W", "b"}
+    wrong = OnlyItsLoss(rng)
+    wrong.model.__class__ = type("Wrong", (Model,), {"backward": lambda self: Linear.backward(self, self.error)})
+    assert gradcheck(wrong, x, y).verdict == "FAIL"
+
+
+def test_options_have_their_names(rng):
+    x = rng.standard_normal((2, 3))
+    assert gradcheck(power, x, p=2)
+    assert gradcheck((power, d_power), x, p=4)
+    assert gradcheck(ops.layer_norm, x, np.ones(3), np.zeros(3), eps=0.1)
+    with pytest.raises(UserError, match=r"q=2: power\(x, p\) does not take it; try gradcheck\(lambda x: power\(x, …\), x\)"):
+        gradcheck(power, x, q=2)
+    with pytest.raises(UserError, match="was given it twice"):
+        gradcheck(power, x, 2, p=2)
+
+    def by_name(x, *, factor):
+        return factor * x, lambda dy: factor * dy
+
+    with pytest.raises(UserError, match=r"by_name\(x\) takes it by name only; try gradcheck\(lambda x: by_name"):
+        gradcheck(by_name, x, factor=2)
 
 
 def test_weights_in_dicts_and_in_objects_in_a_list(rng):
