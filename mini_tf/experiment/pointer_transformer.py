@@ -171,7 +171,7 @@ class PointerTransformer(TextModel, Layer):
 
     def read(self, ids: Array, memory: "PointerMemory") -> Array:
         """ln p (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
-        h, _ = self.trunk(ids, memory=memory.trunk)
+        h = self.trunk.write(ids, memory.trunk)
         key = self.key(h)[0][:, None]                            # (B, 1, new, m): one head
         keys, _ = memory.keys.extended(key, key)
         memory.ids = ids if memory.ids is None else np.concatenate([memory.ids, ids], axis=1)

@@ -11,10 +11,11 @@ from mini_tf.files import is_stream, write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.examples import EXAMPLES
 from mini_tf.gradcheck.learner import given_lines, is_exercise, load, running
-from mini_tf.gradcheck.measuring.twins import check_updates
+from mini_tf.gradcheck.measuring.twins import check_updates, check_writing
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.gradcheck.verdicts import STYLES
 from mini_tf.kernels import binding
+from mini_tf.kernels.writing import WRITTEN
 from mini_tf.ops.op import all_ops
 from mini_tf.progress import console as out
 from mini_tf.progress import progress_bar
@@ -59,7 +60,7 @@ def check_all(
     """Check, print and write the files asked for; True if all gradients are right and all twins agree.
 
     Of an exercise, only hints are given, unless the solution is asked for.
-    With all examples, also the twins of the formulas that have no gradient: Adam's, and the sum of squares.
+    With all examples, also the twins of what has no gradient: Adam, the sum of squares, a layer that writes one word.
     """
     reports = _for_each("checking", subjects, gradcheck, seed)
     for name, report in zip(subjects, reports):
@@ -84,8 +85,8 @@ def check_all(
             "in float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; "
             f"above 1 is wrong. Twins: faster forms of the formulas, compared in float32; {_twins(reports)}."
         ))  # fmt: skip
-    updates = check_updates(np.random.default_rng(seed)) if set(subjects) >= set(EXAMPLES) else []
-    for finding in updates:                              # of formulas without a gradient, so without a report
+    findings = _without_a_report(seed) if set(subjects) >= set(EXAMPLES) else []
+    for finding in findings:
         out.print(Text(f"FAIL: {finding}"))
     if html:
         from mini_tf.gradcheck.page import write_page  # here, because it loads matplotlib
@@ -96,7 +97,7 @@ def check_all(
         numbers = [report.as_dict() for report in reports]
         write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
         _say_written(json_file)
-    return all(reports) and not updates
+    return all(reports) and not findings
 
 
 def _twins(reports):
@@ -120,12 +121,18 @@ def bind_twins(seed: int) -> None:
     if wrong:
         out.print(Text(_wrapped("\n".join(report.explain() for report in wrong))))
         raise UserError(f"{len(wrong)} of {len(reports)} are wrong, see above; nothing was bound")
-    if findings := check_updates(np.random.default_rng(seed)):
+    if findings := _without_a_report(seed):
         raise UserError(f"{'; '.join(findings)}; nothing was bound")
     compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
-    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)]
+    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITTEN]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
+
+
+def _without_a_report(seed):
+    """A sentence for each twin that disagrees with a formula without a gradient: Adam's, a layer's that writes, …"""
+    rng = np.random.default_rng(seed)
+    return check_updates(rng) + check_writing(rng)
 
 
 def _for_each(what, subjects, do, seed):

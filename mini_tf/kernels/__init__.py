@@ -3,7 +3,7 @@
 An op in `mini_tf/ops` is its formula. For some ops, `cpu.py` has a twin: a function of the same name, signature and
 contract that computes the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op
 runs the twin if there is one for these arrays, and otherwise the formula: in float64, in which gradients are checked,
-and on a GPU.
+and on a GPU. A layer that writes a text word by word has a twin, too (`writing.py`).
 
 What you read is what runs. A twin is bound to the text of the formula that it was compared with (`binding.py`). Edit
 the formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
@@ -112,9 +112,8 @@ def twin_of(op: "Op") -> Callable | None:
 
 
 def forget(op: "Op") -> None:
-    """Look up its twin again next time, because the op's formula has changed."""
-    for bound in (True, False):
-        _found.pop((op, bound), None)
+    """Look up its twin again next time, and those of all that may use the op, because its formula has changed."""
+    _found.clear()
 
 
 def _find(op):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mini_tf.ops.op import Op
 
 _known = {}                          # id of a code object -> (the code object, its fingerprint)
-NO_PART = {"array_module", "_library"}       # they pick the array library: not part of a formula
+NO_PART = {"array_module", "beside", "check_rng", "_library"}    # of which library, or sound, not what is computed
 
 
 def name_of(op: "Op") -> str:
@@ -41,7 +41,11 @@ def twin(op: "Op") -> Callable | None:
 
     Without Numba, and with NUMBA_DISABLE_JIT, there is none either: its loops would run as Python.
     """
-    if not op.__module__.startswith("mini_tf.ops.") or why_uncompiled():
+    if why_uncompiled():
+        return None
+    if hasattr(op, "twin"):                              # a layer's: see `writing.py`
+        return op.twin
+    if not op.__module__.startswith("mini_tf.ops."):
         return None
     from mini_tf.kernels import cpu  # here, because it loads Numba
 
@@ -69,7 +73,10 @@ def edited(op: "Op") -> str | None:
 
 def fingerprints(op: "Op") -> dict[str, str]:
     """{name: fingerprint} of the formula and of all functions of mini_tf that it uses."""
-    return {name: _fingerprint(function.__code__) for name, function in _used_by(op.formula).items()}
+    used = _used_by(op.formula)
+    for function in op.uses() if hasattr(op, "uses") else ():
+        _used_by(function, used)
+    return {name: _fingerprint(function.__code__) for name, function in used.items()}
 
 
 def bind(ops: "Iterable[Op]") -> None:
@@ -88,11 +95,11 @@ def bind(ops: "Iterable[Op]") -> None:
 def _used_by(function, found=None):
     """{name: function} of the function and of all functions of mini_tf that it uses, directly or not."""
     found = {} if found is None else found
-    found[function.__name__] = function
+    found[function.__qualname__] = function
     for name in sorted(_names(function)):
         used = inspect.unwrap(function.__globals__.get(name))
         ours = inspect.isfunction(used) and used.__module__.startswith("mini_tf.")
-        if ours and name not in NO_PART and used.__name__ not in found:
+        if ours and name not in NO_PART and used.__qualname__ not in found:
             _used_by(used, found)
     return found
 

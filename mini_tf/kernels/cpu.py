@@ -270,9 +270,9 @@ def embedding(
     table: Array, ids: Array, absent: int | None = None
 ) -> tuple[Array, Backward] | NotImplementedType:
     least = {None: 0, -1: -1}.get(absent)                # loops take an id below 0 for an absent word
-    if least is None or ids.size and not least <= ids.min() <= ids.max() < len(table):
-        return NotImplemented
     words = np.array(ids, np.int64).reshape(-1)          # a copy, because loops do not check ids: they must not change
+    if least is None or not loops.all_within.machine_code(words, least, len(table)):
+        return NotImplemented
     x = empty((*ids.shape, table.shape[1]))
     in_pieces(loops.embedding, rows_of(x), rows(table), words)
     shape_x, shape_table = x.shape, table.shape

@@ -108,19 +108,23 @@ class KeysAndValues:
     def __init__(self, T: int):
         self.T, self.words = T, 0
         self.key = self.value = None                             # (B, H, T, m), filled up to `words`
+        self.twin = None                                         # what writes one word faster: kernels/writing.py
 
     def extended(self, key: Array, value: Array) -> tuple[Array, Array]:
         """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""
         if self.words == 0:
-            B, H, _, m = key.shape
-            xp = array_module(key)
-            self.key, self.value = (xp.empty((B, H, self.T, m), dtype=key.dtype) for _ in range(2))
+            self.begin(key, key.shape[1], key.shape[3])
         first, self.words = self.words, self.words + key.shape[2]
         if self.words > self.T:
             raise ValueError(f"KeysAndValues: {self.words} words, expected at most T = {self.T}; forget some first")
         self.key[:, :, first : self.words] = key
         self.value[:, :, first : self.words] = value
         return self.all()
+
+    def begin(self, x: Array, H: int, m: int) -> None:
+        """Make room for the keys and values of T words for each text of a batch x (B, …)."""
+        xp = array_module(x)
+        self.key, self.value = (xp.empty((len(x), H, self.T, m), dtype=x.dtype) for _ in range(2))
 
     def all(self) -> tuple[Array, Array]:
         """(keys, values) of all words so far"""

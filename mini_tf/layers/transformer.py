@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mini_tf import ops
+from mini_tf.backend import beside
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
@@ -60,6 +61,20 @@ class TransformerLayer(Layer):
             return x, attention_backward
         x, feed_forward_backward = self.branch(x, self.feed_forward, self.feed_forward_norm, rng)
         return x, lambda dx: attention_backward(feed_forward_backward(dx))
+
+    def write(self, x: Array, memory: KeysAndValues) -> Array:
+        """The output for new words x (B, new, n), each of which sees those in the memory, the new ones before it, and
+        itself; no backward
+        """
+        if len(x) == 1:
+            from mini_tf.kernels import writing  # here, because it is made of this class
+
+            y = writing.write(self, x, memory)                   # by a twin, if there is one for this layer and x
+            if y is not None:
+                return y
+        new, past = x.shape[1], memory.words
+        mask = None if new == 1 else beside(np.tri(new, past + new, past, dtype=bool), x)
+        return self(x, mask, memory=memory)[0]
 
     def branch(
         self, x: Array, layer: Callable[[Array], tuple[Array, Backward]], norm: LayerNorm | None,

@@ -66,6 +66,13 @@ class Trunk(Layer):
             backwards.append(norm_backward)
         return x, walk_back(backwards)
 
+    def write(self, ids: Array, memory: list[KeysAndValues]) -> Array:
+        """Φ of new words ids (B, new), which come after those in the memory: (B, new, n); no backward"""
+        x, _ = self.enter(ids, None, past=memory[0].words if memory else 0)
+        for layer, of_layer in zip(self.layers, memory):
+            x = layer.write(x, of_layer)
+        return x if self.norm is None else self.norm(x)[0]
+
     def enter(self, ids: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0, for words that come after `past` others"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)

@@ -40,7 +40,7 @@ class ReadsWithMemory:
 
     def read(self, ids: Array, memory: list[KeysAndValues] | None = None) -> Array:
         """Scores (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
-        Phi, _ = self.trunk(ids, memory=memory)
+        Phi = self.trunk(ids)[0] if memory is None else self.trunk.write(ids, memory)
         return self.A(Phi[:, -1])[0]                     # only the last word's prediction is wanted
 
 

@@ -109,6 +109,11 @@ def watching(watcher: Callable[..., Any]) -> Iterator[None]:
         _watchers.reset(before)
 
 
+def watched() -> bool:
+    """True inside a block of `watching` or `replaced`."""
+    return bool(_watchers.get())
+
+
 @contextmanager
 def replaced(replacements: dict[Op, Callable[..., Any]]) -> Iterator[None]:
     """Inside the block, other functions run in place of ops: {ops.softmax: my_softmax}.

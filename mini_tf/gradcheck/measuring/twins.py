@@ -6,6 +6,7 @@ may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA time
 
 import warnings
 from contextlib import contextmanager
+from itertools import product
 
 from mini_tf import kernels
 from mini_tf.backend import to_host
@@ -14,12 +15,16 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.precision import budget, moves, relu_pattern, take
 from mini_tf.gradcheck.report import Report
 from mini_tf.kernels import binding
+from mini_tf.layers import KeysAndValues, TransformerLayer
+from mini_tf.layers.feed_forward import ACTIVATIONS
+from mini_tf.layers.transformer import NORMS
 from mini_tf.ops import updates
 from mini_tf.ops.op import watching
 
 import numpy as np
 
 AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
+IN_A_LAYER = 16          # the error of a whole layer may be so many times that of one op
 
 
 def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
@@ -100,6 +105,37 @@ def check_updates(rng: np.random.Generator) -> list[str]:
     if abs(total - (g * g).sum()) > budget(0, (g * g).sum(), np.finfo(np.float32).eps):
         findings.append("the twin of sum_of_squares gives another sum than the formula")
     return findings
+
+
+def check_writing(rng: np.random.Generator) -> list[str]:
+    """A sentence for each variant of TransformerLayer whose twin for writing (`kernels/writing.py`) gives another y.
+
+    Five words are written with the twin, in float32, and by the formula, in float64: two at once, then one by one.
+    """
+    n, H, m, words, findings = 6, 2, 4, 5, []
+    branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in ACTIVATIONS)]
+    attentions = {}, {"bias": True}, {"distances": True}
+    for norm, relu, branch, attention in product(NORMS, (True, False), branches, attentions):
+        options = {"norm": norm, "relu": relu} | branch | attention
+        layer = TransformerLayer(n, H, m, rng, scale=0.7, **options)
+        for p in layer.parameters().values():
+            p.data = rng.standard_normal(p.data.shape).astype(np.float32)
+        x = rng.standard_normal((1, words, n)).astype(np.float32)
+        with _twins():
+            found = _written(layer, x)
+        for p in layer.parameters().values():
+            p.data = p.data.astype(np.float64)
+        with kernels.reference_only():
+            right = _written(layer, x.astype(np.float64))
+        if np.abs(found - right).max() > IN_A_LAYER * budget(0, right, np.finfo(np.float32).eps):
+            findings.append(f"the twin of TransformerLayer.write gives another y than the formula, with {options}")
+    return findings
+
+
+def _written(layer, x):
+    """y of the words of one text: of the first two, then of one after another"""
+    memory = KeysAndValues(x.shape[1])
+    return np.concatenate([layer.write(some, memory) for some in np.split(x, range(2, x.shape[1]), axis=1)], axis=1)
 
 
 def _list(names):

@@ -1,0 +1,128 @@
+"""The twin of `TransformerLayer.write`: a word goes through the whole layer in a single loop.
+
+In a small model there is little to compute for one word: 10 µs for a layer with n = 64. Called one after another, its
+ops take ten times as long, nearly all of it in Python. So one loop does what all of them do, in every variant of the
+layer. It is bound to the text of the layer and of its ops, as every twin is to its formula (`binding.py`). It does not
+run while ops are watched, nor for layers with a part of another class.
+"""
+
+from collections.abc import Callable
+
+from mini_tf import kernels, ops
+from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
+from mini_tf.layers.dropout import Dropout
+from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
+from mini_tf.layers.linear import Linear
+from mini_tf.layers.normalization import LayerNorm
+from mini_tf.layers.transformer import NORMS, TransformerLayer
+from mini_tf.ops.op import watched
+from mini_tf.types import Array
+
+import numpy as np
+
+EPS = np.float32(1e-5)               # of layer norm, as in the op
+FEW = 1 << 18                        # multiplications in one product of attention, up to which the loop is faster
+NO_ROW, NO_MATRIX, NO_BIAS = (np.empty(shape, np.float32) for shape in (0, (0, 0), (0, 1, 0)))
+METHODS = [
+    (TransformerLayer, ("__call__", "branch", "before", "after")),
+    (MultiHeadAttention, ("__call__", "across", "bias", "split", "join")),
+    (KeysAndValues, ("extended", "begin", "all")),
+    *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
+]
+OPS = ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()
+
+
+class WrittenLayer:
+    """TransformerLayer.write as `binding` sees an op: its name, its formula, the functions that this uses, its twin."""
+
+    __module__ = TransformerLayer.__module__
+    name, formula = "TransformerLayer.write", TransformerLayer.write
+
+    def __init__(self):
+        self.methods = methods()
+
+    def uses(self) -> list[Callable]:
+        return [*self.methods, *(op.formula for op in OPS)]
+
+    @staticmethod
+    def twin(layer: TransformerLayer) -> Callable[[Array, KeysAndValues], Array | None]:
+        """The function write(x, memory) for the layer as it is: y, or None for arrays that are not made for it."""
+        from mini_tf.kernels import loops  # here, because it loads Numba
+
+        attention, feed_forward = layer.attention, layer.feed_forward
+        inner = outer = NO_MATRIX, NO_ROW
+        if feed_forward is not None:
+            inner, outer = weights(feed_forward.inner), weights(feed_forward.outer)
+        projections = attention.query, attention.key, attention.value, attention.output
+        in_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
+        behind = (
+            NORMS.index(layer.norm), EPS, *scaling(layer.attention_norm), layer.relu, *inner, *outer,
+            feed_forward is not None and feed_forward.activation == "gelu", *scaling(layer.feed_forward_norm),
+        )  # fmt: skip
+
+        def write(x, memory):
+            past, y = memory.words, np.empty(x.shape, np.float32)
+            if past == 0:
+                memory.begin(x, attention.H, attention.m)
+            bias = attention.bias(x[:, None], memory.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
+            try:
+                done = loops.write.machine_code(
+                    x[0], *in_attention, bias, memory.key[0], memory.value[0], past, *behind, y[0]
+                )
+            except TypeError:                            # not all are NumPy's float32 arrays
+                return None
+            if not done:                                 # shapes that do not fit: the formula says which
+                return None
+            memory.words += x.shape[1]
+            return y
+
+        return write
+
+
+def write(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | None:
+    """y (1, new, n) of the layer for new words x (1, new, n), whose keys and values are added to the memory.
+
+    None, and nothing is added, if it has to be done by the formula. The twin is made for the layer as it is when a
+    memory is first written to; a new memory has another.
+    """
+    if watched() or not kernels.switched_on():
+        return None
+    if memory.twin is None:
+        twin = kernels.twin_of(WRITTEN) if methods() == WRITTEN.methods and of_known_classes(layer, memory) else None
+        memory.twin = twin(layer) if twin else unable
+    return memory.twin(x, memory) if x.shape[1] * layer.attention.query.W.data.size <= FEW else None
+
+
+def unable(x: Array, memory: KeysAndValues) -> None:
+    """In place of a twin, if there is none: the formula has to run."""
+
+
+def of_known_classes(layer: TransformerLayer, memory: KeysAndValues) -> bool:
+    """True if the layer and its parts are of the classes whose text was compared, not of others derived from them."""
+    attention, feed_forward = layer.attention, layer.feed_forward
+    linears = [attention.query, attention.key, attention.value, attention.output]
+    if feed_forward is not None:
+        linears += [feed_forward.inner, feed_forward.outer]
+    norms = layer.attention_norm, layer.feed_forward_norm
+    return (
+        (type(layer), type(attention), type(memory)) == (TransformerLayer, MultiHeadAttention, KeysAndValues)
+        and type(feed_forward) in (FeedForward, type(None))
+        and all(type(linear) is Linear for linear in linears)
+        and all(type(norm) in (LayerNorm, type(None)) for norm in norms)
+    )
+
+
+def methods() -> list[Callable]:
+    """What TransformerLayer.write consists of, as it is now: somebody may have put other functions there."""
+    return [getattr(cls, name) for cls, names in METHODS for name in names]
+
+
+def weights(linear: Linear) -> tuple[Array, Array]:
+    return linear.W.data, NO_ROW if linear.b is None else linear.b.data
+
+
+def scaling(norm: LayerNorm | None) -> tuple[Array, Array]:
+    return (NO_ROW, NO_ROW) if norm is None else (norm.gamma.data, norm.beta.data)
+
+
+WRITTEN = WrittenLayer()
