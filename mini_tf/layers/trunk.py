@@ -40,26 +40,21 @@ class Trunk(Layer):
         self.embedding, self.positions, self.layers, self.norm = embedding, positions, layers, norm
         self.dropout = Dropout(dropout)
 
-    def __call__(
-        self, ids: Array, rng: np.random.Generator | None = None, memory: list[KeysAndValues] | None = None
-    ) -> tuple[Array, Backward]:
-        """Φ(X), and its backward, which runs once. With a memory (see `new_memory`), ids are the new words only."""
-        past = memory[0].words if memory else 0
+    def __call__(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
+        """Φ(X), and its backward, which runs once"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
-        Phi, vectors_backward = self.from_vectors(x, self.mask(ids, past), rng, memory)
+        Phi, vectors_backward = self.from_vectors(x, self.mask(ids), rng)
         return Phi, walk_back([embedding_backward, vectors_backward])
 
     def from_vectors(
-        self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None,
-        memory: list[KeysAndValues] | None = None,
-    ) -> tuple[Array, Backward]:  # fmt: skip
+        self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[Array, Backward]:
         """Φ(X) for the words' vectors x = E[ids] (B, T, n), and its backward, which gives dx and runs once."""
-        past = memory[0].words if memory else 0
-        x, place_backward = self.place(x, rng, past)
+        x, place_backward = self.place(x, rng)
         backwards = [place_backward]
         mask = None if mask is None else beside(mask, x)
-        for number, layer in enumerate(self.layers):
-            x, layer_backward = layer(x, mask, rng, memory[number] if memory else None)
+        for layer in self.layers:
+            x, layer_backward = layer(x, mask, rng)
             backwards.append(layer_backward)
         if self.norm is not None:
             x, norm_backward = self.norm(x)
@@ -100,23 +95,22 @@ class Trunk(Layer):
             states.append(layer(states[-1], mask)[0])
         return states
 
-    def mask(self, ids: Array, past: int = 0) -> Array | None:
+    def mask(self, ids: Array) -> Array | None:
         """Which word may see which: see `mask_of`; the id −1 is a word that is not there."""
-        return self.mask_of(to_host(ids) != ABSENT, past)
+        return self.mask_of(to_host(ids) != ABSENT)
 
-    def mask_of(self, present: Array, past: int = 0) -> Array | None:
-        """Which word may see which: bool (T, past + T), or (B, 1, T, T) if words are absent; None if all see all.
+    def mask_of(self, present: Array) -> Array | None:
+        """Which word may see which: bool (T, T), or (B, 1, T, T) if words are absent; None if all see all.
 
-        present: bool (B, T), True where there is a word;   past: how many words before these are in memory.
+        present: bool (B, T), True where there is a word
         """
-        T = present.shape[1]
-        if not self.causal or (T == 1 and past):
+        if not self.causal:
             return None
-        earlier = np.tri(T, past + T, past, dtype=bool)          # query i sees key j ≤ past + i
-        return earlier if past or present.all() else earlier & present[:, None, None, :]
+        earlier = np.tri(present.shape[1], dtype=bool)           # query i sees key j ≤ i
+        return earlier if present.all() else earlier & present[:, None, None, :]
 
     def new_memory(self) -> list[KeysAndValues]:
-        """An empty memory, KeysAndValues for each layer. trunk(ids, memory=memory) reads ids as the words that follow.
+        """An empty memory, KeysAndValues for each layer. trunk.write(ids, memory) reads ids as the words that follow.
 
         For causal trunks only: in others a word's vector changes with the words after it.
         """
@@ -133,7 +127,7 @@ class Encoder(Trunk):
     def __init__(self, embedding: Embedding, layers: Sequence[TransformerLayer], **options: Any):
         super().__init__(embedding, layers, causal=False, **options)
 
-    def mask_of(self, present: Array, past: int = 0) -> Array | None:
+    def mask_of(self, present: Array) -> Array | None:
         """Which words are there: bool (B, 1, 1, T), the same for all heads and queries; None if all are."""
         return None if present.all() else present[:, None, None, :]
 
