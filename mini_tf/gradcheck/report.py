@@ -254,7 +254,7 @@ class Report:
         if not self.suspects_are_sharp:
             return "Wrong gradients come from these lines, and from some of them right ones, too"
         these = "this line" if len(self.suspects) == 1 else "these lines"
-        return f"Look here first: only wrong gradients come from {these}"
+        return f"Look here first: the wrong gradients come from {these}"
 
     def give_hints_only(self, given: set[str]) -> None:
         """For an exercise: leave the solution out of the text, and lines that the exercise gave out of the suspects.

@@ -372,10 +372,21 @@ def test_a_gradient_that_leaks_through_an_empty_row_is_found(rng):
     assert [c.wrong for c in report.tensor("z").comparisons] == [True, True]
 
 
+def test_a_list_of_whole_numbers_is_an_option(rng):
+    def first(x, lengths):
+        mask = np.arange(x.shape[1]) < np.array(lengths)[:, None]
+        return x * x * mask, lambda dy: 2 * x * dy * mask
+
+    assert gradcheck(first, rng.standard_normal((2, 4)), [3, 4])
+    assert gradcheck(first, rng.standard_normal((2, 4)), lengths=(3, 4))
+    assert gradcheck(lambda x, how: (x * how[0][0], lambda dy: dy * how[0][0]), rng.standard_normal(3), how=[(2, None), "abc"])
+
+
 def test_integers_scalars_lists_and_empty_arrays_are_named():
     square = lambda x: (x * x, lambda dy: 2 * x * dy)    # noqa: E731
     assert "x is int64): only floating numbers have a slope; try .astype(float)" in gradcheck(square, np.arange(3)).explain()
     assert "x is a list, expected an array: try np.array" in gradcheck(square, [1.0, 2.0]).explain()
+    assert "or, if it is an option, gradcheck(lambda x: <lambda>(x, …), x)" in gradcheck(square, [[1.0, 2.0]]).explain()
     assert "x is empty, its shape is (0, 3)" in gradcheck(square, np.zeros((0, 3))).explain()
     assert "x has 1 of 2 entries that are not finite" in gradcheck(square, np.array([1, np.nan])).explain()
     assert "no floating input or parameter" in gradcheck(lambda: (np.float64(1), lambda dy: None)).explain()

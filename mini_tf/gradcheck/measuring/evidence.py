@@ -1,5 +1,6 @@
 """What a check found out at one point, and what can still be measured there."""
 
+from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -43,7 +44,7 @@ class Evidence:
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
         """{name: shape} of the tensors and all other inputs"""
-        return {name: np.shape(x) for name, x in self.everything.items()}
+        return {name: getattr(x, "shape", ()) for name, x in self.everything.items()}
 
     @property
     def is_finite(self) -> bool:
@@ -59,6 +60,17 @@ class Evidence:
     def another_dy(self) -> Array | float:
         """A copy of dy, for a backward that may write into it."""
         return np.copy(self.dy) if np.ndim(self.dy) else self.dy
+
+    @cached_property
+    def dy_stays(self) -> bool:
+        """True unless your backward writes into dy."""
+        self.back_to_the_point(copies=True)
+        dy = self.another_dy
+        try:
+            self.subject.forward()[1](dy)
+        except FAILURES:
+            return True
+        return np.array_equal(dy, self.dy)
 
     def measure(self, name: str, phi: Phi, entries: Array) -> None:
         """Measure these entries of a tensor's slopes, at this point; the others are not known."""

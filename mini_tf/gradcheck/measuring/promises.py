@@ -8,6 +8,7 @@ from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
     Subject,
     call_backward,
+    is_float,
     kind_of,
     name_of,
     own_parameters,
@@ -26,16 +27,20 @@ class Broken(Exception):
     evidence = None
 
 
+def _has_floats(x):
+    """True if a list, or a list in it, has floats or arrays of floats."""
+    return any(map(_has_floats, x)) if isinstance(x, (list, tuple)) else is_float(x) or isinstance(x, float)
+
+
 def check_inputs(subject: Subject) -> list[str]:
     """Raise Broken, or give findings, for inputs whose gradient cannot be measured."""
     if inspect.isclass(subject.f):
         name = name_of(subject.f)
         raise Broken(f"{name} is a class: give an object of it, as in gradcheck({name}(…), x)")
     for name, x in zip(subject.names, subject.inputs):
-        if isinstance(x, (list, tuple)):
-            whole = all(isinstance(number, int) for number in x)
-            made = f"np.array({name})" if whole else f"np.array({name}, dtype=float)"
-            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try {made}")
+        if isinstance(x, (list, tuple)) and _has_floats(x):              # others have no gradient: sizes=[3, 4]
+            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float); or, if "
+                         f"it is an option, gradcheck(lambda x: {name_of(subject.f)}(x, …), x)")  # fmt: skip
         if kind_of(x) == "c":
             raise Broken(f"{name} is complex, expected real numbers")
     for name, p in subject.not_parameters.items():

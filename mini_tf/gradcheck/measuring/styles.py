@@ -400,7 +400,7 @@ def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Cal
         called = returned_names(backward)
         called = called[1:] if len(called) == len(gradients) + 1 else called     # loss, dW
         named = dict(zip(called, gradients)) if len(called) == len(gradients) else {}
-    found = [next((g for said, g in named.items() if is_gradient_name(said, name)), None) for name in floats]
+    found = [gradient_of(name, named) for name in floats]
     if isinstance(gradients, dict) or any(g is not None for g in found):
         return tuple(found)
     return tuple([*gradients, *[None] * len(floats)][: len(floats)])
@@ -420,6 +420,18 @@ def is_gradient_name(said: str | int, name: str | int) -> bool:
     said, name = plain(said), plain(name)
     without = {said.removeprefix(word) for word in BEFORE} | {said.removesuffix(word) for word in BEHIND}
     return name in without or said == name
+
+
+def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
+    """What is named as the gradient of `name` among {name: gradient}, or None. Of dB and db, b's is db."""
+    said = sorted((one for one in named if is_gradient_name(one, name)), key=lambda one: not in_this_case(one, name))
+    return named[said[0]] if said else None
+
+
+def in_this_case(said: str | int, name: str | int) -> bool:
+    """True if the name of a gradient has the name itself, with its capitals: dB has B, and not b."""
+    said, name = (str(one).replace("_", "") for one in (said, name))
+    return said.startswith(name) or said.endswith(name)
 
 
 def plain(name: str | int) -> str:
@@ -475,7 +487,7 @@ class Stored:
         """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
         found = [_gradient_at(machine, way) for way in self.ways]
         if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
-            found += [g for name, g in returned.items() if is_gradient_name(name, self.ways[0][-1])]
+            found.append(gradient_of(self.ways[0][-1], returned))
         return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
 
 
@@ -493,15 +505,10 @@ def _gradient_at(machine, way):
 
 def gradient_beside(those: dict[str | int, Any], name: str | int) -> Any:
     """The gradient of `name` among members {name: value}, or in a dict of gradients among them."""
-    for said, value in those.items():
-        if plain(said) != plain(name) and is_gradient_name(said, name):
-            return value
-    for said, value in those.items():
-        if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g"):
-            for key, gradient in value.items():
-                if is_gradient_name(key, name):
-                    return gradient
-    return None
+    found = gradient_of(name, {said: value for said, value in those.items() if plain(said) != plain(name)})
+    dicts = [value for said, value in those.items()
+             if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g")]  # fmt: skip
+    return next((g for g in [found, *(gradient_of(name, value) for value in dicts)] if g is not None), None)
 
 
 def stored_arrays(machine: Any) -> dict[str, Stored]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_gradient_name, is_ours
+from mini_tf.gradcheck.measuring.styles import Brought, flat, gradient_of, in_contract, is_ours
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import codes_inside, place, source_line
 from mini_tf.types import Array, Backward
@@ -236,7 +236,7 @@ class Subject:
         """What a backward returned, as a list: gradients by name, {"x": dx, "dw": dw}, in the order of the inputs."""
         if not isinstance(returned, dict):
             return as_list(returned)
-        return [next((g for said, g in returned.items() if is_gradient_name(said, name)), None) for name in self.floats]
+        return [gradient_of(name, returned) for name in self.floats]
 
     def receivers(self, count: int) -> list[str]:
         """The names of the inputs that `count` returned gradients belong to.
@@ -257,7 +257,7 @@ class Subject:
     @property
     def masks(self) -> dict[str, Array]:
         """{name: mask} of the inputs that are booleans, or integers 0 and 1"""
-        return {name: x for name, x in zip(self.names, self.inputs) if np.ndim(x) and _is_mask(x)}
+        return {name: x for name, x in zip(self.names, self.inputs) if _is_mask(x) and np.ndim(x)}
 
     @property
     def ids(self) -> dict[str, Array]:

@@ -39,11 +39,19 @@ EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)), s = sigmoid(x)
     r"\b(\w+) ?= ?(?:1\.?0? ?/ ?\(1\.?0? ?\+ ?(?:\w+\.)?exp\(-(\w+)\)\)|(?:\w+\.)?(?:sigmoid|expit)\((\w+)\))"
 )
+LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.where(x > 0, x, slope * x)
 SINGLE = int, float, np.number
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 RARE = re.compile(
-    r"is missing, (1/np\.sqrt|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)|^the (term|mean) of"
+    r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
+    r"|as a (variance|length|common sum|mean) "
 )
+KNOWN_AS = [                 # the shape of a factor that is missing, and what it often is
+    (r"\* \((.+) > 0\)", "the derivative of a ReLU, or a mask"),
+    (r"\* \(1 - (.+) \*\* 2\)", "of a tanh, this is the derivative"),
+    (r"\* (.+) \* \(1 - \1\)", "of a sigmoid, this is the derivative"),
+    (r"/ \(1 \+ np\.exp\(-(.+)\)\)", "the derivative of a softplus, or a sigmoid"),
+]  # fmt: skip
 SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
 
@@ -62,6 +70,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _of_loops, _diagonal, _of_gates, _of_swish):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
+    found += [change for part in [node, *parts] for change in _of_a_later_order(source, part)]
     found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
     found += [_made(source, part, *change) for part in parts for change in _of_numbers(source, part, atoms)]
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
@@ -219,6 +228,12 @@ def _of_index(source, index):
                         yield "every row is taken, not each row's own", element, rows
         for a, b in zip(index.elts, index.elts[1:]):
             yield "two indices are exchanged", *_exchanged(source, a, b)
+            if isinstance(a, (ast.Name, ast.BinOp)) and isinstance(b, (ast.Name, ast.BinOp)):
+                where = source.span(a)[0], source.span(b)[1]
+                for by in ("", " + 1", " - 1"):          # D[i, j] for D[i - 1, j - 1]
+                    ends = [e.left if not by and isinstance(e, ast.BinOp) else e for e in (a, b)]
+                    both = ", ".join(f"{source.within(source.span(e))}{by}" for e in ends)
+                    yield "two indices are off by one", where, both
         mirrored = [e for e in index.elts if isinstance(e, ast.BinOp) and isinstance(e.right, ast.Name)]
         if mirrored:                                     # K - 1 - i
             text = source.within(source.span(index))
@@ -321,6 +336,10 @@ def _of_calls(source, part):
     if name in ("transpose", "moveaxis", "swapaxes"):
         for a, b in itertools.combinations(part.args, 2):
             yield "two axes are exchanged", *_exchanged(source, a, b)
+    if name == "cumsum" and part.args:                   # what comes back is a sum over the places behind
+        x, axis = source.within(source.span(part.args[0])), next((k.value for k in part.keywords), part.args[-1])
+        k = source.within(source.span(axis)) if axis is not part.args[0] else "0"
+        yield "a cumulative sum goes back from the end", part, f"np.flip(np.cumsum(np.flip({x}, {k}), {k}), {k})"
     if name == "range":
         yield "the order is wrong", part, f"reversed({source.within(source.span(part))})"
     if name not in REDUCED:                              # logsumexp(x, axis=0)
@@ -354,6 +373,8 @@ def _of_statements(source, part):
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
         yield "it is set where it should add up", part, f"{target} += {value}"
+        if isinstance(part.targets[0], ast.Name):        # of an array that somebody else has, too
+            yield "it is set where it should add up", part, f"{target} = {target} + {value}"
         if is_atom(part.value):
             yield f"{value} itself is changed below: a copy is missing", part.value, f"{value}.copy()"
         yield from _added_at(source, part, part.targets[0])
@@ -399,6 +420,36 @@ def _of_order(source, block):
                 moved = last + "\n" + " " * early.col_offset + between
                 change = source.mutation(early, f"{array} is changed before it was read", start, end, moved)
                 yield replace(change, before=f"{first}  …  {last}", after=f"{last}  …  {first}")
+
+
+def _of_a_later_order(source, block):
+    """Mutations: a statement such as h = h * decay behind the last that should read the old h."""
+    body = getattr(block, "body", None)
+    for k, early in enumerate(body if isinstance(body, list) else ()):
+        name = _overwritten(early)
+        readers = [late for late in body[k + 1 :] if name and name in _read(late)]
+        if readers:
+            first = source.within(source.span(early))
+            start, end = source.span(early)[0], source.span(readers[-1])[1]
+            between = source.text[source.span(body[k + 1])[0] : end]
+            change = source.mutation(early, f"{name} is changed before it was read", start, end,
+                                     f"{between}\n{' ' * early.col_offset}{first}")  # fmt: skip
+            last = source.within(source.span(readers[0]))
+            yield replace(change, before=f"{first}  …  {last}", after=f"{last}  …  {first}")
+
+
+def _overwritten(statement):
+    """h of h = f(h), or of h *= 2; None for other statements"""
+    if isinstance(statement, ast.AugAssign):
+        return getattr(statement.target, "id", None)
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        name = statement.targets[0].id
+        return name if name in _read(statement.value) else None
+    return None
+
+
+def _read(node):
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 def _changed_in_place(statement):
@@ -472,10 +523,11 @@ def _added_at(source, part, target):
     """np.add.at for G[ids] = d and G[ids] += d"""
     if isinstance(target, ast.Subscript):
         array, index, value = (source.within(source.span(x)) for x in (target.value, target.slice, part.value))
-        index = f"({index})" if isinstance(target.slice, ast.Tuple) and index[0] != "(" else index
-        if ":" not in index:
-            words = "of repeated indices only one is added"
-            yield words, part, f"np.add.at({array}, {index}, {value})"
+        if ":" in index:
+            index = f"np.s_[{index}]"
+        elif isinstance(target.slice, ast.Tuple) and index[0] != "(":
+            index = f"({index})"
+        yield "of repeated indices only one is added", part, f"np.add.at({array}, {index}, {value})"
 
 
 def _of_numbers(source, part, atoms):
@@ -534,7 +586,8 @@ def _another_atom(source, part, atoms, alike=False):
     shape = np.shape(atoms[text])
     for other, value in atoms.items():
         same_kind = (np.shape(value) == shape) == alike and callable(value) == callable(atoms[text])
-        if other != text and same_kind and (not shape or not alike or value is not atoms[text]):
+        another = value is not atoms[text] or other[-1] == "]"           # xs[l] is x0 only in the last round of a loop
+        if other != text and same_kind and (not shape or not alike or another):
             yield f"{other} belongs where {text} is", part, other
 
 
@@ -585,7 +638,15 @@ def _factors(name, value, shape, larger=False, sizes=True):
         if factor[0] == "/" and is_upstream(name):
             continue                                     # a backward never divides by what it is given
         factor_in_words = factor[2:] if factor[0] == "*" else f"1/{factor[2:]}"
-        yield f"{words} is missing, {factor_in_words}", factor
+        yield f"{words} is missing, {factor_in_words}{_known_as(factor)}", factor
+
+
+def _known_as(factor):
+    """What a factor often is, in words: " (the derivative of a ReLU, or a mask)" """
+    for shape, words in KNOWN_AS:
+        if re.fullmatch(shape, factor):
+            return f" ({words})"
+    return ""
 
 
 def _first_of_each_shape(atoms):
@@ -614,14 +675,14 @@ def _all_factors(name, value, shape, larger, sizes):
             if not _is_array(x) or (x > 0).all():        # a norm, a standard deviation
                 yield missing, f"/ {text}"
             if _is_array(x):
-                activation = "the derivative of an activation"
                 if (x >= 0).all() and (x <= 1).all():    # a sigmoid, a gate, a probability
-                    yield activation, f"* (1 - {text})"
-                    yield activation, f"* {text} * (1 - {text})"
+                    yield missing, f"* (1 - {text})"
+                    yield missing, f"* {text} * (1 - {text})"
                 if (np.abs(x) <= 1).all():
-                    yield activation, f"* (1 - {text} ** 2)"
-                yield activation, f"* ({text} > 0)"
+                    yield missing, f"* (1 - {text} ** 2)"
+                yield missing, f"* ({text} > 0)"
                 yield missing, f"/ {text}**2" if (x > 0).all() else f"* np.sign({text})"
+                yield missing, f"/ (1 + np.exp(-{text}))"
     if _is_array(value) and shape is not None and value.shape == tuple(shape):
         for axis in (-1, 0):
             yield "a factor", f"* {name}.sum(axis={axis}, keepdims=True)"
@@ -653,6 +714,10 @@ def _of_wholes(source, whole, target, atoms):
             if _is_array(value) and value.shape == (shape or value.shape):
                 yield f"a term is missing, {name}", span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
+    for x, slope in LEAKY.findall(source.text):          # in the whole file: often a forward, or a helper, has it
+        leaky = f"np.where({x} > 0, 1.0, {slope})"
+        words = f"a factor is missing, {leaky} (the derivative of a leaky ReLU)"
+        yield words, span, f"{source.product(whole)} * {leaky}"
     for factor in ("2", "0.5"):
         yield f"a factor is missing, {factor}", span, f"{factor} * {atom}"
     yield from _over_two_numbers(span, atom, atoms)
@@ -696,8 +761,11 @@ def _of_atoms(source, part, atoms):
     others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
     if _is_array(value) and value.ndim == 2 and value.shape[0] == value.shape[1]:
         yield f"a term is missing, {text}.T", part, f"({text} + {text}.T)"
+    if np.iscomplexobj(value):
+        yield f"the complex conjugate of {text} belongs there", part, f"np.conj({text})"
     if _is_array(value):
         others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
+        others.append(f"{text}.sum()" if value.ndim == 1 else f"{text}.sum(axis=-1, keepdims=True)")
         own = [name for name, g in atoms.items() if callable(g)]
         others += [f"{g}({text})" for g in ("np.tanh", *own) if f"{g}({text})" in source.text]       # as in the forward
     for other in others:
@@ -730,6 +798,12 @@ def _of_operands(source, part, atoms):
                 if name != array and _is_array(x) and x.ndim == atoms[array].ndim:
                     yield f"a term is missing, {name}[{index}]", part, f"({text} + {name}[{index}])"
                     yield f"a term is missing, −{name}[{index}]", part, f"({text} - {name}[{index}])"
+    if isinstance(part, ast.Call) and len(part.args) == 1 and re.search(r"\b(exp|log|tanh)$", ast.unparse(part.func)):
+        for name, x in atoms.items():                    # np.exp((a - b) / temperature)
+            if isinstance(x, SINGLE):
+                value = part.args[0]
+                yield f"a factor is missing, 1/{name}", value, f"{source.product(value)} / {name}"
+                yield f"a factor is missing, {name}", value, f"{source.product(value)} * {name}"
     if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("where"):
         for value in part.args[1:]:
             for name, x in atoms.items():
@@ -761,8 +835,9 @@ def _of_operands(source, part, atoms):
                             _factors(name, value, shape) if factor in (f"* {name}", f"* {name}[:, None]"))  # fmt: skip
     whole = source.within(source.span(part))
     if isinstance(part.op, ast.Div) and not isinstance(part.right, ast.Constant):
-        yield "it is divided by the square", part.right, f"{source.atom(part.right)} ** 2"
-        yield "it is divided by the square root", part.right, f"np.sqrt({source.within(source.span(part.right))})"
+        yield "it should be divided by the square", part.right, f"{source.atom(part.right)} ** 2"
+        root = f"np.sqrt({source.within(source.span(part.right))})"
+        yield "it should be divided by the square root", part.right, root
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
         yield "a 1 is missing", part, f"{whole} - 1"
@@ -802,8 +877,9 @@ def _terms(source, whole, target, atoms):
         return
     matrices = {name: x for name, x in atoms.items() if _is_array(x) and x.ndim >= 2}
     for (one, a), (other, b) in itertools.permutations(matrices.items(), 2):
-        for product, left, right in ((f"{one} @ {other}.T", a, b.T), (f"{one}.T @ {other}", a.T, b)):
-            if (b if right is not b else a).ndim == 2 and _product_shape(left, right) == tuple(shape):
+        products = (f"{one} @ {other}.T", a, b.T), (f"{one}.T @ {other}", a.T, b), (f"{one} @ {other}", a, b)
+        for product, left, right in products:
+            if (a if left is not a else b).ndim == 2 and _product_shape(left, right) == tuple(shape):
                 yield f"a term is missing, {product}", span, f"{atom} + {product}"
     alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == tuple(shape)]
     larger = [name for name, x in atoms.items() if _is_array(x) and x.ndim == len(shape)
@@ -826,6 +902,14 @@ def _terms_of_sums(source, whole, target, atoms):
     """An array times the sum of another, missing as a term: w − π·Σg, of a softmax whose weights serve all rows."""
     span, atom, shape = source.span(whole), source.atom(whole), _shape_of(target, source, atoms)
     alike = [name for name, x in atoms.items() if _is_array(x) and x.shape == shape]
+    for name, x in atoms.items() if shape else ():
+        for axis in range(x.ndim if _is_array(x) else 0):
+            left = (*x.shape[:axis], *x.shape[axis + 1 :])
+            behind = "" if left == shape else "[:, None]" if left == shape[:1] and len(shape) == 2 else None
+            if left and behind is not None:
+                term = f"{name}.sum(axis={axis}){behind}"
+                yield f"a term is missing, {term}", span, f"{atom} + {term}"
+                yield f"a term is missing, −{term}", span, f"{atom} - {term}"
     for one, other in itertools.product(alike, [name for name, x in atoms.items() if _is_array(x)]):
         yield f"a term is missing, −{one} * {other}.sum()", span, f"{atom} - {one} * {other}.sum()"
 
@@ -897,6 +981,7 @@ def _in_each_others_place(source, whole, atoms):
 
 def _couplings(source, whole, target, atoms):
     """What a mean, a variance or a softmax gives back to every entry, missing where d is: d − x̂·mean(d·x̂), …"""
+    of = "a term is missing, as {} gives it back to every entry"
     for part in ast.walk(whole):
         if not isinstance(part, ast.Name) or not _is_array(atoms.get(part.id)):
             continue
@@ -904,12 +989,11 @@ def _couplings(source, whole, target, atoms):
         for axis, (other, x) in itertools.product((-1, 0, 1)[: len(shape)], atoms.items()):
             if other != d and _is_array(x) and x.shape == shape:
                 along = f"axis={axis}, keepdims=True"
-                yield "the term of the variance is missing", part, f"({d} - {other} * ({d} * {other}).mean({along}))"
-                yield "the term of the length is missing", part, f"({d} - {other} * ({d} * {other}).sum({along}))"
-                of_sum = "the term of a common sum is missing (as in a softmax)"
-                yield of_sum, part, f"({d} - ({d} * {other}).sum({along}))"
+                yield of.format("a variance"), part, f"({d} - {other} * ({d} * {other}).mean({along}))"
+                yield of.format("a length"), part, f"({d} - {other} * ({d} * {other}).sum({along}))"
+                yield of.format("a common sum (in a softmax)"), part, f"({d} - ({d} * {other}).sum({along}))"
         for axis in (-1, 0, 1)[: len(shape)] + ((1, 2), (2, 3))[: len(shape) - 2]:
-            yield "the term of the mean is missing", part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
+            yield of.format("a mean"), part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
         for own in [name for name, g in atoms.items() if callable(g) and f"{name}(" in source.text]:
             yield f"a term is missing, −{own}({d})", part, f"({d} - {own}({d}))"
 
@@ -922,10 +1006,14 @@ def _everywhere(source, part, atoms):
     text = source.within(source.span(whole))
     for name in {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}:
         word = re.compile(rf"(?<![\w.]){name}\b")
-        if _is_array(atoms.get(name)) and len(word.findall(text)) > 1:
+        known = atoms.get(name)
+        if (_is_array(known) or isinstance(known, SINGLE)) and len(word.findall(text)) > 1:
             for other, value in atoms.items():
-                if other != name and np.shape(value) == atoms[name].shape and not callable(value):
+                alike = np.shape(value) == np.shape(known) and isinstance(value, int) == isinstance(known, int)
+                if other != name and alike and not callable(value):
                     yield f"{other} belongs where {name} is", whole, word.sub(other, text)
+            if _is_array(known):
+                yield f"the sign of {name} is wrong, as a rotation goes back", whole, word.sub(f"(-{name})", text)
     compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
     for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]
         name, sign, number = condition.partition(" < ") if " < " in condition else condition.partition(" > ")

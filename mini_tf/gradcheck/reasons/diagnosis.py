@@ -55,6 +55,8 @@ def _confirmed(evidence, name, pattern, words):
         if pattern is places.repeated_ids and other.sizes != evidence.sizes:
             continue                                     # there, perhaps, every row is named more than once
         if name in other.wrong and name in other.gradients and not np.isnan(other.slopes[name]).any():
+            if np.shape(other.gradients[name]) != other.slopes[name].shape:
+                return False
             other.back_to_the_point()
             again = pattern(other, name)
             evidence.back_to_the_point()

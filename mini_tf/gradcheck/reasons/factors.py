@@ -43,7 +43,8 @@ def constant_factor(e: Evidence, name: str) -> str | None:
             return None                                  # any single number is a multiple of another
         if others:
             return _changing(e, factor, others, factors)
-    return words + (": perhaps " if len(meanings) > 1 else ": " if meanings else "") + "; or ".join(meanings[:3]) + "."
+    certain = len(meanings) == 1 and meanings[0].startswith(e.upstream)
+    return words + (": " if certain else ": perhaps " if meanings else "") + "; or ".join(meanings[:3]) + "."
 
 
 def _changing(e, factor, others, factors):
@@ -151,7 +152,7 @@ def _of_sizes(e, large):
     given = e.everything | {"y": e.y}
     sizes = {}
     for name, x in given.items():
-        shape = np.shape(x)
+        shape = getattr(x, "shape", ())
         if len(shape) > 1:
             sizes[f"the number of rows of {name}"] = math.prod(shape[:-1])
             sizes[f"the number of entries of {name}"] = math.prod(shape)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import WithGradients, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import WithGradients, in_this_case, is_gradient_name
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of, written_forward
@@ -276,7 +276,7 @@ def _receivers(values, subject):
         return ["", *(subject.floats[: len(said)] if not any(said) else said)]
     names = subject.receivers(len(values))
     said = [value.id if isinstance(value, ast.Name) else "" for value in values]
-    called = [next((name for name in subject.tensors if s and is_gradient_name(s, _last(name))), "") for s in said]
+    called = [next(iter(_named(s, subject) if s else []), "") for s in said]
     if said[:1] != [""] and any(called) and not called[0]:
         return called                                    # of `loss, dW` the first is none
     return names or called
@@ -296,7 +296,8 @@ def _named(said, subject, among=None):
     """The tensors whose gradient is called that."""
     if not isinstance(said, str):
         return []
-    return [name for name in (subject.tensors if among is None else among) if is_gradient_name(said, _last(name))]
+    found = [name for name in (subject.tensors if among is None else among) if is_gradient_name(said, _last(name))]
+    return [name for name in found if in_this_case(said, _last(name))] or found
 
 
 def _last(name):

@@ -193,11 +193,11 @@ def _measured(evidence):
 
 def _made_right(evidence, part, code):
     """Names of the gradients that agree with the measured slopes when part.runs runs this code; none if y changes."""
-    subject = evidence.subject
+    subject, dy_stays = evidence.subject, evidence.dy_stays
     evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
         p.grad = None
-    dy = evidence.another_dy
+    dy, kept = evidence.another_dy, np.copy(evidence.another_dy)
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -209,6 +209,8 @@ def _made_right(evidence, part, code):
                     if not np.array_equal(y, evidence.y):
                         return set()
                     gradients = subject.named(backward(dy))
+        if dy_stays and not np.array_equal(dy, kept):           # dx = dy, then dx += …
+            return set()
         return {name for name in evidence.slopes if evidence.agrees(name, gradients.get(name))}
     except FAILURES:                                    # most changes make no sense
         return set()

@@ -131,7 +131,7 @@ def other_option(e: Evidence, name: str) -> str | None:
     for option, number in e.subject.options().items():
         for other in (0.0, 1.0):
             if number != other and close(yours, e.measured(name, option=(option, other)), known):
-                return f"It is the right gradient for {option} = {other:g}: {option} is not used on the way back."
+                return f"It is the right gradient for {option} = {other:g}: {option} is left out on the way back."
     return None
 
 

@@ -2,11 +2,13 @@
 
 import copy
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import Any
 
 from mini_tf.backend import to_host
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import Brought, in_contract
@@ -101,16 +103,29 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
     if current and (evidence.wrong or evidence.gradients):
-        report.suspects, report.suspects_are_sharp = suspects(evidence, misfits)
+        with _all_the_same(report, evidence):
+            report.suspects, report.suspects_are_sharp = suspects(evidence, misfits)
         for look in (unused, dropped, kept_and_changed, never_run):
-            report.notes += look(evidence)
-    for name, words in diagnose(evidence).items():
-        report.tensor(name).diagnosis = words
+            with _all_the_same(report, evidence):
+                report.notes += look(evidence)
+    with _all_the_same(report, evidence):
+        for name, words in diagnose(evidence).items():
+            report.tensor(name).diagnosis = words
     if current:
-        lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
-        repair, report.made_right, report.other_repair = find_repair(evidence, lines)
-        all_of_them = len(report.made_right) == len(evidence.wrong)
-        report.repair, report.repair_in_part = (repair, []) if all_of_them else ([], repair)
+        with _all_the_same(report, evidence):
+            lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
+            repair, report.made_right, report.other_repair = find_repair(evidence, lines)
+            all_of_them = len(report.made_right) == len(evidence.wrong)
+            report.repair, report.repair_in_part = (repair, []) if all_of_them else ([], repair)
+
+
+@contextmanager
+def _all_the_same(report, evidence):
+    """If one reason cannot be looked for, a note says so, and the others are looked for all the same."""
+    try:
+        yield
+    except FAILURES as error:
+        report.notes.append(f"a reason could not be looked for: {told(error, evidence.subject.f)}")
 
 
 def _step(call, status, words=(), which=""):

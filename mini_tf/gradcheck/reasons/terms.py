@@ -106,8 +106,8 @@ def penalty(e: Evidence, name: str) -> str | None:
     if np.abs(error - multiple * x).max() < CLOSE * size < np.abs(error).max():
         multiple = multiple if np.ndim(e.dy) else multiple / e.dy        # of the loss itself
         return (
-            f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere: the term of "
-            f"Σ{name}² (a penalty, weight decay: its gradient is 2·λ·{name}) is missing or wrong."
+            f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere: a term from "
+            f"Σ{name}² is missing or wrong (a penalty, weight decay: 2·λ·{name}; or a norm of all of {name})."
         )
     return None
 
@@ -152,9 +152,9 @@ def _multiple(name, row, yours, right, x, y):
         left = error - (basis @ (np.linalg.pinv(basis) @ error[..., None]))[..., 0]
         return np.abs(left).max() < CLOSE * size
 
-    mean = f"the term that a mean (or sum) over the {row} gives back"
+    mean, sums_to_0 = f"the term that a mean (or sum) over the {row} gives back", ""
     if np.abs(right.sum(-1)).max() < CLOSE * size:
-        mean += (
+        sums_to_0 = (
             f" (the right d{name} sums to 0 in every {row}, because a number added to a whole {row} of {name} leaves y "
             "unchanged; yours does not)"
         )
@@ -163,7 +163,7 @@ def _multiple(name, row, yours, right, x, y):
     if np.abs((right * x).sum(-1)).max() < 1e-3 * np.abs(right * x).sum(-1).max():       # y depends on directions only
         length = f"the term that the length of the {row} gives back (√Σ{name}², a norm, the rms)"
     candidates = [
-        ([ones], f"one number, the same for the whole {row}: {mean} is"),
+        ([ones], f"one number, the same for the whole {row}: {mean}{sums_to_0} is"),
         ([ops.softmax(x)[0]], f"a multiple of softmax({name}): that term is"),
         ([x], f"a multiple of {name}: {length} is"),
         ([centred], f"a multiple of {centre}: {variance} (in layer norm: −x̂·mean(g·x̂)) is"),
@@ -172,7 +172,8 @@ def _multiple(name, row, yours, right, x, y):
         coupling = "the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another"
         candidates.insert(1, ([y], f"a multiple of y: {coupling}, is"))
     if x.shape[-1] > 3:
-        candidates.append(([ones, centred], f"a number and a multiple of {centre}: {mean}, and {variance}, are"))
+        either = f"{mean}{sums_to_0}, {variance}, or both are"
+        candidates.append(([ones, centred], f"a number and a multiple of {centre}: {either}"))
     return next((words for rows, words in candidates if spanned(*rows)), None)
 
 

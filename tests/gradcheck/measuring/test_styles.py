@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
-from mini_tf.gradcheck.measuring.styles import Machine, in_contract, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import Machine, gradient_of, in_contract, is_gradient_name
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.layers import LayerNorm
 
@@ -218,6 +218,31 @@ def test_a_loss_with_its_gradient(rng):
     assert report
     assert [t.name for t in report.tensors] == ["W"]
     assert report.notes == ["the backward returns no gradient of X: not checked"]
+
+
+class TwoLetters:
+    """Weights B and b: their gradients differ by a capital only."""
+
+    def __init__(self, rng):
+        self.B, self.b, self.grads = rng.standard_normal((4, 3)), rng.standard_normal(3), {}
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.B + self.b
+
+    def backward(self, dout):
+        self.grads = {"B": self.x.T @ dout, "b": dout.sum(0)}
+        return dout @ self.B.T
+
+
+def test_names_that_differ_by_a_capital_only(rng):
+    net, x = TwoLetters(rng), rng.standard_normal((2, 4))
+    assert gradcheck(net, x)
+    assert gradcheck(lambda x, B, b: (x @ B + b, lambda dy: {"db": dy.sum(0), "dB": x.T @ dy, "dx": dy @ B.T}), x, net.B, net.b)
+    assert gradient_of("a", {"grad_A": 1, "grad_a": 2}) == 2
+    assert gradient_of("a", {"grad_A": 1}) == 1
+    assert gradient_of("A", {"da": 1}) == 1
+    assert gradient_of("c", {"da": 1}) is None
 
 
 def test_a_model_that_begins_with_its_loss(rng):
