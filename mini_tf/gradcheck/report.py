@@ -66,7 +66,8 @@ class Comparison:
             return ", where 0 is right"
         relative = error / abs(self.measured)
         if relative >= 10:
-            return f", {abs(self.yours / self.measured):.3g} times as large"
+            sign = " and of the other sign" if self.yours * self.measured < 0 else ""
+            return f", {abs(self.yours / self.measured):.3g} times as large{sign}"
         percent = f"{100 * relative:.0f}" if relative >= 0.01 else f"{100 * relative:.1g}"
         return f", off by {percent} %"
 

@@ -5,6 +5,7 @@ every explanation is tried again at the other of the two points, with arrays of 
 """
 
 import itertools
+from collections import Counter
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, FEW, Evidence
@@ -50,12 +51,25 @@ def other_draws(evidence: Evidence, seed: int = 0) -> list[Evidence]:
         if len(subject.tensors) <= FEW and sum(x.size for x in given.values()) <= AFFORDABLE:
             points = [_grown(given, {}, rng, factors=(0.8, 1.6)) for _ in range(DRAWS)]
             found = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
-            points = [_with_other_signs(arrays, rng) for arrays in points[:OF_OTHER_SIGNS]]
-            others = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
+            others = [_with_other_signs(arrays, rng) for arrays in points[:OF_OTHER_SIGNS]]
+            others += [_with_other_ids(arrays, subject, rng) for arrays in points[:OF_OTHER_SIGNS] if subject.ids]
+            others = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in others]
             found += [other for other in others if other is not None and other.is_finite]    # not of a logarithm
         evidence.draws = [other for other in found if other is not None]
         evidence.back_to_the_point()
     return evidence.draws
+
+
+def apart(evidence: Evidence, seed: int = 0) -> list[Evidence]:
+    """[Evidence where axes of the same size have different ones]; [] where right gradients are then wrong."""
+    if evidence.apart is None:
+        rng = np.random.default_rng((seed, 4))
+        evidence.back_to_the_point()
+        arrays = of_different_sizes(evidence.subject, rng)
+        found = _evidence_at(evidence, arrays, evidence.option, rng) if arrays else None
+        evidence.apart = [found] if found is not None and set(evidence.right) <= set(found.right) else []
+        evidence.back_to_the_point()
+    return evidence.apart
 
 
 def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
@@ -74,9 +88,32 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
             if more in grown.values():
                 continue
             arrays = _grown(given, grown | {size: more}, rng)
-            if _accepted(subject, arrays, runs) and not _is_left_unread(subject, given, arrays):
+            accepted = _accepted(subject, arrays, runs)
+            if accepted and not _is_unread(subject, given, arrays, _of_another_shape(subject)):
                 grown[size] = more
                 break
+    arrays = _grown(given, grown, rng) if grown else {}
+    _put(subject, given)
+    return arrays
+
+
+def of_different_sizes(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
+    """{name: array} in which axes of the same size have different ones, where f accepts that; {} if it does nowhere.
+
+    With 2 rows and 2 channels, nobody knows by which of them one should divide.
+    """
+    given = _arrays(subject)
+    places = [(name, axis) for name, x in given.items() for axis, size in enumerate(x.shape) if size > 1]
+    sizes = Counter(given[name].shape[axis] for name, axis in places)
+    if sum(x.size for x in given.values()) > LARGEST:
+        return {}
+    grown, runs = {}, _runs_back(subject)
+    for name, axis in places:
+        if sizes[given[name].shape[axis]] > 1:
+            more = max([*sizes, *grown.values()]) + 1
+            arrays = _grown(given, grown | {(name, axis): more}, rng)
+            if _accepted(subject, arrays, runs) and not _is_unread(subject, given, arrays, subject.tensors):
+                grown[name, axis] = more
     arrays = _grown(given, grown, rng) if grown else {}
     _put(subject, given)
     return arrays
@@ -126,13 +163,14 @@ def _put(subject, arrays):
 
 
 def _grown(given, grown, rng, factors=(0.6, 1.0)):
-    """The arrays with other sizes, {size: another}: each repeated until it has its shape.
+    """The arrays with other sizes, {size or (name, axis): another}: each repeated until it has its shape.
 
     Floats: times random factors, so that all differ, and in another order of rows.
     """
     arrays = {}
     for name, x in given.items():
-        wide = np.pad(x, [(0, grown.get(size, size) - size) for size in x.shape], mode="wrap")
+        shape = [grown.get((name, axis), grown.get(size, size)) for axis, size in enumerate(x.shape)]
+        wide = np.pad(x, [(0, more - size) for more, size in zip(shape, x.shape)], mode="wrap")
         arrays[name] = rng.permutation(wide * rng.uniform(*factors, wide.shape)) if is_float(x) else wide
     return arrays
 
@@ -141,30 +179,40 @@ def _with_other_signs(arrays, rng):
     return {name: x * rng.choice([-1, 1], x.shape) if is_float(x) else x for name, x in arrays.items()}
 
 
+def _with_other_ids(arrays, subject, rng):
+    """Integers that are no masks are drawn anew from the numbers that they have."""
+    return arrays | {name: rng.choice(x.reshape(-1), x.shape) for name, x in arrays.items() if name in subject.ids}
+
+
 def _accepted(subject, arrays, runs_back):
     _put(subject, arrays)
     return subject.is_defined() and _runs_back(subject) >= runs_back
 
 
-def _is_left_unread(subject, given, arrays):
-    """True if f does not read what was added to a tensor, and the backward gives nothing for it: f is made for points
-    (N, 2), and takes no notice of a third column.
-    """
+def _is_unread(subject, given, arrays, names):
+    """True if f takes no notice of what was added to one of these tensors: of a third column of points (N, 2)."""
     y = np.asarray(subject.forward()[0])
-    try:
-        came = subject.run(np.ones(y.shape) if y.ndim else 1.0)
-    except FAILURES:
-        return False
-    for name, x in subject.tensors.items():
-        if np.shape(came.get(name)) != x.shape:
-            other, old = x + 1.0, tuple(slice(size) for size in given[name].shape)
+    for name in names:
+        x, old = arrays[name], tuple(map(slice, given[name].shape))
+        if x.shape != given[name].shape:
+            other = x + 1.0
             other[old] = x[old]
             _put(subject, {name: other})
             unread = subject.is_defined() and np.array_equal(np.asarray(subject.forward()[0]), y)
-            _put(subject, {name: arrays[name]})
+            _put(subject, {name: x})
             if unread:
                 return True
     return False
+
+
+def _of_another_shape(subject):
+    """The names of the tensors whose gradient has another shape than they have."""
+    try:
+        y = np.asarray(subject.forward()[0])
+        came = subject.run(np.ones(y.shape) if y.ndim else 1.0)
+    except FAILURES:
+        return []
+    return [name for name, x in subject.tensors.items() if np.shape(came.get(name)) != x.shape]
 
 
 def _runs_back(subject):

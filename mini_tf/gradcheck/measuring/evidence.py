@@ -33,7 +33,7 @@ class Evidence:
         self.everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
         self.options = subject.options()                 # {name: number}
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
-        self.others = self.draws = None                  # Evidence at other points, once `elsewhere` has looked there
+        self.others = self.apart = self.draws = None     # Evidence at other points, once `elsewhere` has looked there
 
     def back_to_the_point(self, copies: bool = False) -> None:
         """Give the subject its arrays of this point again, or copies of them that may be overwritten."""

@@ -39,8 +39,8 @@ def check_inputs(subject: Subject) -> list[str]:
         raise Broken(f"{name} is a class: give an object of it, as in gradcheck({name}(…), x)")
     for name, x in zip(subject.names, subject.inputs):
         if isinstance(x, (list, tuple)) and _has_floats(x):              # others have no gradient: sizes=[3, 4]
-            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float); or, if "
-                         f"it is an option, gradcheck(lambda x: {name_of(subject.f)}(x, …), x)")  # fmt: skip
+            raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float); or, "
+                         f"if it is an option, gradcheck(lambda x: {name_of(subject.f)}(x, …), x)")  # fmt: skip
         if kind_of(x) == "c":
             raise Broken(f"{name} is complex, expected real numbers")
     for name, p in subject.not_parameters.items():

@@ -66,7 +66,7 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     except FAILURES:                                     # the check itself will say what is wrong
         return Machine(owner, f.__name__) if goes_back else f
     if keeps_contract(result):
-        return f
+        return Several(f) if isinstance(result[0], (tuple, list)) else f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
         return Several(f)
     if found:
@@ -254,17 +254,20 @@ class Pair(Brought):
 
 
 class Several(Brought):
-    """y1, y2, backward = f(…), and backward(dy1, dy2)"""
+    """y1, y2, backward = f(…), or (y1, y2), backward = f(…), and backward(dy1, dy2), or backward((dy1, dy2))"""
 
     def __init__(self, f: Callable):
         super().__init__(f, f)
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         *outputs, written = self.written_forward(*inputs)
+        outputs = list_of(outputs[0]) if len(outputs) == 1 else outputs
         y, pieces = together(outputs)
+        one_by_one = len(parameters_of(written)) >= len(outputs)
 
         def backward(dy):
-            return in_order(written(*pieces(dy)), written, list(inputs), self.written_forward)
+            came = written(*pieces(dy)) if one_by_one else written(tuple(pieces(dy)))
+            return in_order(came, written, list(inputs), self.written_forward)
 
         backward.__wrapped__ = written
         return y, backward

@@ -9,6 +9,7 @@ or a term that is missing. Arrays are first exchanged for arrays of the same sha
 import ast
 import itertools
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +63,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     """
     parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
     found = [_made(source, part, *change) for part in parts for change in _of_indices(source, part)]
-    found += [change for change in mutations(source.text, node) if change.name in UNDONE]
+    found += [_by_one(change) for change in mutations(source.text, node) if change.name in UNDONE]
     if isinstance(node, ast.Lambda):
         parts.append(node)
     sums = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
@@ -91,6 +92,12 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
         found += [_made(source, w, *change) for change in _terms_of_slices(source, w, target, atoms, slices)]
     found += [_made(source, part, *change) for part in parts for change in _atom_for_a_formula(source, part, atoms)]
     return _once(source, found)
+
+
+def _by_one(change):
+    """The Mutation; if a dropped term is a whole number, as in range(n - 1), it says so."""
+    before, after = (Counter(re.findall(r"[+-] ?\d+\b", text)) for text in (change.before, change.after))
+    return replace(change, name="a number is wrong") if change.name == "a term dropped" and before - after else change
 
 
 def changes_of_what_is_kept(
@@ -711,7 +718,8 @@ def _of_wholes(source, whole, target, atoms):
         if not callable(value):
             factors = _factors(name, value, shape, sizes=first_of_a_shape[np.shape(value)] == name)
             yield from ((words, span, f"{source.product(whole)} {factor}") for words, factor in factors)
-            if _is_array(value) and value.shape == (shape or value.shape):
+            itself = name == (target and source.within(source.span(target)))         # dx + dx is 2·dx
+            if _is_array(value) and value.shape == (shape or value.shape) and not itself:
                 yield f"a term is missing, {name}", span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
     for x, slope in LEAKY.findall(source.text):          # in the whole file: often a forward, or a helper, has it
@@ -1012,7 +1020,7 @@ def _everywhere(source, part, atoms):
                 alike = np.shape(value) == np.shape(known) and isinstance(value, int) == isinstance(known, int)
                 if other != name and alike and not callable(value):
                     yield f"{other} belongs where {name} is", whole, word.sub(other, text)
-            if _is_array(known):
+            if not isinstance(known, (int, np.integer)):
                 yield f"the sign of {name} is wrong, as a rotation goes back", whole, word.sub(f"(-{name})", text)
     compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
     for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]

@@ -90,10 +90,10 @@ def factor_in_every_row(e: Evidence, name: str) -> str | None:
         return None
     if np.abs((yours - factor * right)[rows]).max() > CLOSE * np.abs(yours).max():
         return None
-    some = ", ".join(f"{value:.6g}" for value in factor[rows][:3, 0])
+    some = ", ".join(list(dict.fromkeys(f"{value:.6g}" for value in factor[rows][:, 0]))[:3])
     return (
         f"Every row is the right one times a number of its own ({some}, …): what each row as a whole is multiplied by "
-        "(1/σ in layer norm, the sum of a softmax, a length, the slope of the row's own loss) is missing or wrong."
+        "(1/σ in layer norm, the sum of a softmax, a length, a count, the slope of a row's loss) is missing or wrong."
     )
 
 

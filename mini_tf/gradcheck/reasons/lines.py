@@ -33,12 +33,12 @@ def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str]
     function, text, node = _source(evidence)
     if function is None:
         return [], False
-    feeds, path, file_lines = _feeds(node, evidence.subject), function.__code__.co_filename, text.split("\n")
+    ran = _ran(evidence, function.__code__)
+    feeds, path, file_lines = _feeds(node, evidence.subject, ran), function.__code__.co_filename, text.split("\n")
     wrong = set().union(*(feeds[name] for name in (*evidence.wrong, *misfits) if name in feeds))
     sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
     if function is getattr(evidence.subject.f, "written_forward", None):             # what y comes from is what y is
         sharp -= feeds.get("", set())
-    ran = _ran(evidence, function.__code__)
     shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
     few = len({number for number, _ in shown}) <= FEW
     longer = [(n, code) for n, code in shown if not code.strip().isidentifier()]     # `dx` alone says little
@@ -205,7 +205,7 @@ def _ran(evidence, code):
     return ran
 
 
-def _feeds(function, subject):
+def _feeds(function, subject, ran=()):
     """{name: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line."""
     sources = {}                                         # name -> what it comes from
     returned = {}
@@ -213,6 +213,9 @@ def _feeds(function, subject):
     if isinstance(function, ast.Lambda):
         statements = [ast.copy_location(ast.Return(function.body), function.body)]
     statements.sort(key=lambda node: node.lineno)
+
+    heads = {inside: (one.lineno, _head(one)) for one in statements if isinstance(one, ast.If)
+             for inside in ast.walk(one) if inside is not one and getattr(inside, "lineno", 0) in ran}  # fmt: skip
 
     def returns(name, lines):
         returned[name] = returned.get(name, set()) | lines
@@ -223,8 +226,9 @@ def _feeds(function, subject):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 pairs = [pair for target in targets for pair in _pairs(target, node.value)]
                 several = len(pairs) > len(targets)      # of a, b = c, d each has a line of its own
-                fed = [(target, (_one_of(node, target, value) if several else _own(node)) | _lines_of(value, sources))
-                       for target, value in pairs]  # fmt: skip
+                under = {heads[node]} if node in heads else set()        # the `if` that it stands in
+                fed = [(target, (_one_of(node, target, value) if several else _own(node)) | _lines_of(value, sources)
+                        | under) for target, value in pairs]  # fmt: skip
                 for target, lines in fed:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _written_to(target):
@@ -237,7 +241,7 @@ def _feeds(function, subject):
                 for name in _names(node.target):
                     sources[name] = sources.get(name, set()) | lines | _lines_of(node.iter, sources)
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                lines = _own(node) | _lines_of(node.value, sources)
+                lines = _own(node) | _lines_of(node.value, sources) | ({heads[node]} if node in heads else set())
                 call = node.value
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
                     returns(ast.unparse(call.func.value).split(".")[-1], lines)

@@ -65,7 +65,7 @@ def stops_in_time(e: Evidence, name: str) -> str | None:
         if carried is not None and np.take(carried, 0, axis).any() and _right_by_itself(e, name, axis):
             return (
                 f"Right at the last index of axis {axis}, wrong everywhere before it: what comes back from later steps "
-                "is missing or wrong (in a recurrent network: da_{t+1}·Whᵀ)."
+                "is missing or wrong (in a recurrent network: da_{t+1}·Whᵀ; in an LSTM also dc_{t+1}·f)."
             )
     return None
 

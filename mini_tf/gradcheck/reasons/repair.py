@@ -14,7 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.elsewhere import elsewhere, other_draws
+from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.styles import Brought
@@ -105,7 +105,7 @@ def _is_right_everywhere(evidence, part, change, code, names):
     """True if the change makes these gradients right with other arrays, sizes and options, too, and no others wrong."""
     if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
         return False                                     # the size of another axis may be the same by chance
-    points = (other for find in (elsewhere, other_draws) for other in find(evidence))
+    points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
     return all(_made_right(other, part, code) >= {*names, *other.right} & other.slopes.keys() for other in points)
 
 

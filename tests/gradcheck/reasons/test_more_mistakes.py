@@ -493,3 +493,248 @@ def test_a_constant_of_a_step_needs_no_gradient():
     report = gradcheck(scaled_dice, R((4, 3)), R(3))
     assert report.wrong_step is None
     assert "too few" not in report.explain()
+
+
+# Mistakes of three more authors ----------------------------------------------------------------------------------------
+
+
+def pixels(image, points):
+    """Of pixels that several points share, only one gradient is added; f is made for points (N, 2)."""
+    r, c = np.abs(points[:, 0]).astype(int) % image.shape[1], np.abs(points[:, 1]).astype(int) % image.shape[2]
+    weight = np.sin(points[:, 0] + 2 * points[:, 1])
+
+    def backward(dy):
+        dimage = np.zeros_like(image)
+        dimage[:, r, c] += (dy * weight[:, None]).T
+        dpoints = np.zeros_like(points)
+        slope = (dy * image[:, r, c].T).sum(1) * np.cos(points[:, 0] + 2 * points[:, 1])
+        dpoints[:, 0], dpoints[:, 1] = slope, 2 * slope
+        return dimage, dpoints
+
+    return image[:, r, c].T * weight[:, None], backward
+
+
+def softmax_in_logs(z):
+    """The sum is missing in log-softmax's backward."""
+    y = z - np.log(np.exp(z).sum())
+
+    def backward(dy):
+        p = np.exp(y)
+        return dy - p * dy
+
+    return y, backward
+
+
+def spectrum(x, w):
+    """A complex conjugate is missing."""
+    W = np.fft.fft(w)
+
+    def backward(dy):
+        dx = np.fft.ifft(np.fft.fft(dy) * W).real
+        dw = np.fft.ifft(np.fft.fft(dy) * np.conj(np.fft.fft(x))).real
+        return dx, dw
+
+    return np.fft.ifft(np.fft.fft(x) * W).real, backward
+
+
+def running_mean(x, w):
+    """A cumulative sum goes back from the end."""
+    return np.cumsum(x * w, axis=1), lambda dy: (np.cumsum(dy, axis=1) * w, (np.cumsum(dy[:, ::-1], axis=1)[:, ::-1] * x).sum(0))
+
+
+def decaying(x, a, b):
+    """h is multiplied by its decay before what is added to it has been seen."""
+    h, hs = np.zeros(x.shape[1]), []
+    for t in range(len(x)):
+        hs.append(h)
+        h = a * h + b * x[t]
+
+    def backward(dh):
+        dx, da, db = np.zeros_like(x), np.zeros_like(a), np.zeros_like(b)
+        for t in reversed(range(len(x))):
+            da += dh * hs[t]
+            dh = dh * a
+            dx[t] = dh * b
+            db += dh * x[t]
+        return dx, da, db
+
+    return h, backward
+
+
+def crossed(x, W):
+    """The layer's input is xs[k], and x only in the first round."""
+    xs, y = [], x
+    for k in range(len(W)):
+        xs.append(y)
+        y = np.tanh(y @ W[k])
+    ys = [*xs[1:], y]
+
+    def backward(d):
+        dW = np.zeros_like(W)
+        for k in reversed(range(len(W))):
+            da = d * (1 - ys[k] ** 2)
+            dW[k] = x.T @ da
+            d = da @ W[k].T
+        return d, dW
+
+    return y, backward
+
+
+def shared_start(x, w):
+    """dy itself must not be added to."""
+    y = x + np.sin(x) * w
+
+    def backward(dy):
+        dx = dy
+        dw = (dy * np.sin(x)).sum(0)
+        dx = dy * np.cos(x) * w
+        return dx, dw
+
+    return y, backward
+
+
+def costs(D, gamma=0.7):
+    """The cost of the next cell, D[i, j], belongs where that of this one is; and one weight is not divided by gamma."""
+    y = np.zeros((len(D), D.shape[1]))
+    for i in range(1, len(D)):
+        for j in range(1, D.shape[1]):
+            y[i, j] = np.exp((D[i, j] - D[i - 1, j - 1]) / gamma)
+
+    def backward(dy):
+        dD = np.zeros_like(D)
+        for i in range(1, len(D)):
+            for j in range(1, D.shape[1]):
+                e = np.exp(D[i, j] - D[i - 1, j - 1])
+                dD[i, j] += dy[i, j] * e / gamma
+                dD[i - 1, j - 1] -= dy[i, j] * e / gamma
+        return dD
+
+    return y, backward
+
+
+def scattered(x):
+    """Two indices are off by one, both at once."""
+    y = x[1:, 1:] * x[:-1, :-1]
+
+    def backward(dy):
+        dx = np.zeros_like(x)
+        for i in range(1, len(x)):
+            for j in range(1, x.shape[1]):
+                dx[i, j] += dy[i - 1, j - 1] * x[i - 1, j - 1]
+                dx[i - 1, j - 1] += dy[i - 1, j - 1] * x[i - 1, j - 1]
+        return dx
+
+    return y, backward
+
+
+def leaky_scores(x, w):
+    """The derivative of the leaky ReLU is forgotten."""
+    z = x @ w
+    y = np.where(z > 0, z, 0.2 * z)
+
+    def backward(dy):
+        dz = dy
+        return np.outer(dz, w), x.T @ dz
+
+    return y, backward
+
+
+def turned(x, angle):
+    """A rotation goes back by the opposite angle."""
+    c, s = np.cos(angle), np.sin(angle)
+    a, b = x[:, 0], x[:, 1]
+
+    def backward(dy):
+        da, db = dy[:, 0], dy[:, 1]
+        dangle = (-da * (a * s + b * c) + db * (a * c - b * s)).sum()
+        return np.stack([da * c - db * s, da * s + db * c], axis=1), dangle
+
+    return np.stack([a * c - b * s, a * s + b * c], axis=1), backward
+
+
+@pytest.mark.parametrize(("f", "inputs", "right"), [
+    (pixels, [R((2, 3, 4)), 3 * R((9, 2))], "np.add.at(dimage, np.s_[:, r, c], (dy * weight[:, None]).T)"),
+    (softmax_in_logs, [R(5)], "return dy - p * dy.sum()"),
+    (spectrum, [R(5), R(5)], "np.conj(W)"),
+    (running_mean, [R((2, 4)), R(4)], "np.flip(np.cumsum(np.flip(dy, 1), 1), 1) * w"),
+    (decaying, [R((4, 3)), R(3), R(3)], "…  dh = dh * a"),
+    (crossed, [R((3, 4)), R((3, 4, 4))], "dW[k] = xs[k].T @ da"),
+    (shared_start, [R((3, 4)), R(4)], "dx = dx + dy * np.cos(x) * w"),
+    (costs, [R((3, 4))], "/ gamma)"),
+    (scattered, [R((3, 4))], "* x[i, j]"),
+    (leaky_scores, [R((5, 3)), R(3)], "np.where(z > 0, 1.0, 0.2)"),
+    (turned, [R((5, 2)), np.array(0.7)], "(-s)"),
+], ids=lambda one: getattr(one, "__name__", ""))  # fmt: skip
+def test_one_change_of_three_more_authors_mistakes(f, inputs, right):
+    report = gradcheck(f, *inputs)
+    assert report.verdict == "FAIL"
+    assert right in report.repair[3], report
+
+
+def filtered(x, w, b):
+    """Each of F filters of N signals has a bias, whose gradient is a mean over N where it should be a sum."""
+    N, F = len(x), len(w)
+    y = x[:, None] * w[:, None] + b[:, None]
+
+    def backward(dy):
+        return (dy * w[:, None]).sum(1), (dy * x[:, None]).sum((0, 2)), dy.sum((0, 2)) / N
+
+    return y.reshape(N, F, -1), backward
+
+
+def test_by_which_of_two_equal_sizes_to_multiply_is_found_out():
+    """N = F = 2 here, and larger arrays with N = F, too, would be right with F."""
+    report = gradcheck(filtered, R((2, 3)), R(2), R(2))
+    assert report.verdict == "FAIL"
+    assert "F" not in report.repair[3], report
+
+
+def leap(p, v, a):
+    """Two outputs in a tuple; its backward takes two gradients."""
+    w = v + a
+    return (p + w, w), lambda dp, dw: (dp, dp + dw, dp + dw)
+
+
+def pull(p, k):
+    return -k * p, lambda dy: (-k * dy, (dy * p).sum(0))     # the sign of dk is wrong
+
+
+def orbit(p, v, k):
+    backs = []
+    for _ in range(2):
+        a, back = pull(p, k)
+        (p, v), leap_back = leap(p, v, a)
+        backs.append((back, leap_back))
+
+    def backward(dp):
+        dv, dk = np.zeros_like(v), np.zeros_like(k)
+        for back, leap_back in reversed(backs):
+            dp, dv, da = leap_back(dp, dv)
+            d, dk_here = back(da)
+            dp, dk = dp + d, dk + dk_here
+        return dp, dv, dk
+
+    return p, backward
+
+
+def test_a_step_with_two_outputs_in_a_tuple_is_checked_like_any_other():
+    assert gradcheck(leap, R((3, 2)), R((3, 2)), R((3, 2)))
+    assert gradcheck(lambda x: ((x, 2 * x), lambda d: d[0] + 2 * d[1]), R(3))
+    report = gradcheck(orbit, R((3, 2)), R((3, 2)), R(2))
+    assert report.wrong_step.name == "pull"
+
+
+def test_the_condition_of_the_wrong_lines_is_among_them():
+    def clipped(x, w, c):
+        def backward(dy):
+            dx, dw = np.zeros_like(x), (dy * np.maximum(x - c[0], 0)).sum()
+            for i in range(len(x)):
+                if x[i] > c[1]:                          # should be c[0]: nothing else is like it
+                    dx[i] = dy[i] * w
+            return dx, dw, np.array([-(dy * w * (x > c[0])).sum(), 0.0])
+
+        return np.maximum(x - c[0], 0) * w, backward
+
+    report = gradcheck(clipped, np.array([0.5, -0.7, 1.2, 0.1, 2.0]), np.array(1.3), np.array([0.0, 1.0]))
+    assert report.verdict == "FAIL"
+    assert report.repair or any("if x[i] > c[1]" in line for line in report.suspects)
