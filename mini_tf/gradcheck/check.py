@@ -12,7 +12,7 @@ from typing import Any
 
 from mini_tf.gradcheck.arguments import placed
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.judge import BUDGET, judged
+from mini_tf.gradcheck.judge import judged
 from mini_tf.gradcheck.measuring.subject import told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
@@ -23,7 +23,7 @@ from mini_tf.layers import Parameter
 
 def gradcheck(
     f: Any, *inputs, params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, name: str | None = None,
-    seed: int = 0, budget: int = BUDGET, **options: Any,
+    seed: int = 0, budget: int | None = None, **options: Any,
 ) -> Report:  # fmt: skip
     """Check y, backward = f(*inputs, **options) against finite differences, and the op's contract. Returns a Report.
 
@@ -33,6 +33,7 @@ def gradcheck(
               found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
     seed      of dy, of the generic point and of the sampled entries
     budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
+              (by default 2,000; fewer if the tensors have over 50,000 entries in all, 100 of each if it is a million)
     options   other arguments of f, by name: stride=2
 
     Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with

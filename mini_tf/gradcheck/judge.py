@@ -23,6 +23,8 @@ import numpy as np
 
 FAR_POINTS = 8           # looked at quickly
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
+LARGE = 50_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
+LEAST = 50               # … but so many: the directions, which see all entries, remain
 CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
 FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
@@ -30,7 +32,7 @@ FAINT = 1e-4             # tell (below this part of the uncertainty: right), or 
 
 def judge(
     f: Any, inputs: Sequence[Any], params: dict | list | None, name: str | None = None, seed: int = 0,
-    budget: int = BUDGET,
+    budget: int | None = None,
 ) -> Report:  # fmt: skip
     """The Report with all verdicts but no reasons. The arguments are gradcheck's, with the inputs as a list."""
     with judged(f, inputs, params, name, seed, budget) as (report, _, _):
@@ -61,7 +63,7 @@ def seems_right(f: Any, inputs: Sequence[Any], params: dict | list | None, seed:
 @contextmanager
 def judged(
     f: Any, inputs: Sequence[Any], params: dict | list | None, name: str | None = None, seed: int = 0,
-    budget: int = BUDGET,
+    budget: int | None = None,
 ) -> Iterator[tuple[Report, Subject, Evidence | None]]:  # fmt: skip
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
@@ -69,11 +71,13 @@ def judged(
     the given one; None if nothing could run.
     Raises UserError for a seed below 0 and for a budget below 1.
     """
-    check_whole(budget=budget)
+    if budget is not None:
+        check_whole(budget=budget)
     check_whole(0, seed=seed)
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     with turn, watched_relus() as patterns:
         subject = Subject(f, inputs, params)
+        budget = _usual_budget(subject) if budget is None else budget
         report, evidence = Report(name or name_of(subject.f)), None
         with subject.in_float64():
             try:
@@ -97,6 +101,12 @@ def judged(
             report.findings = list(dict.fromkeys(report.findings))   # both points may have the same
             report.notes = list(dict.fromkeys(report.notes))
             yield report, subject, evidence
+
+
+def _usual_budget(subject):
+    """How many entries of each tensor are measured, if nobody says."""
+    total = sum(x.size for x in subject.tensors.values())
+    return max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
 
 
 def _check_point(point, subject, report, patterns, rng, budget):

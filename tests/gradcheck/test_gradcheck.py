@@ -372,6 +372,25 @@ def test_a_gradient_that_leaks_through_an_empty_row_is_found(rng):
     assert [c.wrong for c in report.tensor("z").comparisons] == [True, True]
 
 
+def test_of_a_large_function_fewer_entries_are_measured_and_a_single_wrong_one_is_found(rng):
+    def linear(x, W, at=None):
+        def backward(dy):
+            dW = x.T @ dy
+            if at:
+                dW[at] *= 1.01
+            return dy @ W.T, dW
+
+        return x @ W, backward
+
+    x, W = rng.standard_normal((2, 500)), rng.standard_normal((500, 1000))
+    report = gradcheck(linear, x, W)
+    assert report
+    assert [t.comparisons[0].judged for t in report.tensors] == [199, 199]
+    report = gradcheck(linear, x, W, at=(123, 456))
+    assert report.tensor("W").comparisons[0].wrong
+    assert gradcheck(linear, x[:, :20], W[:20, :30]).tensor("W").comparisons[0].judged == 600
+
+
 def test_a_list_of_whole_numbers_is_an_option(rng):
     def first(x, lengths):
         mask = np.arange(x.shape[1]) < np.array(lengths)[:, None]
