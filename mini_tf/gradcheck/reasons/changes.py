@@ -269,7 +269,7 @@ def _of_padding(source, part, atoms):
         for name, x in atoms.items() if plain else ():
             if isinstance(x, int):
                 moved = [f"{name}:{name} + {text[1:].strip()}" if i in plain else text for text, i in indices]
-                yield "an index is off: the padding comes first", part.slice, ", ".join(moved)
+                yield f"an index is off by {name}", part.slice, ", ".join(moved)
 
 
 def _exchanged(source, a, b):

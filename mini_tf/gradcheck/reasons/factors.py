@@ -146,9 +146,9 @@ def _of_sizes(e, large):
     """{label: (number, words)} of the sizes of axes, their square roots, and of the rows that count
 
     """
-    mean, scale = "a mean where a sum belongs, or divided twice", "is used twice"
+    mean, one, other = "a mean where a sum belongs, or divided twice", "√", "1/√"
     if large:
-        mean, scale = "a mean is missing there, or a sum taken twice", "is missing"
+        mean, one, other = "a mean is missing there, or a sum taken twice", "1/√", "√"
     given = e.everything | {"y": e.y}
     sizes = {}
     for name, x in given.items():
@@ -173,7 +173,8 @@ def _of_sizes(e, large):
         x = e.everything[name]
         if np.ndim(x) > 1:
             m = np.shape(x)[-1]
-            words = f"√{m}, and {m} is the size of the last axis of {name}: the scale 1/√{m} {scale}"
+            scale = f"a factor {one}{m} is missing, or {other}{m} is used twice"
+            words = f"√{m}, and {m} is the size of the last axis of {name}: {scale}"
             found[f"√ of the last axis of {name}"] = math.sqrt(m), words
     return found
 

@@ -287,12 +287,14 @@ def _receivers(values, subject):
 
 
 def _stored_as(target, subject):
-    """The parameters whose gradient is stored in self.dW or self.grads["W"]."""
+    """The parameters whose gradient is stored in self.dW or self.grads["W"], or in a part of it, self.dW[:, k]."""
     said = None
-    if isinstance(target, ast.Attribute):
-        said = target.attr
-    elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+    if isinstance(target, ast.Subscript) and isinstance(getattr(target.slice, "value", None), str):
         said = target.slice.value
+    elif isinstance(target, ast.Subscript):
+        return _stored_as(target.value, subject)
+    elif isinstance(target, ast.Attribute):
+        said = target.attr
     return _named(said, subject, subject.params)
 
 

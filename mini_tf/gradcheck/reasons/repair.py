@@ -105,6 +105,8 @@ def _is_right_everywhere(evidence, part, change, code, names):
     """True if the change makes these gradients right with other arrays, sizes and options, too, and no others wrong."""
     if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
         return False                                     # the size of another axis may be the same by chance
+    if _stands_by_chance(evidence, part, change):
+        return False
     points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
     return all(_made_right(other, part, code) >= {*names, *other.right} & other.slopes.keys() for other in points)
 
@@ -112,6 +114,16 @@ def _is_right_everywhere(evidence, part, change, code, names):
 def _needs_other_sizes(change):
     before, after = SIZE.findall(change.before), SIZE.findall(change.after)
     return any(size not in before for size in after)
+
+
+def _stands_by_chance(evidence, part, change):
+    """True if a size that the change brings in, such as B, has been the same number wherever f was run."""
+    brought_in = {*WORD.findall(change.after)} - {*WORD.findall(change.before), *evidence.options}
+    _, node = source_of(part.function)
+    here = {text: x for text, x in _values(evidence, part, node).items() if text in brought_in and type(x) is int}
+    there = [_values(other, part, node) for other in elsewhere(evidence) + apart(evidence)] if here else []
+    evidence.back_to_the_point()
+    return any(all(values.get(text, x) == x for values in there) for text, x in here.items())
 
 
 def _other_sizes(evidence, other):

@@ -689,6 +689,25 @@ def test_by_which_of_two_equal_sizes_to_multiply_is_found_out():
     assert "F" not in report.repair[3], report
 
 
+def rows_of_a_list(E, ids):
+    """A power of 2 where 3 is right, and B is 3: a list of ids has no other sizes at which one could try."""
+    e = E[np.array(ids)]
+    B, r = len(ids), ((e * e).mean(-1, keepdims=True) + 1) ** -0.5
+
+    def backward(dy):
+        dE, de = np.zeros_like(E), dy * r - e * r**2 * (dy * e).mean(-1, keepdims=True)
+        np.add.at(dE, np.array(ids), de * (B / B))
+        return dE
+
+    return e * r, backward
+
+
+def test_a_size_that_is_the_same_everywhere_explains_nothing():
+    report = gradcheck(rows_of_a_list, R((5, 4)), [1, 4, 0])
+    assert report.verdict == "FAIL"
+    assert not report.repair or "r**B" not in report.repair[3], report
+
+
 def leap(p, v, a):
     """Two outputs in a tuple; its backward takes two gradients."""
     w = v + a
@@ -722,6 +741,29 @@ def test_a_step_with_two_outputs_in_a_tuple_is_checked_like_any_other():
     assert gradcheck(lambda x: ((x, 2 * x), lambda d: d[0] + 2 * d[1]), R(3))
     report = gradcheck(orbit, R((3, 2)), R((3, 2)), R(2))
     assert report.wrong_step.name == "pull"
+
+
+class ByColumns:
+    """The gradient of W is written column by column; nothing that stands in the class is what is missing."""
+
+    def __init__(self, rng):
+        self.W = rng.standard_normal((4, 3))
+
+    def forward(self, x):
+        self.x = x
+        return np.sin(x @ self.W)
+
+    def backward(self, dout):
+        slope = np.cos(self.x @ self.W)
+        self.dW = np.zeros_like(self.W)
+        for k in range(3):
+            self.dW[:, k] += self.x.T @ (dout[:, k] * np.exp(slope[:, k]))
+        return (dout * slope) @ self.W.T
+
+
+def test_a_line_that_writes_a_part_of_a_gradient_is_among_the_lines():
+    report = gradcheck(ByColumns(np.random.default_rng(0)), R((2, 4)))
+    assert any("self.dW[:, k] +=" in line for line in report.suspects), report.suspects
 
 
 def test_the_condition_of_the_wrong_lines_is_among_them():
