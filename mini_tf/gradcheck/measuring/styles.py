@@ -66,7 +66,8 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     except FAILURES:                                     # the check itself will say what is wrong
         return Machine(owner, f.__name__) if goes_back else f
     if keeps_contract(result):
-        return Several(f) if isinstance(result[0], (tuple, list)) else f
+        several = isinstance(result[0], (tuple, list)) and all(isinstance(y, np.ndarray) for y in result[0])
+        return Several(f) if several else f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
         return Several(f)
     if found:
