@@ -33,7 +33,7 @@ def gradcheck(
               found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
     seed      of dy, of the generic point and of the sampled entries
     budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
-              (by default 2,000; fewer if the tensors have over 50,000 entries in all, 100 of each if it is a million)
+              (by default 2,000; fewer if the tensors have over 25,000 entries in all, 50 of each if it is a million)
     options   other arguments of f, by name: stride=2
 
     Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with

@@ -23,7 +23,7 @@ import numpy as np
 
 FAR_POINTS = 8           # looked at quickly
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
-LARGE = 50_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
+LARGE = 25_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
 LEAST = 50               # … but so many: the directions, which see all entries, remain
 CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
