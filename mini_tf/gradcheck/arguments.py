@@ -72,7 +72,7 @@ def inputs_for(f: Any, shapes: Sequence[str], values: dict[str, Any], rng: np.ra
     """Arrays for the arguments of f, up to the last that has a shape or a value; others keep their default."""
     called = _called(f)
     signature = inspect.signature(called).parameters.values()
-    parameters = [p for p in signature if p.kind <= p.POSITIONAL_OR_KEYWORD][inspect.isclass(f) :]     # without ctx
+    parameters = _by_place(f)
     names, name_of_f = [p.name for p in parameters], _name(f)
     if not names:
         raise UserError(f"{name_of_f} takes no arguments, expected arrays to differentiate with respect to")
@@ -112,17 +112,22 @@ def placed(f: Any, inputs: Sequence[Any], options: dict[str, Any]) -> list[Any]:
     """
     if not options:
         return list(inputs)
-    called = _called(f)
-    parameters = list(inspect.signature(called).parameters.values())[inspect.isclass(f) :]             # without ctx
-    names = [p.name for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
+    parameters = _by_place(f)
+    names = [p.name for p in parameters]
     for name in options:
         if name not in names[len(inputs) :]:
-            by_name = any(p.name == name and p.kind == p.KEYWORD_ONLY for p in parameters)
-            came = "takes it by name only" if by_name else "was given it twice" if name in names else "does not take it"
+            by_name = [p.name for p in inspect.signature(_called(f)).parameters.values() if p.kind == p.KEYWORD_ONLY]
+            came = "was given it twice" if name in names else "does not take it"
+            came = "takes it by name only" if name in by_name else came
             raise UserError(f"{name}={shown(options[name])}: {_name(f)}({', '.join(names)}) {came}; try "
                             f"gradcheck(lambda x: {_name(f)}(x, …), x)")  # fmt: skip
     last = max(map(names.index, options))
     return [*inputs, *(options.get(p.name, p.default) for p in parameters[len(inputs) : last + 1])]
+
+
+def _by_place(f):
+    """The parameters of what takes the arguments that can be given by place; of a class without ctx"""
+    return parameters_of(_called(f))[inspect.isclass(f) :]
 
 
 def _called(f):

@@ -207,22 +207,23 @@ def _is_unread(subject, given, arrays, names):
 
 def _of_another_shape(subject):
     """The names of the tensors whose gradient has another shape than they have."""
-    try:
-        y = np.asarray(subject.forward()[0])
-        came = subject.run(np.ones(y.shape) if y.ndim else 1.0)
-    except FAILURES:
-        return []
-    return [name for name, x in subject.tensors.items() if np.shape(came.get(name)) != x.shape]
+    came = _came_back(subject)
+    return [name for name, x in subject.tensors.items() if came and np.shape(came.get(name)) != x.shape]
 
 
 def _runs_back(subject):
     """True if the backward gives gradients here, right or wrong."""
+    return bool(_came_back(subject))
+
+
+def _came_back(subject):
+    """{name: gradient} for dy = 1 everywhere; {} if the backward fails."""
     try:
         with np.errstate(all="ignore"):
             y = np.asarray(subject.forward()[0])
-            return bool(subject.run(np.ones(y.shape) if y.ndim else 1.0))
+            return subject.run(np.ones(y.shape) if y.ndim else 1.0)
     except FAILURES:
-        return False
+        return {}
 
 
 def _evidence_at(evidence, arrays, option, rng):

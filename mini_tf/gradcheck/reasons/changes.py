@@ -47,12 +47,6 @@ RARE = re.compile(
     r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
     r"|as a (variance|length|common sum|mean) "
 )
-KNOWN_AS = [                 # the shape of a factor that is missing, and what it often is
-    (r"\* \((.+) > 0\)", "the derivative of a ReLU, or a mask"),
-    (r"\* \(1 - (.+) \*\* 2\)", "of a tanh, this is the derivative"),
-    (r"\* (.+) \* \(1 - \1\)", "of a sigmoid, this is the derivative"),
-    (r"/ \(1 \+ np\.exp\(-(.+)\)\)", "the derivative of a softplus, or a sigmoid"),
-]  # fmt: skip
 SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
 
@@ -421,12 +415,8 @@ def _of_order(source, block):
         for early in body[:k]:
             array = _changed_in_place(early)
             if array in read:
-                first, last = (source.within(source.span(one)) for one in (early, late))
-                start, end = source.span(early)[0], source.span(late)[1]
-                between = source.text[start : source.span(late)[0]].rstrip()
-                moved = last + "\n" + " " * early.col_offset + between
-                change = source.mutation(early, f"{array} is changed before it was read", start, end, moved)
-                yield replace(change, before=f"{first}  …  {last}", after=f"{last}  …  {first}")
+                between = source.text[source.span(early)[0] : source.span(late)[0]].rstrip()
+                yield _in_the_other_order(source, early, late, late, array, source.within(source.span(late)), between)
 
 
 def _of_a_later_order(source, block):
@@ -436,13 +426,18 @@ def _of_a_later_order(source, block):
         name = _overwritten(early)
         readers = [late for late in body[k + 1 :] if name and name in _read(late)]
         if readers:
+            between = source.text[source.span(body[k + 1])[0] : source.span(readers[-1])[1]]
             first = source.within(source.span(early))
-            start, end = source.span(early)[0], source.span(readers[-1])[1]
-            between = source.text[source.span(body[k + 1])[0] : end]
-            change = source.mutation(early, f"{name} is changed before it was read", start, end,
-                                     f"{between}\n{' ' * early.col_offset}{first}")  # fmt: skip
-            last = source.within(source.span(readers[0]))
-            yield replace(change, before=f"{first}  …  {last}", after=f"{last}  …  {first}")
+            yield _in_the_other_order(source, early, readers[0], readers[-1], name, between, first)
+
+
+def _in_the_other_order(source, early, late, last, array, *lines):
+    """The Mutation that puts these lines in the place of all from `early` to `last`; `early` and `late` are shown."""
+    first, second = (source.within(source.span(one)) for one in (early, late))
+    start, end = source.span(early)[0], source.span(last)[1]
+    moved = ("\n" + " " * early.col_offset).join(lines)
+    change = source.mutation(early, f"{array} is changed before it was read", start, end, moved)
+    return replace(change, before=f"{first}  …  {second}", after=f"{second}  …  {first}")
 
 
 def _overwritten(statement):
@@ -641,19 +636,11 @@ def _factors(name, value, shape, larger=False, sizes=True):
 
     sizes: with False no sizes of the array, because another array of this shape has the same
     """
-    for words, factor in _all_factors(name, value, shape, larger, sizes):
+    for words, factor, *often in _all_factors(name, value, shape, larger, sizes):
         if factor[0] == "/" and is_upstream(name):
             continue                                     # a backward never divides by what it is given
         factor_in_words = factor[2:] if factor[0] == "*" else f"1/{factor[2:]}"
-        yield f"{words} is missing, {factor_in_words}{_known_as(factor)}", factor
-
-
-def _known_as(factor):
-    """What a factor often is, in words: " (the derivative of a ReLU, or a mask)" """
-    for shape, words in KNOWN_AS:
-        if re.fullmatch(shape, factor):
-            return f" ({words})"
-    return ""
+        yield f"{words} is missing, {factor_in_words}" + "".join(f" ({remark})" for remark in often), factor
 
 
 def _first_of_each_shape(atoms):
@@ -667,6 +654,7 @@ def is_upstream(name: str) -> bool:
 
 
 def _all_factors(name, value, shape, larger, sizes):
+    """(what it is, "* x" or "/ x"), with a third string if such a factor is often something that has a name"""
     missing = "a factor"
     if not isinstance(value, np.ndarray):
         rates = (f"/ (1 - {name})", f"* (1 - {name})") if 0 < value < 1 else ()
@@ -684,12 +672,12 @@ def _all_factors(name, value, shape, larger, sizes):
             if _is_array(x):
                 if (x >= 0).all() and (x <= 1).all():    # a sigmoid, a gate, a probability
                     yield missing, f"* (1 - {text})"
-                    yield missing, f"* {text} * (1 - {text})"
+                    yield missing, f"* {text} * (1 - {text})", "of a sigmoid, this is the derivative"
                 if (np.abs(x) <= 1).all():
-                    yield missing, f"* (1 - {text} ** 2)"
-                yield missing, f"* ({text} > 0)"
+                    yield missing, f"* (1 - {text} ** 2)", "of a tanh, this is the derivative"
+                yield missing, f"* ({text} > 0)", "the derivative of a ReLU, or a mask"
                 yield missing, f"/ {text}**2" if (x > 0).all() else f"* np.sign({text})"
-                yield missing, f"/ (1 + np.exp(-{text}))"
+                yield missing, f"/ (1 + np.exp(-{text}))", "the derivative of a softplus, or a sigmoid"
     if _is_array(value) and shape is not None and value.shape == tuple(shape):
         for axis in (-1, 0):
             yield "a factor", f"* {name}.sum(axis={axis}, keepdims=True)"

@@ -214,7 +214,7 @@ def _feeds(function, subject, ran=()):
         statements = [ast.copy_location(ast.Return(function.body), function.body)]
     statements.sort(key=lambda node: node.lineno)
 
-    heads = {inside: (one.lineno, _head(one)) for one in statements if isinstance(one, ast.If)
+    under = {inside: {(one.lineno, _head(one))} for one in statements if isinstance(one, ast.If)
              for inside in ast.walk(one) if inside is not one and getattr(inside, "lineno", 0) in ran}  # fmt: skip
 
     def returns(name, lines):
@@ -226,9 +226,8 @@ def _feeds(function, subject, ran=()):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 pairs = [pair for target in targets for pair in _pairs(target, node.value)]
                 several = len(pairs) > len(targets)      # of a, b = c, d each has a line of its own
-                under = {heads[node]} if node in heads else set()        # the `if` that it stands in
                 fed = [(target, (_one_of(node, target, value) if several else _own(node)) | _lines_of(value, sources)
-                        | under) for target, value in pairs]  # fmt: skip
+                        | under.get(node, set())) for target, value in pairs]  # fmt: skip
                 for target, lines in fed:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _written_to(target):
@@ -241,7 +240,7 @@ def _feeds(function, subject, ran=()):
                 for name in _names(node.target):
                     sources[name] = sources.get(name, set()) | lines | _lines_of(node.iter, sources)
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                lines = _own(node) | _lines_of(node.value, sources) | ({heads[node]} if node in heads else set())
+                lines = _own(node) | _lines_of(node.value, sources) | under.get(node, set())
                 call = node.value
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
                     returns(ast.unparse(call.func.value).split(".")[-1], lines)
