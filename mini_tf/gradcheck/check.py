@@ -34,7 +34,8 @@ def gradcheck(
     seed      of dy, of the generic point and of the sampled entries
     budget    how many entries of a tensor are measured; of a larger tensor, so many at random and ten random directions
               (by default 2,000; fewer if the tensors have over 25,000 entries in all, 50 of each if it is a million)
-    options   other arguments of f, by name: stride=2
+    options   other arguments of f, by name: stride=2; of an array among them the backward may return no gradient, and
+              then it is NOT TESTED
 
     Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with
     Richardson's extrapolation (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than
@@ -45,7 +46,8 @@ def gradcheck(
     but UserError, for a seed below 0, a budget below 1, and options that f does not have.
     Threads take turns; while one checks a layer, others must not use it.
     """
-    with judged(f, placed(f, inputs, options), params, name, seed, budget) as (report, subject, evidence):
+    by_name = tuple(options)
+    with judged(f, placed(f, inputs, options), params, name, seed, budget, by_name) as (report, subject, evidence):
         if evidence is not None and is_current(evidence.backward) is False:
             report.notes.append(
                 "its file has changed since it was imported, and what was checked is the old code: start a new Python, "
@@ -53,6 +55,8 @@ def gradcheck(
             )
         if report.verdict == FAIL:
             try:
+                if evidence is not None:                 # the generic point may not show what is wrong
+                    evidence.back_to_the_point()
                 report.steps = first_wrong_step(subject, seed)
                 if report.wrong_step is None:            # otherwise the step's own report explains it
                     add_reasons(report, evidence)

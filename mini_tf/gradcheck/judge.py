@@ -1,6 +1,6 @@
 """The verdict: a gradient compared with measured slopes, at two points, and where a quick look finds more."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -63,7 +63,7 @@ def seems_right(f: Any, inputs: Sequence[Any], params: dict | list | None, seed:
 @contextmanager
 def judged(
     f: Any, inputs: Sequence[Any], params: dict | list | None, name: str | None = None, seed: int = 0,
-    budget: int | None = None,
+    budget: int | None = None, by_name: Collection[str] = (),
 ) -> Iterator[tuple[Report, Subject, Evidence | None]]:  # fmt: skip
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
@@ -76,7 +76,7 @@ def judged(
     check_whole(0, seed=seed)
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     with turn, watched_relus() as patterns:
-        subject = Subject(f, inputs, params)
+        subject = Subject(f, inputs, params, by_name)
         budget = _usual_budget(subject) if budget is None else budget
         report, evidence = Report(name or name_of(subject.f)), None
         with subject.in_float64():

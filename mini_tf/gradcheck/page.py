@@ -42,8 +42,8 @@ def diagnoses(report: Report) -> dict[str, list[str]]:
     """{words: ["dx", "dW"]}, because several gradients may be wrong in the same way"""
     found = {}
     for t in report.tensors:
-        if t.diagnosis:
-            found.setdefault(t.diagnosis, []).append(f"d{t.name}")
+        if words := report.words_of(t):
+            found.setdefault(words, []).append(f"d{t.name}")
     return found
 
 

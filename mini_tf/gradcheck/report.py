@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
+PERHAPS = re.compile(r": perhaps .*", re.DOTALL)         # what a factor may come from
+GUESS = re.compile(r", or its negative is left out")
 POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point"}
 
 
@@ -207,8 +209,8 @@ class Report:
         said = set()
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
-            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.blind, said)
-            said.add(t.diagnosis)
+            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.words_of(t), self.blind, said)
+            said.add(self.words_of(t))
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
             agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
@@ -220,6 +222,12 @@ class Report:
         return "\n".join(lines)
 
     __str__ = __repr__ = explain
+
+    def words_of(self, t: TensorReport) -> str:
+        """The diagnosis of t; where the one change is shown that makes it right, only what was measured, no guesses."""
+        if not self.repair or self.hints_only:
+            return t.diagnosis
+        return "" if GUESS.search(t.diagnosis) else PERHAPS.sub(".", t.diagnosis)
 
     def about_repair(self) -> list[str]:
         """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
@@ -348,13 +356,13 @@ def _counts(t):
     return f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"
 
 
-def _explain_tensor(t, blind, said):
+def _explain_tensor(t, words, blind, said):
     lines = [_counts(t)]
     c = t.worst
     if c is not None and c.directions is not None:
         lines += _explain_sampling(c)
-    if t.diagnosis:
-        lines.append(f"    → {'The same.' if t.diagnosis in said else t.diagnosis}")
+    if words:
+        lines.append(f"    → {'The same.' if words in said else words}")
     if c is not None and c.wrong:
         where = f"worst at {written(c.index)}" + POINTS[c.point]
         measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"

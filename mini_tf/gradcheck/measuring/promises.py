@@ -160,6 +160,12 @@ def _whole_numbers(subject, gradients):
 
 def _about_missing(subject, name):
     """Say that a tensor was not checked, and what to do about it."""
+    if name in subject.by_name:
+        f = name_of(subject.f)
+        return (
+            f"the backward returns no gradient of {name}, which was given by name: not tested; if it is data, "
+            f"gradcheck(lambda x: {f}(x, …, {name}={name}), x)"
+        )
     if name not in subject.params:
         return f"the backward returns no gradient of {name}: not tested"
     last = name.rpartition(".")[2]

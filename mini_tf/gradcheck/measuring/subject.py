@@ -5,7 +5,7 @@ import inspect
 import linecache
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -29,11 +29,14 @@ class Subject:
     params    {name: Parameter}, the trainable ones; inside `in_float64` their data are float64 copies too. They are
               those given, or, with None, f's own (see `own_parameters`)
     names     of the inputs
+    by_name   names of inputs that were given by name, as options are; without a gradient they are not tested
     left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
     """
 
-    def __init__(self, f: Any, inputs: Sequence[Any], params: dict | list | None):
-        self.f = in_contract(f, inputs)
+    def __init__(
+        self, f: Any, inputs: Sequence[Any], params: dict | list | None, by_name: Collection[str] = (),
+    ):  # fmt: skip
+        self.f, self.by_name = in_contract(f, inputs), by_name
         self.given = [native(x) for x in inputs]
         self.inputs = [_copied(x) for x in self.given]
         self.left_out = []
@@ -209,12 +212,17 @@ class Subject:
         return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
 
     def leave_out(self, gradients: dict[str, Any]) -> tuple[dict[str, Array], list[str]]:
-        """Leave out what has no gradient here, if f is in a style in which data need none.
+        """Leave out what has no gradient here, if f is in a style in which data need none, or it was given by name.
 
         Returns ({name: array} that must have one to pass, names of data), of those that y depends on.
         """
-        if not isinstance(self.f, Brought) or all(g is None for g in gradients.values()):
+        if all(g is None for g in gradients.values()):
             return {}, []
+        if not isinstance(self.f, Brought):
+            without = [name for name in self.tensors if name in self.by_name and gradients.get(name) is None]
+            missing = {name: self.tensors[name] for name in without if self.depends_on(name)}
+            self.left_out += without
+            return missing, []
         here = [name for name in self.params if name not in self.left_out]
         idle = [name for name in here if not self.depends_on(name)]      # arrays that the forward overwrites
         missing = {name: x for name, x in self.tensors.items() if gradients.get(name) is None or name in idle}
@@ -244,7 +252,9 @@ class Subject:
         An op declares them; others return one for each array (None for ids and masks), layers for floating ones.
         """
         known = getattr(self.f, "arrays", self.arrays)
-        return next((names for names in (known, self.arrays, self.floats, self.names) if len(names) == count), [])
+        by_place = [name for name in self.floats if name not in self.by_name]
+        found = known, self.arrays, self.floats, self.names, by_place
+        return next((names for names in found if len(names) == count), [])
 
     @property
     def arrays(self) -> list[str]:

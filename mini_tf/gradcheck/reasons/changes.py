@@ -77,7 +77,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _couplings(source, w, target, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _everywhere(source, part, atoms)]
-    for kind in (_of_atoms, _of_operands, _another_atom):
+    for kind in (_of_atoms, _of_operands, _terms_of_arguments, _another_atom):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms_of_sums(source, w, target, atoms)]
@@ -821,7 +821,11 @@ def _of_operands(source, part, atoms):
         for name, value in atoms.items():
             if not callable(value) and (not whole_numbers or isinstance(value, (int, np.integer))):
                 factors = _factors(name, value, shape, True, sizes=first_of_a_shape[np.shape(value)] == name)
-                yield from ((words, span, f"{source.product(side)} {factor}") for words, factor in factors)
+                for words, factor in factors:
+                    if source.within(span) == "1" and factor.startswith("* "):           # 1 * n is n
+                        yield f"{factor[2:]} belongs where 1 is", span, factor[2:]
+                    else:
+                        yield words, span, f"{source.product(side)} {factor}"
         yield from _over_two_numbers(span, atom, atoms)
     for side in (part.left, part.right) if isinstance(part.op, ast.MatMult) else ():
         shape = _shape_of(side, source, atoms)
@@ -850,6 +854,17 @@ def _listed_in(part):
     """The elements of lists and tuples that a call is given: of np.concatenate([a, b]) a and b."""
     lists = [one for one in part.args if isinstance(one, (ast.List, ast.Tuple))] if isinstance(part, ast.Call) else []
     return [element for one in lists for element in one.elts if not isinstance(element, ast.Constant)]
+
+
+def _terms_of_arguments(source, part, atoms):
+    """A term that is missing from what a function of the learner's own is given: back_embed(dx + dx_residual)."""
+    if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in ("np", "numpy"):
+        return
+    for argument in part.args:
+        text, shape = source.within(source.span(argument)), _shape_of(argument, source, atoms)
+        for name, x in atoms.items():
+            if shape and _is_array(x) and x.shape == shape and name != text:
+                yield f"a term is missing, {name}", argument, f"{source.atom(argument)} + {name}"
 
 
 def _array_in(part):

@@ -44,6 +44,7 @@ PHRASES = 12             # formulas of the forward, such as gamma[:, None], that
 NUMBERS = np.ndarray, np.generic, float, int
 TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
 ADDS = re.compile(r"by the square")                      # or by the square root
+ZEROS = re.compile(r"\.zeros(_like)?\(")              # dW = np.zeros_like(W): sums begin there
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -161,7 +162,8 @@ def _candidates(evidence, lines, texts):
         part, change, turn = one
         new_words = {*WORD.findall(change.after)} - {*WORD.findall(change.before)}
         suspected = begins.get(change.line, change.line) in lines
-        return not suspected, not of_note[part] & new_words, RARE.search(change.name) is not None, turn
+        unlikely = RARE.search(change.name) or ZEROS.search(change.before)
+        return not suspected, not of_note[part] & new_words, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]

@@ -11,6 +11,8 @@ from mini_tf.gradcheck.reasons.theirs import calls_in
 
 import numpy as np
 
+TWICE = "counted once too often, or its negative is left out"
+
 
 def dy_passed_on(e: Evidence, name: str) -> str | None:
     """dy alone, or everything but dy; but a function that acts on every entry by itself is left to `other_slope`."""
@@ -29,10 +31,10 @@ def part_left_out(e: Evidence, name: str) -> str | None:
     inside = [call for call in calls_in(e.subject, e.dy) if call.ended is not None]
     for call in sorted(inside, key=lambda c: c.depth):
         for part in flat(call.gradients):
-            for word, missing in (("left out", right - yours), ("counted once too often", yours - right)):
+            for words, missing in (("left out", right - yours), (TWICE, yours - right)):
                 if isinstance(part, np.ndarray) and close(missing, part, known) and not close(yours, part, known):
                     place = f"What {call.name} gives back (called at {call.line})"
-                    return f"{place} is {word}: the gradients along all paths add up."
+                    return f"{place} is {words}: the gradients along all paths add up."
     return None
 
 

@@ -780,3 +780,92 @@ def test_the_condition_of_the_wrong_lines_is_among_them():
     report = gradcheck(clipped, np.array([0.5, -0.7, 1.2, 0.1, 2.0]), np.array(1.3), np.array([0.0, 1.0]))
     assert report.verdict == "FAIL"
     assert report.repair or any("if x[i] > c[1]" in line for line in report.suspects)
+
+
+def elu(z, alpha=0.8):
+    """The derivative below 0 is alpha·exp(z), not alpha·(exp(z) − 1)."""
+    below = alpha * (np.exp(np.minimum(z, 0)) - 1)
+    return np.where(z > 0, z, below), lambda dy: dy * np.where(z > 0, 1.0, below)
+
+
+def product(a, b):
+    return a @ b, lambda dy: (dy @ b.T, a.T @ dy)
+
+
+def elu_of_a_product(a, b):
+    z, back_product = product(a, b)
+    y, back_elu = elu(z)
+    return y, lambda dy: back_product(back_elu(dy))
+
+
+def test_steps_are_looked_at_where_the_whole_was_wrong():
+    a, b = np.array([[0.5, 0.3], [0.9, 0.2]]), np.array([[-1.0], [0.3]])
+    for seed in range(8):                                # with some, all of a @ b is positive at the generic point
+        report = gradcheck(elu_of_a_product, a, b, seed=seed)
+        assert report.wrong_step is not None, report
+        assert report.wrong_step.name == "elu", report
+
+
+
+
+def doubled(x):
+    return 2 * x, lambda dy: 2 * dy
+
+
+def residual(x):
+    """What comes through the residual path is not given to the last backward."""
+    a, back_first = doubled(x)
+    b, back_second = doubled(np.sin(a))
+    y = np.sin(a) * b
+
+    def backward(dy):
+        d_direct = dy * b
+        d_doubled = back_second(dy * np.sin(a)) * np.cos(a)
+        d_residual = d_direct * np.cos(a)  # noqa: F841, this is the mistake
+        return back_first(d_doubled)
+
+    return y, backward
+
+
+def test_a_term_is_missing_from_what_a_function_is_given():
+    report = gradcheck(residual, R((3, 4)))
+    assert "back_first(d_doubled + d_residual)" in report.repair[3], report
+
+
+def noisy(x, w, noise=None):
+    return x * w + noise * w, lambda dy: (dy * w, (dy * (x + noise)).sum(0))
+
+
+def test_an_array_given_by_name_without_a_gradient_is_not_tested():
+    x, w, noise = R((4, 3)), R(3), R((4, 3))
+    report = gradcheck(noisy, x, w, noise=noise)
+    assert report.verdict == "NOT TESTED", report
+    assert not report.findings
+    assert [t.name for t in report.tensors if t.verdict == "PASS"] == ["x", "w"]
+    assert "noise, which was given by name: not tested; if it is data, gradcheck(lambda x: noisy(" in str(report)
+    assert gradcheck(lambda x, w: noisy(x, w, noise=noise), x, w).ok
+
+
+def entropy(z):
+    """log p + 1 for log p + H."""
+    p = np.exp(z - z.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    H = -(p * np.log(p)).sum(-1, keepdims=True)
+    return H[:, 0], lambda dy: -dy[:, None] * p * (np.log(p) + 1)
+
+
+def test_a_number_is_replaced_not_multiplied():
+    _, words, _, after = gradcheck(entropy, R((3, 4))).repair
+    assert words == "H belongs where 1 is"
+    assert after.endswith("(np.log(p) + H)")
+
+
+def test_where_a_change_is_shown_nothing_is_guessed():
+    def mean_of_rows(x):
+        return x.mean(0), lambda dy: np.broadcast_to(dy / (2 * len(x)), x.shape).copy()
+
+    report = gradcheck(mean_of_rows, R((4, 3)))
+    assert report.repair, report
+    assert "perhaps" in report.tensors[0].diagnosis
+    assert "perhaps" not in str(report)
+    assert "→ Everywhere 2 × too small.\n" in str(report)
