@@ -40,6 +40,7 @@ class Step:
     place: str               # where its backward is defined
     status: str
     words: list = field(default_factory=list, repr=False)            # what is wrong, if this is the wrong step
+    diagnoses: list = field(default_factory=list, repr=False)        # … and of which kind: see TensorReport.diagnosis
 
 
 def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
@@ -63,6 +64,7 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
             steps.append(_step(call, RIGHT))
         elif call is wrong:
             steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
+            steps[-1].diagnoses = [t.diagnosis for t in report.tensors if t.diagnosis]
         else:
             steps.append(_step(call, CONTAINS if call in wrong.parents else AFTER))
     raised = next((call for call in calls if call.error is not None), None)

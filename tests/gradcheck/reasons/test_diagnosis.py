@@ -188,8 +188,8 @@ WORDS = {
 def in_words(report):
     """The diagnoses and broken promises: those of the first wrong step, if there is one."""
     if report.wrong_step:
-        lines = report.wrong_step.words
-        return [line.strip() for line in lines if "→" in line or (line.startswith("  FAIL") and "judged" not in line)]
+        broken = [line for line in report.wrong_step.words if line.startswith("  FAIL") and "judged" not in line]
+        return report.wrong_step.diagnoses + broken
     return [t.diagnosis for t in report.tensors if t.diagnosis] + report.findings
 
 
