@@ -54,8 +54,9 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
     A repair is [place, what is wrong, the line as it is, the line as it would be right], or [] if there is none.
     lines     numbers of suspected lines, which are tried first
     Where no single change makes all gradients right, the one that makes most of them right. Another one is looked for
-    where the first takes something away, because what is missing elsewhere may be what is wrong. Every change runs in
-    a fresh forward, on copies, because many changes write where they should not.
+    where the first takes something away, because what is missing elsewhere may be what is wrong; and where the first
+    puts one name for another, because that may belong in another line. Every change runs in a fresh forward, on copies,
+    because many changes write where they should not.
     """
     began = time.process_time()
     if not _measured(evidence) or time.process_time() >= began + SECONDS:
@@ -67,7 +68,7 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
     for part, change in candidates:
         if time.process_time() > deadline:
             break
-        if first is not None and (change.line == first.line or not ADDS.search(change.name)):
+        if first is not None and not _is_another(first, change):
             continue
         try:
             with warnings.catch_warnings():              # of what Python thinks of the change
@@ -84,7 +85,7 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
             if first is not None:
                 return told, list(evidence.wrong), _told(part, change)
             told = _told(part, change)
-            if not TAKES_AWAY.search(told[1]):
+            if not (TAKES_AWAY.search(told[1]) or " belongs where " in told[1]):
                 return told, list(evidence.wrong), []
             first, deadline = change, time.process_time() + ANOTHER
     if first is not None:
@@ -97,9 +98,19 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
     return [], [], []
 
 
+def _is_another(first, change):
+    """True for a change in another line that may be what was meant where `first` makes all right, too."""
+    like_it = ADDS.search(change.name) if TAKES_AWAY.search(_words(first)) else change.name == first.name
+    return change.line != first.line and bool(like_it)
+
+
+def _words(change):
+    return UNDONE.get(change.name, change.name)
+
+
 def _told(part, change):
     where = place(part.function.__code__.co_filename, change.line)
-    return [where, UNDONE.get(change.name, change.name), change.before, change.after]
+    return [where, _words(change), change.before, change.after]
 
 
 def _is_right_everywhere(evidence, part, change, code, names):

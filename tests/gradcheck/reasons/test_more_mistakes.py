@@ -869,3 +869,23 @@ def test_where_a_change_is_shown_nothing_is_guessed():
     assert "perhaps" in report.tensors[0].diagnosis
     assert "perhaps" not in str(report)
     assert "→ Everywhere 2 × too small.\n" in str(report)
+
+
+def contrast(S):
+    """The softmax of the columns with the sums of the rows; P + Q does not tell which of the two is wrong."""
+    rows, columns = (np.log(np.exp(S).sum(axis, keepdims=True)) for axis in (1, 0))
+    loss = rows.sum() + columns.sum()
+
+    def backward(dloss):
+        P = np.exp(S - rows)
+        Q = np.exp(S - rows)
+        return dloss * (P + Q)
+
+    return loss, backward
+
+
+def test_both_lines_in_which_a_name_may_be_wrong_are_shown():
+    report = gradcheck(contrast, R((4, 4)))
+    shown = [report.repair, report.other_repair]
+    assert {words for _, words, _, _ in shown} == {"columns belongs where rows is"}, report
+    assert {after for _, _, _, after in shown} == {"P = np.exp(S - columns)", "Q = np.exp(S - columns)"}
