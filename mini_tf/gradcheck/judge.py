@@ -69,6 +69,7 @@ def judged(
 
     evidence is from a far point if only that shows wrong gradients, else from the generic one if that does, else from
     the given one; None if nothing could run.
+    by_name   names of the inputs that were given by name: see `Subject`
     Raises UserError for a seed below 0 and for a budget below 1.
     """
     if budget is not None:

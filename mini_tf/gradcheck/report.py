@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PERHAPS = re.compile(r": perhaps .*", re.DOTALL)         # what a factor may come from
-GUESS = re.compile(r", or its negative is left out")
+GUESS = re.compile(r", or its negative is left out")     # as `reasons.terms.TWICE` has it
 POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point"}
 
 
@@ -209,8 +209,9 @@ class Report:
         said = set()
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
-            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, self.words_of(t), self.blind, said)
-            said.add(self.words_of(t))
+            words = self.words_of(t)
+            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, words, self.blind, said)
+            said.add(words)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
             agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"

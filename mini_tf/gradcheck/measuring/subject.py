@@ -218,17 +218,14 @@ class Subject:
         """
         if all(g is None for g in gradients.values()):
             return {}, []
-        if not isinstance(self.f, Brought):
-            without = [name for name in self.tensors if name in self.by_name and gradients.get(name) is None]
-            missing = {name: self.tensors[name] for name in without if self.depends_on(name)}
-            self.left_out += without
-            return missing, []
-        here = [name for name in self.params if name not in self.left_out]
+        brought = isinstance(self.f, Brought)
+        here = [name for name in self.params if brought and name not in self.left_out]
         idle = [name for name in here if not self.depends_on(name)]      # arrays that the forward overwrites
-        missing = {name: x for name, x in self.tensors.items() if gradients.get(name) is None or name in idle}
+        without = [name for name in self.tensors if gradients.get(name) is None and (brought or name in self.by_name)]
+        missing = {name: x for name, x in self.tensors.items() if name in without or name in idle}
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
-        data = [name for name in used if name not in self.params and self.f.inputs_are_data]
+        data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
         return {name: missing[name] for name in used if name not in data}, data
 
     def depends_on(self, name: str) -> bool:

@@ -42,6 +42,7 @@ SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)
 )
 LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.where(x > 0, x, slope * x)
 SINGLE = int, float, np.number
+NUMPY = "np", "numpy"
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 RARE = re.compile(
     r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
@@ -350,7 +351,7 @@ def _of_calls(source, part):
         inside, keywords = source.within(source.span(part))[:-1], {k.arg: k.value for k in part.keywords}
         if "keepdims" not in keywords:
             yield "keepdims=True is missing", part, f"{inside}, keepdims=True)"
-        library = isinstance(part.func, ast.Attribute) and getattr(part.func.value, "id", "") in ("np", "numpy")
+        library = isinstance(part.func, ast.Attribute) and getattr(part.func.value, "id", "") in NUMPY
         if "axis" not in keywords and len(part.args) == library:
             for axis in (0, -1, 1, (1, 2), (2, 3)):
                 comma = ", " if part.args or part.keywords else ""
@@ -813,7 +814,8 @@ def _of_operands(source, part, atoms):
     sums, first_of_a_shape = isinstance(part.op, (ast.Add, ast.Sub)), _first_of_each_shape(atoms)
     for side in (part.left, part.right) if sums else ():
         span, atom, shape = source.span(side), source.atom(side), _shape_of(side, source, atoms)
-        whole_numbers = isinstance(atoms.get(source.within(span)), (int, np.integer))    # t − k, an index
+        text = source.within(span)
+        whole_numbers = isinstance(atoms.get(text), (int, np.integer))   # t − k, an index
         for number in (2, 3, 0.5):
             yield f"a factor is missing, {number}", span, f"{number} * {atom}"
         if shape is None or len(shape) == 2:
@@ -822,7 +824,7 @@ def _of_operands(source, part, atoms):
             if not callable(value) and (not whole_numbers or isinstance(value, (int, np.integer))):
                 factors = _factors(name, value, shape, True, sizes=first_of_a_shape[np.shape(value)] == name)
                 for words, factor in factors:
-                    if source.within(span) == "1" and factor.startswith("* "):           # 1 * n is n
+                    if text == "1" and factor.startswith("* "):           # 1 * n is n
                         yield f"{factor[2:]} belongs where 1 is", span, factor[2:]
                     else:
                         yield words, span, f"{source.product(side)} {factor}"
@@ -858,7 +860,7 @@ def _listed_in(part):
 
 def _terms_of_arguments(source, part, atoms):
     """A term that is missing from what a function of the learner's own is given: back_embed(dx + dx_residual)."""
-    if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in ("np", "numpy"):
+    if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in NUMPY:
         return
     for argument in part.args:
         text, shape = source.within(source.span(argument)), _shape_of(argument, source, atoms)
@@ -876,7 +878,7 @@ def _reduced(part, names=REDUCED):
     """x of x.sum(…), np.mean(x, …); None for what is no such call."""
     if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr not in names:
         return None
-    if getattr(part.func.value, "id", "") in ("np", "numpy"):
+    if getattr(part.func.value, "id", "") in NUMPY:
         return part.args[0] if part.args else None
     return part.func.value
 

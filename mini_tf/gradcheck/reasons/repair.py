@@ -44,7 +44,7 @@ PHRASES = 12             # formulas of the forward, such as gamma[:, None], that
 NUMBERS = np.ndarray, np.generic, float, int
 TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
 ADDS = re.compile(r"by the square")                      # or by the square root
-ZEROS = re.compile(r"\.zeros(_like)?\(")              # dW = np.zeros_like(W): sums begin there
+ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 

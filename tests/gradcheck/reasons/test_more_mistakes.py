@@ -806,8 +806,6 @@ def test_steps_are_looked_at_where_the_whole_was_wrong():
         assert report.wrong_step.name == "elu", report
 
 
-
-
 def doubled(x):
     return 2 * x, lambda dy: 2 * dy
 
