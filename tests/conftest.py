@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--seeds", type=int, default=4, help="at how many seeds right ops are checked in test_false_alarms.py; default: 4"
+        "--seeds", type=int, default=2, help="at how many seeds right ops are checked in test_false_alarms.py; default: 2"
     )
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from mini_tf.checks import check_whole
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.directions import agrees, contradicts, find_wrong_entries, judge_directions
+from mini_tf.gradcheck.measuring.directions import (
+    COUNT,
+    agrees,
+    contradicts,
+    find_wrong_entries,
+    judge_directions,
+)
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
@@ -140,7 +146,7 @@ def _check_point(point, subject, report, patterns, rng, budget):
 
 def _compare(point, phi, x, gradient, rng, budget):
     """(Comparison, slopes): the gradient of x against the slopes of φ, an array like x, NaN where not known."""
-    sampled = x.size > budget
+    sampled = x.size > budget + COUNT                    # a direction takes as long as an entry
     entries = np.sort(rng.choice(x.size, budget, replace=False)) if sampled else np.arange(x.size)
     directions = judge_directions(phi, x, gradient, rng) if sampled else None
     if sampled and directions.wrong:

@@ -14,9 +14,13 @@ BY_NAME = {bug.name: bug for bug in BUGS}
 
 
 @cache
-def report_on(name, seed=20):
-    """gradcheck's Report on the example of the bug of that name, with the bug planted in it."""
+def report_on(name, seed=20, change=False):
+    """gradcheck's Report on the example of the bug of that name, with the bug planted in it.
+
+    change: look for the one change that makes it right, too, which takes most of the time
+    """
     bug = BY_NAME[name]
     f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(seed))
-    with planted(bug), patch.multiple(repair, SECONDS=2.0, LEAST=1.0):      # found before, if at all
+    seconds = {"SECONDS": 2.0, "LEAST": 1.0} if change else {"SECONDS": 0.0}    # found before, if at all
+    with planted(bug), patch.multiple(repair, **seconds):
         return gradcheck(f, *inputs, params=params, name=bug.example)

@@ -82,7 +82,7 @@ def padded(rng):
     return x, words
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_padded_rows_with_zero_biases_and_fully_masked_rows(seed):
     rng = np.random.default_rng(seed)
     x, words = padded(rng)

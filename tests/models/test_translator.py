@@ -143,10 +143,11 @@ def test_a_wrong_gradient_is_found_at_its_step(monkeypatch):
 
         return y, forgetful
 
-    model, batch = translator(L=1), SentenceBatch(np.array([[3, 4, 5]]), np.array([[SOS, 6, 7, EOS]]))
-    assert gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=10)      # all entries: test_false_alarms.py
+    model = translator(6, 8, n=4, T=4, L=1, m=2, f=5)
+    batch = SentenceBatch(np.array([[3, 4, 5]]), np.array([[SOS, 6, 7, EOS]]))
+    assert gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=2)       # all entries: test_false_alarms.py
     monkeypatch.setattr(MultiHeadAttention, "across", wrong)
-    report = gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=10)
+    report = gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=2)
     assert not report
     first = str(report).split("First wrong step")[1]
     assert first.split("\n")[1].split()[0] == "MultiHeadAttention.across,"

@@ -102,27 +102,30 @@ def slopes_of_entries(phi: Callable[[], tuple[float, bytes]], x: Array, entries:
             _slope(_moved(phi, flat, i, 1.0), centre, step * max(1.0, abs(flat[i])), phi.noise) for i in entries
         )
 
-    found = at_step(entries, STEPS[0])
-    for step in STEPS[1:]:
-        known = found.slope[~found.kink]
-        wanted = max(FINE * np.abs(known).max(initial=0), 2 * phi.noise / STEPS[0])
-        unclear = np.flatnonzero(found.kink | (found.uncertainty > wanted))
-        _keep_better(found, unclear, at_step(entries[unclear], step))
-    return found
+    return _measured(at_step, entries, STEPS, phi.noise)
 
 
 def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
     """The slopes of φ along directions (k, x.size), in each of which all entries of x move together."""
     flat, centre = x.reshape(-1), phi()
+    shorter = max(1.0, x.size**0.5 / 10)                 # the more entries move, the shorter the step of each
 
     def at_step(directions, step):
-        step = step / max(1.0, x.size**0.5 / 10)         # the more entries move, the shorter the step of each
         return _collect(_slope(_moved(phi, flat, slice(None), v), centre, step, phi.noise) for v in directions)
 
-    found = at_step(directions, STEPS[0])
-    for step in STEPS[1:]:
-        unclear = np.flatnonzero(found.kink | (found.uncertainty > max(FINE * np.abs(found.slope).max(), phi.noise)))
-        _keep_better(found, unclear, at_step(directions[unclear], step))
+    return _measured(at_step, directions, [step / shorter for step in STEPS], phi.noise)
+
+
+def _measured(at_step, which, steps, noise):
+    """The slopes of the entries or directions `which`, again at shorter steps where a longer one leaves them unclear.
+
+    Where rounding is most of the uncertainty, a shorter step would only add to it.
+    """
+    found = at_step(which, steps[0])
+    for step in steps[1:]:
+        wanted = max(FINE * np.abs(found.slope[~found.kink]).max(initial=0), 2 * noise / steps[0])
+        unclear = np.flatnonzero(found.kink | (found.uncertainty > wanted))
+        _keep_better(found, unclear, at_step(which[unclear], step))
     return found
 
 
