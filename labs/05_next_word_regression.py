@@ -43,7 +43,7 @@ T = 32
 n = 64 if QUICK else 256
 SIZES = {"L": 6, "H": 8, "m": 64} if RECOMMENDED else {"L": 2, "H": 4, "m": 16}
 LEARNING_RATE = 3e-4 if RECOMMENDED else 3e-3
-STEPS = 400 if QUICK else 4000
+STEPS = 240 if QUICK else 4000
 MEASURED = 3000 if QUICK else 10_000    # the number of words of each part that predictions are measured on
 
 

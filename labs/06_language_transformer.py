@@ -323,7 +323,7 @@ def measure(memorizer, few, losses):
     return -len(losses["step"])
 
 
-every = 10 if QUICK else 40
+every = 7 if QUICK else 40
 train(memorizer, few, 6 * every, partial(measure, memorizer, few, losses), every)
 
 rounds = np.array(losses.pop("step")) * batch / (len(few) - T)

@@ -475,7 +475,7 @@ expect("without padding: largest change", at_most(1e-5), np.abs(alone - together
 # be copied, and it has learned nothing else.
 
 # %%
-steps = 260 if QUICK else 700
+steps = 180 if QUICK else 700
 options = {"n": 64, "T": 16, "L": 1, "H": 4, "m": 16, "f": 256, "dropout": 0.0, "smoothing": 0.0, "norm": "before"}
 c = len(bitext.english)
 validation = batches_in_order(*bitext.ids(bitext.validation), preset.words)

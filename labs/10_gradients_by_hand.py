@@ -538,7 +538,7 @@ def alike(a, b):
 # %%
 G_LIST = 1, 2, 5, 10, 100, 1000, 10_000, 100_000
 W, b_v, b_h = 0.01 * np.random.default_rng(4).standard_normal((D, k)), np.zeros(D), np.zeros(k)
-moments, likelihoods, cd_alike = (50, 1000, 20_000), {}, {}
+moments, likelihoods, cd_alike = (50, 1000, 6_000 if QUICK else 20_000), {}, {}
 for step in range(max(moments) + 1):
     likelihood, backward = log_likelihood(patterns, W, b_v, b_h)
     _, dW, db_v, db_h = backward()

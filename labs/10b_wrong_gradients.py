@@ -420,7 +420,7 @@ expect("seconds of the slowest check", below(5), max(seconds))
 
 # %%
 T, n = 32, 32 if QUICK else 64
-train_steps, batch, TESTED = (24, 8, 300) if QUICK else (300, 16, 3000)
+train_steps, batch, TESTED = (18, 8, 300) if QUICK else (300, 16, 3000)
 print("\nThe corpus")
 corpus = prepare(shakespeare(), n, T, say=print)
 c = len(corpus.vocabulary)

@@ -33,8 +33,8 @@ def gradcheck(
               found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
     seed      of dy, of the generic point and of the sampled entries
     budget    how many entries of a large tensor are measured: so many at random, and ten random directions through all;
-              of one with up to ten entries more, all, which takes no longer (by default 2,000; fewer if the tensors have
-              over 25,000 entries in all, 50 of each if it is a million)
+              of one with up to ten entries more, all, which takes no longer (by default 2,000; fewer if the
+              tensors have over 25,000 entries in all, 50 of each if it is a million)
     options   other arguments of f, by name: stride=2; of an array among them the backward may return no gradient, and
               then it is NOT TESTED
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 pytestmark = needs_mpi
-RUNS = [(1, ""), (2, ""), (3, ""), (4, ""), (3, "sliced")]
+RUNS = [(1, ""), (2, ""), (3, ""), (3, "sliced")]
 
 
 @pytest.fixture(scope="module")

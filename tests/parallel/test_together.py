@@ -12,6 +12,7 @@ from tests.parallel.mpi import ENVIRONMENT, MPIEXEC, ROOT, needs_mpi, run, start
 import pytest
 
 pytestmark = needs_mpi
+KILLED = 9                           # rarely, mpiexec gives the signal with which it ended the other processes
 TEXT = "To be, or not to be, that is the question:\nwhether 'tis nobler in the mind to suffer\n" * 60
 
 
@@ -32,8 +33,8 @@ def train(n, corpus, *options):
 ])  # fmt: skip
 def test_one_ends_all_in_the_middle_of_a_step(how, code, message, tmp_path):
     found, _, err = run(3, "-m", "tests.parallel.worker", "fails", tmp_path, how, 1, timeout=30)
-    assert found != 0
-    assert code in (None, found)
+    assert found != 0, err
+    assert found in (code, KILLED) or code is None, err
     assert message in err
     assert err.count("process 1: ") == bool(message)
     tiny.train("quick", tmp_path / "run", every=2)       # what was kept goes on
@@ -52,13 +53,14 @@ def test_the_first_process_alone_speaks_and_writes(corpus, tmp_path):
 @pytest.mark.parametrize(("options", "message"), [
     (["--presett", "quick"], "No such option"), (["--preset", "nope"], "preset 'nope' is unknown"),
     (["--run", "full"], "the folder full is not empty"), (["--resume", "none"], "there is no folder none"),
-    (["--preset", "pointer", "--corpus", "corpus.txt", "--run", "new"], "a batch has 8 rows, too few for 9 processes"),
+    (["--preset", "pointer", "--set", "batch=2", "--corpus", "corpus.txt", "--run", "new"],
+     "a batch has 2 rows, too few for 3 processes"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said_once(options, message, corpus, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT)}
-    n = 9 if "9" in message else 2
+    n = 3 if "3 processes" in message else 2
     code, out, err = run(n, "-m", "mini_tf", "train", *options, cwd=tmp_path, env=environment)
     assert code == 2
     assert (out + err).count(message) == 1
