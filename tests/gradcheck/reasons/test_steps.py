@@ -66,8 +66,9 @@ def test_the_first_wrong_step_is_the_planted_one(bug):
     assert first <= line <= last
 
 
-def test_what_a_quick_look_misses_is_found_by_a_close_one(monkeypatch):
-    monkeypatch.setattr(steps, "seems_right", lambda *_: True)
+def test_what_a_quick_look_misses_is_found_by_the_next(monkeypatch):
+    look = steps.seems_right
+    monkeypatch.setattr(steps, "seems_right", lambda f, inputs, params, seed: seed == 0 or look(f, inputs, params, seed))
     f, inputs, params = every_option(np.random.default_rng(0))
     with planted(next(bug for bug in CASES if bug.name == "layer_norm: γ forgotten")):
         assert gradcheck(f, *inputs, params=params).wrong_step.name == "layer_norm"
