@@ -6,13 +6,7 @@ from typing import Any
 
 from mini_tf.checks import check_whole
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.directions import (
-    COUNT,
-    agrees,
-    contradicts,
-    find_wrong_entries,
-    judge_directions,
-)
+from mini_tf.gradcheck.measuring.directions import COUNT, agrees, contradicts, find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision

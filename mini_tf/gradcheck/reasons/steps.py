@@ -53,7 +53,7 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
     checked.
 
     All entries are measured of those steps only that do not seem right at a quick look. If none of them is wrong, there
-    is a second quick look, with another dy. Mistakes that both miss are too small to be seen in the whole.
+    is a second quick look, with another dy: what both miss is hardly ever more than a very small mistake.
     """
     calls = calls_in(subject)
     inner = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)

@@ -185,7 +185,7 @@ WORDS = {
 }
 
 # Those for which the change is looked for.
-CHANGED = [bug for bug in BUGS if WORDS[bug.name] is LINE or bug.target in (ops.softmax, ops.layer_norm)]
+CHANGED = [bug for bug in BUGS if WORDS[bug.name] is LINE or bug.target in (ops.softmax, ops.rnn, ops.layer_norm)]
 
 
 def in_words(report):
