@@ -191,7 +191,7 @@ def _words(bug):
     f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(0))
     with planted(bug):
         report = gradcheck(f, *inputs, params=params, name=bug.example)
-    said = [f"d{t.name}: {t.diagnosis}" for t in report.tensors if t.diagnosis]
+    said = [f"d{t.name}: {report.words_of(t)}" for t in report.tensors if t.diagnosis]
     if report.wrong_step is not None:
         said = [f"First wrong step: {report.wrong_step.name}."] + [
             line.strip().lstrip("→ ") for line in report.wrong_step.words if "→" in line

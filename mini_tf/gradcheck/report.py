@@ -13,8 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
-PERHAPS = re.compile(r": perhaps .*", re.DOTALL)         # what a factor may come from
-GUESS = re.compile(r", or its negative is left out")     # as `reasons.terms.TWICE` has it
 POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point"}
 
 
@@ -100,7 +98,8 @@ class TensorReport:
     shape: tuple
     comparisons: list = field(default_factory=list)
     precision: Precision | None = None
-    diagnosis: str = ""      # what is wrong, in words, where a pattern fits
+    diagnosis: str = ""      # what is wrong, in words, where a pattern fits: only what was measured
+    perhaps: str = ""        # what may be the reason
 
     @property
     def verdict(self) -> str:
@@ -225,10 +224,9 @@ class Report:
     __str__ = __repr__ = explain
 
     def words_of(self, t: TensorReport) -> str:
-        """The diagnosis of t; where the one change is shown that makes it right, only what was measured, no guesses."""
-        if not self.repair or self.hints_only:
-            return t.diagnosis
-        return "" if GUESS.search(t.diagnosis) else PERHAPS.sub(".", t.diagnosis)
+        """What was measured of t, and what may be the reason, unless the one change is shown that makes it right."""
+        guess = t.perhaps and (self.hints_only or not self.repair)
+        return f"{t.diagnosis} Perhaps {t.perhaps}" if guess else t.diagnosis
 
     def about_repair(self) -> list[str]:
         """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
@@ -273,7 +271,7 @@ class Report:
         """
         self.hints_only = True
         for t in self.tensors:
-            t.diagnosis = _as_hint(t.diagnosis)
+            t.diagnosis, t.perhaps = _as_hint(t.diagnosis), _as_hint(t.perhaps)
         if self.wrong_step is not None:
             self.wrong_step.words = [_as_hint(line) for line in self.wrong_step.words]
 
@@ -319,6 +317,7 @@ class Report:
         tensors = [
             {
                 "name": t.name, "shape": t.shape, "verdict": t.verdict, "diagnosis": t.diagnosis,
+                "perhaps": t.perhaps,
                 "points": [_comparison_as_dict(c) for c in t.comparisons],
                 "precision": t.precision and vars(t.precision),
             }

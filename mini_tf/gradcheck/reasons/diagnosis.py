@@ -2,7 +2,7 @@
 
 A wrong gradient is often the right one of something else: of another tensor, of a function without the mask, of γ = 1.
 Or it is off by a factor or a term that can be recognized. Each pattern asks one such question of the numbers, and
-answers with a sentence or with None. The first answer is taken: the sharpest questions come first, and the last only
+answers with `Words` (what was measured, and what may be the reason) or with None. The first answer is taken: the sharpest questions come first, and the last only
 say where the wrong entries are. The answer is yes only if all entries fit, to a part in a million, and if the same
 pattern fits wherever else the gradient was found to be wrong: at the other point, and with larger arrays
 (`measuring/elsewhere.py`).
@@ -17,6 +17,7 @@ import re
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import FEW, Evidence
 from mini_tf.gradcheck.reasons import factors, places, resemblances, terms
+from mini_tf.gradcheck.reasons.words import Words
 
 import numpy as np
 
@@ -31,8 +32,8 @@ PATTERNS = [
 ]  # fmt: skip
 
 
-def diagnose(evidence: Evidence) -> dict[str, str]:
-    """{name: a sentence or two} for the wrong gradients that a pattern fits."""
+def diagnose(evidence: Evidence) -> dict[str, Words]:
+    """{name: Words} for the wrong gradients that a pattern fits."""
     evidence.back_to_the_point()
     with np.errstate(all="ignore"):
         found = {name: _first_answer(evidence, name) for name in evidence.wrong}
@@ -66,4 +67,4 @@ def _confirmed(evidence, name, pattern, words):
 
 
 def _without_numbers(words):
-    return re.sub(r"[-−]?\d[\d.,e+-]*|inf|nan", "#", words)
+    return [re.sub(r"[-−]?\d[\d.,e+-]*|inf|nan", "#", sentence) for sentence in words]

@@ -8,12 +8,13 @@ from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import CLOSE, DUST, Evidence
 from mini_tf.gradcheck.planting.editing import closure_of
 from mini_tf.gradcheck.reasons.fit import elementwise
+from mini_tf.gradcheck.reasons.words import Words
 from mini_tf.layers import Layer
 
 import numpy as np
 
 
-def constant_factor(e: Evidence, name: str) -> str | None:
+def constant_factor(e: Evidence, name: str) -> Words | None:
     """One number for all entries."""
     factor = _the_factor(e, name)
     if factor is None:
@@ -24,7 +25,7 @@ def constant_factor(e: Evidence, name: str) -> str | None:
         return None                                      # one number at this point, by chance
     same_everywhere = others and all(abs(number / factor - 1) < CLOSE for number in factors)
     if abs(factor + 1) < CLOSE:
-        return "The sign is wrong: everywhere −1 times the right gradient."
+        return Words("The sign is wrong: everywhere −1 times the right gradient.")
     size = abs(factor)
     words = f"Everywhere {max(size, 1 / size):.6g} × too {'large' if size > 1 else 'small'}"
     words += " and the sign is wrong" if factor < 0 else ""
@@ -43,24 +44,25 @@ def constant_factor(e: Evidence, name: str) -> str | None:
             return None                                  # any single number is a multiple of another
         if others:
             return _changing(e, factor, others, factors)
-    certain = len(meanings) == 1 and meanings[0].startswith(e.upstream)
-    return words + (": " if certain else ": perhaps " if meanings else "") + "; or ".join(meanings[:3]) + "."
+    if len(meanings) == 1 and meanings[0].startswith(e.upstream):        # dy is random, and so no other number
+        return Words(f"{words}: {meanings[0]}.")
+    return Words(f"{words}.", "; or ".join(meanings[:3]) + "." if meanings else "")
 
 
 def _changing(e, factor, others, factors):
     """What is said of a factor that is not the same everywhere, and that no number of the function explains."""
     farthest = max(factors, key=lambda number: abs(number / factor - 1))
-    here = f"{factor:.6g} × at one point,"
-    words = f"It is a multiple of the right gradient, but not everywhere by the same number: {here}"
+    words = "It is a multiple of the right gradient, but not everywhere by the same number: "
+    words += f"{factor:.6g} × at one point, {farthest:.6g} × with"
     alike = [k for k, other in enumerate(others) if other.sizes == e.sizes and other.option == e.option]
     if alike and all(abs(factors[k] / factor - 1) < CLOSE for k in alike):
-        return (
-            f"{words} {farthest:.6g} × with arrays of other sizes or other options: a factor made of sizes or options "
-            "is missing or wrong."
+        return Words(
+            f"{words} arrays of other sizes or other options.",
+            "a factor made of sizes or options is missing or wrong.",
         )
-    return (
-        f"{words} {farthest:.6g} × with other arrays: a factor that depends on the arrays (a length, a norm, a sum, "
-        "exp(t) of a parameter) is missing or wrong."
+    return Words(
+        f"{words} other arrays.",
+        "a factor that depends on the arrays (a length, a norm, a sum, exp(t) of a parameter) is missing or wrong.",
     )
 
 
@@ -77,7 +79,7 @@ def _the_factor(e, name):
     return None if off > CLOSE * np.abs(right).max() * max(1.0, abs(factor)) else factor
 
 
-def factor_in_every_row(e: Evidence, name: str) -> str | None:
+def factor_in_every_row(e: Evidence, name: str) -> Words | None:
     """One number for each row."""
     yours, right, known = e.pair(name)
     n = right.shape[-1] if right.ndim > 1 else 0
@@ -91,9 +93,10 @@ def factor_in_every_row(e: Evidence, name: str) -> str | None:
     if np.abs((yours - factor * right)[rows]).max() > CLOSE * np.abs(yours).max():
         return None
     some = ", ".join(list(dict.fromkeys(f"{value:.6g}" for value in factor[rows][:, 0]))[:3])
-    return (
-        f"Every row is the right one times a number of its own ({some}, …): what each row as a whole is multiplied by "
-        "(1/σ in layer norm, the sum of a softmax, a length, a count, the slope of a row's loss) is missing or wrong."
+    return Words(
+        f"Every row is the right one times a number of its own ({some}, …).",
+        "what each row as a whole is multiplied by (1/σ in layer norm, the sum of a softmax, a length, a count, the slope "
+        "of a row's loss) is missing or wrong.",
     )
 
 

@@ -2,11 +2,12 @@
 
 from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
 from mini_tf.gradcheck.reasons.fit import fitted
+from mini_tf.gradcheck.reasons.words import Words
 
 import numpy as np
 
 
-def repeated_ids(e: Evidence, name: str) -> str | None:
+def repeated_ids(e: Evidence, name: str) -> Words | None:
     """Embeddings: wrong in the rows that several ids name."""
     wrong = e.wrong_entries(name)
     for ids_name, ids in e.subject.ids.items():
@@ -15,15 +16,16 @@ def repeated_ids(e: Evidence, name: str) -> str | None:
         times = np.bincount(ids.reshape(-1), minlength=len(wrong))
         repeated = times > 1
         if repeated.any() and (times == 1).any() and (wrong.reshape(len(wrong), -1).any(-1) == repeated).all():
-            return (
-                f"Right for every row that {ids_name} names once, wrong for those it names more often: the gradients "
-                "of all places must add up. None may be dropped (`G[ids] += d` keeps only the last of them; "
-                "scatter_add, or np.add.at, adds all), and they are not averaged."
+            return Words(
+                f"Right for every row that {ids_name} names once, wrong for those it names more often, where the "
+                "gradients of all places must add up.",
+                "some are dropped (`G[ids] += d` keeps only the last of them; scatter_add, or np.add.at, adds all), or "
+                "they are averaged.",
             )
     return None
 
 
-def where_nothing_should_be(e: Evidence, name: str) -> str | None:
+def where_nothing_should_be(e: Evidence, name: str) -> Words | None:
     """Wrong only where the right gradient is 0."""
     wrong = e.wrong_entries(name)
     _, right, known = e.pair(name)
@@ -35,24 +37,24 @@ def where_nothing_should_be(e: Evidence, name: str) -> str | None:
             spread = fitted(shaped, right.shape)
             if spread is not None and not (wrong & spread).any():
                 if allowed.dtype == bool:
-                    applied = f"{mask} is not applied on the way back; {e.upstream} must become 0 there"
-                    return f"Wrong only where {mask} is False: {applied}."
-                return f"Wrong only where {mask} is 0: no gradient must come back there."
+                    applied = f"{mask} is not applied on the way back; {e.upstream} must become 0 there."
+                    return Words(f"Wrong only where {mask} is False.", applied)
+                return Words(f"Wrong only where {mask} is 0: no gradient must come back there.")
     rows = zero.reshape(-1, right.shape[-1]).all(-1)
     if right.ndim > 1 and not rows.all() and not wrong.reshape(len(rows), -1)[~rows].any():
-        return (
+        return Words(
             f"Wrong only in rows of {name} that do not count, where the right gradient is 0 (padding, ignored targets, "
             "rows that a mask, a ReLU or a maximum leaves empty): it must stay 0."
         )
     if e.y.ndim and e.y.shape == right.shape:
-        return (
+        return Words(
             "Wrong only where the right gradient is 0: where the function is switched off (a ReLU below 0, a dropped "
             f"entry) {e.upstream} must not come through."
         )
     return None
 
 
-def stops_in_time(e: Evidence, name: str) -> str | None:
+def stops_in_time(e: Evidence, name: str) -> Words | None:
     """Right at the last index of an axis only, and later indices of y depend on earlier ones of the tensor."""
     wrong = e.wrong_entries(name)
     for axis in range(min(wrong.ndim - 1, np.ndim(e.dy))):
@@ -63,7 +65,7 @@ def stops_in_time(e: Evidence, name: str) -> str | None:
         last[(slice(None),) * axis + (-1,)] = 1.0
         carried = e.measured(name, dy=last)
         if carried is not None and np.take(carried, 0, axis).any() and _right_by_itself(e, name, axis):
-            return (
+            return Words(
                 f"Right at the last index of axis {axis}, wrong everywhere before it: what comes back from later steps "
                 "is missing or wrong (in a recurrent network: da_{t+1}·Whᵀ; in an LSTM also dc_{t+1}·f)."
             )
@@ -78,32 +80,37 @@ def _right_by_itself(e, name, axis):
     return bool(np.abs(yours - right).max() < CLOSE * np.abs(right).max())
 
 
-def place_of_the_wrong(e: Evidence, name: str) -> str | None:
+def place_of_the_wrong(e: Evidence, name: str) -> Words | None:
     """Some entries are right, some are wrong: which ones, and are these 0?"""
     wrong = e.wrong_entries(name)
     yours, right, known = e.pair(name)
     if not wrong.any() or (wrong == known).all():
         return None
     if wrong.sum() == 1:
-        return f"A single entry is wrong, {np.argwhere(wrong)[0].tolist()}; all {known.sum() - 1} others are right."
+        return Words(f"A single entry is wrong, {np.argwhere(wrong)[0].tolist()}; all {known.sum() - 1} others are right.")
     for ids_name, ids in e.subject.ids.items():
         if right.shape[:-1] == ids.shape:
             named = (np.arange(right.shape[-1]) == ids[..., None]) & right.any(-1, keepdims=True)
             error, everywhere = (yours - right)[wrong], (wrong == named).all()
             if everywhere and np.ptp(error) < CLOSE * np.abs(error).max():
-                return f"Wrong at the {ids_name} only: the term −onehot({ids_name}) is missing or wrong."
+                return Words(
+                    f"Wrong at the {ids_name} only, everywhere by the same number.",
+                    f"the term −onehot({ids_name}) is missing or wrong.",
+                )
             if everywhere:
-                return f"Wrong only at the entry that {ids_name} names in each row; all others are right."
+                return Words(f"Wrong only at the entry that {ids_name} names in each row; all others are right.")
             if (wrong <= named).all() and 2 * wrong.sum() > named.sum():
                 some = f"{wrong.sum()} of these {named.sum()}"
-                return f"Wrong only at entries that {ids_name} names, {some}; all others are right."
+                return Words(f"Wrong only at entries that {ids_name} names, {some}; all others are right.")
     zero = not yours[wrong].any()
     for axis, size in enumerate(wrong.shape):
         indices = np.flatnonzero(_by_index(wrong, axis))
         if len(indices) < size and (zero or len(indices) == 1 < size - 1):
             where = f"Wrong only at index {', '.join(map(str, indices))} of axis {axis} of d{name}"
-            return f"{where}, where it is 0: nothing comes back there." if zero else f"{where}; the others are right."
-    return f"All {wrong.sum()} wrong entries are 0, the others are right: nothing comes back there." if zero else None
+            return Words(f"{where}, where it is 0: nothing comes back there." if zero else f"{where}; the others are right.")
+    if zero:
+        return Words(f"All {wrong.sum()} wrong entries are 0, the others are right: nothing comes back there.")
+    return None
 
 
 def _by_index(wrong, axis):

@@ -40,7 +40,7 @@ class Step:
     place: str               # where its backward is defined
     status: str
     words: list = field(default_factory=list, repr=False)            # what is wrong, if this is the wrong step
-    diagnoses: list = field(default_factory=list, repr=False)        # … and of which kind: see TensorReport.diagnosis
+    diagnoses: list = field(default_factory=list, repr=False)        # … of each gradient: see Report.words_of
 
 
 def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
@@ -64,7 +64,7 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
             steps.append(_step(call, RIGHT))
         elif call is wrong:
             steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
-            steps[-1].diagnoses = [t.diagnosis for t in report.tensors if t.diagnosis]
+            steps[-1].diagnoses = [report.words_of(t) for t in report.tensors if t.diagnosis]
         else:
             steps.append(_step(call, CONTAINS if call in wrong.parents else AFTER))
     raised = next((call for call in calls if call.error is not None), None)
@@ -112,7 +112,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
                 report.notes += look(evidence)
     with _all_the_same(report, evidence):
         for name, words in diagnose(evidence).items():
-            report.tensor(name).diagnosis = words
+            report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
         with _all_the_same(report, evidence):
             lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}

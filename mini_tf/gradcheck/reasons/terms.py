@@ -8,45 +8,46 @@ from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
 from mini_tf.gradcheck.measuring.styles import flat
 from mini_tf.gradcheck.reasons.fit import close, elementwise, fitted
 from mini_tf.gradcheck.reasons.theirs import calls_in
+from mini_tf.gradcheck.reasons.words import Words
 
 import numpy as np
 
-TWICE = "counted once too often, or its negative is left out"
-
-
-def dy_passed_on(e: Evidence, name: str) -> str | None:
+def dy_passed_on(e: Evidence, name: str) -> Words | None:
     """dy alone, or everything but dy; but a function that acts on every entry by itself is left to `other_slope`."""
     yours, right, known = e.pair(name)
     if close(yours, e.dy, known):
-        return f"{e.upstream} is passed on unchanged: the derivative of the function itself is missing."
+        return Words(f"{e.upstream} is passed on unchanged.", "the derivative of the function itself is missing.")
     if np.shape(e.dy) == right.shape and close(right - yours, e.dy, known) and elementwise(e, name) is None:
         path = f"the path on which {name} goes straight to y (the residual, the skip connection)"
-        return f"{e.upstream} itself is missing: {path}."
+        return Words(f"It lacks exactly {e.upstream}.", f"{path} is left out.")
     return None
 
 
-def part_left_out(e: Evidence, name: str) -> str | None:
+def part_left_out(e: Evidence, name: str) -> Words | None:
     """A layer or model: what one of its parts gives back is left out of a sum, or counted twice."""
     yours, right, known = e.pair(name)
     inside = [call for call in calls_in(e.subject, e.dy) if call.ended is not None]
     for call in sorted(inside, key=lambda c: c.depth):
         for part in flat(call.gradients):
-            for words, missing in (("left out", right - yours), (TWICE, yours - right)):
-                if isinstance(part, np.ndarray) and close(missing, part, known) and not close(yours, part, known):
-                    place = f"What {call.name} gives back (called at {call.line})"
-                    return f"{place} is {words}: the gradients along all paths add up."
+            if not isinstance(part, np.ndarray) or close(yours, part, known):
+                continue
+            place = f"what {call.name} gives back (called at {call.line})"
+            if close(right - yours, part, known):
+                return Words(f"It lacks exactly {place}.", "that is left out: the gradients along all paths add up.")
+            if close(yours - right, part, known):
+                return Words(f"It has exactly {place} too much.", "that is added twice, or its negative is left out.")
     return None
 
 
 # Functions that act on every entry by itself --------------------------------------------------------------------------
 
 
-def other_slope(e: Evidence, name: str) -> str | None:
+def other_slope(e: Evidence, name: str) -> Words | None:
     """dy·f′(x) with another f′; or only dy_i·∂y_i/∂x_i where the function acts on whole rows."""
     yours, _, known = e.pair(name)
     diagonal = e.diagonal(name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
-        return (
+        return Words(
             f"It is {e.upstream}·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} changes "
             f"other entries of y, too, and what these give back is missing (in softmax: −y_i·Σ_j y_j·{e.upstream}_j)."
         )
@@ -56,7 +57,7 @@ def other_slope(e: Evidence, name: str) -> str | None:
     at = np.unravel_index(int(np.argmax(np.where(known, np.abs(slope - diagonal), -1))), slope.shape)
     said, true = _formula(e, slope, known), _formula(e, diagonal, known)
     names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said else ""
-    return (
+    return Words(
         f"The function acts on every entry by itself, and your derivative of it is wrong: at {name} = "
         f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.9g}, the right one {diagonal[at]:.9g}.{names}"
     )
@@ -82,7 +83,7 @@ def _formula(e, slope, known):
 # Functions in which the entries of a row depend on one another --------------------------------------------------------
 
 
-def off_by_a_number(e: Evidence, name: str) -> str | None:
+def off_by_a_number(e: Evidence, name: str) -> Words | None:
     """The error is the same number everywhere, times dy where dy has the tensor's shape."""
     yours, right, known = e.pair(name)
     if known.sum() < 3:
@@ -90,14 +91,14 @@ def off_by_a_number(e: Evidence, name: str) -> str | None:
     error, size = (yours - right)[known], np.abs(right).max() + np.abs(yours).max()
     if np.ptp(error) < CLOSE * size < np.abs(error).max():
         error = error if np.ndim(e.dy) else error / e.dy         # of the loss itself
-        return (
-            f"It is off by the same number everywhere, {error[0]:.6g}: a term in which {name} does not occur is "
-            "missing or wrong (the 1 of 1 − y², the constant of a sum)."
+        return Words(
+            f"It is off by the same number everywhere, {error[0]:.6g}.",
+            f"a term in which {name} does not occur is missing or wrong (the 1 of 1 − y², the constant of a sum).",
         )
     return None
 
 
-def penalty(e: Evidence, name: str) -> str | None:
+def penalty(e: Evidence, name: str) -> Words | None:
     """The error is a multiple of the tensor itself."""
     yours, right, known = e.pair(name)
     x, size = e.subject.tensors[name], np.abs(right).max() + np.abs(yours).max()
@@ -107,14 +108,14 @@ def penalty(e: Evidence, name: str) -> str | None:
     multiple = (error @ x) / (x @ x)
     if np.abs(error - multiple * x).max() < CLOSE * size < np.abs(error).max():
         multiple = multiple if np.ndim(e.dy) else multiple / e.dy        # of the loss itself
-        return (
-            f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere: a term from "
-            f"Σ{name}² is missing or wrong (a penalty, weight decay: 2·λ·{name}; or a norm of all of {name})."
+        return Words(
+            f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere.",
+            f"a term from Σ{name}² is missing or wrong (a penalty, weight decay: 2·λ·{name}; or a norm of all of {name}).",
         )
     return None
 
 
-def multiple_in_every_row(e: Evidence, name: str) -> str | None:
+def multiple_in_every_row(e: Evidence, name: str) -> Words | None:
     """Along one axis, the error is a number times a known row."""
     yours, right, known = e.pair(name)
     x = e.subject.tensors[name]
@@ -128,7 +129,7 @@ def multiple_in_every_row(e: Evidence, name: str) -> str | None:
         if words:
             if not _rows_by_themselves(e, name, axis):
                 return None
-            return f"In every {line} it is off by {words} missing or wrong."
+            return Words(f"In every {line} it is off by {words.measured}.", f"{words.perhaps} missing or wrong.")
     return None
 
 
@@ -145,7 +146,7 @@ def _rows_by_themselves(e, name, axis):
 
 
 def _multiple(name, row, yours, right, x, y):
-    """What the rows of the error are multiples of, in words."""
+    """What the rows of the error are multiples of, and which terms give such rows."""
     error, size = yours - right, np.abs(right).max() + np.abs(yours).max()
     ones, centred = np.ones_like(error), x - x.mean(-1, keepdims=True)
 
@@ -154,7 +155,7 @@ def _multiple(name, row, yours, right, x, y):
         left = error - (basis @ (np.linalg.pinv(basis) @ error[..., None]))[..., 0]
         return np.abs(left).max() < CLOSE * size
 
-    mean, sums_to_0 = f"the term that a mean (or sum) over the {row} gives back", ""
+    mean, sums_to_0 = f"the term that a mean, or a sum, over the {row} gives back", ""
     if np.abs(right.sum(-1)).max() < CLOSE * size:
         sums_to_0 = (
             f" (the right d{name} sums to 0 in every {row}, because a number added to a whole {row} of {name} leaves y "
@@ -165,21 +166,21 @@ def _multiple(name, row, yours, right, x, y):
     if np.abs((right * x).sum(-1)).max() < 1e-3 * np.abs(right * x).sum(-1).max():       # y depends on directions only
         length = f"the term that the length of the {row} gives back (√Σ{name}², a norm, the rms)"
     candidates = [
-        ([ones], f"one number, the same for the whole {row}: {mean}{sums_to_0} is"),
-        ([ops.softmax(x)[0]], f"a multiple of softmax({name}): that term is"),
-        ([x], f"a multiple of {name}: {length} is"),
-        ([centred], f"a multiple of {centre}: {variance} (in layer norm: −x̂·mean(g·x̂)) is"),
+        ([ones], Words(f"one number, the same for the whole {row}{sums_to_0}", f"{mean} is")),
+        ([ops.softmax(x)[0]], Words(f"a multiple of softmax({name})", "that term is")),
+        ([x], Words(f"a multiple of {name}", f"{length} is")),
+        ([centred], Words(f"a multiple of {centre}", f"{variance} (in layer norm: −x̂·mean(g·x̂)) is")),
     ]
     if (y >= 0).all() and np.isin(y.sum(-1).round(9), (0, 1)).all():
         coupling = "the term −y·Σ_j y_j·dy_j, by which the entries of a softmax depend on one another"
-        candidates.insert(1, ([y], f"a multiple of y: {coupling}, is"))
+        candidates.insert(1, ([y], Words("a multiple of y", f"{coupling}, is")))
     if x.shape[-1] > 3:
-        either = f"{mean}{sums_to_0}, {variance}, or both are"
-        candidates.append(([ones, centred], f"a number and a multiple of {centre}: {either}"))
+        either = f"{mean}, {variance}, or both are"
+        candidates.append(([ones, centred], Words(f"a number and a multiple of {centre}{sums_to_0}", either)))
     return next((words for rows, words in candidates if spanned(*rows)), None)
 
 
-def sum_of_products(e: Evidence, name: str) -> str | None:
+def sum_of_products(e: Evidence, name: str) -> Words | None:
     """A tensor that serves every row, like γ: Σ dy·a with another a."""
     yours, right, known = e.pair(name)
     axes = tuple(range(e.y.ndim - right.ndim))
@@ -188,7 +189,7 @@ def sum_of_products(e: Evidence, name: str) -> str | None:
     totals = [(label, (e.dy * a).sum(axes)) for label, a in _row_arrays(e)]
     said, true = (next((la for la, total in totals if close(g, total, known)), None) for g in (yours, right))
     instead = f"; right is Σ {e.upstream}·{true}" if true else ""
-    return f"It is Σ {e.upstream}·{said} over the rows{instead}." if said else None
+    return Words(f"It is Σ {e.upstream}·{said} over the rows{instead}.") if said else None
 
 
 def _row_arrays(e):

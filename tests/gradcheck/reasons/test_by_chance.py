@@ -48,7 +48,7 @@ class MeanOfSquares:
 def test_an_option_is_named():
     report = gradcheck(MeanOfSquares(), R((2, 4, 6)))
     assert report.repair[3] == "return dout.repeat(k, axis=1).repeat(k, axis=2) / k / k"
-    assert "a factor 1/self.k is missing" in report.tensors[0].diagnosis
+    assert "a factor 1/self.k is missing" in report.tensors[0].perhaps
     assert "square" not in report.explain()
 
 

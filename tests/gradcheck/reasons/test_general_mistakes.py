@@ -423,8 +423,8 @@ def scores(seed):
 
 
 TOLD = [
-    (smoothed, [R((5, 4)), IDS], "It is the right gradient for eps = 0: eps is left out on the way back."),
-    (Leaky(), [R((4, 5))], "It is the right gradient for self.slope = 0: self.slope is left out on the way back."),
+    (smoothed, [R((5, 4)), IDS], "It is the right gradient for eps = 0. Perhaps eps is left out on the way back."),
+    (Leaky(), [R((4, 5))], "It is the right gradient for self.slope = 0. Perhaps self.slope is left out on the way back."),
     (rotated, [R((2, 3, 4))], "It is J·dy, the forward's derivative along dy."),
     (hinge, [scores(1), IDS[:4]], "Wrong only at the entry that t names in each row; all others are right."),
     (hinge, [scores(2), IDS[:4]], "Wrong only at entries that t names, 3 of these 4; all others are right."),

@@ -109,7 +109,7 @@ def test_steps_after_the_wrong_one_are_called_what_they_are(rng):
     }  # fmt: skip
     words = report.explain()
     assert "First wrong step, number" in words
-    assert "gradient for gamma = 1: gamma is forgotten" in words
+    assert "gradient for gamma = 1. Perhaps gamma is forgotten" in words
     assert "written at mini_tf/ops/normalization.py" in words
 
 
@@ -139,7 +139,7 @@ def test_glue_between_right_steps(rng):
     assert not report
     assert report.wrong_step is None
     assert "Its 2 steps are right by themselves" in report.explain()
-    assert "What linear gives back" in report.explain()
+    assert "It lacks exactly what linear gives back" in report.explain()
     assert "is left out" in report.explain()
 
 
