@@ -51,7 +51,7 @@ def seems_right(f: Any, inputs: Sequence[Any], params: dict | list | None, seed:
             if check_inputs(subject):
                 return False
             y, backward = check_forward(subject)
-            dy = random_dy(y, rng)
+            dy = random_dy(y, rng, backward)
             gradients, missing, findings, _ = check_backward(subject, backward, dy)
             if missing or findings:
                 return False
@@ -114,7 +114,7 @@ def _check_point(point, subject, report, patterns, rng, budget):
     """Judge all gradients at the subject's point, add that to the report, and give the Evidence."""
     y, backward = check_forward(subject)
     report.place = source_line(backward)
-    dy = random_dy(y, rng)
+    dy = random_dy(y, rng, backward)
     evidence = Evidence(subject, y, backward, dy, {}, patterns)
     try:
         gradients, missing, findings, notes = check_backward(subject, backward, dy)

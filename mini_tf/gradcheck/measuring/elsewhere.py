@@ -235,7 +235,7 @@ def _evidence_at(evidence, arrays, option, rng):
         with np.errstate(all="ignore"):
             y, backward = subject.forward()
             y = np.asarray(y)
-            found = Evidence(subject, y, backward, random_dy(y, rng), {}, evidence.patterns, option)
+            found = Evidence(subject, y, backward, random_dy(y, rng, backward), {}, evidence.patterns, option)
             found.others = []
             phi = Phi(subject, found.dy, evidence.patterns)
             for name, x in subject.tensors.items():

@@ -5,7 +5,7 @@ rows are alike. (Masks stay as they are; empty rows are tried separately.) Far o
 take: a column that ReLU clips as a whole, an error beyond a Huber loss's δ.
 """
 
-from mini_tf.types import Array
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -44,9 +44,11 @@ def near(x: Array, rng: np.random.Generator) -> Array:
     return np.asarray(x + 0.1 * rng.uniform(-1, 1, x.shape))
 
 
-def random_dy(y: Array | float, rng: np.random.Generator) -> Array | float:
-    """A random upstream gradient for y: normal; of a loss, a number near 1"""
-    return rng.standard_normal(np.shape(y)) if np.ndim(y) else float(rng.uniform(0.5, 1.5))
+def random_dy(y: Array | float, rng: np.random.Generator, backward: Backward | None = None) -> Array | float:
+    """A random upstream gradient for y: normal; of a loss, a number near 1, and 1 if its backward takes no dloss"""
+    if np.ndim(y):
+        return rng.standard_normal(np.shape(y))
+    return float(rng.uniform(0.5, 1.5)) if getattr(backward, "takes_dy", True) else 1.0
 
 
 def with_an_empty_row(mask: Array) -> Array:

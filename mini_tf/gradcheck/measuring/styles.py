@@ -181,8 +181,12 @@ class Brought:
                 found = np.copy(scaled(found, factor))   # a backward may write into its array again
                 p.grad = found if p.grad is None else p.grad + found
 
-    def closed(self, backward: Backward) -> Backward:
-        """The backward of one call. Tools that look for its source find the learner's function."""
+    def closed(self, backward: Backward, takes_dy: bool = True) -> Backward:
+        """The backward of one call. Tools that look for its source find the learner's function.
+
+        takes_dy: False if the learner's backward takes no upstream gradient, as that of a loss may
+        """
+        backward.takes_dy = takes_dy
         backward.__wrapped__ = inspect.unwrap(getattr(self.written_backward, "__func__", self.written_backward))
         return backward
 
@@ -207,15 +211,16 @@ class Pair(Brought):
         outputs, cache = self.split(result)
         y, pieces = together(outputs)
 
+        takes_dy = self.arguments([y] * len(outputs), cache, inputs) is not None
+
         def backward(dy):
-            arguments = self.arguments(pieces(dy), cache, inputs)
-            if arguments is None:                        # that of a loss may take no dloss: it is 1
+            if takes_dy:
+                gradients = self.written_backward(*self.arguments(pieces(dy), cache, inputs))
+            else:                                        # that of a loss may take no dloss: it is 1
                 gradients = scaled(self.written_backward(*self.arguments([], cache, inputs)), dy)
-            else:
-                gradients = self.written_backward(*arguments)
             return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
 
-        return y, self.closed(backward)
+        return y, self.closed(backward, takes_dy)
 
     def split(self, result: Any) -> tuple[list[Any], Any]:
         """(outputs, cache): the cache is the last of what the forward returned, if its backward takes one"""
@@ -333,7 +338,7 @@ class Machine(Brought):
             self.collect(once, came if isinstance(came, dict) else dict(zip(names, list_of(came))), factor)
             return in_order(scaled(came, factor), self.written_backward, list(inputs), self.written_forward)
 
-        return y, self.closed(backward)
+        return y, self.closed(backward, bool(taken))
 
 
 class WithGradients(Brought):
@@ -355,7 +360,7 @@ class WithGradients(Brought):
             self.collect(own, gradients if isinstance(gradients, dict) else {}, dy)
             return in_order(scaled(gradients, dy), self.written_backward, list(inputs), self.written_forward)
 
-        return loss, self.closed(backward)
+        return loss, self.closed(backward, takes_dy=False)
 
 
 # Outputs and gradients ------------------------------------------------------------------------------------------------
@@ -387,7 +392,7 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
 
 
 def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Callable) -> tuple:
-    """The gradients of the floating inputs, in their order: by place if there are as many, else by name."""
+    """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape."""
     names = [p.name for p in parameters_of(forward)]
     floats = [name for name, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict):
@@ -407,7 +412,24 @@ def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Cal
     found = [gradient_of(name, named) for name in floats]
     if isinstance(gradients, dict) or any(g is not None for g in found):
         return tuple(found)
-    return tuple([*gradients, *[None] * len(floats)][: len(floats)])
+    if len(gradients) < len(floats):
+        return tuple(_by_shape(gradients, [x for x in inputs if is_floating(x)]))
+    return tuple(gradients[: len(floats)])
+
+
+def _by_shape(gradients, arrays):
+    """Fewer gradients than arrays: each goes to the next array that has its shape, the others get None.
+
+    Of forward(A, x) with dx alone, A gets None. If shapes do not tell, the first arrays get them.
+    """
+    found, next_one = [None] * len(arrays), 0
+    for g in gradients:
+        fits = (k for k in range(next_one, len(arrays)) if np.shape(g) == arrays[k].shape)
+        place = next(fits, None)
+        if place is None:
+            return [*gradients, *found][: len(arrays)]
+        found[place], next_one = g, place + 1
+    return found
 
 
 def returned_names(backward: Callable) -> list[str]:

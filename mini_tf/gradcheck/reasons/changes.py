@@ -34,7 +34,7 @@ OTHER_FUNCTIONS = [
 ]  # fmt: skip
 COMPARED = {ast.Gt: "<", ast.Lt: ">", ast.GtE: "<=", ast.LtE: ">=", ast.Eq: "!=", ast.NotEq: "=="}
 SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
-AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "None"
+AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "(2, 3)", "None"
 SIZE = re.compile(r"\w+\.shape\[-?\d\]|\w+\.size|len\(\w+\)")
 EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)), s = sigmoid(x)
@@ -155,10 +155,10 @@ def _of_indices(source, part):
 def _of_shape(source, part):
     """A transpose, an order of axes."""
     text = source.within(source.span(part))
+    for side in _matrices(part):
+        yield "a transpose is missing", side, f"{source.atom(side)}.T"
+        yield "a transpose is missing", side, f"{source.atom(side)}.swapaxes(-1, -2)"
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
-        for side in (part.left, part.right):
-            yield "a transpose is missing", side, f"{source.atom(side)}.T"
-            yield "a transpose is missing", side, f"{source.atom(side)}.swapaxes(-1, -2)"
         exchanged = f"{source.atom(part.right)} @ {source.atom(part.left)}"
         yield "the order of a product is wrong", part, exchanged
     elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "reshape":
@@ -370,6 +370,15 @@ def _of_calls(source, part):
                 yield from ((words, part, f"{first}{other}{last}, keepdims=True)") for other in AXES)
 
 
+def _matrices(part):
+    """a and b of a @ b, np.matmul(a, b), np.dot(a, b) and a.dot(b); [] for what is no such product"""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
+        return [part.left, part.right]
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("matmul", "dot"):
+        return part.args if getattr(part.func.value, "id", "") in NUMPY else [part.func.value, *part.args]
+    return []
+
+
 def _of_statements(source, part):
     """= for +=, and the reverse."""
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
@@ -385,7 +394,7 @@ def _of_statements(source, part):
             yield "two results are exchanged", *_exchanged(source, a, b)
     elif isinstance(part, ast.AugAssign):
         target, value = (source.within(source.span(x)) for x in (part.target, part.value))
-        if isinstance(part.op, ast.Add):
+        if isinstance(part.op, (ast.Add, ast.Sub)):
             yield from _added_at(source, part, part.target)
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
@@ -523,13 +532,15 @@ def _multiplied(part):
 
 
 def _added_at(source, part, target):
-    """np.add.at for G[ids] = d and G[ids] += d"""
+    """np.add.at for G[ids] = d, G[ids] += d and G[ids] -= d"""
     if isinstance(target, ast.Subscript):
         array, index, value = (source.within(source.span(x)) for x in (target.value, target.slice, part.value))
         if ":" in index:
             index = f"np.s_[{index}]"
         elif isinstance(target.slice, ast.Tuple) and index[0] != "(":
             index = f"({index})"
+        if isinstance(getattr(part, "op", None), ast.Sub):
+            value = f"-{source.atom(part.value)}"
         yield "of repeated indices only one is added", part, f"np.add.at({array}, {index}, {value})"
 
 
@@ -711,6 +722,8 @@ def _of_wholes(source, whole, target, atoms):
             if _is_array(value) and value.shape == (shape or value.shape) and not itself:
                 yield f"a term is missing, {name}", span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
+        if _is_array(value) and shape and len(shape) == 2 and value.shape == shape[:1]:
+            yield f"a term is missing, {name}[:, None]", span, f"{atom} + {name}[:, None]"
     for x, slope in LEAKY.findall(source.text):          # in the whole file: often a forward, or a helper, has it
         leaky = f"np.where({x} > 0, 1.0, {slope})"
         words = f"a factor is missing, {leaky} (the derivative of a leaky ReLU)"

@@ -2,10 +2,10 @@
 
 A wrong gradient is often the right one of something else: of another tensor, of a function without the mask, of γ = 1.
 Or it is off by a factor or a term that can be recognized. Each pattern asks one such question of the numbers, and
-answers with `Words` (what was measured, and what may be the reason) or with None. The first answer is taken: the sharpest questions come first, and the last only
-say where the wrong entries are. The answer is yes only if all entries fit, to a part in a million, and if the same
-pattern fits wherever else the gradient was found to be wrong: at the other point, and with larger arrays
-(`measuring/elsewhere.py`).
+answers with `Words` (what was measured, and what may be the reason) or with None. The first answer is taken: the
+sharpest questions come first, and the last only say where the wrong entries are. The answer is yes only if all entries
+fit, to a part in a million, and if the same pattern fits wherever else the gradient was found to be wrong: at the other
+point, and with larger arrays (`measuring/elsewhere.py`).
 
 How good the words are: `tests/gradcheck/reasons/test_diagnosis.py` plants the bugs of `planting/bugs.py` and compares
 each answer with what was planted; `tests/gradcheck/other_styles.py` has bugs of another author. The checker's README

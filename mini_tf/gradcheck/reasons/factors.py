@@ -95,8 +95,8 @@ def factor_in_every_row(e: Evidence, name: str) -> Words | None:
     some = ", ".join(list(dict.fromkeys(f"{value:.6g}" for value in factor[rows][:, 0]))[:3])
     return Words(
         f"Every row is the right one times a number of its own ({some}, …).",
-        "what each row as a whole is multiplied by (1/σ in layer norm, the sum of a softmax, a length, a count, the slope "
-        "of a row's loss) is missing or wrong.",
+        "what each row as a whole is multiplied by (1/σ in layer norm, the sum of a softmax, a length, a count, the "
+        "slope of a row's loss) is missing or wrong.",
     )
 
 

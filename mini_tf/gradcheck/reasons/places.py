@@ -87,7 +87,8 @@ def place_of_the_wrong(e: Evidence, name: str) -> Words | None:
     if not wrong.any() or (wrong == known).all():
         return None
     if wrong.sum() == 1:
-        return Words(f"A single entry is wrong, {np.argwhere(wrong)[0].tolist()}; all {known.sum() - 1} others are right.")
+        place = np.argwhere(wrong)[0].tolist()
+        return Words(f"A single entry is wrong, {place}; all {known.sum() - 1} others are right.")
     for ids_name, ids in e.subject.ids.items():
         if right.shape[:-1] == ids.shape:
             named = (np.arange(right.shape[-1]) == ids[..., None]) & right.any(-1, keepdims=True)
@@ -107,7 +108,8 @@ def place_of_the_wrong(e: Evidence, name: str) -> Words | None:
         indices = np.flatnonzero(_by_index(wrong, axis))
         if len(indices) < size and (zero or len(indices) == 1 < size - 1):
             where = f"Wrong only at index {', '.join(map(str, indices))} of axis {axis} of d{name}"
-            return Words(f"{where}, where it is 0: nothing comes back there." if zero else f"{where}; the others are right.")
+            is_zero, others = f"{where}, where it is 0: nothing comes back there.", f"{where}; the others are right."
+            return Words(is_zero if zero else others)
     if zero:
         return Words(f"All {wrong.sum()} wrong entries are 0, the others are right: nothing comes back there.")
     return None

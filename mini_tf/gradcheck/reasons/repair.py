@@ -5,6 +5,7 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 """
 
 import ast
+import builtins
 import inspect
 import re
 import time
@@ -264,6 +265,8 @@ def _atoms(evidence, part, node):
     by_chance = {text for text, known in numbers.items() if how_many[known] > 1 and len(set(known)) == 1}
     arrays = {text: x for text, x in arrays.items() if text not in by_chance}
     functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
+    own = part.function.__code__                         # a backward that called itself would never end
+    functions = {text: g for text, g in functions.items() if g.__code__ is not own}
     masks_first = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, item[0]))
     return dict(masks_first) | dict(sorted(functions.items()))
 
@@ -305,7 +308,7 @@ def _of_lists(values, node):
 
 
 def _phrases(evidence):
-    """Formulas of the forward that a factor may need in this very form: gamma[None, :, None], (C // G)."""
+    """Formulas of the forward that a factor may need in this form: gamma[None, :, None], np.exp(t), (C // G)."""
     with suppress(ValueError):                           # UserError: no source
         _, node = source_of(function_of(written_forward(evidence)))
         found = {}
@@ -314,6 +317,10 @@ def _phrases(evidence):
                 indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
                 if any(isinstance(index, ast.Constant) and index.value is None for index in indices):
                     found[ast.unparse(one)] = None
+            elif isinstance(one, ast.Call) and [*map(is_atom, one.args)] == [True] and not one.keywords and not (
+                hasattr(builtins, ast.unparse(one.func))             # len(x) is a size, which has its own changes
+            ):
+                found[ast.unparse(one)] = None
             elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
                 found[f"({ast.unparse(one)})"] = None
         return list(found)[:PHRASES]

@@ -133,7 +133,8 @@ def other_option(e: Evidence, name: str) -> Words | None:
     for option, number in e.subject.options().items():
         for other in (0.0, 1.0):
             if number != other and close(yours, e.measured(name, option=(option, other)), known):
-                return Words(f"It is the right gradient for {option} = {other:g}.", f"{option} is left out on the way back.")
+                left_out = f"{option} is left out on the way back."
+                return Words(f"It is the right gradient for {option} = {other:g}.", left_out)
     return None
 
 

@@ -12,6 +12,7 @@ from mini_tf.gradcheck.reasons.words import Words
 
 import numpy as np
 
+
 def dy_passed_on(e: Evidence, name: str) -> Words | None:
     """dy alone, or everything but dy; but a function that acts on every entry by itself is left to `other_slope`."""
     yours, right, known = e.pair(name)
@@ -110,7 +111,7 @@ def penalty(e: Evidence, name: str) -> Words | None:
         multiple = multiple if np.ndim(e.dy) else multiple / e.dy        # of the loss itself
         return Words(
             f"It is off by {multiple:.4g}·{name}, a multiple of {name} that is the same everywhere.",
-            f"a term from Σ{name}² is missing or wrong (a penalty, weight decay: 2·λ·{name}; or a norm of all of {name}).",
+            f"a term from Σ{name}² is missing or wrong (a penalty, weight decay: 2·λ·{name}; or a norm of all of it).",
         )
     return None
 

@@ -492,3 +492,16 @@ def test_ops_layers_and_the_contract_stay_as_they_are(rng):
 )  # fmt: skip
 def test_names_of_gradients(said, name, is_one):
     assert is_gradient_name(said, name) == is_one
+
+
+def test_of_a_loss_the_numbers_are_those_that_the_learner_prints(rng):
+    """Its gradients come by themselves: there is no dloss to multiply them with."""
+
+    def ridge(w, X, t):
+        r = X @ w - t
+        return 0.5 * r @ r, X.T @ r + 0.1 * w            # the penalty is not in the loss
+
+    w, X, t = rng.standard_normal(3), rng.standard_normal((5, 3)), rng.standard_normal(5)
+    given = gradcheck(ridge, w, X, t).tensor("w").comparisons[0]
+    assert given.point == "given"
+    assert given.yours == ridge(w, X, t)[1][given.index]

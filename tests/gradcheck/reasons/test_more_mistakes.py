@@ -1,6 +1,8 @@
 """Mistakes of an author who had not seen the checker, in smaller functions: each is told, and none is told wrongly."""
 
 from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.judge import judged
+from mini_tf.gradcheck.reasons.repair import _candidates
 from mini_tf.gradcheck.reasons.theirs import following
 
 import numpy as np
@@ -887,3 +889,99 @@ def test_both_lines_in_which_a_name_may_be_wrong_are_shown():
     shown = [report.repair, report.other_repair]
     assert {words for _, words, _, _ in shown} == {"columns belongs where rows is"}, report
     assert {after for _, _, _, after in shown} == {"P = np.exp(S - columns)", "Q = np.exp(S - columns)"}
+
+
+def whiten(L, r):
+    """Two mistakes, so that no change is right. One that was tried let grad call itself, with ever larger arrays."""
+    a = np.linalg.solve(np.tril(L), r)
+
+    def grad(da):
+        dr = np.linalg.solve(np.tril(L), da)
+        dL = -np.tril(np.outer(a, dr))
+        return dL, dr
+
+    return a, grad
+
+
+def test_no_change_lets_a_backward_call_itself():
+    with judged(whiten, [R((5, 5)) + 5 * np.eye(5), R(5)], None, "whiten", 0, None) as (_, _, evidence):
+        evidence.back_to_the_point()
+        tried = [change.after for _, change in _candidates(evidence, set(), {})]
+    assert any("a @ dr" in line or "outer(dr, a)" in line for line in tried)
+    assert [line for line in tried if "grad(" in line and "def grad" not in line] == []
+
+
+def with_noise(K, log_noise):
+    return K + np.exp(log_noise) * np.eye(len(K)), lambda dy: (dy, np.reshape(np.trace(dy), log_noise.shape))
+
+
+def tilted(scores, first, second):
+    """A pair that occurs several times loses only one 1/B."""
+    p = np.exp(scores) / np.exp(scores).sum()
+
+    def backward(dloss=1.0):
+        dscores = p.copy()
+        dscores[first, second] -= 1.0 / len(first)
+        return dloss * dscores
+
+    return -np.log(p[first, second]).mean(), backward
+
+
+def neighbours(alpha, h):
+    def backward(d):
+        return np.matmul(d, h.transpose(0, 2, 1)), np.matmul(alpha, d)
+
+    return np.matmul(alpha, h), backward
+
+
+def flow(x, W):
+    """y and the logarithm of the determinant, whose gradient is left out."""
+    s = np.tanh(x @ W)
+
+    def backward(dy, dlogdet):
+        ds = dy * x * np.exp(s)
+        da = ds * (1 - s * s)
+        return dy * np.exp(s) + da @ W.T, x.T @ da
+
+    return x * np.exp(s), s.sum(1), backward
+
+
+def peak(heat):
+    """The softmax of a picture, over both of its axes."""
+    e = np.exp(heat - heat.max((2, 3), keepdims=True))
+    p = e / e.sum((2, 3), keepdims=True)
+    return p, lambda dy: p * (dy - (p * dy).sum(axis=3, keepdims=True))
+
+
+@pytest.mark.parametrize(("f", "inputs", "right"), [
+    (with_noise, [R((3, 3)), R(1)], "* np.exp(log_noise)"),
+    (tilted, [R((3, 3)), np.array([0, 1, 0, 2, 0]), np.array([1, 1, 1, 0, 2])], "np.add.at(dscores, (first, second), -"),
+    (neighbours, [R((2, 4, 4)), R((2, 4, 3))], "np.matmul(alpha.swapaxes(-1, -2), d)"),
+    (flow, [R((5, 3)), R((3, 3))], "+ dlogdet[:, None]"),
+    (peak, [R((2, 1, 3, 4))], "axis=(2, 3)"),
+], ids=["with_noise", "tilted", "neighbours", "flow", "peak"])  # fmt: skip
+def test_the_change(f, inputs, right):
+    report = gradcheck(f, *inputs)
+    assert report.repair, report
+    assert right in report.repair[3]
+
+
+class Convolution:
+    """The graph's matrix comes first, and has no gradient."""
+
+    def __init__(self):
+        self.W, self.dW = R((3, 3)), np.zeros((3, 3))
+
+    def forward(self, A, x):
+        self.A, self.x = A, x
+        return A @ x @ self.W
+
+    def backward(self, dy):
+        self.dW = (self.A @ self.x).T @ dy
+        return self.A.T @ (dy @ self.W.T)
+
+
+def test_a_gradient_belongs_to_the_input_that_has_its_shape():
+    report = gradcheck(Convolution(), R((5, 5)), R((5, 3)))
+    assert report, report
+    assert report.notes == ["the backward returns no gradient of A: not checked"]
