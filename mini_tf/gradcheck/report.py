@@ -411,7 +411,7 @@ def _explain_steps(steps, step):
     after = steps[number:]
     lines = [
         f"  First wrong step, number {number} of {len(steps)} on the way back:",
-        f"    {step.name}, called at {step.line}, written at {step.place}",
+        f"    {step.name}, {step.called} at {step.line}, written at {step.place}",
         *(f"    {line}" for line in step.words),
     ]
     for status in dict.fromkeys(s.status for s in after):

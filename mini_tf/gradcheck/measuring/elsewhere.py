@@ -84,13 +84,15 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
         return {}
     grown, runs = {}, _runs_back(subject)
     for size, more_by in zip(sizes, itertools.cycle(GROWTH)):
-        for more in (size + more_by, size + 1, 2 * size):
-            if more in grown.values():
+        multiples = [other for other in sizes if other > size and other % size == 0]
+        for more, others in itertools.product((size + more_by, size + 1, 2 * size), ([], multiples)):
+            change = {size: more} | {other: other // size * more for other in others}    # 3·D, of q, k, v in one
+            if size in grown or {*change.values()} & {*grown.values()}:
                 continue
-            arrays = _grown(given, grown | {size: more}, rng)
+            arrays = _grown(given, grown | change, rng)
             accepted = _accepted(subject, arrays, runs)
             if accepted and not _is_unread(subject, given, arrays, _of_another_shape(subject)):
-                grown[size] = more
+                grown |= change
                 break
     arrays = _grown(given, grown, rng) if grown else {}
     _put(subject, given)

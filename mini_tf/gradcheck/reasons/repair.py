@@ -7,6 +7,7 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 import ast
 import builtins
 import inspect
+import os
 import re
 import time
 import warnings
@@ -116,27 +117,33 @@ def _told(part, change):
 
 def _is_right_everywhere(evidence, part, change, code, names):
     """True if the change makes these gradients right with other arrays, sizes and options, too, and no others wrong."""
-    if _needs_other_sizes(change) and not any(_other_sizes(evidence, other) for other in elsewhere(evidence)):
-        return False                                     # the size of another axis may be the same by chance
     if _stands_by_chance(evidence, part, change):
         return False
     points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
     return all(_made_right(other, part, code) >= {*names, *other.right} & other.slopes.keys() for other in points)
 
 
-def _needs_other_sizes(change):
-    before, after = SIZE.findall(change.before), SIZE.findall(change.after)
-    return any(size not in before for size in after)
-
-
 def _stands_by_chance(evidence, part, change):
-    """True if a size that the change brings in, such as B, has been the same number wherever f was run."""
-    brought_in = {*WORD.findall(change.after)} - {*WORD.findall(change.before), *evidence.options}
+    """True if a size in the changed text, such as B or x.shape[0], has been the same number wherever f was run."""
+    text = _changed_text(change)
     _, node = source_of(part.function)
-    here = {text: x for text, x in _values(evidence, part, node).items() if text in brought_in and type(x) is int}
-    there = [_values(other, part, node) for other in elsewhere(evidence) + apart(evidence)] if here else []
+    counters = {one.id for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.comprehension))
+                for one in ast.walk(loop.target) if isinstance(one, ast.Name)}  # fmt: skip
+    sizes = {*WORD.findall(text), *SIZE.findall(text)} - {*evidence.options} - counters
+    here = {size: x for size, x in _values(evidence, part, node, sizes).items() if size in sizes and type(x) is int}
+    there = [_values(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []
     evidence.back_to_the_point()
-    return any(all(values.get(text, x) == x for values in there) for text, x in here.items())
+    return any(all(values.get(size, x) == x for values in there) for size, x in here.items())
+
+
+def _changed_text(change):
+    """What differs from the line as it was: of "/ np.sqrt(D)", where "/ D" was, "np.sqrt(D"."""
+    before, after = change.before, change.after
+    first = len(os.path.commonprefix([before, after]))
+    last = len(os.path.commonprefix([before[first:][::-1], after[first:][::-1]]))
+    while first and after[first - 1].isidentifier():     # whole words
+        first -= 1
+    return after[first : len(after) - last]
 
 
 def _other_sizes(evidence, other):
@@ -275,12 +282,12 @@ def _number(x):
     return float(x) if isinstance(x, NUMBERS) and not np.ndim(x) else None
 
 
-def _values(evidence, part, node):
-    """{text: value} of all that has a value at the end of a function, at the evidence's point"""
+def _values(evidence, part, node, more=()):
+    """{text: value} of all that has a value at the end of a function, and of `more`, at the evidence's point"""
     evidence.back_to_the_point()
     values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
     values |= locals_at_the_end(evidence, part.function.__code__)
-    texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + list(values)
+    texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
     texts += _phrases(evidence) + _of_lists(values, node)
     constants = evidence.subject.constants()
     values, texts = constants | values, [*texts, *constants]

@@ -36,11 +36,12 @@ class Step:
     """One call of an op or a layer, and what the check says of its backward."""
 
     name: str
-    line: str                # the line that called it
+    line: str                # the line that called its forward
     place: str               # where its backward is defined
     status: str
     words: list = field(default_factory=list, repr=False)            # what is wrong, if this is the wrong step
     diagnoses: list = field(default_factory=list, repr=False)        # … of each gradient: see Report.words_of
+    called: str = "called"   # what happens in that line
 
 
 def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
@@ -132,7 +133,8 @@ def _all_the_same(report, evidence):
 
 def _step(call, status, words=(), which=""):
     line = (call.line or "the checker") + which
-    return Step(call.name, line, source_line(call.backward, call.f), status, list(words))
+    called = "whose forward is called" if isinstance(call.f, tuple) else "called"        # of a pair of functions
+    return Step(call.name, line, source_line(call.backward, call.f), status, list(words), called=called)
 
 
 def _finite(x):

@@ -32,7 +32,7 @@ def part_left_out(e: Evidence, name: str) -> Words | None:
         for part in flat(call.gradients):
             if not isinstance(part, np.ndarray) or close(yours, part, known):
                 continue
-            place = f"what {call.name} gives back (called at {call.line})"
+            place = f"what {call.name} gives back ({'forward ' * isinstance(call.f, tuple)}called at {call.line})"
             if close(right - yours, part, known):
                 return Words(f"It lacks exactly {place}.", "that is left out: the gradients along all paths add up.")
             if close(yours - right, part, known):
