@@ -44,6 +44,7 @@ LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.
 SINGLE = int, float, np.number
 NUMPY = "np", "numpy"
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
+JOINED = {"concatenate", "hstack", "vstack", "dstack", "stack", "column_stack", "block"}
 RARE = re.compile(
     r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
     r"|as a (variance|length|common sum|mean) "
@@ -334,7 +335,8 @@ def _of_calls(source, part):
     for value in [*part.args, *(k.value for k in part.keywords)]:
         if isinstance(value, ast.Tuple):
             for a, b in itertools.combinations(value.elts, 2):
-                yield "two axes are exchanged", *_exchanged(source, a, b)
+                words = "two arrays are joined in the wrong order" if name in JOINED else "two axes are exchanged"
+                yield words, *_exchanged(source, a, b)
     if name in ("transpose", "moveaxis", "swapaxes"):
         for a, b in itertools.combinations(part.args, 2):
             yield "two axes are exchanged", *_exchanged(source, a, b)
@@ -808,6 +810,10 @@ def _of_operands(source, part, atoms):
                 if name != array and _is_array(x) and x.ndim == atoms[array].ndim:
                     yield f"a term is missing, {name}[{index}]", part, f"({text} + {name}[{index}])"
                     yield f"a term is missing, −{name}[{index}]", part, f"({text} - {name}[{index}])"
+    if isinstance(part, ast.Call) and len(part.args) == 1 and callable(atoms.get(ast.unparse(part.func))):
+        whole = source.within(source.span(part))         # of the learner's own: sigmoid(x)
+        for other in (f"({whole} - 1)", f"(1 - {whole})", f"({whole} + 1)"):
+            yield "a 1 is missing", part, other
     if isinstance(part, ast.Call) and len(part.args) == 1 and re.search(r"\b(exp|log|tanh)$", ast.unparse(part.func)):
         for name, x in atoms.items():                    # np.exp((a - b) / temperature)
             if isinstance(x, SINGLE):

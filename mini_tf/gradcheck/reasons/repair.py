@@ -161,8 +161,8 @@ def _code_of(part, change, texts):
 
 def _candidates(evidence, lines, texts):
     """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
-    found, kept, of_note, begins = [], [], {}, {}
-    for part in parts_of(evidence):
+    found, kept, of_note, begins, parts = [], [], {}, {}, parts_of(evidence)
+    for part in parts:
         try:
             text, node = source_of(part.function)
         except ValueError:                               # UserError: written in C, or at a prompt
@@ -182,7 +182,8 @@ def _candidates(evidence, lines, texts):
         new_words = {*WORD.findall(change.after)} - {*WORD.findall(change.before)}
         suspected = begins.get(change.line, change.line) in lines
         unlikely = RARE.search(change.name) or ZEROS.search(change.before)
-        return not suspected, not of_note[part] & new_words, unlikely is not None, turn
+        in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
+        return not suspected, in_helper, not of_note[part] & new_words, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]

@@ -985,3 +985,51 @@ def test_a_gradient_belongs_to_the_input_that_has_its_shape():
     report = gradcheck(Convolution(), R((5, 5)), R((5, 3)))
     assert report, report
     assert report.notes == ["the backward returns no gradient of A: not checked"]
+
+
+def heads(x, Wqkv, count=2):
+    """Divided by √D, where √d belongs; here D is d²."""
+    B, T, D = x.shape
+    d = D // count
+    q, k, v = (z.reshape(B, T, count, d).swapaxes(1, 2) for z in np.split(x @ Wqkv, 3, axis=-1))
+    S = q @ k.swapaxes(-1, -2) / np.sqrt(d)
+
+    def backward(dS):
+        dS = dS / np.sqrt(D)
+        dq, dk = dS @ k, dS.swapaxes(-1, -2) @ q
+        dqkv = [z.swapaxes(1, 2).reshape(B, T, D) for z in (dq, dk, np.zeros_like(v))]
+        dz = np.concatenate(dqkv, axis=-1)
+        return dz @ Wqkv.T, np.einsum("btd,bte->de", x, dz)
+
+    return S, backward
+
+
+def test_sizes_grow_together_with_their_multiples():
+    _, words, _, after = gradcheck(heads, R((2, 3, 4)), R((4, 12))).repair
+    assert words == "d belongs where D is"
+    assert after == "dS = dS / np.sqrt(d)"
+
+
+def gates(x):
+    i, f, g = np.split(x, 3, axis=1)
+    return i * f + g, lambda dy: np.hstack((dy * f, dy, dy * i))
+
+
+def test_arrays_that_are_joined_are_no_axes():
+    _, words, _, after = gradcheck(gates, R((4, 6))).repair
+    assert words == "two arrays are joined in the wrong order"
+    assert "np.hstack((dy * f, dy * i, dy))" in after
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus_less_x(x):
+    return np.log1p(np.exp(x)) - x, lambda dy: dy * sigmoid(x)
+
+
+def test_a_helper_is_changed_only_where_no_change_of_the_backward_will_do():
+    _, words, _, after = gradcheck(softplus_less_x, R((3, 4))).repair
+    assert words == "a 1 is missing"
+    assert after.endswith("dy * (sigmoid(x) - 1)")
