@@ -261,7 +261,7 @@ def _atoms(evidence, part, node):
     Their values are those at the function's end. Of numbers that are equal, and the same wherever the function was
     run, none: one would be right by chance.
     """
-    found = _values(evidence, part, node)
+    found = {text: x for text, x in _values(evidence, part, node).items() if text != "_"}        # that is not wanted
     arrays = {text: x for text, x in found.items() if isinstance(x, NUMBERS) and not isinstance(x, bool)}
     numbers = {text: (float(x),) for text, x in arrays.items() if not np.ndim(x)}
     if len(set(numbers.values())) < len(numbers):
@@ -289,7 +289,7 @@ def _values(evidence, part, node, more=()):
     values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
     values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
-    texts += _phrases(evidence) + _of_lists(values, node)
+    texts += _phrases(evidence, values) + _of_lists(values, node)
     constants = evidence.subject.constants()
     values, texts = constants | values, [*texts, *constants]
     found = {}
@@ -315,12 +315,16 @@ def _of_lists(values, node):
     return [f"{name}[{i}]" for name in lists for i in {ast.unparse(i) for i in indices if isinstance(i, ast.Name)}]
 
 
-def _phrases(evidence):
-    """Formulas of the forward that a factor may need in this form: gamma[None, :, None], np.exp(t), (C // G)."""
+def _phrases(evidence, values):
+    """Formulas of the forward that a factor may need in this form: gamma[None, :, None], np.exp(t), (C // G).
+
+    Those that have a name among the values are left out.
+    """
     with suppress(ValueError):                           # UserError: no source
         _, node = source_of(function_of(written_forward(evidence)))
-        found = {}
-        for one in ast.walk(node):
+        found, named = {}, [one.value for one in ast.walk(node) if isinstance(one, ast.Assign)
+                            and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
+        for one in (one for one in ast.walk(node) if one not in named):
             if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
                 indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
                 if any(isinstance(index, ast.Constant) and index.value is None for index in indices):
