@@ -1,7 +1,7 @@
-"""The quick look, which decides which steps of a model are looked at closely."""
+"""The quick look, which decides which steps of a model are looked at closely; the look at far points."""
 
 from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.judge import seems_right
+from mini_tf.gradcheck.judge import judge, seems_right
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
 
@@ -20,3 +20,17 @@ def test_what_is_right_seems_right_and_no_planted_bug_does(name):
     for bug in BY_EXAMPLE[name]:
         with planted(bug):                               # two points: at one, an abs(…) too many may change nothing
             assert not (looks(0) and looks(1)), bug.name
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_far_point_at_which_digits_cancel_is_no_false_alarm(seed):
+    """1 − σ(36) is two units in the last place of 1: log(1 − σ(z)) goes in steps there, and its slope is 0."""
+
+    def negatives(c, w):
+        q = 1 / (1 + np.exp(-c @ w))
+        loss = 0.05 * (c * c).sum() - np.log(1 - q).sum()
+        return loss, lambda dloss: (dloss * (q @ w.T + 0.1 * c), dloss * (c.T @ q))
+
+    rng = np.random.default_rng(seed)
+    report = judge(negatives, [rng.standard_normal((3, 4)), rng.standard_normal((4, 2))], None, seed=seed)
+    assert report, report
