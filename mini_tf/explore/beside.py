@@ -112,8 +112,14 @@ def bugs_beside(
 
 
 def put_right(report: Report, subject: Subject, base: Recorder, record: Callable[[], Recorder]) -> Beside | None:
-    """The Beside of a learner's backward with the one change that makes it right, as the Report found it; or None."""
-    where, what, before, after = report.repair
+    """The Beside of a learner's backward with the change that the Report found; None if there is none.
+
+    That is the one change that makes it right, or its first wrong step, or, if there is no such change, some gradients.
+    """
+    repair = report.wrong_step.repair if report.wrong_step else report.repair or report.repair_in_part
+    if not repair:
+        return None
+    where, what, before, after = repair
     number = int(where.rpartition(":")[2])
     for function in _functions(subject.f, base):
         text, node = source_of(function)
@@ -127,6 +133,8 @@ def put_right(report: Report, subject: Subject, base: Recorder, record: Callable
         with planted(Edit(function, two + lines[number - 1], two + right)):
             recorder = record()
         about = f"{what[0].upper()}{what[1:]}."
+        if report.repair_in_part:
+            about += f" This makes {', '.join(f'd{name}' for name in report.made_right)} right, not all gradients."
         return Beside("put right", about, (path, number), right, [], *differences(base, recorder))
     return None
 

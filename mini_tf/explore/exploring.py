@@ -138,7 +138,7 @@ def explore_function(
             targets = [[name, pages.store.refer(slopes)] for name, slopes in found.items()]
         with suppress(Exception):
             measure_steps(pages.store, lambda: run(lambda: None), recorder)
-        if report.repair and hints_only is None:
+        if hints_only is None:
             right = put_right(report, subject, recorder, lambda: pages.record(run, False, partners))
             beside = [right] if right else []
     name = report.name

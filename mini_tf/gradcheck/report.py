@@ -274,6 +274,7 @@ class Report:
             t.diagnosis, t.perhaps = _as_hint(t.diagnosis), _as_hint(t.perhaps)
         if self.wrong_step is not None:
             self.wrong_step.words = [_as_hint(line) for line in self.wrong_step.words]
+            self.wrong_step.repair = []
 
         def written(line):
             return line.partition("  ")[2].strip()

@@ -92,6 +92,46 @@ def test_a_wrong_backward_is_put_right_beside_it(tmp_path):
     np.testing.assert_array_equal(right, -line_of(found, "dx")[1])
 
 
+STEPS = """
+    import numpy as np
+
+    def affine(x, W):
+        return x @ W, lambda dy: (dy @ W, x.T @ dy)
+
+    def tanh(x):
+        y = np.tanh(x)
+        return y, lambda dy: dy * (1 - y * y)
+
+    def layer(x, W):
+        a, affine_backward = affine(x, W)
+        y, tanh_backward = tanh(a)
+        return y, lambda dy: affine_backward(tanh_backward(dy))
+"""
+IN_PART = """
+    def product(x, w):
+        def backward(dy):
+            dx = dy
+            dw = -dy
+            return dx, dw
+
+        return x * w, backward
+"""
+
+
+@pytest.mark.parametrize(("text", "sizes", "right", "about"), [
+    (STEPS, ["x=3,4", "W=4,4"], "dy @ W.T", "A transpose is missing."),
+    (IN_PART, ["x=3,4", "w=3,4"], "return dx * w, dw", "A factor is missing, w. This makes dx right, not all gradients."),
+], ids=["in a step", "in part"])  # fmt: skip
+def test_a_step_is_put_right_and_what_can_be(tmp_path, text, sizes, right, about):
+    path = tmp_path / "mine.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    f, inputs = load(f"{path}::{'layer' if text is STEPS else 'product'}", sizes)
+    beside, = explore(f, *inputs).data["beside"]
+    assert right in re.sub("<[^>]*>", "", beside["edited"])
+    assert beside["about"] == about
+    assert beside["lines"]
+
+
 @pytest.mark.parametrize(("change", "says"), [
     ({"forward": "y = e.reshape(5, 5)"}, "It stopped with ValueError: cannot reshape"),
     ({"backward": "dx = dy @ dy"}, "It stopped with ValueError: matmul"),

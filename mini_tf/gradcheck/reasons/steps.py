@@ -42,6 +42,7 @@ class Step:
     words: list = field(default_factory=list, repr=False)            # what is wrong, if this is the wrong step
     diagnoses: list = field(default_factory=list, repr=False)        # … of each gradient: see Report.words_of
     called: str = "called"   # what happens in that line
+    repair: list = field(default_factory=list, repr=False)           # the change: see Report.repair
 
 
 def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
@@ -65,6 +66,7 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
             steps.append(_step(call, RIGHT))
         elif call is wrong:
             steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
+            steps[-1].repair = report.repair
             steps[-1].diagnoses = [report.words_of(t) for t in report.tensors if t.diagnosis]
         else:
             steps.append(_step(call, CONTAINS if call in wrong.parents else AFTER))
