@@ -182,7 +182,7 @@ def test_a_wrong_backward_marks_lines_and_entries(explorer, exploration):
     explorer.select_option("#beside", label="layer_norm: γ forgotten")
     assert explorer.inner_text(".line.edited .source").strip() == "g = dy"
     assert "≠ by" in explorer.inner_text(".line.now .chip.differs")
-    assert "gamma is forgotten" in explorer.inner_text("#wrong")
+    assert "gradient for gamma = 1" in explorer.inner_text("#wrong")
     assert "° away from the right one" in explorer.inner_text("#wrong")
     count = explorer.locator(".differing li").count()
     assert count > 20
