@@ -53,6 +53,7 @@ def other_draws(evidence: Evidence, seed: int = 0) -> list[Evidence]:
             found = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
             others = [_with_other_signs(arrays, rng) for arrays in points[:OF_OTHER_SIGNS]]
             others += [_with_other_ids(arrays, subject, rng) for arrays in points[:OF_OTHER_SIGNS] if subject.ids]
+            others += [_with_other_masks(arrays, subject, rng) for arrays in points[:OF_OTHER_SIGNS] if subject.masks]
             others = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in others]
             found += [other for other in others if other is not None and other.is_finite]    # not of a logarithm
         evidence.draws = [other for other in found if other is not None]
@@ -184,6 +185,12 @@ def _with_other_signs(arrays, rng):
 def _with_other_ids(arrays, subject, rng):
     """Integers that are no masks are drawn anew from the numbers that they have."""
     return arrays | {name: rng.choice(x.reshape(-1), x.shape) for name, x in arrays.items() if name in subject.ids}
+
+
+def _with_other_masks(arrays, subject, rng):
+    """Of what masks let through, some is hidden, too: then other numbers of words count."""
+    hidden = {name: arrays[name] * (rng.random(arrays[name].shape) < 0.7) for name in subject.masks}
+    return arrays | {name: x.astype(arrays[name].dtype) for name, x in hidden.items()}
 
 
 def _accepted(subject, arrays, runs_back):

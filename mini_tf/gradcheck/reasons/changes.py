@@ -73,6 +73,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
     found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
+    found += [_made(source, part, *change) for part in parts for change in _of_quotients(source, part, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _of_padding(source, part, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _symmetric(source, part, atoms)]
     found += [_made(source, w, *change) for w, _ in wholes for change in _in_each_others_place(source, w, atoms)]
@@ -138,7 +139,7 @@ def _wholes(node):
                 yield from zip(value.elts, target.elts)  # da, db = dy * b, dy * a
             elif not isinstance(target, ast.Tuple) and not isinstance(value, ast.Tuple):
                 yield value, target
-        elif isinstance(part, ast.AugAssign):
+        elif isinstance(part, ast.AugAssign) and not isinstance(part.op, ast.Div):
             yield part.value, part.target
     for value in returned_values(node):
         for element in value.elts if isinstance(value, ast.Tuple) else [value]:
@@ -327,6 +328,8 @@ def _of_calls(source, part):
             better = other if name == one else one
             yield f"it is {better}, not {name}", (end - len(name), end), better
     if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "reversed", "zip", "enumerate"):
+        yield f"{name} is too much", part, source.atom(part.args[0])
+    if name in ("minimum", "maximum", "clip"):
         yield f"{name} is too much", part, source.atom(part.args[0])
     for value in part.args:
         yield "a sign is missing", value, f"-{source.atom(value)}"
@@ -608,11 +611,11 @@ def _another_atom(source, part, atoms, alike=False):
 
 
 def _atom_for_a_formula(source, part, atoms):
-    """An array of the same shape where a formula stands: what the forward used, or kept."""
-    if isinstance(part, (ast.BinOp, ast.Call)) and (shape := _shape_of(part, source, atoms)):
+    """An array of the same shape where a formula stands, or a number: what the forward used, or kept."""
+    if isinstance(part, (ast.BinOp, ast.Call)) and (shape := _shape_of(part, source, atoms)) is not None:
         text = source.within(source.span(part))
         for other, value in atoms.items():
-            if _is_array(value) and value.shape == shape:
+            if _is_array(value) and value.shape == shape or shape == () and isinstance(value, SINGLE):
                 yield f"{other} belongs where {text} is", part, other
 
 
@@ -681,7 +684,7 @@ def _all_factors(name, value, shape, larger, sizes):
     for text, x in shapes:
         if _fits(x, shape, larger):
             yield missing, f"* {text}"
-            if not _is_array(x) or (x > 0).all():        # a norm, a standard deviation
+            if x.dtype != bool and (not _is_array(x) or (x > 0).all()):          # a norm, a standard deviation
                 yield missing, f"/ {text}"
             if _is_array(x):
                 if (x >= 0).all() and (x <= 1).all():    # a sigmoid, a gate, a probability
@@ -734,6 +737,16 @@ def _of_wholes(source, whole, target, atoms):
         yield f"a factor is missing, {factor}", span, f"{factor} * {atom}"
     yield from _over_two_numbers(span, atom, atoms)
     yield from _of_each_entry(source, whole, target, atoms)
+
+
+def _of_quotients(source, part, atoms):
+    """A factor that is missing in d /= n"""
+    if isinstance(part, ast.AugAssign) and isinstance(part.op, ast.Div):
+        target, n = source.within(source.span(part.target)), source.atom(part.value)
+        for name, value in atoms.items():
+            if not callable(value):
+                for words, factor in _factors(name, value, _shape_of(part.target, source, atoms)):
+                    yield words, part, f"{target} = {target} / {n} {factor}"
 
 
 def _over_two_numbers(span, atom, atoms):

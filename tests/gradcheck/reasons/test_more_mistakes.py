@@ -1034,3 +1034,46 @@ def test_a_helper_is_changed_only_where_no_change_of_the_backward_will_do():
     _, words, _, after = gradcheck(softplus_less_x, R((3, 4)), R((3, 4))).repair
     assert words == "a 1 is missing"
     assert "dy * a * (sigmoid(x) - 1)" in after
+
+
+def mean_of_some(z, keep):
+    B, T, _ = z.shape
+    n = keep.sum()
+    return (z * z * keep[..., None]).sum() / n, lambda dloss: 2 * z * keep[..., None] * dloss / (B * T)
+
+
+def mean_without_padding(x, W, keep):
+    n, z = keep.sum(), x @ W
+
+    def backward(dloss):
+        dz = dloss * np.exp(z)
+        dz -= dloss
+        dz /= n
+        return dz @ W.T, x.T @ dz
+
+    return ((np.exp(z) - z) * keep[:, None]).sum() / n, backward
+
+
+@pytest.mark.parametrize(("f", "inputs", "said", "right"), [
+    (mean_of_some, [R((2, 3, 2)), np.array([[True, False, True], [True, True, False]])], "n belongs where B * T is",
+     "2 * z * keep[..., None] * dloss / (n)"),
+    (mean_without_padding, [R((4, 3)), R((3, 2)), np.array([True, False, True, True])], "a factor is missing, keep[:, None]",
+     "dz = dz / n * keep[:, None]"),
+], ids=["the count", "the mask"])  # fmt: skip
+def test_what_a_quotient_lacks(f, inputs, said, right):
+    _, words, _, after = gradcheck(f, *inputs).repair
+    assert words == said
+    assert right in after
+
+
+def clusters(x, ids):
+    """The last group is not the first: min is too much."""
+    y = np.zeros((3, x.shape[1]))
+    np.add.at(y, ids, x)
+    return y, lambda dy: dy[np.minimum(ids, 1)]
+
+
+def test_what_is_too_much_is_left_out():
+    _, words, _, after = gradcheck(clusters, R((5, 2)), np.array([0, 2, 1, 2, 0])).repair
+    assert words == "minimum is too much"
+    assert after.endswith("dy[ids]")
