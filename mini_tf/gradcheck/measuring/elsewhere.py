@@ -188,9 +188,13 @@ def _with_other_ids(arrays, subject, rng):
 
 
 def _with_other_masks(arrays, subject, rng):
-    """Of what masks let through, some is hidden, too: then other numbers of words count."""
-    hidden = {name: arrays[name] * (rng.random(arrays[name].shape) < 0.7) for name in subject.masks}
-    return arrays | {name: x.astype(arrays[name].dtype) for name, x in hidden.items()}
+    """Of what masks let through, some is hidden, too: then other numbers of words count. No row becomes empty."""
+    changed = {}
+    for name in subject.masks:
+        mask = arrays[name]
+        hidden = (mask * (rng.random(mask.shape) < 0.7)).astype(mask.dtype)
+        changed[name] = np.where(hidden.any(-1, keepdims=True), hidden, mask)
+    return arrays | changed
 
 
 def _accepted(subject, arrays, runs_back):

@@ -755,7 +755,7 @@ def _over_two_numbers(span, atom, atoms):
     for one, other in itertools.combinations(sizes, 2):
         yield f"a factor is missing, 1/({one}·{other})", span, f"{atom} / ({one} * {other})"
         yield f"a factor is missing, 1/({one} + {other})", span, f"{atom} / ({one} + {other})"
-    numbers = [name for name, value in atoms.items() if isinstance(value, (int, float, np.number)) and value > 0]
+    numbers = [name for name, x in atoms.items() if isinstance(x, SINGLE) and x > 0 and "(" not in name]
     for one, other in itertools.permutations(numbers, 2):
         yield f"a factor is missing, {one}/{other}", span, f"{atom} * {one} / {other}"
 

@@ -275,8 +275,8 @@ def _atoms(evidence, part, node):
     functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
     own = part.function.__code__                         # a backward that called itself would never end
     functions = {text: g for text, g in functions.items() if g.__code__ is not own}
-    masks_first = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, item[0]))
-    return dict(masks_first) | dict(sorted(functions.items()))
+    in_order = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, "(" in item[0], item[0]))
+    return dict(in_order) | dict(sorted(functions.items()))
 
 
 def _number(x):
