@@ -60,7 +60,7 @@ def test_gradient_of_the_whole(parts):
     assert parts.count("FAIL: gradients of the translator") == 2
     assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\n +FirstLayerOnly,", parts)
     assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\n +ForgottenValue\.across,", parts)
-    assert parts.count("What DecoderLayer gives back") == parts.count("What Linear gives back") == 1
+    assert parts.count("exactly what DecoderLayer gives back") == parts.count("exactly what Linear gives back") == 1
 
 
 def test_training(decoding):

@@ -21,7 +21,7 @@ from mini_tf.gradcheck.reasons.words import Words
 
 import numpy as np
 
-WHERE = places.place_of_the_wrong, places.where_nothing_should_be, terms.part_left_out
+ANYWHERE = factors.constant_factor, places.where_nothing_should_be, terms.part_left_out      # need no other point
 PATTERNS = [
     resemblances.not_finite, factors.constant_factor, resemblances.exchanged, places.repeated_ids,
     places.where_nothing_should_be, terms.part_left_out, terms.dy_passed_on, resemblances.not_linear,
@@ -49,8 +49,11 @@ def _first_answer(evidence, name):
 
 def _confirmed(evidence, name, pattern, words):
     """True if the pattern says the same, but for numbers, wherever else all of a wrong gradient was measured."""
-    if pattern in (factors.constant_factor, *WHERE):     # which has looked there itself; places differ
+    if pattern in ANYWHERE:                              # they have looked there, or what they say depends on numbers
         return True
+    if pattern is places.place_of_the_wrong:             # which of the entries that ids name are wrong may differ
+        same = (_in_the_same_places(evidence, other, name) for other in elsewhere(evidence))
+        return " names" in words.measured or all(same)
     said = _without_numbers(words)
     for other in elsewhere(evidence):
         if pattern is places.repeated_ids and other.sizes != evidence.sizes:
@@ -64,6 +67,16 @@ def _confirmed(evidence, name, pattern, words):
             if again is None or _without_numbers(again) != said:
                 return False
     return True
+
+
+def _in_the_same_places(evidence, other, name):
+    """True if the same entries are wrong there, or if it cannot be compared: with other sizes or options."""
+    if other.sizes != evidence.sizes or other.option != evidence.option or name not in other.wrong:
+        return True
+    if np.shape(other.gradients.get(name)) != other.slopes[name].shape:
+        return False
+    known = evidence.pair(name)[2] & other.pair(name)[2]
+    return np.array_equal(evidence.wrong_entries(name)[known], other.wrong_entries(name)[known])
 
 
 def _without_numbers(words):

@@ -1077,3 +1077,22 @@ def test_what_is_too_much_is_left_out():
     _, words, _, after = gradcheck(clusters, R((5, 2)), np.array([0, 2, 1, 2, 0])).repair
     assert words == "minimum is too much"
     assert after.endswith("dy[ids]")
+
+
+def leaky_gate(x, gamma):
+    """The pattern of x, where that of γ·x belongs: of two sums one is wrong here, and both at the generic point."""
+    z = gamma * x
+
+    def backward(dy):
+        dz = dy * np.where(x > 0, 1.0, 0.1)
+        return dz * gamma, (dz * x).sum(0)
+
+    return np.where(z > 0, z, 0.1 * z), backward
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_places_that_differ_from_point_to_point_are_not_told(seed):
+    x = np.random.default_rng(seed).standard_normal((4, 2))
+    report = gradcheck(leaky_gate, x, np.array([-1.0, 1.0]), seed=seed)
+    wrong = [(c.wrong_entries, c.index) for c in report.tensor("gamma").comparisons]
+    assert ("A single entry is wrong" in report.explain()) == (wrong[0] == wrong[1] and wrong[0][0] == 1)
