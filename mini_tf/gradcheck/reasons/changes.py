@@ -114,7 +114,9 @@ def changes_of_what_is_kept(
     for block in ast.walk(node):
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
-            found.append(_made(source, one, "two lines are in the wrong order", *_exchanged(source, one, other)))
+            change = _made(source, one, "two lines are in the wrong order", *_exchanged(source, one, other))
+            first, then = (" ".join(source.within(source.span(line)).split()) for line in (one, other))
+            found.append(replace(change, before=f"{first}; {then}", after=f"{then}; {first}"))
     return _once(source, found)
 
 

@@ -1066,6 +1066,31 @@ def test_what_a_quotient_lacks(f, inputs, said, right):
     assert right in after
 
 
+def running(x, a):
+    """The state is kept after it has changed."""
+    h, kept = np.zeros(x.shape[1]), []
+    for t in range(len(x)):
+        h = a * h + x[t]
+        kept.append(h)
+
+    def backward(dh):
+        da = np.zeros_like(a)
+        dx = np.zeros_like(x)
+        for t in reversed(range(len(x))):
+            dx[t] = dh
+            da += dh * kept[t]
+            dh = dh * a
+        return dx, da
+
+    return h, backward
+
+
+def test_two_lines_are_shown_as_two():
+    _, words, before, after = gradcheck(running, R((4, 3)), R(3)).repair
+    assert words == "two lines are in the wrong order"
+    assert (before, after) == ("h = a * h + x[t]; kept.append(h)", "kept.append(h); h = a * h + x[t]")
+
+
 def clusters(x, ids):
     """The last group is not the first: min is too much."""
     y = np.zeros((3, x.shape[1]))
