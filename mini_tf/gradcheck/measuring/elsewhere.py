@@ -85,10 +85,13 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
         return {}
     grown, runs = {}, _runs_back(subject)
     for size, more_by in zip(sizes, itertools.cycle(GROWTH)):
-        multiples = [other for other in sizes if other > size and other % size == 0]
-        for more, others in itertools.product((size + more_by, size + 1, 2 * size), ([], multiples)):
-            change = {size: more} | {other: other // size * more for other in others}    # 3·D, of q, k, v in one
-            if size in grown or {*change.values()} & {*grown.values()}:
+        if size in grown:                                # with a smaller one
+            continue
+        multiples = [other for other in sizes if other > size and other % size == 0]         # 3·D, of q, k, v in one
+        alone_or_not = [[], multiples] if multiples else [[]]
+        for more, others in itertools.product((size + more_by, size + 1, 2 * size), alone_or_not):
+            change = {size: more} | {other: other // size * more for other in others}
+            if {*change.values()} & {*grown.values()}:
                 continue
             arrays = _grown(given, grown | change, rng)
             accepted = _accepted(subject, arrays, runs)

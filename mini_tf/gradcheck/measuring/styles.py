@@ -206,21 +206,24 @@ class Pair(Brought):
     inputs again: dx = tanh_backward(dout, x).
     """
 
+    takes_dy = None          # whether the backward takes the gradients of the outputs: known after the first call
+
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         result = self.written_forward(*inputs)
         outputs, cache = self.split(result)
         y, pieces = together(outputs)
 
-        takes_dy = self.arguments([y] * len(outputs), cache, inputs) is not None
+        if self.takes_dy is None:                        # the same in every call, of which there are thousands
+            self.takes_dy = self.arguments([y] * len(outputs), cache, inputs) is not None
 
         def backward(dy):
-            if takes_dy:
+            if self.takes_dy:
                 gradients = self.written_backward(*self.arguments(pieces(dy), cache, inputs))
             else:                                        # that of a loss may take no dloss: it is 1
                 gradients = scaled(self.written_backward(*self.arguments([], cache, inputs)), dy)
             return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
 
-        return y, self.closed(backward, takes_dy)
+        return y, self.closed(backward, self.takes_dy)
 
     def split(self, result: Any) -> tuple[list[Any], Any]:
         """(outputs, cache): the cache is the last of what the forward returned, if its backward takes one"""
@@ -412,24 +415,24 @@ def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Cal
     found = [gradient_of(name, named) for name in floats]
     if isinstance(gradients, dict) or any(g is not None for g in found):
         return tuple(found)
-    if len(gradients) < len(floats):
-        return tuple(_by_shape(gradients, [x for x in inputs if is_floating(x)]))
-    return tuple(gradients[: len(floats)])
+    arrays = [x for _, x in zip(names, inputs) if is_floating(x)]
+    in_places = dict(zip(places_by_shape(gradients, arrays) or range(len(gradients)), gradients))
+    return tuple(in_places.get(place) for place in range(len(floats)))
 
 
-def _by_shape(gradients, arrays):
-    """Fewer gradients than arrays: each goes to the next array that has its shape, the others get None.
+def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
+    """The places of the arrays to which the gradients belong, by shapes and in their order; [] if one fits nowhere.
 
-    Of forward(A, x) with dx alone, A gets None. If shapes do not tell, the first arrays get them.
+    Of forward(A, x) with dx alone: [1].
     """
-    found, next_one = [None] * len(arrays), 0
+    places, first = [], 0
     for g in gradients:
-        fits = (k for k in range(next_one, len(arrays)) if np.shape(g) == arrays[k].shape)
-        place = next(fits, None)
+        place = next((k for k in range(first, len(arrays)) if np.shape(arrays[k]) == np.shape(g)), None)
         if place is None:
-            return [*gradients, *found][: len(arrays)]
-        found[place], next_one = g, place + 1
-    return found
+            return []
+        places.append(place)
+        first = place + 1
+    return places
 
 
 def returned_names(backward: Callable) -> list[str]:

@@ -44,6 +44,7 @@ LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.
 SINGLE = int, float, np.number
 NUMPY = "np", "numpy"
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
+BOUNDS = {"minimum", "maximum", "clip"}
 JOINED = {"concatenate", "hstack", "vstack", "dstack", "stack", "column_stack", "block"}
 RARE = re.compile(
     r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
@@ -331,8 +332,8 @@ def _of_calls(source, part):
             yield f"it is {better}, not {name}", (end - len(name), end), better
     if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "reversed", "zip", "enumerate"):
         yield f"{name} is too much", part, source.atom(part.args[0])
-    if name in ("minimum", "maximum", "clip"):
-        yield f"{name} is too much", part, source.atom(part.args[0])
+    if (bounded := _reduced(part, BOUNDS)) is not None:
+        yield f"{name} is too much", part, source.atom(bounded)
     for value in part.args:
         yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):

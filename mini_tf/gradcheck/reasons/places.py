@@ -108,8 +108,7 @@ def place_of_the_wrong(e: Evidence, name: str) -> Words | None:
         indices = np.flatnonzero(_by_index(wrong, axis))
         if len(indices) < size and (zero or len(indices) == 1 < size - 1):
             where = f"Wrong only at index {', '.join(map(str, indices))} of axis {axis} of d{name}"
-            is_zero, others = f"{where}, where it is 0: nothing comes back there.", f"{where}; the others are right."
-            return Words(is_zero if zero else others)
+            return Words(where + (", where it is 0: nothing comes back there." if zero else "; the others are right."))
     if zero:
         return Words(f"All {wrong.sum()} wrong entries are 0, the others are right: nothing comes back there.")
     return None

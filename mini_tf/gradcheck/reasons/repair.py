@@ -272,9 +272,8 @@ def _atoms(evidence, part, node):
     how_many = Counter(numbers.values())
     by_chance = {text for text, known in numbers.items() if how_many[known] > 1 and len(set(known)) == 1}
     arrays = {text: x for text, x in arrays.items() if text not in by_chance}
-    functions = {text: g for text, g in found.items() if inspect.isfunction(g) and is_theirs(g)}
     own = part.function.__code__                         # a backward that called itself would never end
-    functions = {text: g for text, g in functions.items() if g.__code__ is not own}
+    functions = {t: g for t, g in found.items() if inspect.isfunction(g) and is_theirs(g) and g.__code__ is not own}
     in_order = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, "(" in item[0], item[0]))
     return dict(in_order) | dict(sorted(functions.items()))
 
@@ -329,10 +328,9 @@ def _phrases(evidence, values):
                 indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
                 if any(isinstance(index, ast.Constant) and index.value is None for index in indices):
                     found[ast.unparse(one)] = None
-            elif isinstance(one, ast.Call) and [*map(is_atom, one.args)] == [True] and not one.keywords and not (
-                hasattr(builtins, ast.unparse(one.func))             # len(x) is a size, which has its own changes
-            ):
-                found[ast.unparse(one)] = None
+            elif isinstance(one, ast.Call) and len(one.args) == 1 and is_atom(one.args[0]) and not one.keywords:
+                if not hasattr(builtins, ast.unparse(one.func)):     # len(x) is a size, which has its own changes
+                    found[ast.unparse(one)] = None
             elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
                 found[f"({ast.unparse(one)})"] = None
         return list(found)[:PHRASES]

@@ -11,7 +11,7 @@ from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import Brought, in_contract
+from mini_tf.gradcheck.measuring.styles import Brought, in_contract, places_by_shape
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, as_list, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
@@ -159,8 +159,8 @@ def _with_gradients(call):
     floats = [i for i, x in enumerate(call.inputs) if is_float(x)]
     gradients = [] if call.gradients is None or isinstance(call.f, Op) else as_list(call.gradients)
     fewer = 0 < len(gradients) < len(floats) and not any(g is None for g in gradients)
-    places = [i for i, g in zip(floats, gradients) if np.shape(call.inputs[i]) == np.shape(g)]
-    return places if fewer and len(places) == len(gradients) else []
+    places = places_by_shape(gradients, [call.inputs[i] for i in floats]) if fewer else []
+    return [floats[place] for place in places]
 
 
 def alone(call: Call) -> tuple[Callable, list[Any], dict[str, Any]]:

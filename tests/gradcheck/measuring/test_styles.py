@@ -5,7 +5,14 @@ from types import SimpleNamespace
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
-from mini_tf.gradcheck.measuring.styles import Machine, gradient_of, in_contract, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import (
+    Machine,
+    gradient_of,
+    in_contract,
+    in_order,
+    is_gradient_name,
+    places_by_shape,
+)
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.layers import LayerNorm
 
@@ -505,3 +512,18 @@ def test_of_a_loss_the_numbers_are_those_that_the_learner_prints(rng):
     given = gradcheck(ridge, w, X, t).tensor("w").comparisons[0]
     assert given.point == "given"
     assert given.yours == ridge(w, X, t)[1][given.index]
+
+
+def test_a_gradient_that_fits_nowhere_is_given_to_one_input_only():
+    inputs = [np.ones((2, 3)), np.ones((4, 4)), np.ones(5)]
+    gradients = np.zeros((2, 3)), np.zeros(7)
+
+    def f(a, b, c):
+        return a
+
+    assert places_by_shape(gradients, inputs) == []
+    assert places_by_shape(gradients[:1], inputs[::-1]) == [2]
+    first, second, third = in_order(gradients, f, inputs, f)
+    assert first is gradients[0]
+    assert second is gradients[1]
+    assert third is None

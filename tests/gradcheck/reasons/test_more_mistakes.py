@@ -1121,3 +1121,36 @@ def test_places_that_differ_from_point_to_point_are_not_told(seed):
     report = gradcheck(leaky_gate, x, np.array([-1.0, 1.0]), seed=seed)
     wrong = [(c.wrong_entries, c.index) for c in report.tensor("gamma").comparisons]
     assert ("A single entry is wrong" in report.explain()) == (wrong[0] == wrong[1] and wrong[0][0] == 1)
+
+
+def graph_step(A, x):
+    return A @ x, lambda dy: A.T @ dy                    # A is data: there is no gradient of it
+
+
+def graph_layer(A, x, W):
+    h, h_backward = graph_step(A, x)
+    return h @ W, lambda dy: (None, h_backward(dy @ W), h.T @ dy)
+
+
+def test_a_right_step_without_a_gradient_of_its_first_input_is_not_accused():
+    report = gradcheck(graph_layer, R((5, 5)), R((5, 3)), R((3, 3)))
+    assert not report                                    # of A the whole gives None
+    assert report.wrong_step is None or report.wrong_step.name != "graph_step", report
+    assert "expected (5, 5) as A has" not in report.explain()
+
+
+class Bounded:
+    """A bound as a method: the array is what stands before it, and not its first argument."""
+
+    def forward(self, x):
+        self.x = x
+        return np.exp(x)
+
+    def backward(self, dy):
+        return dy * np.exp(self.x.clip(-0.5, 0.5))
+
+
+def test_a_method_that_bounds_too_much_is_left_out():
+    _, words, _, after = gradcheck(Bounded(), R((4, 3))).repair
+    assert words == "clip is too much"
+    assert after == "return dy * np.exp(self.x)"
