@@ -5,21 +5,19 @@ the chain rule these are the slopes of the loss if every step before it was righ
 the slope of the loss itself is measured as well: the whole model runs again for each.
 """
 
-import sys
 from collections.abc import Callable, Sequence
-from types import CodeType
 from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.explore.arrays import Store
-from mini_tf.explore.recording import Line, Recorder
-from mini_tf.gradcheck.measuring.slopes import ROUNDING, Phi, slopes_of_entries, watched_relus
+from mini_tf.explore.recording import Recorder
+from mini_tf.gradcheck.measuring.inside import Inside
+from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries, watched_relus
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float
 from mini_tf.gradcheck.reasons.steps import alone
-from mini_tf.kernels import reference_only
 from mini_tf.layers import Parameter
 from mini_tf.ops.op import Op
-from mini_tf.trace import Call, trace
+from mini_tf.trace import trace
 from mini_tf.types import Array
 
 import numpy as np
@@ -169,49 +167,15 @@ def _measure_inside(store, call, frame, recorder, most, rng):
             gradient = line.frame.variables.get(name)
             if not is_float(gradient) or name[1:] in call.f.arrays or not store.lacks_slopes(to_host(gradient)):
                 continue
-            phi = Inside(call, frame.written.code, made[name[1:]], name[1:])
+            phi = _inside(call, frame.written.code, made[name[1:]], name[1:])
             if np.shape(phi.x) == np.shape(gradient):
                 entries = _chosen(to_host(gradient), most, rng, store.entries_shown(phi.x.shape))
                 store.add_slopes(to_host(gradient), name, "op", entries, slopes_of_entries(phi, phi.x, entries))
 
 
-class Inside:
-    """φ = Σ dy·y of an op as a function of one of its own variables: x takes its place as soon as its line has run.
-
-    Python lets a trace function change the variables of the function that it follows.
-    """
-
-    def __init__(self, call: Call, code: CodeType, line: Line, name: str):
-        self.f, self.inputs, _ = alone(call)
-        self.inputs = [np.asarray(to_host(x), dtype=float) if is_float(x) else x for x in self.inputs]
-        self.dy = 1.0 if call.dy is None else np.asarray(to_host(call.dy), dtype=float)
-        self.code, self.lines, self.name = code, range(line.first, line.last + 1), name
-        self.x = None
-        self.size = float(np.abs(self._y() * self.dy).sum())
-        self.noise = ROUNDING * self.size
-
-    def __call__(self) -> tuple[float, bytes]:
-        return float((self._y() * self.dy).sum()), b""
-
-    def _y(self):
-        has_run = False
-
-        def follow(frame, event, _):
-            nonlocal has_run
-            if event == "line" and frame.f_lineno in self.lines:
-                has_run = True
-            elif event == "line" and has_run:
-                has_run = False
-                if self.x is None:
-                    self.x = np.copy(frame.f_locals[self.name])
-                else:
-                    frame.f_locals[self.name] = np.copy(self.x)
-            return follow
-
-        before = sys.gettrace()
-        sys.settrace(lambda frame, event, _: follow if frame.f_code is self.code else None)
-        try:
-            with reference_only():
-                return np.asarray(self.f(*self.inputs)[0])
-        finally:
-            sys.settrace(before)
+def _inside(call, code, line, name):
+    """φ of the call of an op as a function of one of the op's own variables"""
+    f, inputs, _ = alone(call)
+    inputs = [np.asarray(to_host(x), dtype=float) if is_float(x) else x for x in inputs]
+    dy = 1.0 if call.dy is None else np.asarray(to_host(call.dy), dtype=float)
+    return Inside(lambda: f(*inputs)[0], dy, code, range(line.first, line.last + 1), name)

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, written
+from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, listed, written
 from mini_tf.types import PathLike
 
 import numpy as np
@@ -148,6 +148,7 @@ class Report:
     notes: list = field(default_factory=list)            # what else to know, a sentence each
     blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the point given hides mistakes
     place: str = ""                                      # where the backward is written
+    inside: str = ""                                     # which of the backward's own variables are right
     suspects: list = field(default_factory=list)         # the lines of the backward that may be wrong
     suspects_are_sharp: bool = False                     # no right gradient comes from them
     repair: list = field(default_factory=list)           # [place, what is wrong, the line, the line put right]
@@ -217,6 +218,7 @@ class Report:
             lines.append(f"  {agree.format(', '.join(self.twins))}, in float32")
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
         if self.shows_suspects:
+            lines += [f"  {self.inside}"] if self.inside else []
             lines.append(f"  {self.about_suspects()}:")
             lines += [f"    {line}" for line in self.suspects]
         return "\n".join(lines)
@@ -326,8 +328,9 @@ class Report:
         ]  # fmt: skip
         return _plain({
             "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
-            "notes": self.notes, "blind": self.blind, "tensors": tensors, "suspects": self.suspects,
-            "twins": self.twins, "repair": self.repair[:1] if self.hints_only else self.repair,
+            "notes": self.notes, "blind": self.blind, "tensors": tensors, "inside": self.inside,
+            "suspects": self.suspects, "twins": self.twins,
+            "repair": self.repair[:1] if self.hints_only else self.repair,
             "other_repair": self.other_repair[:1] if self.hints_only else self.other_repair,
             "repair_in_part": self.repair_in_part[:1] if self.hints_only else self.repair_in_part,
             "made_right": self.made_right,
@@ -427,7 +430,7 @@ def everywhere(blind: dict[str, float]) -> str:
     parts = [f"{name} is {value:g}" for name, value in blind.items()]
     if len(parts) > 4:
         parts = [*parts[:3], f"{len(parts) - 3} more are 0 or 1"]
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) + " everywhere"
+    return listed(parts) + " everywhere"
 
 
 def _comparison_as_dict(c):

@@ -6,8 +6,9 @@ do not run on these inputs are left out.
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
@@ -21,22 +22,29 @@ from mini_tf.trace import place
 import numpy as np
 
 SHORT = ast.Name, ast.Attribute, ast.Constant, ast.Subscript         # which compute nothing
+EMPTY = MappingProxyType({})
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
 
-def suspects(evidence: Evidence, misfits: Sequence[str] = ()) -> tuple[list[str], bool]:
+def suspects(
+    evidence: Evidence, misfits: Sequence[str] = (), right_after: Mapping[str, Collection[int]] = EMPTY
+) -> tuple[list[str], bool]:
     """(["ops/normalization.py:26  dx = r * (…)", …], True): the lines that feed a wrong gradient and no right one.
 
     If there is no such line: all lines that feed a wrong one, and False. No lines if there is no source.
-    misfits: names of gradients that could not be compared, such as those of a wrong shape
+    misfits       names of gradients that could not be compared, such as those of a wrong shape
+    right_after   {name: numbers of lines} of the backward's variables: see `inside.measured_inside`. What a line
+                  computes that is right, is right; the mistake is behind it
     """
     function, text, node = _source(evidence)
     if function is None:
         return [], False
     ran = _ran(evidence, function.__code__)
-    feeds, path, file_lines = _feeds(node, evidence.subject, ran), function.__code__.co_filename, text.split("\n")
-    wrong = set().union(*(feeds[name] for name in (*evidence.wrong, *misfits) if name in feeds))
-    sharp = wrong - set().union(*(feeds[name] for name in evidence.right if name in feeds))
+    path, file_lines = function.__code__.co_filename, text.split("\n")
+    feeds, of_right = _feeds(node, evidence.subject, ran, right_after)
+    behind, _ = _feeds(node, evidence.subject, ran, right_after, behind=True)
+    wrong = set().union(*(behind[name] for name in (*evidence.wrong, *misfits) if name in behind))
+    sharp = wrong - of_right.union(*(feeds[name] for name in evidence.right if name in feeds))
     if function is getattr(evidence.subject.f, "written_forward", None):             # what y comes from is what y is
         sharp -= feeds.get("", set())
     shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
@@ -205,10 +213,16 @@ def _ran(evidence, code):
     return ran
 
 
-def _feeds(function, subject, ran=()):
-    """{name: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line."""
+def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
+    """({name: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line;
+    those that the right variables come from)
+
+    behind: without the latter, where they feed nothing else
+    """
     sources = {}                                         # name -> what it comes from
-    returned = {}
+    returned, of_right = {}, set()
+    loops = [one for one in ast.walk(function) if isinstance(one, (ast.For, ast.While))]
+    looped = {id(one) for loop in loops for one in ast.walk(loop)}
     statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
     if isinstance(function, ast.Lambda):
         statements = [ast.copy_location(ast.Return(function.body), function.body)]
@@ -224,7 +238,7 @@ def _feeds(function, subject, ran=()):
         for node in statements:
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                pairs = [pair for target in targets for pair in _pairs(target, node.value)]
+                pairs = [pair for target in targets for pair in pairs_of(target, node.value)]
                 several = len(pairs) > len(targets)      # of a, b = c, d each has a line of its own
                 fed = [(target, (_one_of(node, target, value) if several else _own(node)) | _lines_of(value, sources)
                         | under.get(node, set())) for target, value in pairs]  # fmt: skip
@@ -232,6 +246,9 @@ def _feeds(function, subject, ran=()):
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _written_to(target):
                         sources[name] = lines if whole and not again else sources.get(name, set()) | lines
+                        if node.lineno in right_after.get(name, ()) and id(node) not in looped:
+                            of_right |= set() if again else lines
+                            sources[name] = set() if behind else sources[name]
                     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
                         for name in _stored_as(part, subject):
                             returns(name, lines)
@@ -258,14 +275,14 @@ def _feeds(function, subject, ran=()):
                     if len(values) == 1 and not isinstance(value, ast.Name):
                         own = _own(node)
                     returns(name, own | _lines_of(value, sources))
-    return returned
+    return returned, of_right
 
 
 def _one_of(node, target, value):
     return {(node.lineno, " ".join(f"{ast.unparse(target)} = {ast.unparse(value)}".split()))}
 
 
-def _pairs(target, value):
+def pairs_of(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
     """[(target, value)] of an assignment; those of a, b = c, d one by one"""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         return list(zip(target.elts, value.elts))

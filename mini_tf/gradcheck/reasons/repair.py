@@ -12,12 +12,13 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws
-from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, CLOSE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.planting.editing import (
@@ -31,11 +32,13 @@ from mini_tf.gradcheck.planting.editing import (
 )
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.changes import RARE, SIZE, UNDONE, changes, changes_of_what_is_kept, is_atom
+from mini_tf.gradcheck.reasons.inside import Inner, states_of
 from mini_tf.gradcheck.reasons.theirs import is_theirs, locals_at_the_end, parts_of, written_forward
-from mini_tf.trace import place
+from mini_tf.trace import codes_inside, place
 
 import numpy as np
 
+NONE = MappingProxyType({})
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 SECONDS = 8.0            # of processor time, for the whole search
 AT_ONCE = 400            # changes of one function, before it is another one's turn
@@ -45,16 +48,22 @@ LEAST = 4.0              # and for trying changes, however long it took to find 
 PHRASES = 12             # formulas of the forward, such as gamma[:, None], that are tried as factors
 NUMBERS = np.ndarray, np.generic, float, int
 TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
+DIVIDES = re.compile(r"a factor is missing, 1/[^\W\d]\w*$")
+MADE_UP_FOR = re.compile(f"{TAKES_AWAY.pattern}|{DIVIDES.pattern}| belongs where ")      # perhaps in another line
 ADDS = re.compile(r"by the square")                      # or by the square root
 ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[str], list[str], list[str]]:
+def find_repair(
+    evidence: Evidence, lines: Collection[int] = (), inside: Mapping[str, Inner] = NONE
+) -> tuple[list[str], list[str], list[str]]:
     """(a repair, names of the gradients that it makes right, another repair in another line)
 
     A repair is [place, what is wrong, the line as it is, the line as it would be right], or [] if there is none.
     lines     numbers of suspected lines, which are tried first
+    inside    the backward's variables (see `measured_inside`): a change that makes another value of one that is right
+              makes up for a mistake elsewhere
     Where no single change makes all gradients right, the one that makes most of them right. Another one is looked for
     where the first takes something away, because what is missing elsewhere may be what is wrong; and where the first
     puts one name for another, because that may belong in another line. Every change runs in a fresh forward, on copies,
@@ -83,11 +92,11 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
             if right > set(evidence.right):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
-        if _is_right_everywhere(evidence, part, change, code, right):
+        if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
             if first is not None:
                 return told, list(evidence.wrong), _told(part, change)
             told = _told(part, change)
-            if not (TAKES_AWAY.search(told[1]) or " belongs where " in told[1]):
+            if not MADE_UP_FOR.search(told[1]):
                 return told, list(evidence.wrong), []
             first, deadline = change, time.process_time() + ANOTHER
     if first is not None:
@@ -95,14 +104,19 @@ def find_repair(evidence: Evidence, lines: Collection[int] = ()) -> tuple[list[s
     in_part.sort(key=lambda one: -len(one[3]))
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain else ():
-        if _is_right_everywhere(evidence, part, change, code, right):
+        if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
             return _told(part, change), [name for name in evidence.wrong if name in right], []
     return [], [], []
 
 
 def _is_another(first, change):
     """True for a change in another line that may be what was meant where `first` makes all right, too."""
-    like_it = ADDS.search(change.name) if TAKES_AWAY.search(_words(first)) else change.name == first.name
+    if DIVIDES.search(first.name):                       # it may make up for what the forward kept in place of another
+        like_it = " belongs where " in change.name
+    elif TAKES_AWAY.search(_words(first)):
+        like_it = ADDS.search(change.name)
+    else:
+        like_it = change.name == first.name
     return change.line != first.line and bool(like_it)
 
 
@@ -121,6 +135,20 @@ def _is_right_everywhere(evidence, part, change, code, names):
         return False
     points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
     return all(_made_right(other, part, code) >= {*names, *other.right} & other.slopes.keys() for other in points)
+
+
+def _leaves(evidence, part, code, inside):
+    """True if the variables of the backward that are right have the same values with the changed code."""
+    own = function_of(evidence.backward).__code__
+    where = own.co_qualname, own.co_firstlineno
+    changed = next((one for one in codes_inside(code) if (one.co_qualname, one.co_firstlineno) == where), own)
+    states = states_of(evidence, changed, lambda: _made_right(evidence, part, code))
+    return all(any(_same(x, y) for _, x in states[name] for _, y in inner.right)
+               for name, inner in inside.items() if inner.right and name in states)  # fmt: skip
+
+
+def _same(x, y):
+    return x.shape == y.shape and bool((np.abs(x - y) <= CLOSE * np.abs(y).max(initial=0)).all())
 
 
 def _stands_by_chance(evidence, part, change):

@@ -31,8 +31,10 @@ def exchanged(e: Evidence, name: str) -> Words | None:
 
 
 def rearranged(e: Evidence, name: str) -> Words | None:
-    """The right entries in other places."""
+    """The right entries in other places, or some of them with the other sign."""
     yours, right, known = e.pair(name)
+    if close(np.abs(yours), np.abs(right), known):
+        return Words(f"Right but for the sign of {e.wrong_entries(name).sum()} of its {right.size} entries.")
     for axes in list(itertools.permutations(range(right.ndim)))[1:]:
         if close(yours, right.transpose(axes), known.transpose(axes)):
             order = f": its axes in the order {axes}" if right.ndim > 2 else ""

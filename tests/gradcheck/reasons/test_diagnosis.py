@@ -102,7 +102,7 @@ WORDS = {
     "mse: sign of dtarget": "The sign is wrong",
     "mse: dtarget zero": "dtarget is zero everywhere",
     "mse: dloss ignored": "dloss, the upstream gradient, is not used",
-    "mse: sign of the difference": LINE,
+    "mse: sign of the difference": "Right but for the sign of",
     "embedding: repeats overwritten": "wrong for those it names more often, where the gradients of all places must add up",
     "embedding: repeats dropped by +=": r"must add up. Perhaps some are dropped .`G\[ids\] \+= d` keeps only the last",
     "embedding: divided by frequency": "the gradients of all places must add up.* or they are averaged",

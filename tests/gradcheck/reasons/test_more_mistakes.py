@@ -138,6 +138,21 @@ def standardized(x):
     s = np.sqrt(v + 0.1)
 
     def backward(dy):
+        first = (dy * m).sum(0) * -1 / s**2
+        second = first * 0.5 / (v + 0.1)
+        third = dy / s + 2 * m * second / len(x)
+        return third - third.mean(0)
+
+    return m / s, backward
+
+
+def standardized_by_name(x):
+    """The same, but the variables have the names of what they are the gradients of."""
+    m = x - x.mean(0)
+    v = (m * m).mean(0)
+    s = np.sqrt(v + 0.1)
+
+    def backward(dy):
         ds = (dy * m).sum(0) * -1 / s**2
         dv = ds * 0.5 / (v + 0.1)
         dm = dy / s + 2 * m * dv / len(x)
@@ -443,8 +458,15 @@ def test_where_two_changes_make_it_right_both_are_shown():
     report = gradcheck(standardized, R((5, 3)))
     assert report.other_repair
     shown = {report.repair[3], report.other_repair[3]}
-    assert "dv = ds * 0.5 / (np.sqrt(v + 0.1))" in shown
+    assert "second = first * 0.5 / (np.sqrt(v + 0.1))" in shown
     assert "Or this one, at" in report.explain()
+
+
+def test_where_one_of_two_changes_makes_a_right_variable_wrong_the_other_is_shown():
+    """ds is the slope in s: the power in its line is not too many."""
+    report = gradcheck(standardized_by_name, R((5, 3)))
+    assert report.repair[3] == "dv = ds * 0.5 / (np.sqrt(v + 0.1))"
+    assert not report.other_repair
 
 
 def relu_forward(x):

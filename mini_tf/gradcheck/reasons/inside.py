@@ -1,0 +1,172 @@
+"""Which gradients inside a backward are right?  dA is, if it is the slope of φ in the forward's A.
+
+Up to there the backward is right, then; if gradients are wrong all the same, the mistake is behind it.
+"""
+
+import ast
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from types import CodeType
+from typing import Any, NamedTuple
+
+from mini_tf.errors import UserError
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
+from mini_tf.gradcheck.measuring.inside import Inside
+from mini_tf.gradcheck.measuring.slopes import slopes_along
+from mini_tf.gradcheck.measuring.styles import in_this_case, is_gradient_name, plain
+from mini_tf.gradcheck.measuring.subject import is_float
+from mini_tf.gradcheck.planting.editing import function_of, source_of
+from mini_tf.gradcheck.reasons.lines import pairs_of
+from mini_tf.gradcheck.reasons.theirs import following, written_forward
+from mini_tf.gradcheck.verdicts import listed
+from mini_tf.types import Array
+
+import numpy as np
+
+DIRECTIONS = 2           # in which a variable is moved: a wrong gradient has the right slope in neither
+SECONDS = 1.0            # of processor time, for all variables of a function
+DEFINES = ast.FunctionDef, ast.Lambda, ast.ClassDef
+LOOPS = ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp
+
+
+class Inner(NamedTuple):
+    """A variable of a backward, such as dA: its states, and those of them that are the gradient that its name says.
+
+    A state is (number of the line after which it is, value). Later lines may make another gradient of one that is
+    right: `dA[~mask] = 0`.
+    """
+
+    states: list[tuple[int, Array]]
+    right: list[tuple[int, Array]]
+
+
+def measured_inside(evidence: Evidence) -> dict[str, Inner]:
+    """{name: Inner} of a backward's variables that are named as gradients.
+
+    dA is compared with the slope in the forward's A, if A is set once and in no loop, and the gradients of the tensors
+    with theirs.
+    """
+    try:
+        forward, backward = (function_of(f) for f in (written_forward(evidence), evidence.backward))
+        made = _set_once(source_of(forward)[1])
+    except UserError:
+        return {}
+    states, found = states_of(evidence, backward.__code__, lambda: _there_and_back(evidence)), {}
+    until = time.process_time() + SECONDS
+    for said, name in _pairs(states, [*made, *evidence.slopes]):
+        right = None
+        if name in evidence.slopes:
+            right = [(line, x) for line, x in states[said] if evidence.agrees(name, x)]
+        elif time.process_time() < until:
+            right = _right_states(evidence, forward.__code__, made[name], name, states[said])
+        if right is not None:
+            found[said] = Inner(states[said], right)
+    return found
+
+
+def about_inside(evidence: Evidence, inside: Mapping[str, Inner], lines: Collection[int]) -> str:
+    """What `measured_inside` found, in a sentence; "" if that is only what the verdicts say of the tensors.
+
+    lines: numbers of suspected lines. Of the wrong variables the first is told that one of them sets
+    """
+    tensors = [name.rpartition(".")[2] for name in evidence.subject.tensors]
+    told = {name: inner for name, inner in inside.items()
+            if name != evidence.upstream and not any(is_gradient_name(name, tensor) for tensor in tensors)}  # fmt: skip
+    told = dict(sorted(told.items(), key=lambda one: one[1].states[0][0]))
+    right = [name + (f" (line {inner.right[-1][0]})" if len(inner.states) > 1 else "")               # it is set again
+             for name, inner in told.items() if inner.right]  # fmt: skip
+    wrong = [name for name, inner in told.items() if not inner.right and inner.states[0][0] in lines]
+    said = [f"{listed(right)} {'is' if len(right) == 1 else 'are'} right"] if right else []
+    said += [f"{wrong[0]} is the first that is not the gradient that its name says"] if wrong else []
+    return f"Measured inside: {'; '.join(said)}." if said else ""
+
+
+def _right_states(evidence, code, lines, name, states):
+    """Those of the states that are the slope in the forward's variable; None if that cannot be measured."""
+    evidence.back_to_the_point(copies=True)
+    try:
+        phi = Inside(lambda: evidence.subject.forward()[0], evidence.dy, code, lines, name)
+        states = [(line, x) for line, x in states if phi.x is not None and x.shape == phi.x.shape]
+        if not states:
+            return None
+        rng = np.random.default_rng(0)
+        directions = rng.choice([-1, 1], (DIRECTIONS, phi.x.size)) * rng.uniform(0.5, 1.5, (DIRECTIONS, phi.x.size))
+        with np.errstate(all="ignore"):
+            found = slopes_along(phi, phi.x, directions)
+    except FAILURES:                                     # a variable that is not set on this way, or no array
+        return None
+    finally:
+        evidence.back_to_the_point()
+    if found.kink.any():
+        return None
+    sizes = CLOSE * np.linalg.norm(directions, axis=1)
+
+    def is_right(x):
+        x = x.reshape(-1)
+        return (np.abs(directions @ x - found.slope) <= found.uncertainty + sizes * np.linalg.norm(x)).all()
+
+    return [(line, x) for line, x in states if is_right(x)]
+
+
+def _pairs(states, names):
+    """[(dA, A)] of the backward's variables and what they are the gradients of, by their names"""
+    pairs, own = {}, {name: name.rpartition(".")[2] for name in names}
+    for said in states:
+        called = [name for name in names if is_gradient_name(said, own[name]) and plain(said) != plain(own[name])]
+        if called:
+            pairs[said] = min(called, key=lambda name: not in_this_case(said, own[name]))
+    return list(pairs.items())
+
+
+def states_of(evidence: Evidence, code: CodeType, run: Callable[[], Any]) -> dict[str, list[tuple[int, Array]]]:
+    """{name: [(number of a line, its value after that line)]} of the float variables of a backward, while run() runs"""
+    states, line = {}, 0
+
+    def see(frame, _):
+        nonlocal line
+        for name, x in frame.f_locals.items() if line else ():
+            before = states.get(name)
+            if is_float(x) and (before is None or not np.array_equal(before[-1][1], x)):
+                states.setdefault(name, []).append((line, np.array(x)))
+        line = frame.f_lineno
+
+    evidence.back_to_the_point(copies=True)
+    with suppress(*FAILURES), following(code, see):
+        run()
+    evidence.back_to_the_point()
+    return states
+
+
+def _there_and_back(evidence):
+    evidence.subject.forward()[1](evidence.another_dy)
+
+
+def _set_once(function):
+    """{name: numbers of the lines that set it} of a function's variables that one statement sets, in no loop"""
+    own, waiting = [], [function]
+    while waiting:
+        one = waiting.pop()
+        own.append(one)
+        waiting += [] if one is not function and isinstance(one, DEFINES) else ast.iter_child_nodes(one)
+    set_at = Counter(ast.unparse(_whole(one)) for one in own if isinstance(getattr(one, "ctx", None), ast.Store))
+    set_at.update(one.arg for one in own if isinstance(one, ast.arg))
+    starts = Counter(one.lineno for one in own if isinstance(one, ast.stmt))
+    looped = {id(inside) for one in own if isinstance(one, LOOPS) for inside in ast.walk(one)}
+    found = {}
+    for one in own:
+        if isinstance(one, ast.Assign) and len(one.targets) == 1 and id(one) not in looped and starts[one.lineno] == 1:
+            for target, value in pairs_of(one.targets[0], one.value):
+                targets = target.elts if isinstance(target, ast.Tuple) else [target]
+                targets = [] if isinstance(value, ast.Name) else targets         # ctx.m, ctx.y = m, y: too late
+                for name in (ast.unparse(t) for t in targets if isinstance(t, (ast.Name, ast.Attribute))):
+                    if set_at[name] == 1:
+                        found[name] = range(one.lineno, one.end_lineno + 1)
+    return found
+
+
+def _whole(node):
+    """Of A[~mask] the node A"""
+    return _whole(node.value) if isinstance(node, ast.Subscript) else node
