@@ -120,7 +120,7 @@ IN_PART = """
 
 @pytest.mark.parametrize(("text", "sizes", "right", "about"), [
     (STEPS, ["x=3,4", "W=4,4"], "dy @ W.T", "A transpose is missing."),
-    (IN_PART, ["x=3,4", "w=3,4"], "return dx * w, dw", "A factor is missing, w. This makes dx right, not all gradients."),
+    (IN_PART, ["x=3,4", "w=3,4"], "dx = dy * w", "A factor is missing, w. This makes dx right, not all gradients."),
 ], ids=["in a step", "in part"])  # fmt: skip
 def test_a_step_is_put_right_and_what_can_be(tmp_path, text, sizes, right, about):
     path = tmp_path / "mine.py"

@@ -171,12 +171,13 @@ def _put(subject, arrays):
 def _grown(given, grown, rng, factors=(0.6, 1.0)):
     """The arrays with other sizes, {size or (name, axis): another}: each repeated until it has its shape.
 
-    Floats: times random factors, so that all differ, and in another order of rows.
+    Floats: times random factors, so that all differ, and in another order of rows. Orders stay orders.
     """
     arrays = {}
     for name, x in given.items():
         shape = [grown.get((name, axis), grown.get(size, size)) for axis, size in enumerate(x.shape)]
         wide = np.pad(x, [(0, more - size) for more, size in zip(shape, x.shape)], mode="wrap")
+        wide = rng.permuted(np.broadcast_to(np.arange(shape[-1]), shape), axis=-1) if _is_order(x) else wide
         arrays[name] = rng.permutation(wide * rng.uniform(*factors, wide.shape)) if is_float(x) else wide
     return arrays
 
@@ -186,8 +187,15 @@ def _with_other_signs(arrays, rng):
 
 
 def _with_other_ids(arrays, subject, rng):
-    """Integers that are no masks are drawn anew from the numbers that they have."""
-    return arrays | {name: rng.choice(x.reshape(-1), x.shape) for name, x in arrays.items() if name in subject.ids}
+    """Integers that are no masks are drawn anew from the numbers that they have; of an order, another order."""
+    ids = {name: x for name, x in arrays.items() if name in subject.ids}
+    return arrays | {name: rng.permuted(x, axis=-1) if _is_order(x) else rng.choice(x.reshape(-1), x.shape)
+                     for name, x in ids.items()}  # fmt: skip
+
+
+def _is_order(x):
+    """True for integers of which each row has every index once, as np.argsort gives them."""
+    return kind_of(x) in ("i", "u") and x.shape[-1] > 2 and bool((np.sort(x, axis=-1) == np.arange(x.shape[-1])).all())
 
 
 def _with_other_masks(arrays, subject, rng):

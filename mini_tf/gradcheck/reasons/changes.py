@@ -7,6 +7,7 @@ or a term that is missing. Arrays are first exchanged for arrays of the same sha
 """
 
 import ast
+import inspect
 import itertools
 import re
 from collections import Counter
@@ -35,7 +36,8 @@ OTHER_FUNCTIONS = [
 COMPARED = {ast.Gt: "<", ast.Lt: ">", ast.GtE: "<=", ast.LtE: ">=", ast.Eq: "!=", ast.NotEq: "=="}
 SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "(2, 3)", "None"
-SIZE = re.compile(r"\w+\.shape\[-?\d\]|\w+\.size|len\(\w+\)")
+PAIRS = (0, 1), (0, 2), (0, 2, 3), (1, 2), (2, 3)
+SIZE = re.compile(r"[\w.]+\.shape\[-?\d\]|[\w.]+\.size|len\([\w.]+\)")
 EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)), s = sigmoid(x)
     r"\b(\w+) ?= ?(?:1\.?0? ?/ ?\(1\.?0? ?\+ ?(?:\w+\.)?exp\(-(\w+)\)\)|(?:\w+\.)?(?:sigmoid|expit)\((\w+)\))"
@@ -81,7 +83,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
     found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _couplings(source, w, target, atoms)]
     found += [_made(source, part, *change) for part in parts for change in _everywhere(source, part, atoms)]
-    for kind in (_of_atoms, _of_operands, _terms_of_arguments, _another_atom):
+    for kind in (_of_keywords, _of_atoms, _of_operands, _terms_of_arguments, _another_atom):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
     found += [_made(source, w, *change) for w, target in wholes for change in _terms_of_sums(source, w, target, atoms)]
@@ -144,6 +146,8 @@ def _wholes(node):
                 yield value, target
         elif isinstance(part, ast.AugAssign) and not isinstance(part.op, ast.Div):
             yield part.value, part.target
+        elif isinstance(part, ast.Call) and ast.unparse(part.func).endswith(".at") and len(part.args) == 3:
+            yield part.args[2], part.args[2]             # np.add.at(dtable, ids, d)
     for value in returned_values(node):
         for element in value.elts if isinstance(value, ast.Tuple) else [value]:
             yield element, element
@@ -258,6 +262,7 @@ def _of_index(source, index):
         yield off, index, f"{source.atom(index)} - 1"
         if not isinstance(index, ast.BinOp):
             yield "the mask is the opposite one", index, f"~{source.atom(index)}"
+            yield "the inverse permutation belongs there", index, f"np.argsort({source.atom(index)})"
 
 
 def _of_padding(source, part, atoms):
@@ -338,6 +343,8 @@ def _of_calls(source, part):
         yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):
         yield "two arguments are exchanged", *_exchanged(source, a, b)
+    if name == "sum" and len(part.args) + len(part.keywords) <= 1 and (x := _reduced(part)) is not None:
+        yield "only the diagonal counts", part, f"np.trace({source.within(source.span(x))})"
     for value in [*part.args, *(k.value for k in part.keywords)]:
         if isinstance(value, ast.Tuple):
             for a, b in itertools.combinations(value.elts, 2):
@@ -496,6 +503,19 @@ def _diagonal(source, part):
                 yield "it is the diagonal of softmax's Jacobian alone", part, right
 
 
+def _of_keywords(source, part, atoms):
+    """What another call of the same function is given by name, rope(dk, sign=-1); or a number's other sign."""
+    g = atoms.get(ast.unparse(part.func)) if isinstance(part, ast.Call) else None
+    if not inspect.isfunction(g):
+        return
+    given, text = {one.arg for one in part.keywords}, source.within(source.span(part))[:-1]
+    said = re.findall(rf"(?<![\w.]){re.escape(ast.unparse(part.func))}\([^\n]*?\b(\w+)=(-?[\w.]+)", source.text)
+    numbers = [(p.name, p.default) for p in inspect.signature(g).parameters.values() if type(p.default) in (int, float)]
+    for name, value in dict.fromkeys([*said, *((name, f"{-number}") for name, number in numbers)]):
+        if name not in given and name in inspect.signature(g).parameters:
+            yield f"{name}={value} is missing", part, f"{text}, {name}={value})"
+
+
 def _of_gates(source, part):
     """1 − y², the derivative of tanh, for y·(1 − y), that of the sigmoid; and the reverse."""
     texts = _texts_of_factors(source, part)
@@ -558,19 +578,19 @@ def _of_numbers(source, part, atoms):
     number = whole_number(part)
     if number is not None and number < 0 or SIZE.fullmatch(text):
         for name, value in atoms.items():
-            if not callable(value) and np.ndim(value) <= 1:
+            if not callable(value) and (np.ndim(value) <= 1 or 1 in np.shape(value)):
                 yield f"{name} belongs where {text} is", part, name
                 if SIZE.fullmatch(text) and np.ndim(value) == 1:
                     yield f"{name} belongs where {text} is", part, f"{name}[:, None]"
         if SIZE.fullmatch(text):
-            array = next(one.id for one in ast.walk(part) if isinstance(one, ast.Name) and one.id != "len")
-            for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size"):
+            array = re.sub(r"len\(|\)|\.shape.*|\.size", "", text)
+            for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size", "{}.sum()"):
                 yield f"{size.format(array)} belongs where {text} is", part, size.format(array)
         return
     if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
         return
     for name, value in atoms.items():
-        if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub"):
+        if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub") and name[0] != "(":
             yield f"{name} belongs where {part.value:g} is", part, name
     value = part.value
     others = [value + 1, value - 1, 2 * value, value / 2, -value]
@@ -715,6 +735,7 @@ def _of_wholes(source, whole, target, atoms):
         yield "a transpose is missing", span, f"{atom}.T"
     for axis in (0, -1, (0, 1)):
         yield "an axis is not summed", span, f"{atom}.sum(axis={axis})"
+    for axis in (0, -1, *PAIRS):
         yield "the mean is not taken away", span, f"{atom} - {atom}.mean(axis={axis}, keepdims=True)"
     if isinstance(target, ast.Subscript):                # dx[x < 0] = alpha
         index, of = source.within(source.span(target.slice)), _shape_of(target.value, source, atoms)
@@ -937,6 +958,11 @@ def _terms(source, whole, target, atoms):
             gate = f"{name}[{', '.join([':'] * x.ndim + ['None'] * (len(shape) - x.ndim))}]"
             for term in (f"{one} * {gate}" for one in larger):
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
+    spread = [name for name, x in atoms.items() if isinstance(x, np.ndarray) and x.ndim and x.shape != tuple(shape)
+              and _fits(x, shape)]  # fmt: skip
+    for term in (f"{one} * {other}" for one in alike for other in spread):   # a peephole: dao * Wp[2]
+        yield f"a term is missing, {term}", span, f"{atom} + {term}"
+        yield f"a term is missing, −{term}", span, f"{atom} - {term}"
     rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
     for term in (f"{rate} * {one}" for rate in rates for one in alike):      # of a penalty: reg * W
         yield f"a term is missing, {term}", span, f"{atom} + {term}"
@@ -1040,7 +1066,7 @@ def _couplings(source, whole, target, atoms):
                 yield of.format("a variance"), part, f"({d} - {other} * ({d} * {other}).mean({along}))"
                 yield of.format("a length"), part, f"({d} - {other} * ({d} * {other}).sum({along}))"
                 yield of.format("a common sum (in a softmax)"), part, f"({d} - ({d} * {other}).sum({along}))"
-        for axis in (-1, 0, 1)[: len(shape)] + ((1, 2), (2, 3))[: len(shape) - 2]:
+        for axis in (-1, 0, 1)[: len(shape)] + (PAIRS if len(shape) > 2 else ()):
             yield of.format("a mean"), part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
         for own in [name for name, g in atoms.items() if callable(g) and f"{name}(" in source.text]:
             yield f"a term is missing, −{own}({d})", part, f"({d} - {own}({d}))"
@@ -1048,7 +1074,7 @@ def _couplings(source, whole, target, atoms):
 
 def _everywhere(source, part, atoms):
     """The same mistake more than once in a statement, or in a lambda: another name, another axis."""
-    if not isinstance(part, (ast.stmt, ast.Lambda)) or (isinstance(part, ast.stmt) and hasattr(part, "body")):
+    if not isinstance(part, (ast.stmt, ast.Lambda, ast.Tuple)) or isinstance(part, ast.stmt) and hasattr(part, "body"):
         return
     whole = part.body if isinstance(part, ast.Lambda) else part
     text = source.within(source.span(whole))

@@ -14,7 +14,7 @@ has the figures.
 
 import re
 
-from mini_tf.gradcheck.measuring.elsewhere import elsewhere
+from mini_tf.gradcheck.measuring.elsewhere import elsewhere, other_draws
 from mini_tf.gradcheck.measuring.evidence import FEW, Evidence
 from mini_tf.gradcheck.reasons import factors, places, resemblances, terms
 from mini_tf.gradcheck.reasons.words import Words
@@ -28,7 +28,8 @@ PATTERNS = [
     resemblances.rearranged, resemblances.all_alike, resemblances.other_inputs, resemblances.other_option,
     resemblances.sent_forward, resemblances.part_of_the_batch,
     terms.sum_of_products, terms.other_slope, terms.off_by_a_number, terms.penalty,
-    terms.multiple_in_every_row, factors.factor_in_every_row, places.stops_in_time, places.place_of_the_wrong,
+    terms.multiple_in_every_row, factors.factor_in_every_row, places.stops_in_time, places.where_zero_is_right,
+    places.place_of_the_wrong,
 ]  # fmt: skip
 
 
@@ -54,6 +55,8 @@ def _confirmed(evidence, name, pattern, words):
     if pattern is places.place_of_the_wrong:             # which of the entries that ids name are wrong may differ
         same = (_in_the_same_places(evidence, other, name) for other in elsewhere(evidence))
         return " names" in words.measured or all(same)
+    if pattern is places.repeated_ids and any(_at(e, places.named_once_and_wrong, name) for e in other_draws(evidence)):
+        return False
     said = _without_numbers(words)
     for other in elsewhere(evidence):
         if pattern is places.repeated_ids and other.sizes != evidence.sizes:
@@ -61,12 +64,16 @@ def _confirmed(evidence, name, pattern, words):
         if name in other.wrong and name in other.gradients and not np.isnan(other.slopes[name]).any():
             if np.shape(other.gradients[name]) != other.slopes[name].shape:
                 return False
-            other.back_to_the_point()
-            again = pattern(other, name)
+            again = _at(other, pattern, name)
             evidence.back_to_the_point()
             if again is None or _without_numbers(again) != said:
                 return False
     return True
+
+
+def _at(evidence, pattern, name):
+    evidence.back_to_the_point()
+    return pattern(evidence, name)
 
 
 def _in_the_same_places(evidence, other, name):

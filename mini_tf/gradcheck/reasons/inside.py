@@ -67,10 +67,19 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
     return found
 
 
-def about_inside(evidence: Evidence, inside: Mapping[str, Inner], lines: Collection[int]) -> str:
+def first_wrong(inside: Mapping[str, Inner], lines: Collection[int]) -> str:
+    """The first variable that one of these lines sets and that is not what its name says; "" if there is none.
+
+    lines: numbers of suspected lines. Names that mean something else are wrong in a right backward, too
+    """
+    wrong = [name for name, inner in inside.items() if not inner.right and inner.states[0][0] in lines]
+    return min(wrong, key=lambda name: inside[name].states[0][0], default="")
+
+
+def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) -> str:
     """What `measured_inside` found, in a sentence; "" if that is only what the verdicts say of the tensors.
 
-    lines: numbers of suspected lines. Of the wrong variables the first is told that one of them sets
+    first: the first wrong variable
     """
     tensors = [name.rpartition(".")[2] for name in evidence.subject.tensors]
     told = {name: inner for name, inner in inside.items()
@@ -78,9 +87,8 @@ def about_inside(evidence: Evidence, inside: Mapping[str, Inner], lines: Collect
     told = dict(sorted(told.items(), key=lambda one: one[1].states[0][0]))
     right = [name + (f" (line {inner.right[-1][0]})" if len(inner.states) > 1 else "")               # it is set again
              for name, inner in told.items() if inner.right]  # fmt: skip
-    wrong = [name for name, inner in told.items() if not inner.right and inner.states[0][0] in lines]
     said = [f"{listed(right)} {'is' if len(right) == 1 else 'are'} right"] if right else []
-    said += [f"{wrong[0]} is the first that is not the gradient that its name says"] if wrong else []
+    said += [f"{first} is the first that is not the gradient that its name says"] if first in told else []
     return f"Measured inside: {'; '.join(said)}." if said else ""
 
 

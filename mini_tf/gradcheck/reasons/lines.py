@@ -41,8 +41,8 @@ def suspects(
         return [], False
     ran = _ran(evidence, function.__code__)
     path, file_lines = function.__code__.co_filename, text.split("\n")
-    feeds, of_right = _feeds(node, evidence.subject, ran, right_after)
-    behind, _ = _feeds(node, evidence.subject, ran, right_after, behind=True)
+    feeds, of_right, _ = _feeds(node, evidence.subject, ran, right_after)
+    behind, *_ = _feeds(node, evidence.subject, ran, right_after, behind=True)
     wrong = set().union(*(behind[name] for name in (*evidence.wrong, *misfits) if name in behind))
     sharp = wrong - of_right.union(*(feeds[name] for name in evidence.right if name in feeds))
     if function is getattr(evidence.subject.f, "written_forward", None):             # what y comes from is what y is
@@ -59,7 +59,18 @@ def suspects(
     if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(path, n, f"{file_lines[n - 1].strip()}  (number {k} of what it returns)") for n, k in places]
-    return [f"{place(path, number)}  {code.rstrip()}" for path, number, code in longer], bool(sharp)
+    lines = [f"{place(path, number)}  {code.rstrip()}" for path, number, code in longer]
+    return list(dict.fromkeys(lines)), bool(sharp)       # of dx, dW = f(…) once
+
+
+def lines_of(evidence: Evidence, name: str, right_after: Mapping[str, Collection[int]]) -> set[int]:
+    """The numbers of the lines that a variable of the backward comes from, behind what is right; helpers included."""
+    _, _, node = _source(evidence)
+    if node is None:
+        return set()
+    *_, sources = _feeds(node, evidence.subject, (), right_after, behind=True)
+    lines = sorted(sources.get(name, ()))
+    return {number for *_, number, _ in lines + _inside_helpers(evidence, lines)}
 
 
 def unused(evidence: Evidence) -> list[str]:
@@ -179,7 +190,8 @@ def changed_in_place(evidence: Evidence) -> list[str]:
 
 def _inside_helpers(evidence, shown):
     """[(file, line number, code)] of the learner's helpers, which are no steps, that the shown lines call."""
-    waiting, found, codes = parts_of(evidence)[1:-1], [], [code for _, code in shown]
+    waiting = [part for part in parts_of(evidence)[1:] if not part.is_forward]
+    found, codes = [], [code for _, code in shown]
     while waiting:
         called = {name for code in codes for name in re.findall(r"(\w+)\(", code)}
         part = next((part for part in waiting if part.function.__name__ in called), None)
@@ -215,9 +227,9 @@ def _ran(evidence, code):
 
 def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
     """({name: {(line number, code)}} of the lines that each gradient comes from, with its part of the return line;
-    those that the right variables come from)
+    those that the right variables come from; {name: those that each variable comes from})
 
-    behind: without the latter, where they feed nothing else
+    behind: without what right variables come from, where that feeds nothing else
     """
     sources = {}                                         # name -> what it comes from
     returned, of_right = {}, set()
@@ -236,12 +248,17 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
 
     for again in (False, True):                          # twice: in a loop, a later line feeds an earlier one
         for node in statements:
+            for call in _backwards_called(node):         # what self.fc.backward(dz) keeps in self.fc
+                lines = _own(node).union(*(_lines_of(x, sources) for x in (call.func.value, *call.args)))
+                for name in _owned_by(call.func.value, subject):
+                    returns(name, lines)
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 pairs = [pair for target in targets for pair in pairs_of(target, node.value)]
                 several = len(pairs) > len(targets)      # of a, b = c, d each has a line of its own
-                fed = [(target, (_one_of(node, target, value) if several else _own(node)) | _lines_of(value, sources)
-                        | under.get(node, set())) for target, value in pairs]  # fmt: skip
+                fed = [(target, (_one_of(node, target, value) if several else _own(node, which))
+                        | _lines_of(value, sources) | under.get(node, set()))
+                       for pair in pairs for target, value, which in _one_by_one(*pair)]  # fmt: skip
                 for target, lines in fed:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _written_to(target):
@@ -261,8 +278,11 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                 call = node.value
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
                     returns(ast.unparse(call.func.value).split(".")[-1], lines)
-                elif call.args and isinstance(call.args[0], ast.Name):       # scatter_add(dtable, …) changes its first
-                    sources[call.args[0].id] = sources.get(call.args[0].id, set()) | lines
+                elif call.args:                          # scatter_add(dtable, …) changes its first
+                    for name in _written_to(call.args[0]):
+                        sources[name] = sources.get(name, set()) | lines
+                    for name in _stored_as(call.args[0], subject):
+                        returns(name, lines)
             elif isinstance(node, ast.Return) and node.value is not None:
                 values = _returned(node.value)
                 if isinstance(node.value, ast.Dict):     # gradients by name
@@ -271,11 +291,24 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                             returns(name, _own(value) | _lines_of(value, sources))
                     continue
                 for which, (name, value) in enumerate(zip(_receivers(values, subject), values)):
-                    own = {(number, code + " " * which) for number, code in _own(value)}          # a, a: two places
+                    own = _own(value, which)             # a, a: two places
                     if len(values) == 1 and not isinstance(value, ast.Name):
                         own = _own(node)
                     returns(name, own | _lines_of(value, sources))
-    return returned, of_right
+    return returned, of_right, sources
+
+
+def _backwards_called(statement):
+    """The calls of x.backward(…) in a statement that has no others inside it"""
+    calls = [] if hasattr(statement, "body") else [one for one in ast.walk(statement) if isinstance(one, ast.Call)]
+    return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"]
+
+
+def _owned_by(part, subject):
+    """The names of the parameters that an object inside the subject has: of self.fc, or, in a loop, of any"""
+    owner = ast.unparse(part).removeprefix("self.")
+    own = [name for name in subject.params if name.startswith(f"{owner}.")]
+    return own or [name for name in subject.params if "." in name and isinstance(part, ast.Name)]
 
 
 def _one_of(node, target, value):
@@ -287,6 +320,12 @@ def pairs_of(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         return list(zip(target.elts, value.elts))
     return [(target, value)]
+
+
+def _one_by_one(target, value):
+    """[(target, value, number)]: of dx, dW = f(…) each target, and its number, because one may be right"""
+    targets = target.elts if isinstance(target, ast.Tuple) and isinstance(value, ast.Call) else [target]
+    return [(one, value, which) for which, one in enumerate(targets)]
 
 
 def _receivers(values, subject):
@@ -333,8 +372,9 @@ def _returned(value):
     return value.elts if isinstance(value, ast.Tuple) else [value]
 
 
-def _own(node):
-    return {(node.lineno, " ".join(ast.unparse(node).split()))}
+def _own(node, which=0):
+    """{(line number, code)}; number `which` of several targets of one call has so many spaces behind it"""
+    return {(node.lineno, " ".join(ast.unparse(node).split()) + " " * which)}
 
 
 def _lines_of(value, sources):

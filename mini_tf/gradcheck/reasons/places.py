@@ -25,6 +25,17 @@ def repeated_ids(e: Evidence, name: str) -> Words | None:
     return None
 
 
+def named_once_and_wrong(e: Evidence, name: str) -> bool:
+    """True if there are ids for each row, none of which explains why a row is wrong: it is named once, or never."""
+    if np.shape(e.gradients.get(name)) != e.slopes[name].shape or np.isnan(e.slopes[name]).any():
+        return False
+    wrong = e.wrong_entries(name)
+    rows = wrong.reshape(len(wrong), -1).any(-1)
+    counts = [np.bincount(ids.reshape(-1), minlength=len(wrong)) for ids in e.subject.ids.values()
+              if ids.min() >= 0 and ids.max() < len(wrong)]  # fmt: skip
+    return bool(counts) and all((rows & (times <= 1)).any() for times in counts)
+
+
 def where_nothing_should_be(e: Evidence, name: str) -> Words | None:
     """Wrong only where the right gradient is 0."""
     wrong = e.wrong_entries(name)
@@ -52,6 +63,17 @@ def where_nothing_should_be(e: Evidence, name: str) -> Words | None:
             f"entry) {e.upstream} must not come through."
         )
     return None
+
+
+def where_zero_is_right(e: Evidence, name: str) -> Words | None:
+    """Wrong only where the right gradient is 0, and nothing more is known of these places."""
+    wrong, right = e.wrong_entries(name), e.pair(name)[1]
+    if not wrong.any() or (wrong & (np.abs(right) >= CLOSE * np.abs(right).max())).any():
+        return None
+    return Words(
+        "Wrong only where the right gradient is 0.",
+        "the forward switches these entries off (a maximum, a clamp, a mask, a ReLU), and the backward does not.",
+    )
 
 
 def stops_in_time(e: Evidence, name: str) -> Words | None:

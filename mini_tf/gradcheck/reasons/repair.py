@@ -12,7 +12,7 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
@@ -45,23 +45,25 @@ AT_ONCE = 400            # changes of one function, before it is another one's t
 TRIED_AGAIN = 20         # changes that make some gradients right, but not all
 ANOTHER = 1.0            # for another repair, where the first takes something away
 LEAST = 4.0              # and for trying changes, however long it took to find out which to try
-PHRASES = 12             # formulas of the forward, such as gamma[:, None], that are tried as factors
+PHRASES = 16             # formulas of the forward, such as gamma[:, None], that are tried as factors
 NUMBERS = np.ndarray, np.generic, float, int
 TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
 DIVIDES = re.compile(r"a factor is missing, 1/[^\W\d]\w*$")
-MADE_UP_FOR = re.compile(f"{TAKES_AWAY.pattern}|{DIVIDES.pattern}| belongs where ")      # perhaps in another line
+CENTRES = re.compile(r"mean is not taken away|as a mean ")           # twice is as good as once
+MADE_UP_FOR = re.compile(f"{TAKES_AWAY.pattern}|{DIVIDES.pattern}|{CENTRES.pattern}| belongs where ")
 ADDS = re.compile(r"by the square")                      # or by the square root
+BOUNDED = {"np.maximum": ">", "np.minimum": "<"}
 ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def find_repair(
-    evidence: Evidence, lines: Collection[int] = (), inside: Mapping[str, Inner] = NONE
+    evidence: Evidence, lines: Sequence[Collection[int]] = (), inside: Mapping[str, Inner] = NONE
 ) -> tuple[list[str], list[str], list[str]]:
     """(a repair, names of the gradients that it makes right, another repair in another line)
 
     A repair is [place, what is wrong, the line as it is, the line as it would be right], or [] if there is none.
-    lines     numbers of suspected lines, which are tried first
+    lines     [numbers of suspected lines, of less suspected ones, …], in the order in which they are tried
     inside    the backward's variables (see `measured_inside`): a change that makes another value of one that is right
               makes up for a mistake elsewhere
     Where no single change makes all gradients right, the one that makes most of them right. Another one is looked for
@@ -73,7 +75,7 @@ def find_repair(
     if not _measured(evidence) or time.process_time() >= began + SECONDS:
         return [], [], []
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
-    candidates = _candidates(evidence, set(lines), texts)
+    candidates = _candidates(evidence, lines, texts)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
     first, told = None, []
     for part, change in candidates:
@@ -115,6 +117,8 @@ def _is_another(first, change):
         like_it = " belongs where " in change.name
     elif TAKES_AWAY.search(_words(first)):
         like_it = ADDS.search(change.name)
+    elif CENTRES.search(first.name):
+        like_it = not CENTRES.search(change.name)
     else:
         like_it = change.name == first.name
     return change.line != first.line and bool(like_it)
@@ -189,7 +193,7 @@ def _code_of(part, change, texts):
 
 def _candidates(evidence, lines, texts):
     """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
-    found, kept, of_note, begins, parts = [], [], {}, {}, parts_of(evidence)
+    found, kept, of_note, begins, without_dy, parts = [], [], {}, {}, {}, parts_of(evidence)
     for part in parts:
         try:
             text, node = source_of(part.function)
@@ -199,6 +203,8 @@ def _candidates(evidence, lines, texts):
             continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
         atoms, source = _atoms(evidence, part, node), Source(text)
+        if part is parts[0]:
+            without_dy[part] = _without(_upstreams(evidence), node)
         of_note[part], begins = _unused(node) | _unread(atoms, node), begins | _beginnings(node)
         if part.is_forward:
             kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
@@ -208,13 +214,34 @@ def _candidates(evidence, lines, texts):
     def rank(one):                                       # the sort is stable: the likeliest stay first
         part, change, turn = one
         new_words = {*WORD.findall(change.after)} - {*WORD.findall(change.before)}
-        suspected = begins.get(change.line, change.line) in lines
+        line = begins.get(change.line, change.line)
+        unsuspected = next((k for k, some in enumerate(lines) if line in some), len(lines))
         unlikely = RARE.search(change.name) or ZEROS.search(change.before)
         in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
-        return not suspected, in_helper, not of_note[part] & new_words, unlikely is not None, turn
+        of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
+        return unsuspected, in_helper, of_forward, not of_note[part] & new_words, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]
+
+
+def _upstreams(evidence):
+    """The arguments of the backward that are gradients: dout, or dh and dc; none of a loss that takes none"""
+    arguments = inspect.signature(function_of(evidence.backward)).parameters
+    names = [name for name in arguments if name not in ("self", "ctx")]
+    like_gradients = [name for name in names if re.match("d|g$|grad|up", name)]
+    return (like_gradients or names[:1]) if getattr(evidence.backward, "takes_dy", True) else []
+
+
+def _without(names, node):
+    """The numbers of the lines that set a variable which does not come from these names"""
+    read, statements = set(names), [one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.AugAssign))]
+    for one in [*statements, *statements]:               # twice: in a loop, a later line feeds an earlier one
+        if read & {n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}:
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            read |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return {one.lineno for one in statements if names
+            and not read & {n.id for n in ast.walk(one) if isinstance(n, ast.Name)}}  # fmt: skip
 
 
 def _unread(atoms, node):
@@ -316,7 +343,7 @@ def _values(evidence, part, node, more=()):
     values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
     values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
-    texts += _phrases(evidence, values) + _of_lists(values, node)
+    texts += _of_lists(values, node)
     constants = evidence.subject.constants()
     values, texts = constants | values, [*texts, *constants]
     found = {}
@@ -328,10 +355,14 @@ def _values(evidence, part, node, more=()):
     for name, value in values.items():                   # what else could stand there: self.W for self.b, cache["x"]
         if isinstance(value, dict):
             found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
-        elif name == "self":
-            found |= {f"self.{own}": x for own, x in vars(value).items()}
-            dicts = [(own, x) for own, x in vars(value).items() if isinstance(x, dict)]
-            found |= {f'self.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
+        elif name in ("self", "ctx"):
+            kept = getattr(value, "__dict__", {})
+            found |= {f"{name}.{own}": x for own, x in kept.items()}
+            dicts = [(own, x) for own, x in kept.items() if isinstance(x, dict)]
+            found |= {f'{name}.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
+    for phrase in _phrases(evidence, values, found):
+        with suppress(*FAILURES):
+            found[phrase] = eval(phrase, part.function.__globals__, values)
     return found
 
 
@@ -342,24 +373,44 @@ def _of_lists(values, node):
     return [f"{name}[{i}]" for name in lists for i in {ast.unparse(i) for i in indices if isinstance(i, ast.Name)}]
 
 
-def _phrases(evidence, values):
-    """Formulas of the forward that a factor may need in this form: gamma[None, :, None], np.exp(t), (C // G).
+def _phrases(evidence, values, kept):
+    """Formulas of the forward that a factor or a term may need in this form: gamma[None, :, None], np.exp(t), Wp[2].
 
-    Those that have a name among the values are left out.
+    Those that have a name among the values are left out. What the forward calls x may be ctx.x in the backward: one of
+    the arrays that are kept, {text: value}.
     """
-    with suppress(ValueError):                           # UserError: no source
-        _, node = source_of(function_of(written_forward(evidence)))
-        found, named = {}, [one.value for one in ast.walk(node) if isinstance(one, ast.Assign)
-                            and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
-        for one in (one for one in ast.walk(node) if one not in named):
-            if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
-                indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
-                if any(isinstance(index, ast.Constant) and index.value is None for index in indices):
-                    found[ast.unparse(one)] = None
-            elif isinstance(one, ast.Call) and len(one.args) == 1 and is_atom(one.args[0]) and not one.keywords:
-                if not hasattr(builtins, ast.unparse(one.func)):     # len(x) is a size, which has its own changes
-                    found[ast.unparse(one)] = None
-            elif isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
-                found[f"({ast.unparse(one)})"] = None
-        return list(found)[:PHRASES]
+    try:
+        forward = function_of(written_forward(evidence))
+        _, node = source_of(forward)
+    except ValueError:                                   # UserError: no source
+        return []
+    named = [one.value for one in ast.walk(node) if isinstance(one, ast.Assign)
+             and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
+    found = dict.fromkeys(text for one in ast.walk(node) if one not in named for text in _phrase_of(one))
+    at_the_end, names = locals_at_the_end(evidence, forward.__code__), {}
+    for name, x in at_the_end.items():
+        if name not in values and isinstance(x, np.ndarray):
+            names[name] = next((text for text, y in kept.items() if y is x or np.array_equal(x, y)), name)
+    return [WORD.sub(lambda word: names.get(word[0], word[0]), text) for text in found][:PHRASES]
+
+
+def _phrase_of(one):
+    """[text] of a part of the forward, if it is such a formula, or of the derivative of one that a bound makes"""
+    if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
+        indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+        spread = any(isinstance(index, ast.Constant) and index.value is None for index in indices)
+        return [ast.unparse(one)] if spread or isinstance(getattr(one.slice, "value", None), int) else []
+    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
+        return [f"({ast.unparse(one)})"]
+    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub):
+        return [f"({ast.unparse(one)})"] if isinstance(one.left, ast.Constant) and is_atom(one.right) else []
+    if not isinstance(one, ast.Call) or one.keywords or not one.args or not is_atom(one.args[0]):
+        return []
+    called, *bounds = ast.unparse(one.func), *map(ast.unparse, one.args)
+    if len(one.args) == 1:                               # len(x) is a size, which has its own changes
+        return [] if hasattr(builtins, called) else [ast.unparse(one)]
+    if called in BOUNDED and len(bounds) == 2:
+        return [f"({bounds[0]} {BOUNDED[called]} {bounds[1]})"]
+    if called == "np.clip" and len(bounds) == 3:
+        return ["(({0} > {1}) & ({0} < {2}))".format(*bounds)]
     return []

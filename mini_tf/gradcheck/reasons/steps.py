@@ -15,8 +15,16 @@ from mini_tf.gradcheck.measuring.styles import Brought, in_contract, places_by_s
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, as_list, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
-from mini_tf.gradcheck.reasons.inside import about_inside, measured_inside
-from mini_tf.gradcheck.reasons.lines import changed_in_place, dropped, kept_and_changed, never_run, suspects, unused
+from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside
+from mini_tf.gradcheck.reasons.lines import (
+    changed_in_place,
+    dropped,
+    kept_and_changed,
+    lines_of,
+    never_run,
+    suspects,
+    unused,
+)
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.gradcheck.report import Report
@@ -108,7 +116,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         return                                           # only a promise was broken
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
-    inside, lines = {}, set()
+    inside, lines, first_lines = {}, set(), set()
     if current and (evidence.wrong or evidence.gradients):
         with _all_the_same(report, evidence):
             inside = measured_inside(evidence)
@@ -116,7 +124,9 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             right_after = {name: [line for line, _ in inner.right] for name, inner in inside.items()}
             report.suspects, report.suspects_are_sharp = suspects(evidence, misfits, right_after)
             lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
-            report.inside = about_inside(evidence, inside, lines)
+            first = first_wrong(inside, lines)
+            report.inside = about_inside(evidence, inside, first)
+            first_lines = lines_of(evidence, first, right_after) & lines
         for look in (unused, dropped, kept_and_changed, never_run):
             with _all_the_same(report, evidence):
                 report.notes += look(evidence)
@@ -125,7 +135,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
         with _all_the_same(report, evidence):
-            repair, report.made_right, report.other_repair = find_repair(evidence, lines, inside)
+            repair, report.made_right, report.other_repair = find_repair(evidence, [first_lines, lines], inside)
             all_of_them = len(report.made_right) == len(evidence.wrong)
             report.repair, report.repair_in_part = (repair, []) if all_of_them else ([], repair)
 

@@ -24,6 +24,7 @@ from mini_tf.gradcheck.measuring.styles import (
     Machine,
     is_gradient,
     is_gradient_name,
+    is_static,
     parameters_of,
     partner,
     returned_names,
@@ -146,6 +147,8 @@ def _backward_of_pair(back, waiting, tracer):
 def _watched_methods(cls, tracer):
     """{name: method} for a class with forward and backward of its own, or one of them"""
     own = vars(cls)
+    if is_static(cls) and {"forward", "backward"} <= own.keys():
+        return _watched_static(cls, tracer)
     found = {name: own[name] for name in (*FORWARD, "__call__") if inspect.isfunction(own.get(name))}
     if not callable(getattr(cls, "backward", None)) or issubclass(cls, Brought):
         return {}
@@ -156,6 +159,29 @@ def _watched_methods(cls, tracer):
     if inspect.isfunction(own.get("backward")):
         watched["backward"] = _backward_of_object(own["backward"], tracer)
     return watched
+
+
+def _watched_static(cls, tracer):
+    """The same for a class whose forward and backward are given a ctx, by which they know each other"""
+    forward, backward, waiting = cls.forward, cls.backward, []
+
+    @wraps(forward)
+    def there(ctx, *inputs, **options):
+        inputs, options = by_place(partial(forward, ctx), inputs, options)
+        made, result = tracer.forward(cls.__name__, cls, partial(forward, ctx), *inputs, **options)
+        made.backward = backward
+        waiting.append((ctx, made))
+        return result
+
+    @wraps(backward)
+    def back(ctx, *arguments):
+        made = next((made for of, made in reversed(waiting) if of is ctx and made.ended is None), None)
+        if made is None:
+            return backward(ctx, *arguments)
+        made.backward = wraps(backward)(partial(backward, ctx))
+        return tracer.backward(made, *arguments)
+
+    return {"forward": staticmethod(there), "backward": staticmethod(back)}
 
 
 def _forward_of_object(cls, forward, tracer):
@@ -224,7 +250,7 @@ def functions_of(f: Any) -> list[FunctionType]:
 def is_theirs(x: Any) -> bool:
     """True for a function or class that is neither Python's, nor of an installed package, nor mini_tf's."""
     if inspect.isclass(x):
-        methods = [g for g in vars(x).values() if inspect.isfunction(g)]
+        methods = [g for g in (getattr(g, "__func__", g) for g in vars(x).values()) if inspect.isfunction(g)]
         return bool(methods) and is_theirs(methods[0])
     return is_their_file(inspect.unwrap(x).__code__.co_filename)
 
@@ -272,6 +298,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
+        used = [value for value in values if inspect.isclass(value) and is_theirs(value)]            # pool.grad(dy)
+        values += [vars(cls).get(name) for cls in used for name in sorted(names - {"forward", "backward"})]
         waiting += [value for value in values if inspect.isfunction(value)]
     return [*found.values(), *([] if both else [Part(forward, forward, is_forward=True)])]
 
@@ -286,7 +314,9 @@ def _codes_of_steps(subject):
     """The code objects of the functions and methods that are called as steps inside the subject."""
     found = set()
     for call in calls_in(subject):
-        parts = call.f if isinstance(call.f, tuple) else (call.f, getattr(type(call.f), "backward", None))
+        owner = call.f if inspect.isclass(call.f) else type(call.f)
+        methods = [getattr(owner, name, None) for name in ("forward", "backward")]
+        parts = call.f if isinstance(call.f, tuple) else (call.f, *methods)
         for g in (getattr(part, "__func__", part) for part in parts):
             if inspect.isfunction(g):
                 found |= set(codes_inside(g.__code__))
