@@ -11,7 +11,16 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
-from mini_tf.gradcheck.measuring.slopes import EXACT, Phi, slopes_of_entries, sweep, watched_relus
+from mini_tf.gradcheck.measuring.slopes import (
+    EXACT,
+    STAIRS,
+    TREMBLE,
+    Phi,
+    long_slope,
+    slopes_of_entries,
+    sweep,
+    watched_relus,
+)
 from mini_tf.gradcheck.measuring.subject import Subject, name_of
 from mini_tf.gradcheck.measuring.twins import check_twins
 from mini_tf.gradcheck.report import Comparison, Report
@@ -21,7 +30,6 @@ from mini_tf.trace import source_line
 
 import numpy as np
 
-ROUGHLY = 1e-3           # of the largest entry of y: float32 has more digits, unless they cancel
 FAR_POINTS = 8           # looked at quickly
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
 LARGE = 25_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
@@ -127,7 +135,7 @@ def _check_point(point, subject, report, patterns, rng, budget):
     report.notes += notes
     for name, x in missing.items():
         report.tensor(name, x.shape)                     # without a comparison: NOT TESTED
-    phi = Phi(subject, dy, patterns)
+    phi = Phi(subject, dy, patterns, STAIRS if point == "far" else (TREMBLE,))
     for name, x in subject.tensors.items():
         if x.size and name in gradients:
             comparison, evidence.slopes[name] = _compare(point, phi, x, np.asarray(gradients[name]), rng, budget)
@@ -199,7 +207,7 @@ def _look_around(evidence, report, seed, budget):
         trial, found = Report(report.name), None
         with suppress(Broken):
             found = _check_point("far", subject, trial, patterns, rng, budget)
-        if found is not None and found.wrong:
+        if found is not None and found.wrong and not _is_in_stairs(found, trial):
             for t in trial.tensors:
                 report.tensor(t.name, t.shape).comparisons += t.comparisons
             return found
@@ -215,31 +223,27 @@ def _seems_wrong(subject, patterns, least, rng):
             if not least <= np.abs(y).max(initial=0) < np.inf:
                 return False
             dy = random_dy(y, rng)
-            phi = Phi(subject, dy, patterns, quick=True)
+            phi = Phi(subject, dy, patterns, spacings=())
             gradients, tensors = subject.run(dy), subject.tensors
             fit = {name: np.asarray(gradients[name]) for name, x in tensors.items() if _fits(gradients.get(name), x)}
-            return bool(fit) and contradicts(phi, fit, rng) and _is_resolved(subject, y)
+            return bool(fit) and contradicts(phi, fit, rng)
     except FAILURES:
         return False
 
 
-def _is_resolved(subject, y):
-    """Whether f gives y in float32, too. Where it does not, float64 may be at its end as well.
+def _is_in_stairs(evidence, report):
+    """Whether a long step agrees better with the gradients where a short one contradicts them.
 
     Of log(1 − σ(36)) hardly a digit is left: 1 − σ(36) is two units in the last place of 1. So the computed function
-    goes in steps, and its slopes are not those of the formula. In float32 that begins at σ(16).
+    goes in stairs, and its slopes over short steps are 0 or large, not those of the formula.
     """
-    given = dict(subject.tensors)
-    try:
-        for name, x in given.items():
-            subject.replace(name, x.astype(np.float32))
-        rough = np.asarray(subject.forward()[0])
-    except FAILURES:                                     # it takes float64 only: nothing is known
-        return True
-    finally:
-        for name, x in given.items():
-            subject.replace(name, x)
-    return bool((np.abs(rough - y) <= ROUGHLY * np.abs(y).max()).all())
+    phi = Phi(evidence.subject, evidence.dy, evidence.patterns, spacings=())
+    for name in evidence.wrong:
+        x, worst = evidence.subject.tensors[name], report.tensor(name).comparisons[-1]
+        long = long_slope(phi, x, int(np.ravel_multi_index(worst.index, x.shape)))
+        if abs(worst.yours - long) >= abs(worst.yours - worst.measured) / 2:
+            return False
+    return True
 
 
 def _fits(gradient, x):

@@ -22,7 +22,7 @@ def test_what_is_right_seems_right_and_no_planted_bug_does(name):
             assert not (looks(0) and looks(1)), bug.name
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(30))
 def test_a_far_point_at_which_digits_cancel_is_no_false_alarm(seed):
     """1 − σ(36) is two units in the last place of 1: log(1 − σ(z)) goes in steps there, and its slope is 0."""
 
@@ -33,4 +33,17 @@ def test_a_far_point_at_which_digits_cancel_is_no_false_alarm(seed):
 
     rng = np.random.default_rng(seed)
     report = judge(negatives, [rng.standard_normal((3, 4)), rng.standard_normal((4, 2))], None, seed=seed)
+    assert report, report
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nor_if_the_function_computes_in_float64_whatever_it_is_given(seed):
+    """As a recurrent network does that starts with np.zeros."""
+
+    def negatives(x, w):
+        q = 1 / (1 + np.exp(-(np.zeros(2) + x @ w)))
+        return -np.log(1 - q).sum(), lambda dloss: (dloss * w @ q, dloss * np.outer(x, q))
+
+    rng = np.random.default_rng(seed)
+    report = judge(negatives, [rng.standard_normal(4), rng.standard_normal((4, 2))], None, seed=seed)
     assert report, report

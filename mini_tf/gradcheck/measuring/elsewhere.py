@@ -217,15 +217,16 @@ def _is_unread(subject, given, arrays, names):
     """True if f takes no notice of what was added to one of these tensors: of a third column of points (N, 2)."""
     y = np.asarray(subject.forward()[0])
     for name in names:
-        x, old = arrays[name], tuple(map(slice, given[name].shape))
-        if x.shape != given[name].shape:
-            other = x + 1.0
-            other[old] = x[old]
-            _put(subject, {name: other})
-            unread = subject.is_defined() and np.array_equal(np.asarray(subject.forward()[0]), y)
-            _put(subject, {name: x})
-            if unread:
-                return True
+        x = arrays[name]
+        for axis, (size, more) in enumerate(zip(given[name].shape, x.shape)):
+            if more > size:
+                other = x.copy()
+                other[(slice(None),) * axis + (slice(size, None),)] += 1.0
+                _put(subject, {name: other})
+                unread = subject.is_defined() and np.array_equal(np.asarray(subject.forward()[0]), y)
+                _put(subject, {name: x})
+                if unread:
+                    return True
     return False
 
 

@@ -9,7 +9,7 @@ its distance from D(h/2). Where the second derivative jumps, as that of ELU at 0
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,9 +23,11 @@ from mini_tf.types import Array
 import numpy as np
 
 STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one if a larger one meets a kink or a bend
+LONG = 0.1                           # where rounding makes stairs of φ, over many of them
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
 ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
 TREMBLE = 1e-10                      # spacing of the points that measure the noise of φ, times max(1, |x|)
+STAIRS = TREMBLE, 1e-8, 1e-6, 1e-4   # where φ may go in stairs, as log(1 − σ(30)) does; there it need not be so smooth
 EXACT = 3e-11                        # the least uncertainty, relative to the largest slope of the tensor
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
@@ -36,14 +38,16 @@ class Phi:
     """φ as a function of the subject's arrays, which the caller changes in place.
 
     phi() gives (φ, pattern): the on/off pattern of all ReLUs, which differs if a step has switched one.
-    noise is how much rounding may change one value of φ; quick leaves out the rounding inside f, which has to be
-    measured.
+    noise is how much rounding may change one value of φ, or how high its stairs are, where hardly a digit is left: of
+    the rounding inside f what shows at these spacings of points, times max(1, |x|).
     """
 
-    def __init__(self, subject: Subject, dy: Array | float, patterns: list[bytes], quick: bool = False):
+    def __init__(
+        self, subject: Subject, dy: Array | float, patterns: list[bytes], spacings: Sequence[float] = (TREMBLE,)
+    ):  # fmt: skip
         self.subject, self.dy, self.patterns = subject, dy, patterns
         self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
-        self.noise = ROUNDING * self.size if quick else max(ROUNDING * self.size, 4 * self.tremor())
+        self.noise = max([ROUNDING * self.size, *(4 * self.tremor(spacing) for spacing in spacings)])
 
     def __call__(self) -> tuple[float, bytes]:
         self.patterns.clear()
@@ -53,14 +57,14 @@ class Phi:
             return np.nan, b""
         return float((y * self.dy).sum()), b"".join(self.patterns)
 
-    def tremor(self) -> float:
+    def tremor(self, spacing: float = TREMBLE) -> float:
         """The noise of φ: its scatter on a stretch so short that φ is smooth there but for the rounding inside f.
 
         Third differences of eight points: 0 for a smooth function; for scatter σ, of size σ·√(6!)/3!.
         Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
         """
         tensors, rng = self.subject.tensors, np.random.default_rng(0)
-        steps = {name: TREMBLE * np.maximum(1, np.abs(x)) * rng.choice([-1, 1], x.shape) for name, x in tensors.items()}
+        steps = {name: spacing * np.maximum(1, np.abs(x)) * rng.choice([-1, 1], x.shape) for name, x in tensors.items()}
         phi_at = _all_moved(self, steps)
         scatter = np.abs(np.diff([phi_at(k)[0] for k in range(8)], 3))
         worst = float(scatter.max(initial=0, where=np.isfinite(scatter)))
@@ -138,6 +142,14 @@ def slope_of_all(phi: Phi, directions: dict[str, Array]) -> tuple[float, float]:
         if not kink and uncertainty < best[1]:
             best = slope, uncertainty
     return best
+
+
+def long_slope(phi: Phi, x: Array, entry: int) -> float:
+    """φ's difference over a long step in one entry, per unit: roughly the slope, even of stairs"""
+    flat = x.reshape(-1)
+    at, step = _moved(phi, flat, entry, 1.0), LONG * max(1.0, abs(flat[entry]))
+    with np.errstate(all="ignore"):
+        return (at(step)[0] - at(-step)[0]) / (2 * step)
 
 
 def sweep(phi: Phi, x: Array, entry: int) -> Array:

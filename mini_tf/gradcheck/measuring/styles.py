@@ -181,6 +181,15 @@ class Brought:
                 found = np.copy(scaled(found, factor))   # a backward may write into its array again
                 p.grad = found if p.grad is None else p.grad + found
 
+    def overwrites(self, p: "Stored", inputs: Sequence[Any]) -> bool:
+        """True if the forward puts another array, or other numbers, in the place of an object's array."""
+        own, before = with_parameters(self.written_forward.__self__, self.parameters), np.copy(p.data)
+        try:
+            getattr(own, self.written_forward.__name__)(*inputs)
+            return reached(own, p.ways[0]) is not p.data or not np.array_equal(p.data, before)
+        finally:
+            p.data[...] = before
+
     def closed(self, backward: Backward, takes_dy: bool = True) -> Backward:
         """The backward of one call. Tools that look for its source find the learner's function.
 

@@ -43,6 +43,8 @@ SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)
     r"\b(\w+) ?= ?(?:1\.?0? ?/ ?\(1\.?0? ?\+ ?(?:\w+\.)?exp\(-(\w+)\)\)|(?:\w+\.)?(?:sigmoid|expit)\((\w+)\))"
 )
 LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.where(x > 0, x, slope * x)
+SOFTMAX = re.compile(r"([\w.]+) \* \(([\w.]+) - \((?:\1 \* \2|\2 \* \1)\)\.sum\(([^()]*)\)\)")
+LOG_SOFTMAX = re.compile(r"([\w.]+) - ([\w.]+) \* \1\.sum\(([^()]*)\)")
 SINGLE = int, float, np.number
 NUMPY = "np", "numpy"
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
@@ -67,7 +69,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
         parts.append(node)
     sums = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
     found += [_made(source, part, *change) for part in parts for change in _not_added(source, part, sums)]
-    for kind in (_of_shape, _of_operators, _of_calls, _of_statements, _of_loops, _diagonal, _of_gates, _of_swish):
+    for kind in (_of_shape, _of_groups, _of_operators, _of_calls, _of_statements, _of_loops, *OF_FUNCTIONS):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
     found += [change for part in [node, *parts] for change in _of_a_later_order(source, part)]
@@ -188,6 +190,21 @@ def _of_shape(source, part):
     elif isinstance(part, ast.Constant) and isinstance(part.value, str) and EINSUM.fullmatch(part.value):
         for other in _of_einsum(part.value):
             yield "the indices are wrong", part, f"{text[0]}{other}{text[0]}"
+
+
+def _of_groups(source, part):
+    """x.reshape(T, n, rep, d).sum(2), where each of n has rep copies beside it, for x.reshape(T, rep, n, d).sum(1)."""
+    shaped = _reduced(part, {"sum", "mean"})
+    if not isinstance(shaped, ast.Call) or getattr(shaped.func, "attr", "") != "reshape":
+        return
+    over = [k.value for k in part.keywords if k.arg == "axis"] + [one for one in part.args if one is not shaped]
+    axis = whole_number(over[0]) if over else None
+    for other in (axis - 1, axis + 1) if axis is not None else ():
+        if min(axis, other) >= 0 and max(axis, other) < len(shaped.args):
+            split, exchange = _exchanged(source, *shaped.args[min(axis, other) : max(axis, other) + 1])
+            (start, end), (first, last) = source.span(part), source.span(over[0])
+            text = source.text[start : split[0]] + exchange + source.text[split[1] : first] + f"{other}"
+            yield "copies are summed that do not belong together", part, text + source.text[last:end]
 
 
 def _orders(count):
@@ -346,7 +363,7 @@ def _of_calls(source, part):
     if name == "sum" and len(part.args) + len(part.keywords) <= 1 and (x := _reduced(part)) is not None:
         yield "only the diagonal counts", part, f"np.trace({source.within(source.span(x))})"
     for value in [*part.args, *(k.value for k in part.keywords)]:
-        if isinstance(value, ast.Tuple):
+        if isinstance(value, (ast.Tuple, ast.List)):
             for a, b in itertools.combinations(value.elts, 2):
                 words = "two arrays are joined in the wrong order" if name in JOINED else "two axes are exchanged"
                 yield words, *_exchanged(source, a, b)
@@ -409,11 +426,23 @@ def _of_statements(source, part):
             yield "two results are exchanged", *_exchanged(source, a, b)
     elif isinstance(part, ast.AugAssign):
         target, value = (source.within(source.span(x)) for x in (part.target, part.value))
+        yield from _of_a_part(source, part)
         if isinstance(part.op, (ast.Add, ast.Sub)):
             yield from _added_at(source, part, part.target)
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _of_a_part(source, part):
+    """dW[:-1] += reg * W[:-1] for dW += reg * W, because the biases in the last row have no penalty."""
+    arrays = [one for one in ast.walk(part.value) if is_atom(one)]
+    if is_atom(part.target) and isinstance(part.op, (ast.Add, ast.Sub)):
+        for array, index in itertools.product(arrays, ("[:-1]", "[1:]", "[:, :-1]", "[:, 1:]")):
+            (start, end), (_, last) = source.span(part), source.span(array)
+            behind = source.span(part.target)[1]
+            text = source.text[start:behind] + index + source.text[behind:last] + index + source.text[last:end]
+            yield "it is of a part of the array only", part, text
 
 
 def _of_loops(source, part):
@@ -516,6 +545,19 @@ def _of_keywords(source, part, atoms):
             yield f"{name}={value} is missing", part, f"{text}, {name}={value})"
 
 
+def _of_log_softmax(source, part):
+    """d − p·Σ d, what goes back through log softmax, for p·(d − Σ p·d), through softmax; and the reverse."""
+    if not isinstance(part, ast.BinOp):
+        return
+    text = source.within(source.span(part))
+    if found := SOFTMAX.fullmatch(text):
+        p, d, axis = found[1], found[2], found[3]
+        yield "log softmax belongs there, not softmax", part, f"{d} - {p} * {d}.sum({axis})"
+    if found := LOG_SOFTMAX.fullmatch(text):
+        d, p, axis = found[1], found[2], found[3]
+        yield "softmax belongs there, not log softmax", part, f"{p} * ({d} - ({p} * {d}).sum({axis}))"
+
+
 def _of_gates(source, part):
     """1 − y², the derivative of tanh, for y·(1 − y), that of the sigmoid; and the reverse."""
     texts = _texts_of_factors(source, part)
@@ -543,6 +585,9 @@ def _of_swish(source, part):
             rest = [one for i, one in enumerate(texts) if i not in (texts.index(s), *gates[:1])]
             words = f"the derivative of {x}·{s} belongs there, {s} + {x}·{s}·(1 − {s}): {s}, too, depends on {x}"
             yield words, part, " * ".join([*rest, f"({s} + {x} * {s} * (1 - {s}))"])
+
+
+OF_FUNCTIONS = _diagonal, _of_log_softmax, _of_gates, _of_swish
 
 
 def _texts_of_factors(source, part):
@@ -578,10 +623,15 @@ def _of_numbers(source, part, atoms):
     number = whole_number(part)
     if number is not None and number < 0 or SIZE.fullmatch(text):
         for name, value in atoms.items():
-            if not callable(value) and (np.ndim(value) <= 1 or 1 in np.shape(value)):
+            if callable(value):
+                continue
+            if np.ndim(value) <= 1 or 1 in np.shape(value):
                 yield f"{name} belongs where {text} is", part, name
+            if np.ndim(value) <= 2:
                 if SIZE.fullmatch(text) and np.ndim(value) == 1:
                     yield f"{name} belongs where {text} is", part, f"{name}[:, None]"
+                if SIZE.fullmatch(text) and isinstance(value, np.ndarray) and value.ndim:            # a mask, weights
+                    yield f"{name}.sum() belongs where {text} is", part, f"{name}.sum()"
         if SIZE.fullmatch(text):
             array = re.sub(r"len\(|\)|\.shape.*|\.size", "", text)
             for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size", "{}.sum()"):
@@ -753,6 +803,8 @@ def _of_wholes(source, whole, target, atoms):
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
         if _is_array(value) and shape and len(shape) == 2 and value.shape == shape[:1]:
             yield f"a term is missing, {name}[:, None]", span, f"{atom} + {name}[:, None]"
+        if _is_array(value) and shape and value.ndim and value.shape != tuple(shape) and _fits(value, shape):
+            yield f"a term is missing, {name}", span, f"{atom} + {name}"
     for x, slope in LEAKY.findall(source.text):          # in the whole file: often a forward, or a helper, has it
         leaky = f"np.where({x} > 0, 1.0, {slope})"
         words = f"a factor is missing, {leaky} (the derivative of a leaky ReLU)"

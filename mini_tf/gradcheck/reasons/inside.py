@@ -33,12 +33,13 @@ LOOPS = ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.Se
 
 
 class Inner(NamedTuple):
-    """A variable of a backward, such as dA: its states, and those of them that are the gradient that its name says.
+    """A variable of a backward, such as dA: what its name says it is the gradient of; its states; those that are right.
 
     A state is (number of the line after which it is, value). Later lines may make another gradient of one that is
     right: `dA[~mask] = 0`.
     """
 
+    of: str
     states: list[tuple[int, Array]]
     right: list[tuple[int, Array]]
 
@@ -63,7 +64,7 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
         elif time.process_time() < until:
             right = _right_states(evidence, forward.__code__, made[name], name, states[said])
         if right is not None:
-            found[said] = Inner(states[said], right)
+            found[said] = Inner(name, states[said], right)
     return found
 
 
@@ -88,7 +89,7 @@ def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) ->
     right = [name + (f" (line {inner.right[-1][0]})" if len(inner.states) > 1 else "")               # it is set again
              for name, inner in told.items() if inner.right]  # fmt: skip
     said = [f"{listed(right)} {'is' if len(right) == 1 else 'are'} right"] if right else []
-    said += [f"{first} is the first that is not the gradient that its name says"] if first in told else []
+    said += [f"{first} is not the gradient of {told[first].of}"] if first in told else []
     return f"Measured inside: {'; '.join(said)}." if said else ""
 
 

@@ -235,6 +235,8 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
     returned, of_right = {}, set()
     loops = [one for one in ast.walk(function) if isinstance(one, (ast.For, ast.While))]
     looped = {id(one) for loop in loops for one in ast.walk(loop)}
+    run_over = {name: [one for one in ast.walk(loop.iter) if isinstance(one, ast.Attribute)]
+                for loop in loops if isinstance(loop, ast.For) for name in _names(loop.target)}  # fmt: skip
     statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
     if isinstance(function, ast.Lambda):
         statements = [ast.copy_location(ast.Return(function.body), function.body)]
@@ -249,9 +251,9 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
     for again in (False, True):                          # twice: in a loop, a later line feeds an earlier one
         for node in statements:
             for call in _backwards_called(node):         # what self.fc.backward(dz) keeps in self.fc
-                lines = _own(node).union(*(_lines_of(x, sources) for x in (call.func.value, *call.args)))
-                for name in _owned_by(call.func.value, subject):
-                    returns(name, lines)
+                lines = set().union(*(_lines_of(x, sources) for x in (call.func.value, *call.args)))
+                for which, name in enumerate(_owned_by(call.func.value, subject, run_over)):
+                    returns(name, _own(node, which) | lines)
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 pairs = [pair for target in targets for pair in pairs_of(target, node.value)]
@@ -304,11 +306,11 @@ def _backwards_called(statement):
     return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"]
 
 
-def _owned_by(part, subject):
-    """The names of the parameters that an object inside the subject has: of self.fc, or, in a loop, of any"""
-    owner = ast.unparse(part).removeprefix("self.")
-    own = [name for name in subject.params if name.startswith(f"{owner}.")]
-    return own or [name for name in subject.params if "." in name and isinstance(part, ast.Name)]
+def _owned_by(part, subject, looped):
+    """The names of the parameters of self.fc, or, where a loop runs over (self.conv, self.bn), of these objects"""
+    owners = looped.get(part.id, [part]) if isinstance(part, ast.Name) else [part]
+    owners = [ast.unparse(one).removeprefix("self.").partition("[")[0] for one in owners]
+    return [name for name in subject.params if any(name.startswith(f"{owner}.") for owner in owners)]
 
 
 def _one_of(node, target, value):
@@ -331,14 +333,18 @@ def _one_by_one(target, value):
 def _receivers(values, subject):
     """The names of what each returned value is the gradient of, "" where that is not known."""
     if isinstance(subject.f, WithGradients) and len(values) > 1:         # loss, dW
-        said = _receivers(values[1:], subject)
-        return ["", *(subject.floats[: len(said)] if not any(said) else said)]
-    names = subject.receivers(len(values))
-    said = [value.id if isinstance(value, ast.Name) else "" for value in values]
-    called = [next(iter(_named(s, subject) if s else []), "") for s in said]
-    if said[:1] != [""] and any(called) and not called[0]:
+        said = _called(values[1:], subject)
+        return ["", *(said if any(said) else subject.floats[: len(said)])]
+    names, called = subject.receivers(len(values)), _called(values, subject)
+    if any(called) and isinstance(values[0], ast.Name) and not called[0]:
         return called                                    # of `loss, dW` the first is none
     return names or called
+
+
+def _called(values, subject):
+    """The names of the tensors that returned names are the gradients of, "" for what has none"""
+    said = [value.id if isinstance(value, ast.Name) else "" for value in values]
+    return [next(iter(_named(s, subject) if s else []), "") for s in said]
 
 
 def _stored_as(target, subject):

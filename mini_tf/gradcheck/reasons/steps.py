@@ -35,6 +35,7 @@ from mini_tf.trace import Call, source_line
 import numpy as np
 
 RIGHT = "right"
+FAILED = "a reason could not be looked for"
 CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
 FAR = 50.0               # e⁻⁵⁰ is nothing beside 1
 BUDGET = 300             # entries measured of each tensor of a step
@@ -101,7 +102,7 @@ def _first_wrong(calls, seed):
             with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
                 if report.verdict == FAIL:
                     add_reasons(report, evidence)
-                    report.notes = []                    # a method may leave parameters unused
+                    report.notes = [note for note in report.notes if note.startswith(FAILED)]        # others: of all
                     return call, report
             right.append(call)
     return None, None
@@ -146,7 +147,7 @@ def _all_the_same(report, evidence):
     try:
         yield
     except FAILURES as error:
-        report.notes.append(f"a reason could not be looked for: {told(error, evidence.subject.f)}")
+        report.notes.append(f"{FAILED}: {told(error, evidence.subject.f)}")
 
 
 def _step(call, status, words=(), which=""):

@@ -205,10 +205,20 @@ def _backward_of_object(backward, tracer):
         if not waiting or options:
             return backward(self, *arguments, **options)
         made = waiting[-1]
+        vars(made.f).update(_cleared_gradients(self, vars(made.f)))
         made.backward = wraps(backward)(partial(backward, self))
         return tracer.backward(made, *arguments)
 
     return call
+
+
+def _cleared_gradients(owner, before):
+    """{name: zeros} of the gradients that an object has got since its forward, as from a zero_grad()"""
+    new = {name: x for name, x in vars(owner).items() if name not in before}
+    found = {name: np.zeros_like(x) for name, x in new.items()
+             if isinstance(x, np.ndarray) and any(is_gradient_name(name, own) for own in before)}  # fmt: skip
+    dicts = {name: x for name, x in new.items() if isinstance(x, dict) and "grad" in name and is_gradient(x)}
+    return found | {name: {key: np.zeros_like(g) for key, g in x.items()} for name, x in dicts.items()}
 
 
 def by_place(g: Callable, inputs: tuple, options: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
