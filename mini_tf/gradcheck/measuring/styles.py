@@ -211,11 +211,12 @@ class Changed(Brought):
 class Pair(Brought):
     """out, cache = f_forward(x, w) and dx, dw = f_backward(dout, cache)
 
-    Several outputs become one, all entries in a row. A forward that keeps nothing is one whose backward takes the
-    inputs again: dx = tanh_backward(dout, x).
+    Several outputs, out1, out2, cache or (out1, out2), cache, become one, all entries in a row. A forward that keeps
+    nothing is one whose backward takes the inputs again: dx = tanh_backward(dout, x).
     """
 
     takes_dy = None          # whether the backward takes the gradients of the outputs: known after the first call
+    together = False         # the outputs come in a tuple of their own, and their gradients go back in one
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         result = self.written_forward(*inputs)
@@ -223,11 +224,12 @@ class Pair(Brought):
         y, pieces = together(outputs)
 
         if self.takes_dy is None:                        # the same in every call, of which there are thousands
-            self.takes_dy = self.arguments([y] * len(outputs), cache, inputs) is not None
+            self.takes_dy = self.arguments([y] * (1 if self.together else len(outputs)), cache, inputs) is not None
 
         def backward(dy):
             if self.takes_dy:
-                gradients = self.written_backward(*self.arguments(pieces(dy), cache, inputs))
+                dys = [tuple(pieces(dy))] if self.together else pieces(dy)
+                gradients = self.written_backward(*self.arguments(dys, cache, inputs))
             else:                                        # that of a loss may take no dloss: it is 1
                 gradients = scaled(self.written_backward(*self.arguments([], cache, inputs)), dy)
             return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
@@ -239,6 +241,9 @@ class Pair(Brought):
         if not isinstance(result, tuple):
             return [result], None
         wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
+        if len(result) == 2 and isinstance(result[0], (tuple, list)):
+            self.together = len(wanted) <= len(result[0])
+            return list(result[0]), result[1]
         if len(result) == 2 or len(wanted) <= len(result):
             return list(result[:-1]), result[-1]
         return list(result), None

@@ -44,6 +44,7 @@ SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)
 )
 LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.where(x > 0, x, slope * x)
 SOFTMAX = re.compile(r"([\w.]+) \* \(([\w.]+) - \((?:\1 \* \2|\2 \* \1)\)\.sum\(([^()]*)\)\)")
+HALF_OF_BOTH = re.compile(r"([\w.]+) - \((.+) \* \1\)\.sum\(([^()]*)\)")
 LOG_SOFTMAX = re.compile(r"([\w.]+) - ([\w.]+) \* \1\.sum\(([^()]*)\)")
 SINGLE = int, float, np.number
 NUMPY = "np", "numpy"
@@ -161,6 +162,10 @@ def _of_indices(source, part):
         yield from _of_index(source, part.slice)
         if isinstance(part.ctx, ast.Load):
             yield "there is an index too many", part, source.atom(part.value)
+            text = source.within(source.span(part))
+            for first, step in re.findall(r"\b([01])?::([234])\b", text):           # x[..., 0::2] + x[..., 1::2]
+                others = (text.replace(f"{first}::{step}", f"{k}::{step}") for k in range(int(step)))
+                yield "the gradients of the other copies are missing", part, f"({' + '.join(others)})"
 
 
 def _of_shape(source, part):
@@ -360,8 +365,9 @@ def _of_calls(source, part):
         yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):
         yield "two arguments are exchanged", *_exchanged(source, a, b)
-    if name == "sum" and len(part.args) + len(part.keywords) <= 1 and (x := _reduced(part)) is not None:
-        yield "only the diagonal counts", part, f"np.trace({source.within(source.span(x))})"
+    if name == "sum" and (x := _reduced(part)) is not None:
+        of = "trace" if len(part.args) + len(part.keywords) == (x in part.args) else "diag"
+        yield "only the diagonal counts", part, f"np.{of}({source.within(source.span(x))})"
     for value in [*part.args, *(k.value for k in part.keywords)]:
         if isinstance(value, (ast.Tuple, ast.List)):
             for a, b in itertools.combinations(value.elts, 2):
@@ -553,6 +559,10 @@ def _of_log_softmax(source, part):
     if found := SOFTMAX.fullmatch(text):
         p, d, axis = found[1], found[2], found[3]
         yield "log softmax belongs there, not softmax", part, f"{d} - {p} * {d}.sum({axis})"
+    if found := HALF_OF_BOTH.fullmatch(text):
+        d, p, axis = found[1], found[2], found[3]
+        yield "log softmax belongs there", part, f"{d} - {p} * {d}.sum({axis})"
+        yield "softmax belongs there", part, f"{p} * ({text})"
     if found := LOG_SOFTMAX.fullmatch(text):
         d, p, axis = found[1], found[2], found[3]
         yield "softmax belongs there, not log softmax", part, f"{p} * ({d} - ({p} * {d}).sum({axis}))"
