@@ -232,7 +232,7 @@ def _seems_wrong(subject, patterns, least, rng):
 
 
 def _is_in_stairs(evidence, report):
-    """Whether a long step agrees better with the gradients where a short one contradicts them.
+    """Whether a long step in a wrong entry agrees better with the gradient than the short one that contradicts it.
 
     Of log(1 − σ(36)) hardly a digit is left: 1 − σ(36) is two units in the last place of 1. So the computed function
     goes in stairs, and its slopes over short steps are 0 or large, not those of the formula.
@@ -241,9 +241,9 @@ def _is_in_stairs(evidence, report):
     for name in evidence.wrong:
         x, worst = evidence.subject.tensors[name], report.tensor(name).comparisons[-1]
         long = long_slope(phi, x, int(np.ravel_multi_index(worst.index, x.shape)))
-        if abs(worst.yours - long) >= abs(worst.yours - worst.measured) / 2:
-            return False
-    return True
+        if not abs(worst.yours - long) >= abs(worst.yours - worst.measured) / 2:
+            return True
+    return False
 
 
 def _fits(gradient, x):
