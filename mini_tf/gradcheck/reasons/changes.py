@@ -1108,6 +1108,11 @@ def _in_each_others_place(source, whole, atoms):
     text = source.within(source.span(whole))
     names = dict.fromkeys(part.id for part in ast.walk(whole) if isinstance(part, ast.Name))
     known = [name for name in names if _is_array(atoms.get(name)) or isinstance(atoms.get(name), SINGLE)]
+    for name in known:
+        both = re.compile(rf"\(1(?:\.0?)? - {name}\)|(?<![\w.]){name}\b")
+        if len({len(match) == len(name) for match in both.findall(text)}) == 2:
+            exchanged = both.sub(lambda match, p=name: f"(1 - {p})" if match[0] == p else p, text)
+            yield f"{name} and 1 − {name} are in each other's place", whole, exchanged
     for one, other in itertools.combinations(known, 2):
         if np.shape(atoms[one]) == np.shape(atoms[other]):
             place_of = {one: other, other: one}

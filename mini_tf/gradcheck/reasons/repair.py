@@ -53,6 +53,7 @@ CENTRES = re.compile(r"mean is not taken away|as a mean ")           # twice is 
 MADE_UP_FOR = re.compile(f"{TAKES_AWAY.pattern}|{DIVIDES.pattern}|{CENTRES.pattern}| belongs where ")
 ADDS = re.compile(r"by the square")                      # or by the square root
 BOUNDED = {"np.maximum": ">", "np.minimum": "<"}
+LIKE_GRADIENT = re.compile("d|g$|grad|up")
 ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
 WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -219,7 +220,8 @@ def _candidates(evidence, lines, texts):
         unlikely = RARE.search(change.name) or ZEROS.search(change.before)
         in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
         of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
-        return unsuspected, in_helper, of_forward, not of_note[part] & new_words, unlikely is not None, turn
+        noted = of_note[part] & new_words                # what nothing uses belongs into the last line that lacks it
+        return unsuspected, in_helper, of_forward, not noted, noted and -line, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]
@@ -229,18 +231,22 @@ def _upstreams(evidence):
     """The arguments of the backward that are gradients: dout, or dh and dc; none of a loss that takes none"""
     arguments = inspect.signature(function_of(evidence.backward)).parameters
     names = [name for name in arguments if name not in ("self", "ctx")]
-    like_gradients = [name for name in names if re.match("d|g$|grad|up", name)]
+    like_gradients = [name for name in names if LIKE_GRADIENT.match(name)]
     return (like_gradients or names[:1]) if getattr(evidence.backward, "takes_dy", True) else []
 
 
 def _without(names, node):
-    """The numbers of the lines that set a variable which does not come from these names"""
-    read, statements = set(names), [one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.AugAssign))]
+    """The numbers of the lines that set a variable which does not come from these names, or, if there are none, from
+    what is named as a gradient
+    """
+    statements = [one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.AugAssign))]
+    stored = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    read = set(names) or set(filter(LIKE_GRADIENT.match, stored))
     for one in [*statements, *statements]:               # twice: in a loop, a later line feeds an earlier one
         if read & {n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}:
             targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-            read |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-    return {one.lineno for one in statements if names
+            read |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self", "ctx"}
+    return {one.lineno for one in statements if read
             and not read & {n.id for n in ast.walk(one) if isinstance(n, ast.Name)}}  # fmt: skip
 
 
