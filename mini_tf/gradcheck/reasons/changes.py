@@ -70,7 +70,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
         parts.append(node)
     sums = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
     found += [_made(source, part, *change) for part in parts for change in _not_added(source, part, sums)]
-    for kind in (_of_shape, _of_groups, _of_operators, _of_calls, _of_statements, _of_loops, *OF_FUNCTIONS):
+    for kind in (_of_groups, _of_shape, _of_operators, _of_calls, _of_statements, _of_loops, *OF_FUNCTIONS):
         found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
     found += [change for part in [node, *parts] for change in _of_order(source, part)]
     found += [change for part in [node, *parts] for change in _of_a_later_order(source, part)]

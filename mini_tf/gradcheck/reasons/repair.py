@@ -382,8 +382,8 @@ def _of_lists(values, node):
 def _phrases(evidence, values, kept):
     """Formulas of the forward that a factor or a term may need in this form: gamma[None, :, None], np.exp(t), Wp[2].
 
-    Those that have a name among the values are left out. What the forward calls x may be ctx.x in the backward: one of
-    the arrays that are kept, {text: value}.
+    Those that have a name among the values are left out; of a bound it is where it does not hold, (x > FLOOR). What
+    the forward calls x may be ctx.x in the backward: one of the arrays that are kept, {text: value}.
     """
     try:
         forward = function_of(written_forward(evidence))
@@ -392,7 +392,7 @@ def _phrases(evidence, values, kept):
         return []
     named = [one.value for one in ast.walk(node) if isinstance(one, ast.Assign)
              and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
-    found = dict.fromkeys(text for one in ast.walk(node) if one not in named for text in _phrase_of(one))
+    found = dict.fromkeys(text for one in ast.walk(node) for text in _phrase_of(one) if one not in named or ">" in text)
     at_the_end, names = locals_at_the_end(evidence, forward.__code__), {}
     for name, x in at_the_end.items():
         if name not in values and isinstance(x, np.ndarray):

@@ -220,6 +220,62 @@ def test_right_backwards_pass(style, rng):
     assert len(report.tensors) == len(floats) + (2 if "object" in style or style[-6:] == "method" else 0)
 
 
+def in_a_tuple_forward(x, w):
+    return (x @ w, np.tanh(x)), (x, w)
+
+
+def in_a_tuple_backward(dz, dt, cache):
+    x, w = cache
+    return dz @ w.T + dt * (1 - np.tanh(x) ** 2), x.T @ dz
+
+
+def and_back_in_one_backward(dout, cache):
+    return in_a_tuple_backward(*dout, cache)
+
+
+@pytest.mark.parametrize("back", [in_a_tuple_backward, and_back_in_one_backward])
+def test_several_outputs_in_a_tuple_of_their_own(back, rng):
+    x, w = rng.standard_normal((2, 3)), rng.standard_normal((3, 4))
+    report = gradcheck((in_a_tuple_forward, back), x, w)
+    assert report, report
+    assert len(report.tensors) == 2
+    wrong = gradcheck((in_a_tuple_forward, lambda dout, cache: in_a_tuple_backward(dout[0], 0 * dout[1], cache)), x, w)
+    assert [t.verdict for t in wrong.tensors] == ["FAIL", "PASS"]
+
+
+class Classifier:
+    """softmax does not see a number that is added to all its scores; nor does batch norm one that is added to a channel"""
+
+    def __init__(self, rng, factor=1.0):
+        self.W, self.b, self.c = rng.standard_normal((4, 3)), np.zeros(3), rng.standard_normal(4)
+        self.factor, self.dW, self.db, self.dc = factor, None, None, None
+
+    def loss(self, x, labels):
+        self.labels, h = labels, x + self.c
+        self.h = h - h.mean(axis=0)
+        z = self.h @ self.W + self.b
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        self.p = e / e.sum(axis=1, keepdims=True)
+        return -np.log(self.p[np.arange(len(x)), labels]).mean()
+
+    def backward(self):
+        dz = self.p.copy()
+        dz[np.arange(len(dz)), self.labels] -= 1
+        dz /= len(dz)
+        self.dW, self.db = self.h.T @ dz, self.factor * dz.sum(axis=0)
+        dh = dz @ self.W.T
+        self.dc = (dh - dh.mean(axis=0)).sum(axis=0)
+
+
+def test_a_bias_before_a_softmax_or_a_normalization_is_checked(rng):
+    x, labels = rng.standard_normal((5, 4)), np.array([0, 2, 1, 1, 0])
+    report = gradcheck(Classifier(rng), x, labels)
+    assert report, report
+    assert [t.name for t in report.tensors] == ["W", "b", "c"]
+    wrong = gradcheck(Classifier(rng, factor=2.0), x, labels)
+    assert [t.verdict for t in wrong.tensors] == ["PASS", "FAIL", "PASS"]
+
+
 def test_a_loss_with_its_gradient(rng):
     report = gradcheck(svm_loss, rng.standard_normal((4, 3)), rng.standard_normal((5, 4)), np.array([0, 2, 1, 1, 0]))
     assert report

@@ -227,7 +227,145 @@ def normalized_weights(x, a):
     return x @ pi, backward
 
 
+def peephole(c, w):
+    """The output gate sees the new cell, too: the way through w[2] is forgotten."""
+    i, new = 1 / (1 + np.exp(-w[0] * c)), np.tanh(w[1] * c)
+    s = i * new
+    o = 1 / (1 + np.exp(-w[2] * s))
+
+    def backward(dy):
+        do = dy * np.tanh(s)
+        dao = do * o * (1 - o)
+        ds = dy * o * (1 - np.tanh(s) ** 2)
+        dai, dan = ds * new * i * (1 - i), ds * i * (1 - new**2)
+        dw = np.stack([(dai * c).sum(0), (dan * c).sum(0), (dao * s).sum(0)])
+        return dai * w[0] + dan * w[1], dw
+
+    return o * np.tanh(s), backward
+
+
+def kept_state(h, x):
+    """Where m is 0 the state is kept: what comes back there is forgotten."""
+    m = (np.arange(3) % 2)[:, None]
+    new = np.tanh(h + x)
+
+    def backward(dy):
+        dnew = dy * m
+        dz = dnew * (1 - new**2)
+        dh = dz
+        return dh, dz
+
+    return m * new + (1 - m) * h, backward
+
+
+def rotated(x, sign=1):
+    half = x.shape[-1] // 2
+    t = sign * np.arange(len(x))[:, None] / 3
+    a, b = x[..., :half], x[..., half:]
+    return np.concatenate([a * np.cos(t) - b * np.sin(t), a * np.sin(t) + b * np.cos(t)], axis=-1)
+
+
+def two_rotations(q, k):
+    """dq is rotated forward once more; dk goes back."""
+    s = np.sum(rotated(q) * rotated(k), axis=-1)
+
+    def backward(dy):
+        dq = rotated(dy[:, None] * rotated(k))
+        dk = rotated(dy[:, None] * rotated(q), sign=-1)
+        return dq, dk
+
+    return s, backward
+
+
+FLOOR = 0.1
+
+
+def floored(x):
+    """Nothing comes back where the floor is."""
+    clamped = np.maximum(x, FLOOR)
+    return np.log(clamped), lambda dy: dy / clamped
+
+
+def centred_channels(x):
+    """The mean over examples and places is not taken away on the way back."""
+    return x - x.mean(axis=(0, 2), keepdims=True), lambda dy: dy * 1.0
+
+
+def penalty_but_for_the_bias(W, x):
+    z = x @ W
+    dW = x.T @ np.cos(z)
+    dW += 0.2 * W
+    return np.sin(z).sum() + 0.1 * (W[:-1] ** 2).sum(), dW
+
+
+def trace_of(A):
+    """Only the diagonal of dA counts."""
+    scale = np.exp(A[0, 0])
+    return scale * np.trace(A) + np.sin(A).sum(), lambda dy: dy * (
+        np.cos(A) + scale * np.eye(len(A)) + np.pad([[scale * A.sum()]], (0, len(A) - 1)))
+
+
+def repeated_heads(x, rep=2):
+    """Each head is repeated beside itself; the sum takes others together."""
+    T, n, d = x.shape
+    wide = np.repeat(x, rep, axis=1)
+    w = np.arange(wide.size).reshape(wide.shape) / 10
+
+    def backward(dy):
+        dwide = dy * w
+        return dwide.reshape(T, rep, n, d).sum(axis=1)
+
+    return wide * w, backward
+
+
+def log_softmax(z):
+    p = np.exp(z - z.max(axis=-1, keepdims=True))
+    p = p / p.sum(axis=-1, keepdims=True)
+    return np.log(p), lambda g: p * (g - (p * g).sum(axis=-1, keepdims=True))
+
+
+def gathered(x):
+    """Rows in another order go back by the inverse permutation."""
+    order = np.roll(np.arange(len(x)), 2)
+    return x[order] ** 2, lambda dy: (2 * dy * x[order])[order]
+
+
+def doubled(x):
+    """Every entry is there twice."""
+    return np.repeat(x, 2, axis=-1), lambda dy: dy[..., 0::2]
+
+
+def mixture(gate, a):
+    """p and 1 − p are exchanged."""
+    p = 1 / (1 + np.exp(-gate))
+    return np.log(p) * a + np.log(1 - p), lambda dy: (dy * (a * p - (1 - p)), dy * np.log(p))
+
+
+def recomputed(x):
+    """A 2 is missing in the last line; in the line above, which computes again what the forward had, it does as well."""
+    s = np.tanh(x)
+
+    def backward(dy):
+        again = np.tanh(x)
+        return dy * (again + 1) * (1 - s**2)
+
+    return s * s + s, backward
+
+
 @pytest.mark.parametrize(("f", "shapes", "right"), [
+    (peephole, [(4, 5), (3, 5)], "+ dao * w[2]"),
+    (kept_state, [(3, 4), (3, 4)], "* (1 - m)"),
+    (two_rotations, [(5, 4), (5, 4)], "sign=-1)"),
+    (floored, [(4, 3)], "* (x > FLOOR)"),
+    (centred_channels, [(2, 3, 4)], "mean(axis=(0, 2), keepdims=True)"),
+    (penalty_but_for_the_bias, [(4, 3), (5, 4)], "dW[:-1] += 0.2 * W[:-1]"),
+    (trace_of, [(3, 3)], "np.trace(A)"),
+    (repeated_heads, [(3, 2, 5)], "dwide.reshape(T, n, rep, d).sum(axis=2)"),
+    (log_softmax, [(3, 4)], "g - p * g.sum(axis=-1, keepdims=True)"),
+    (gathered, [(7, 2)], "[np.argsort(order)]"),
+    (doubled, [(2, 3)], "dy[..., 0::2] + dy[..., 1::2]"),
+    (mixture, [(4,), (4,)], "a * (1 - p) - p"),
+    (recomputed, [(3, 4)], "return dy * ("),
     (leaky, [(4, 3), (3,)], "(x > 0, 0, e / a)"),
     (ridge, [(3, 2), (5, 3)], "+ reg * W"),
     (gates, [(3, 4), (4, 6)], "[di, df, dg]"),
