@@ -162,7 +162,8 @@ def _stands_by_chance(evidence, part, change):
     _, node = source_of(part.function)
     counters = {one.id for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.comprehension))
                 for one in ast.walk(loop.target) if isinstance(one, ast.Name)}  # fmt: skip
-    sizes = {*WORD.findall(text), *SIZE.findall(text)} - {*evidence.options} - counters
+    more = Counter(WORD.findall(change.after)) - Counter(WORD.findall(change.before))    # than the line had
+    sizes = ({*WORD.findall(text)} & more.keys() | {*SIZE.findall(text)}) - {*evidence.options} - counters
     here = {size: x for size, x in _values(evidence, part, node, sizes).items() if size in sizes and type(x) is int}
     there = [_values(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []
     evidence.back_to_the_point()

@@ -1,6 +1,7 @@
 """The first wrong step of a model, and why: its ops and layers are checked one by one, in backward order."""
 
 import copy
+import re
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,7 @@ import numpy as np
 RIGHT = "right"
 FAILED = "a reason could not be looked for"
 CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
+ALONE = re.compile(r"the (forward|backward) raised |^y (is|has) |expected an array")         # of a call that cannot run
 FAR = 50.0               # e⁻⁵⁰ is nothing beside 1
 BUDGET = 300             # entries measured of each tensor of a step
 
@@ -66,11 +68,12 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
 
     All entries are measured of those steps only that do not seem right at a quick look. If none of them is wrong, there
     is a second quick look, with another dy: what both miss is hardly ever more than a very small mistake.
+    A call that ran in the model and does not run by itself is left out: it needs what the model has done before.
     """
     calls = calls_in(subject)
     inner = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
-    wrong, report = _first_wrong(inner, seed)
-    steps = []
+    wrong, report, left_out = _first_wrong(inner, seed)
+    inner, steps = [call for call in inner if call not in left_out], []
     for k, call in enumerate(inner):
         if wrong is None or k < inner.index(wrong):
             steps.append(_step(call, RIGHT))
@@ -91,21 +94,25 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
 
 
 def _first_wrong(calls, seed):
-    """(the first call that is wrong by itself, its Report with reasons), or (None, None)"""
-    right = []
+    """(the first call that is wrong by itself or None, its Report with reasons, those that do not run by themselves)"""
+    right, left_out = [], []
     for look in range(2):
         for call in calls:
             f, inputs, params = alone(call)
             has_gradients = any(map(is_float, inputs)) or any(p.trainable for p in params.values())
-            if not has_gradients or call in right or seems_right(f, inputs, params, seed + look):
+            known = call in right or call in left_out
+            if not has_gradients or known or seems_right(f, inputs, params, seed + look):
                 continue
             with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
+                if any(map(ALONE.search, report.findings)):
+                    left_out.append(call)
+                    continue
                 if report.verdict == FAIL:
                     add_reasons(report, evidence)
                     report.notes = [note for note in report.notes if note.startswith(FAILED)]        # others: of all
-                    return call, report
+                    return call, report, left_out
             right.append(call)
-    return None, None
+    return None, None, left_out
 
 
 def add_reasons(report: Report, evidence: Evidence | None) -> None:

@@ -130,3 +130,120 @@ def test_whose_code_it_is():
     assert is_theirs(Scale)
     assert not is_theirs(partial(gradcheck).func)
     assert not is_theirs(np.linspace.__wrapped__ if hasattr(np.linspace, "__wrapped__") else np.ma.average)
+
+
+class Keep:
+    """ctx"""
+
+
+class Square:
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return x * x
+
+    @staticmethod
+    def backward(ctx, dout):
+        return factor("Square") * 2 * dout * ctx.x
+
+
+class SumOfSquares:
+    """A static class that calls others."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.inner, ctx.again, ctx.w = Keep(), Keep(), w
+        ctx.s = Square.forward(ctx.inner, x)
+        return Square.forward(ctx.again, ctx.s @ w)
+
+    @staticmethod
+    def backward(ctx, dout):
+        dz = Square.backward(ctx.again, dout)
+        return Square.backward(ctx.inner, dz @ ctx.w.T), factor("SumOfSquares") * ctx.s.T @ dz
+
+
+def test_static_classes_are_steps(rng):
+    x, w = rng.standard_normal((2, 3)), rng.standard_normal((3, 4))
+    assert gradcheck(SumOfSquares, x, w)
+    WRONG.add("Square")
+    assert gradcheck(SumOfSquares, x, w).wrong_step.name == "Square"
+    WRONG.clear()
+    WRONG.add("SumOfSquares")
+    report = gradcheck(SumOfSquares, x, w)
+    assert report.wrong_step is None
+    assert [step.status for step in report.steps] == ["right", "right"]
+    assert isinstance(vars(Square)["forward"], staticmethod)
+    assert "tracer" not in vars(Square)["forward"].__func__.__code__.co_freevars         # its own again
+
+
+class Cell:
+    """Its gradients are there only after zero_grad, which the model calls after its forward."""
+
+    def __init__(self, rng):
+        self.W = rng.standard_normal((3, 3))
+
+    def zero_grad(self):
+        self.W_grad = np.zeros_like(self.W)
+
+    def forward(self, h):
+        y = np.tanh(h @ self.W)
+        return y, (h, y)
+
+    def backward(self, dy, cache):
+        h, y = cache
+        dz = dy * (1 - y * y)
+        self.W_grad += factor("Cell") * (h.T @ dz)
+        return dz @ self.W.T
+
+
+class Recurrent:
+    def __init__(self, rng):
+        self.cell = Cell(rng)
+
+    def forward(self, h):
+        self.caches = []
+        for _ in range(3):
+            h, cache = self.cell.forward(h)
+            self.caches.append(cache)
+        return h
+
+    def backward(self, dout):
+        self.cell.zero_grad()
+        for cache in reversed(self.caches):
+            dout = self.cell.backward(dout, cache)
+        return factor("Recurrent") * dout
+
+
+def test_gradients_that_are_set_to_zero_after_the_forward(rng):
+    x = rng.standard_normal((2, 3))
+    assert gradcheck(Recurrent(rng), x)
+    WRONG.add("Recurrent")
+    assert gradcheck(Recurrent(rng), x).wrong_step is None
+    WRONG.add("Cell")
+    assert gradcheck(Recurrent(rng), x).wrong_step.name == "Cell"
+
+
+class Late(Cell):
+    """What the model gives to it between the forward and the backward."""
+
+    def backward(self, dy, cache):
+        return super().backward(dy, cache) * self.late
+
+
+class Between(Recurrent):
+    def __init__(self, rng):
+        self.cell = Late(rng)
+
+    def backward(self, dout):
+        self.cell.late = factor("Between")
+        return super().backward(dout)
+
+
+def test_a_step_that_does_not_run_by_itself_is_not_accused(rng):
+    x = rng.standard_normal((2, 3))
+    assert gradcheck(Between(rng), x)
+    WRONG.add("Between")
+    report = gradcheck(Between(rng), x)
+    assert not report
+    assert report.wrong_step is None
+    assert "raised" not in report.explain()
