@@ -12,6 +12,7 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -697,9 +698,12 @@ def _atom_for_a_formula(source, part, atoms):
     """An array of the same shape where a formula stands, or a number: what the forward used, or kept."""
     if isinstance(part, (ast.BinOp, ast.Call)) and (shape := _shape_of(part, source, atoms)) is not None:
         text = source.within(source.span(part))
+        (start, end), file = source.span(part), source.text
+        bare = file[start - 1] == "(" and file[end : end + 1] == ")" and not re.match(r"[\w)\]]", file[start - 2])
+        where = (start - 1, end + 1) if bare else (start, end)           # q for (h @ Un)
         for other, value in atoms.items():
             if _is_array(value) and value.shape == shape or shape == () and isinstance(value, SINGLE):
-                yield f"{other} belongs where {text} is", part, other
+                yield f"{other} belongs where {text} is", where, other
 
 
 def _shape_of(part, source, atoms):
@@ -709,13 +713,20 @@ def _shape_of(part, source, atoms):
         return None if callable(atoms[text]) else np.shape(atoms[text])
     calls = [one.func for one in ast.walk(part) if isinstance(one, ast.Call)]
     names = {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
-    if not all(isinstance(f, ast.Attribute) and f.attr != "at" for f in calls) or not names <= {"np", *atoms}:
+    owners = {owner: _owner(owner, atoms) for owner in names & {"self", "ctx"}}
+    if not all(isinstance(f, ast.Attribute) and f.attr != "at" for f in calls) or not names <= {"np", *owners, *atoms}:
         return None
     try:
         with np.errstate(all="ignore"):
-            return np.shape(eval(text, {"np": np}, dict(atoms)))
+            return np.shape(eval(text, {"np": np}, dict(atoms) | owners))
     except FAILURES:
         return None
+
+
+def _owner(name, atoms):
+    """An object that has what the atoms say that self has"""
+    return SimpleNamespace(**{text.removeprefix(f"{name}."): x for text, x in atoms.items()
+                              if re.fullmatch(rf"{name}\.\w+", text)})  # fmt: skip
 
 
 def _is_array(value):
@@ -1022,9 +1033,11 @@ def _terms(source, whole, target, atoms):
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
     spread = [name for name, x in atoms.items() if isinstance(x, np.ndarray) and x.ndim and x.shape != tuple(shape)
               and _fits(x, shape)]  # fmt: skip
-    for term in (f"{one} * {other}" for one in alike for other in spread):   # a peephole: dao * Wp[2]
-        yield f"a term is missing, {term}", span, f"{atom} + {term}"
-        yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+    gates = [name for name in spread if (atoms[name] >= 0).all() and (atoms[name] <= 1).all()]           # a mask
+    for one in alike:                                    # a peephole, dao * Wp[2]; a state that is kept, dh * (1 - m)
+        for term in [f"{one} * {other}" for other in spread] + [f"{one} * (1 - {other})" for other in gates]:
+            yield f"a term is missing, {term}", span, f"{atom} + {term}"
+            yield f"a term is missing, −{term}", span, f"{atom} - {term}"
     rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
     for term in (f"{rate} * {one}" for rate in rates for one in alike):      # of a penalty: reg * W
         yield f"a term is missing, {term}", span, f"{atom} + {term}"

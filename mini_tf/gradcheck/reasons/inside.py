@@ -26,6 +26,7 @@ from mini_tf.types import Array
 
 import numpy as np
 
+LARGEST = 20_000         # entries: of larger variables no states are kept
 DIRECTIONS = 2           # in which a variable is moved: a wrong gradient has the right slope in neither
 SECONDS = 1.0            # of processor time, for all variables of a function
 DEFINES = ast.FunctionDef, ast.Lambda, ast.ClassDef
@@ -109,7 +110,7 @@ def _right_states(evidence, code, lines, name, states):
         return None
     finally:
         evidence.back_to_the_point()
-    if found.kink.any():
+    if found.kink.any() or not found.slope.any():        # y does not come from it, behind this line
         return None
     sizes = CLOSE * np.linalg.norm(directions, axis=1)
 
@@ -138,7 +139,7 @@ def states_of(evidence: Evidence, code: CodeType, run: Callable[[], Any]) -> dic
         nonlocal line
         for name, x in frame.f_locals.items() if line else ():
             before = states.get(name)
-            if is_float(x) and (before is None or not np.array_equal(before[-1][1], x)):
+            if is_float(x) and x.size <= LARGEST and (before is None or not np.array_equal(before[-1][1], x)):
                 states.setdefault(name, []).append((line, np.array(x)))
         line = frame.f_lineno
 
