@@ -813,6 +813,10 @@ def _of_wholes(source, whole, target, atoms):
         for name, value in sorted(atoms.items(), key=lambda item: not is_upstream(item[0])):
             if of and _is_array(value) and value.shape == of:
                 yield f"a factor is missing, {name}[{index}]", span, f"{atom} * {name}[{index}]"
+    if isinstance(target, ast.Subscript) and isinstance(whole, ast.Constant):        # beta[-1] = 0
+        for name, value in atoms.items():
+            if _is_array(value):
+                yield f"{name} belongs where {whole.value} is", span, name
     first_of_a_shape = _first_of_each_shape(atoms)
     for name, value in atoms.items():
         if not callable(value):
@@ -978,6 +982,7 @@ def _of_operands(source, part, atoms):
             yield f"a term is missing, −{number}", part, f"({whole} - {number})"
     if isinstance(part.op, (ast.Mult, ast.Pow)):
         yield "a 1 is missing", part, f"(1 - {whole})"
+        yield "a 1 is missing", part, f"({whole} - 1)"
         yield "a 1 is missing", part, f"(1 + {whole})"
 
 
@@ -1039,8 +1044,10 @@ def _terms(source, whole, target, atoms):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
     rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
-    for term in (f"{rate} * {one}" for rate in rates for one in alike):      # of a penalty: reg * W
-        yield f"a term is missing, {term}", span, f"{atom} + {term}"
+    for rate, one in itertools.product(rates, alike):    # of a penalty, reg * W; of exp(−C/eps), −dS / eps
+        for term in (f"{rate} * {one}", f"{one} / {rate}"):
+            yield f"a term is missing, {term}", span, f"{atom} + {term}"
+            yield f"a term is missing, −{term}", span, f"{atom} - {term}"
     for one, other in itertools.permutations(alike, 2):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"

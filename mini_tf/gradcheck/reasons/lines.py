@@ -217,8 +217,8 @@ def _ran(evidence, code):
     """The numbers of the lines of this code that run in one backward; empty if that cannot be followed."""
     ran = set()
     try:
-        _, backward = evidence.subject.forward()
         with following(code, lambda frame, _: ran.add(frame.f_lineno)):
+            _, backward = evidence.subject.forward()     # a loss that comes with its gradients runs here
             backward(evidence.another_dy)
     except FAILURES:
         return set()
