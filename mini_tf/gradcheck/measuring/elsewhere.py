@@ -137,7 +137,8 @@ def with_other_options(
     if sum(x.size for x in given.values()) > LARGEST:
         return []
     numbers = subject.options().items()
-    whole = [(name, number) for name, number in numbers if type(number) is int and number > 1]
+    least = {name: 1 if "[" in name else 2 for name, _ in numbers}       # of conv_param["pad"], 1 is changed, too
+    whole = [(name, number) for name, number in numbers if type(number) is int and number >= least[name]]
     others = [(name, number) for name, number in numbers if type(number) is float and abs(number) > TINY]
     runs = _runs_back(subject)
     for name, number in whole[:OPTIONS] + others[:OPTIONS]:

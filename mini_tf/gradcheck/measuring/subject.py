@@ -1,5 +1,6 @@
 """What is checked: a function, brought to y, backward = f(…), with its inputs and parameters, in float64."""
 
+import ast
 import functools
 import inspect
 import linecache
@@ -109,9 +110,11 @@ class Subject:
 
     def options(self) -> dict[str, float]:
         """{name: number} of what f was given, takes by default, keeps as an object, or finds in its file:
-        eps, reg, self.slope, STRIDE
+        eps, reg, conv_param['pad'], self.slope, STRIDE
         """
         given = dict(zip(self.names, self.inputs))
+        dicts = {name: x for name, x in given.items() if isinstance(x, dict)}
+        given |= {f"{name}[{key!r}]": x for name, those in dicts.items() for key, x in those.items()}
         kept = {f"self.{name}": x for name, x in vars(getattr(self.f, "machine", None) or object).items()}
         known = given | self._defaults() | kept
         known |= {name: x for name, x in self.constants().items() if name not in known}
@@ -165,6 +168,11 @@ class Subject:
             setattr(machine, own, number)
             return
         names, inputs = self.names, dict(zip(self.names, self.inputs))
+        owner, _, key = name.partition("[")
+        if key:                                          # conv_param['pad']
+            self.undo_option = functools.partial(self.replace, owner, inputs[owner])
+            self.replace(owner, inputs[owner] | {ast.literal_eval(key[:-1]): number})
+            return
         if name not in inputs | self._defaults():
             space = self._globals()
             self.undo_option = functools.partial(space.__setitem__, name, space[name])

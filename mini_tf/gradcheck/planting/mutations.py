@@ -151,18 +151,22 @@ def returned_values(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.expr]:
             yield value
 
 
-def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:
-    """The nodes of a function's body, without those of the functions inside it."""
+def own_nodes(node: ast.FunctionDef | ast.Lambda, loops: bool = False) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without those of the functions inside it.
+
+    loops: with what while-loops have inside, too, which a change may make endless
+    """
+    others = (ast.FunctionDef, ast.Lambda, ast.ClassDef, *([] if loops else [ast.While]))
     for child in node.body if isinstance(node.body, list) else [node.body]:
-        yield from _inside(child)
+        yield from _inside(child, others)
 
 
-def _inside(node):
-    if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.While)):
+def _inside(node, others):
+    if isinstance(node, others):
         return
     yield node
     for child in ast.iter_child_nodes(node):
-        yield from _inside(child)
+        yield from _inside(child, others)
 
 
 def whole_number(node: ast.AST) -> int | None:

@@ -64,7 +64,7 @@ def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str,
 
     atoms: {text: value} of names, attributes and such that stand for arrays and numbers inside the function
     """
-    parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
+    parts = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
     found = [_made(source, part, *change) for part in parts for change in _of_indices(source, part)]
     found += [_by_one(change) for change in mutations(source.text, node) if change.name in UNDONE]
     if isinstance(node, ast.Lambda):
@@ -108,7 +108,7 @@ def changes_of_what_is_kept(
     source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any]
 ) -> list[Mutation]:
     """Changes of a forward that leave y as it is, perhaps, but not what its backward is given."""
-    parts = [part for part in own_nodes(node) if hasattr(part, "end_lineno")]
+    parts = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
     found = [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
     found += [_made(source, part, *change) for part in parts for change in _atom_for_a_formula(source, part, atoms)]
     for whole, target in _wholes(node):                  # n = B, where B·L are averaged
@@ -141,7 +141,7 @@ def _once(source, found):
 
 def _wholes(node):
     """(expression, the target it is assigned to or None): right sides, and each returned gradient"""
-    for part in own_nodes(node):
+    for part in own_nodes(node, loops=True):
         if isinstance(part, ast.Assign):
             target, value = part.targets[0], part.value
             if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):

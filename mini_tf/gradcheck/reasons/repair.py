@@ -7,13 +7,15 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 import ast
 import builtins
 import inspect
+import itertools
 import os
 import re
 import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import cache
 from types import MappingProxyType
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -33,7 +35,7 @@ from mini_tf.gradcheck.planting.editing import (
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.changes import RARE, SIZE, UNDONE, changes, changes_of_what_is_kept, is_atom
 from mini_tf.gradcheck.reasons.inside import Inner, states_of
-from mini_tf.gradcheck.reasons.theirs import is_theirs, locals_at_the_end, parts_of, written_forward
+from mini_tf.gradcheck.reasons.theirs import following, is_theirs, locals_at_the_end, parts_of, written_forward
 from mini_tf.trace import codes_inside, place
 
 import numpy as np
@@ -44,6 +46,7 @@ SECONDS = 8.0            # of processor time, for the whole search
 AT_ONCE = 400            # changes of one function, before it is another one's turn
 TRIED_AGAIN = 20         # changes that make some gradients right, but not all
 ANOTHER = 1.0            # for another repair, where the first takes something away
+ENOUGH = 10_000          # lines, of a changed function with a while-loop
 LEAST = 4.0              # and for trying changes, however long it took to find out which to try
 PHRASES = 16             # formulas of the forward, such as gamma[:, None], that are tried as factors
 NUMBERS = np.ndarray, np.generic, float, int
@@ -201,7 +204,7 @@ def _candidates(evidence, lines, texts):
             text, node = source_of(part.function)
         except ValueError:                               # UserError: written in C, or at a prompt
             continue
-        if any(isinstance(one, ast.While) for one in ast.walk(node)):
+        if part.runs is not part.function and _has_while(part.runs):
             continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
         atoms, source = _atoms(evidence, part, node), Source(text)
@@ -298,9 +301,10 @@ def _made_right(evidence, part, code):
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if part.runs is function_of(evidence.backward) and not isinstance(subject.f, Brought):
-                gradients = subject.named(rebuilt(function_of(subject.forward()[1]), code)(dy))
+                with _ending(part.runs, code):
+                    gradients = subject.named(rebuilt(function_of(subject.forward()[1]), code)(dy))
             else:
-                with running_as(part.runs, code):
+                with running_as(part.runs, code), _ending(part.runs, code):
                     y, backward = subject.forward()
                     if not np.array_equal(y, evidence.y):
                         return set()
@@ -312,6 +316,27 @@ def _made_right(evidence, part, code):
         return set()
     finally:
         evidence.back_to_the_point()
+
+
+@cache
+def _has_while(function):
+    return any(isinstance(one, ast.While) for one in ast.walk(source_of(function)[1]))
+
+
+@contextmanager
+def _ending(function, code):
+    """Inside the block, this code may run so many lines, if it has a while-loop, which a change may make endless."""
+    if not _has_while(function):
+        yield
+        return
+    lines = itertools.count()
+
+    def see(frame, _):
+        if next(lines) > ENOUGH:
+            raise RuntimeError(f"{frame.f_code.co_name} does not end")
+
+    with following(code, see):
+        yield
 
 
 # What the arrays are ------------------------------------------------------------------------------------------------
@@ -336,8 +361,13 @@ def _atoms(evidence, part, node):
     arrays = {text: x for text, x in arrays.items() if text not in by_chance}
     own = part.function.__code__                         # a backward that called itself would never end
     functions = {t: g for t, g in found.items() if inspect.isfunction(g) and is_theirs(g) and g.__code__ is not own}
-    in_order = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, "(" in item[0], item[0]))
+    in_order = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, *_rank_of(item[0])))
     return dict(in_order) | dict(sorted(functions.items()))
+
+
+def _rank_of(text):
+    """Names come first, pad before conv_param["pad"], then formulas."""
+    return "(" in text, "[" in text, text
 
 
 def _number(x):

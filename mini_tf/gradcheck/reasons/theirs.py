@@ -308,7 +308,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
-        used = [value for value in values if inspect.isclass(value) and is_theirs(value)]            # pool.grad(dy)
+        held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
+        used = dict.fromkeys(c for c in [*values, *held] if inspect.isclass(c) and is_theirs(c))     # pool.grad(dy)
         values += [vars(cls).get(name) for cls in used for name in sorted(names - {"forward", "backward"})]
         waiting += [value for value in values if inspect.isfunction(value)]
     return [*found.values(), *([] if both else [Part(forward, forward, is_forward=True)])]

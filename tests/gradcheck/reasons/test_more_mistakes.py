@@ -1216,7 +1216,7 @@ def mean_without_padding(x, W, keep):
 
 @pytest.mark.parametrize(("f", "inputs", "said", "right"), [
     (mean_of_some, [R((2, 3, 2)), np.array([[True, False, True], [True, True, False]])], "n belongs where B * T is",
-     "2 * z * keep[..., None] * dloss / (n)"),
+     "2 * z * keep[..., None] * dloss / n"),
     (mean_without_padding, [R((4, 3)), R((3, 2)), np.array([True, False, True, True])], "a factor is missing, keep[:, None]",
      "dz = dz / n * keep[:, None]"),
 ], ids=["the count", "the mask"])  # fmt: skip
