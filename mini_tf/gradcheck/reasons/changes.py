@@ -312,6 +312,12 @@ def _of_operators(source, part):
         left, right = source.atom(part.left), source.atom(part.right)
         between = source.span(part.left)[1], source.span(part.right)[0]
         operator = source.within(between)
+        if isinstance(part.op, (ast.Mult, ast.Div)) and isinstance(part.left, ast.BinOp):
+            a, b, sign = part.left.left, part.left.right, {ast.Add: "+", ast.Sub: "-"}.get(type(part.left.op))
+            if sign:                                     # a / n + b for (a + b) / n
+                by, words = operator.strip(" ()"), "it is of one part of the sum only"
+                yield words, part, f"({source.product(a)} {by} {right} {sign} {source.atom(b)})"
+                yield words, part, f"({source.within(source.span(a))} {sign} {source.product(b)} {by} {right})"
         if isinstance(part.op, ast.Mult):
             yield "it is multiplied where it should be divided", between, operator.replace("*", "/", 1)
             if isinstance(part.left, ast.BinOp) and isinstance(part.left.op, ast.Mult):
