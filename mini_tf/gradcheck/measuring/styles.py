@@ -139,7 +139,8 @@ def partner(forward: Any) -> FunctionType | None:
             names += [re.sub(word, other, name, flags=re.I) for other in others]
             names += [re.sub(word, other.capitalize(), name, flags=re.I) for other in others]
     names += [f"{name}_{word}" for word in ("backward", "back", "backprop", "bwd", "grad", "gradient")]
-    names += [f"{word}_{name}" for word in ("backward", "back", "grad", "d")] + [f"{name}Backward", f"d{name}"]
+    names += [f"{word}_{name}" for word in ("backward", "back", "grad", "d")] + [f"d{name}"]
+    names += [f"{name}{word}" for word in ("Backward", "Back", "Bwd", "Grad")]
     found = (beside.get(other) for other in names if other != name)
     return next((g for g in found if inspect.isfunction(g)), None)
 
@@ -427,9 +428,13 @@ def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Cal
         called = called[1:] if len(called) == len(gradients) + 1 else called     # loss, dW
         named = dict(zip(called, gradients)) if len(called) == len(gradients) else {}
     found = [gradient_of(name, named) for name in floats]
-    if isinstance(gradients, dict) or any(g is not None for g in found):
-        return tuple(found)
     arrays = [x for _, x in zip(names, inputs) if is_floating(x)]
+    if isinstance(gradients, dict) or any(g is not None for g in found):
+        left = [k for k, g in enumerate(found) if g is None]             # dh, of h0: those that no name fits, by shape
+        others = [g for said, g in named.items() if not any(is_gradient_name(said, name) for name in floats)]
+        for place, g in zip(places_by_shape(others, [arrays[k] for k in left]), others):
+            found[left[place]] = g
+        return tuple(found)
     in_places = dict(zip(places_by_shape(gradients, arrays) or range(len(gradients)), gradients))
     return tuple(in_places.get(place) for place in range(len(floats)))
 

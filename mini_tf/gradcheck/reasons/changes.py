@@ -695,9 +695,14 @@ def _another_atom(source, part, atoms, alike=False):
     shape = np.shape(atoms[text])
     for other, value in atoms.items():
         same_kind = (np.shape(value) == shape) == alike and callable(value) == callable(atoms[text])
+        same_kind &= not alike or _is_mask(value) <= _is_mask(atoms[text])           # no mask for numbers
         another = value is not atoms[text] or other[-1] == "]"           # xs[l] is x0 only in the last round of a loop
         if other != text and same_kind and (not shape or not alike or another):
             yield f"{other} belongs where {text} is", part, other
+
+
+def _is_mask(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind == "b"
 
 
 def _atom_for_a_formula(source, part, atoms):

@@ -59,6 +59,7 @@ BOUNDED = {"np.maximum": ">", "np.minimum": "<"}
 LIKE_GRADIENT = re.compile("d|g$|grad|up")
 ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
 WORD = re.compile(r"[A-Za-z_]\w*")
+NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
 
 
 def find_repair(
@@ -218,14 +219,14 @@ def _candidates(evidence, lines, texts):
 
     def rank(one):                                       # the sort is stable: the likeliest stay first
         part, change, turn = one
-        new_words = {*WORD.findall(change.after)} - {*WORD.findall(change.before)}
+        new_words = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
         line = begins.get(change.line, change.line)
         unsuspected = next((k for k, some in enumerate(lines) if line in some), len(lines))
         unlikely = RARE.search(change.name) or ZEROS.search(change.before)
         in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
         of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
         noted = of_note[part] & new_words                # what nothing uses belongs into the last line that lacks it
-        return unsuspected, in_helper, of_forward, not noted, noted and -line, unlikely is not None, turn
+        return unsuspected, in_helper, not noted, of_forward, noted and -line, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]
@@ -247,11 +248,22 @@ def _without(names, node):
     stored = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     read = set(names) or set(filter(LIKE_GRADIENT.match, stored))
     for one in [*statements, *statements]:               # twice: in a loop, a later line feeds an earlier one
-        if read & {n.id for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}:
-            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-            read |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)} - {"self", "ctx"}
-    return {one.lineno for one in statements if read
-            and not read & {n.id for n in ast.walk(one) if isinstance(n, ast.Name)}}  # fmt: skip
+        if read & {*_read(one)}:
+            read |= {*_set_by(one)}
+    return {one.lineno for one in statements if read and not read & {*_set_by(one), *_read(one)}}
+
+
+def _set_by(statement):
+    """The names that an assignment sets, as a whole or in part"""
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        for part in target.elts if isinstance(target, ast.Tuple) else [target]:
+            while isinstance(part, ast.Subscript):
+                part = part.value
+            yield from [part.id] if isinstance(part, ast.Name) else []
+
+
+def _read(statement):
+    return [one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
 
 
 def _unread(atoms, node):
