@@ -831,7 +831,8 @@ def _of_wholes(source, whole, target, atoms):
     first_of_a_shape = _first_of_each_shape(atoms)
     for name, value in atoms.items():
         if not callable(value):
-            factors = _factors(name, value, shape, sizes=first_of_a_shape[np.shape(value)] == name)
+            sizes = first_of_a_shape[np.shape(value)] == name
+            factors = _factors(name, value, shape, larger=shape == (), sizes=sizes)      # a rate, one for each row
             yield from ((words, span, f"{source.product(whole)} {factor}") for words, factor in factors)
             itself = name == (target and source.within(source.span(target)))         # dx + dx is 2·dx
             if _is_array(value) and value.shape == (shape or value.shape) and not itself:
@@ -1117,6 +1118,9 @@ def _differences(source, whole, target, atoms):
                     yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
                     yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
                     yield f"a term is missing, {other}", part, f"({part.id} + {other})"
+                    if (x > 0).all():
+                        yield f"a term is missing, −1/{other}", part, f"({part.id} - 1 / {other})"
+                        yield f"a term is missing, 1/{other}", part, f"({part.id} + 1 / {other})"
                 elif isinstance(x, SINGLE) and x not in (0, 1):
                     yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
 

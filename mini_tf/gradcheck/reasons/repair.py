@@ -119,7 +119,7 @@ def find_repair(
 def _is_another(first, change):
     """True for a change in another line that may be what was meant where `first` makes all right, too."""
     if DIVIDES.search(first.name):                       # it may make up for what the forward kept in place of another
-        like_it = " belongs where " in change.name
+        like_it = " belongs where " in change.name or change.name == first.name
     elif TAKES_AWAY.search(_words(first)):
         like_it = ADDS.search(change.name)
     elif CENTRES.search(first.name):
@@ -199,7 +199,8 @@ def _code_of(part, change, texts):
 
 def _candidates(evidence, lines, texts):
     """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept."""
-    found, kept, of_note, begins, without_dy, parts = [], [], {}, {}, {}, parts_of(evidence)
+    found, kept, begins, parts = [], [], {}, parts_of(evidence)
+    of_note, formulas, without_dy = {}, {}, {}           # {Part: …}
     for part in parts:
         try:
             text, node = source_of(part.function)
@@ -212,10 +213,13 @@ def _candidates(evidence, lines, texts):
         if part is parts[0]:
             without_dy[part] = _without(_upstreams(evidence), node)
         of_note[part], begins = _unused(node) | _unread(atoms, node), begins | _beginnings(node)
+        formulas[part] = [t for t in atoms if t.startswith("(1 - ") and t.strip("()") not in ast.unparse(node)]
         if part.is_forward:
             kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
         else:
-            found += [(part, change, number // AT_ONCE) for number, change in enumerate(changes(source, node, atoms))]
+            counted = _counters(node)
+            found += [(part, change, number // AT_ONCE) for number, change in enumerate(changes(source, node, atoms))
+                      if not _counts_outside(change, counted)]  # fmt: skip
 
     def rank(one):                                       # the sort is stable: the likeliest stay first
         part, change, turn = one
@@ -225,7 +229,8 @@ def _candidates(evidence, lines, texts):
         unlikely = RARE.search(change.name) or ZEROS.search(change.before)
         in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
         of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
-        noted = of_note[part] & new_words                # what nothing uses belongs into the last line that lacks it
+        noted = bool(of_note[part] & new_words)          # what nothing uses belongs into the last line that lacks it
+        noted |= any(formula in change.after for formula in formulas[part])          # (1 - m), as in the forward
         return unsuspected, in_helper, not noted, of_forward, noted and -line, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
@@ -273,6 +278,23 @@ def _unread(atoms, node):
     return known - read
 
 
+def _counters(node):
+    """{name: [range of lines]} of the loops in which a name counts"""
+    loops = [one for one in ast.walk(node) if isinstance(one, ast.For)]
+    found = {}
+    for loop in loops:
+        for one in ast.walk(loop.target):
+            if isinstance(one, ast.Name):
+                found.setdefault(one.id, []).append(range(loop.lineno, loop.end_lineno + 1))
+    return found
+
+
+def _counts_outside(change, counted):
+    """True if the change puts a loop's counter outside the loop: there it is what the last round has left."""
+    new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
+    return any(not any(change.line in lines for lines in counted[name]) for name in new & counted.keys())
+
+
 def _beginnings(node):
     """{number of a line: that of the first line of its statement}, for statements of several lines"""
     statements = [one for one in ast.walk(node) if isinstance(one, ast.stmt) and not hasattr(one, "body")]
@@ -280,10 +302,10 @@ def _beginnings(node):
 
 
 def _unused(node):
-    """The names that are computed in a function, and not used there."""
+    """The names that a function computes, or is given, and does not use."""
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
     made, used = ({one.id for one in names if isinstance(one.ctx, way)} for way in (ast.Store, ast.Load))
-    return made - used
+    return (made | {one.arg for one in node.args.args}) - used
 
 
 def _measured(evidence):

@@ -352,7 +352,60 @@ def recomputed(x):
     return s * s + s, backward
 
 
+def only_the_states(x, h):
+    """The gradient of the last state, dlast, is not used."""
+    s = np.tanh(x + h)
+
+    def backward(ds, dlast):
+        carry = np.zeros_like(h)
+        dz = (carry + ds) * (1 - s**2)
+        return dz, dz
+
+    return s, 1.0 * s, backward
+
+
+def clamped_penalty(x, least=0.3, rate=0.1):
+    """Below the least, nothing comes back from the penalty: active is computed, and not used."""
+    energy = 0.5 * x**2
+    y = np.sin(x).sum() + rate * np.maximum(energy, least).sum()
+
+    def backward(dy):
+        active = energy > least                          # noqa: F841, this is the mistake
+        weight = dy * rate
+        return dy * np.cos(x) + weight * x
+
+    return y, backward
+
+
+def unit(v):
+    """The division by the length is of one part only; or one is missing in the line above."""
+    length = np.sqrt((v * v).sum(axis=1, keepdims=True))
+    u = v / length
+
+    def backward(dy):
+        radial = (dy * u).sum(axis=1, keepdims=True)
+        return dy / length - radial * u
+
+    return u, backward
+
+
+def counted_pages(x):
+    """A while-loop in a helper takes the mean where the sum belongs."""
+    wide = x + np.zeros((3, *x.shape))
+    return wide**2, lambda dy: folded(2 * dy * wide, x.ndim)
+
+
+def folded(g, ndim):
+    while g.ndim > ndim:
+        g = g.mean(axis=0)
+    return g
+
+
 @pytest.mark.parametrize(("f", "shapes", "right"), [
+    (only_the_states, [(3, 4), (3, 4)], "dlast"),
+    (clamped_penalty, [(5, 3)], "* active"),
+    (unit, [(4, 3)], "radial * u / length"),
+    (counted_pages, [(4, 5)], "g.sum(axis=0)"),
     (peephole, [(4, 5), (3, 5)], "+ dao * w[2]"),
     (kept_state, [(3, 4), (3, 4)], "* (1 - m)"),
     (two_rotations, [(5, 4), (5, 4)], "sign=-1)"),
