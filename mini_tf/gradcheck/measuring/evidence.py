@@ -97,6 +97,11 @@ class Evidence:
         size = np.nanmax(np.abs(slopes), initial=1e-300)
         return bool((np.nan_to_num(np.abs(gradient - slopes)) <= CLOSE * size + self.zero).all())
 
+    def is_zero(self, name: str) -> bool:
+        """True if the right gradient is 0 everywhere, as that of a bias before a normalization: any lines give that."""
+        sizes = {one: np.abs(np.nan_to_num(slopes)).max(initial=0) for one, slopes in self.slopes.items()}
+        return bool(sizes[name] <= CLOSE * max(sizes.values()) + self.zero)
+
     def measured(
         self, name: str, dy: Array | float | None = None, others: dict[str, Array] | None = None,
         option: tuple[str, float] | None = None,

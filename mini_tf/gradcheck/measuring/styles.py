@@ -15,6 +15,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -335,12 +336,14 @@ class Machine(Brought):
         self.machine, self.way = machine, way or forward_of(machine)
         super().__init__(getattr(machine, self.way), machine.backward)
         self.parameters = stored_arrays(machine)
+        self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
+        self.returned = returned_names(self.written_backward)
 
     def named(self) -> str:
         return type(self.machine).__name__
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = with_parameters(self.machine, self.parameters)
+        own = with_parameters(self.machine, self.parameters, self.earlier)
         result = getattr(own, self.way)(*inputs)
         taken = parameters_of(own.backward)              # none by the backward of a loss, whose dloss is 1
         needed = [p for p in taken if p.default is p.empty]
@@ -352,7 +355,7 @@ class Machine(Brought):
             once = copy.deepcopy(own)                    # a backward may change the object, and is called again
             came = once.backward(*pieces(dy), *cache) if taken else once.backward()
             factor = None if taken else dy
-            names = returned_names(self.written_backward)
+            names = self.returned
             self.collect(once, came if isinstance(came, dict) else dict(zip(names, list_of(came))), factor)
             return in_order(scaled(came, factor), self.written_backward, list(inputs), self.written_forward)
 
@@ -367,9 +370,10 @@ class WithGradients(Brought):
     def __init__(self, f: Callable, owner: Any = None):
         super().__init__(f, f)
         self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
+        self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = self.owner and with_parameters(self.owner, self.parameters)
+        own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
         loss, *gradients = f(*inputs)
         gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
@@ -463,6 +467,7 @@ def returned_names(backward: Callable) -> list[str]:
     return [name.strip().rpartition(".")[2] for name in returns[-1].split(",") if name.strip()] if returns else []
 
 
+@lru_cache(10_000)
 def is_gradient_name(said: str | int, name: str | int) -> bool:
     """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
     said, name = plain(said), plain(name)
@@ -476,12 +481,14 @@ def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
     return named[said[0]] if said else None
 
 
+@lru_cache(10_000)
 def in_this_case(said: str | int, name: str | int) -> bool:
     """True if the name of a gradient has the name itself, with its capitals: dB has B, and not b."""
     said, name = (str(one).replace("_", "") for one in (said, name))
     return said.startswith(name) or said.endswith(name)
 
 
+@lru_cache(10_000)
 def plain(name: str | int) -> str:
     return str(name).replace("_", "").lower()
 
@@ -606,13 +613,21 @@ def reached(machine: Any, steps: Sequence[str | int]) -> Any:
     return machine
 
 
-def with_parameters(machine: Any, parameters: dict[str, Stored]) -> Any:
-    """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero."""
-    own = copy.deepcopy(machine)
+def with_parameters(machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None) -> Any:
+    """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero.
+
+    earlier: those gradients, if they are known
+    """
+    copies = {}                                          # {id: copy}, as copy.deepcopy notes them
+    own = copy.deepcopy(machine, copies)
     for p in parameters.values():
         p.put(own)
-        for way in p.ways:
-            earlier = _gradient_at(own, way)
-            if is_floating(earlier):
-                earlier[...] = 0
+    for g in earlier_gradients(machine, parameters) if earlier is None else earlier:
+        copies[id(g)][...] = 0
     return own
+
+
+def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array]:
+    """The gradients that an object has already: arrays of zeros, or what an earlier backward has left."""
+    found = [_gradient_at(machine, way) for p in parameters.values() for way in p.ways]
+    return [g for g in found if is_floating(g)]

@@ -49,11 +49,11 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
     """{name: Inner} of a backward's variables that are named as gradients.
 
     dA is compared with the slope in the forward's A, if A is set once and in no loop, and the gradients of the tensors
-    with theirs.
+    with theirs. Of dA + dB, dA may be what comes back on one path only: it is left out if it is not all of it.
     """
     try:
         forward, backward = (function_of(f) for f in (written_forward(evidence), evidence.backward))
-        made = _set_once(source_of(forward)[1])
+        made, terms = _set_once(source_of(forward)[1]), _terms(source_of(backward)[1])
     except UserError:
         return {}
     states, found = states_of(evidence, backward.__code__, lambda: _there_and_back(evidence)), {}
@@ -61,10 +61,12 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
     for said, name in _pairs(states, [*made, *evidence.slopes]):
         right = None
         if name in evidence.slopes:
+            if evidence.is_zero(name):
+                continue
             right = [(line, x) for line, x in states[said] if evidence.agrees(name, x)]
         elif time.process_time() < until:
             right = _right_states(evidence, forward.__code__, made[name], name, states[said])
-        if right is not None:
+        if right or (right is not None and said not in terms):
             found[said] = Inner(name, states[said], right)
     return found
 
@@ -152,6 +154,12 @@ def states_of(evidence: Evidence, code: CodeType, run: Callable[[], Any]) -> dic
 
 def _there_and_back(evidence):
     evidence.subject.forward()[1](evidence.another_dy)
+
+
+def _terms(function):
+    """The names that are terms of a sum in a function"""
+    sums = [one for one in ast.walk(function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
+    return {part.id for one in sums for part in (one.left, one.right) if isinstance(part, ast.Name)}
 
 
 def _set_once(function):

@@ -44,7 +44,8 @@ def suspects(
     feeds, of_right, _ = _feeds(node, evidence.subject, ran, right_after)
     behind, *_ = _feeds(node, evidence.subject, ran, right_after, behind=True)
     wrong = set().union(*(behind[name] for name in (*evidence.wrong, *misfits) if name in behind))
-    sharp = wrong - of_right.union(*(feeds[name] for name in evidence.right if name in feeds))
+    right = [name for name in evidence.right if name in feeds and not evidence.is_zero(name)]
+    sharp = wrong - of_right.union(*(feeds[name] for name in right))
     if function is getattr(evidence.subject.f, "written_forward", None):             # what y comes from is what y is
         sharp -= feeds.get("", set())
     shown = [(number, code) for number, code in sorted(sharp or wrong) if not ran or number in ran]
@@ -55,7 +56,7 @@ def suspects(
         longer = sorted({*longer, *returning.items()})
     longer = [(path, *line) for line in longer] + _inside_helpers(evidence, longer)
     if sharp:
-        longer += _kept_for(evidence, node, shown, {line for name in evidence.right for line in feeds.get(name, ())})
+        longer += _kept_for(evidence, node, shown, {line for name in right for line in feeds[name]})
     if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(path, n, f"{file_lines[n - 1].strip()}  (number {k} of what it returns)") for n, k in places]

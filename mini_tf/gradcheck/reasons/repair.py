@@ -101,8 +101,8 @@ def find_repair(
             continue
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
             if first is not None:
-                return told, list(evidence.wrong), _told(part, change)
-            told = _told(part, change)
+                return told, list(evidence.wrong), _told(evidence, part, change)
+            told = _told(evidence, part, change)
             if not MADE_UP_FOR.search(told[1]):
                 return told, list(evidence.wrong), []
             first, deadline = change, time.process_time() + ANOTHER
@@ -112,7 +112,7 @@ def find_repair(
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain else ():
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
-            return _told(part, change), [name for name in evidence.wrong if name in right], []
+            return _told(evidence, part, change), [name for name in evidence.wrong if name in right], []
     return [], [], []
 
 
@@ -133,9 +133,25 @@ def _words(change):
     return UNDONE.get(change.name, change.name)
 
 
-def _told(part, change):
+def _told(evidence, part, change):
     where = place(part.function.__code__.co_filename, change.line)
-    return [where, _words(change), change.before, change.after]
+    number, alike = _number_of(change), []
+    if number is not None:                               # a 2 that may be D, which has always been 2
+        _, node = source_of(part.function)
+        points = [_values(other, part, node) for other in [evidence, *elsewhere(evidence), *apart(evidence)]]
+        evidence.back_to_the_point()
+        alike = [name for name, x in points[0].items() if name.isidentifier() and type(x) is int
+                 and name not in evidence.options and all(values.get(name) == number for values in points)]  # fmt: skip
+    other = f" ({number}, or {' or '.join(alike)}, which is {number} wherever it was tried)" if alike else ""
+    return [where, _words(change) + other, change.before, change.after]
+
+
+def _number_of(change):
+    """The whole number above 1 that a change puts there, or None"""
+    if change.name not in ("a number is wrong", "a factor is missing, 2"):
+        return None
+    new = Counter(re.findall(r"\b\d+\b", change.after)) - Counter(re.findall(r"\b\d+\b", change.before))
+    return next((int(number) for number in new if int(number) > 1), None)
 
 
 def _is_right_everywhere(evidence, part, change, code, names):
