@@ -1,0 +1,135 @@
+"""What can stand in a changed line: a function's names, attributes, indices and formulas, with their values."""
+
+import ast
+import builtins
+import inspect
+import re
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
+
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.elsewhere import elsewhere
+from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
+from mini_tf.gradcheck.reasons.changes import is_atom
+from mini_tf.gradcheck.reasons.theirs import Part, is_theirs, locals_at_the_end, written_forward
+
+import numpy as np
+
+PHRASES = 16             # formulas of the forward, such as gamma[:, None], that are tried as factors
+NUMBERS = np.ndarray, np.generic, float, int
+BOUNDED = {"np.maximum": ">", "np.minimum": "<"}
+NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
+
+
+def atoms_of(evidence: Evidence, part: Part, node: ast.AST) -> dict[str, Any]:
+    """{text: value} of the names, attributes and indices in a function that stand for arrays, numbers, functions.
+
+    Their values are those at the function's end. Of numbers that are equal, and the same wherever the function was
+    run, none: one would be right by chance.
+    """
+    found = {text: x for text, x in values_of(evidence, part, node).items() if text != "_"}        # that is not wanted
+    arrays = {text: x for text, x in found.items() if isinstance(x, NUMBERS) and not isinstance(x, bool)}
+    numbers = {text: (float(x),) for text, x in arrays.items() if not np.ndim(x)}
+    if len(set(numbers.values())) < len(numbers):
+        for other in elsewhere(evidence):
+            there = values_of(other, part, node)
+            numbers = {text: (*known, _number(there.get(text))) for text, known in numbers.items()}
+        evidence.back_to_the_point()
+    how_many = Counter(numbers.values())
+    by_chance = {text for text, known in numbers.items() if how_many[known] > 1 and len(set(known)) == 1}
+    arrays = {text: x for text, x in arrays.items() if text not in by_chance}
+    own = part.function.__code__                         # a backward that called itself would never end
+    functions = {t: g for t, g in found.items() if inspect.isfunction(g) and is_theirs(g) and g.__code__ is not own}
+    in_order = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, *_rank_of(item[0])))
+    return dict(in_order) | dict(sorted(functions.items()))
+
+
+def _rank_of(text):
+    """Names come first, pad before conv_param["pad"], then formulas."""
+    return "(" in text, "[" in text, text
+
+
+def _number(x):
+    return float(x) if isinstance(x, NUMBERS) and not np.ndim(x) else None
+
+
+def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[str] = ()) -> dict[str, Any]:
+    """{text: value} of all that has a value at the end of a function, and of `more`, at the evidence's point"""
+    evidence.back_to_the_point()
+    values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
+    values |= locals_at_the_end(evidence, part.function.__code__)
+    texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
+    texts += _of_lists(values, node)
+    constants = evidence.subject.constants()
+    values, texts = constants | values, [*texts, *constants]
+    found = {}
+    for text in texts:
+        try:
+            found[text] = eval(text, part.function.__globals__, values)      # a name, attributes, constant indices
+        except FAILURES:
+            continue
+    for name, value in values.items():                   # what else could stand there: self.W for self.b, cache["x"]
+        if isinstance(value, dict):
+            found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
+        elif name in ("self", "ctx"):
+            kept = getattr(value, "__dict__", {})
+            found |= {f"{name}.{own}": x for own, x in kept.items()}
+            dicts = [(own, x) for own, x in kept.items() if isinstance(x, dict)]
+            found |= {f'{name}.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
+    for phrase in _phrases(evidence, values, found):
+        with suppress(*FAILURES):
+            found[phrase] = eval(phrase, part.function.__globals__, values)
+    return found
+
+
+def _of_lists(values, node):
+    """["masks[n]", …]: lists of arrays at the indices that occur in a function."""
+    lists = [name for name, x in values.items() if isinstance(x, list) and x and isinstance(x[0], np.ndarray)]
+    indices = [one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript)]
+    return [f"{name}[{i}]" for name in lists for i in {ast.unparse(i) for i in indices if isinstance(i, ast.Name)}]
+
+
+def _phrases(evidence, values, kept):
+    """Formulas of the forward that a factor or a term may need in this form: gamma[None, :, None], np.exp(t), Wp[2].
+
+    Those that have a name among the values are left out; of a bound it is where it does not hold, (x > FLOOR). What
+    the forward calls x may be ctx.x in the backward: one of the arrays that are kept, {text: value}.
+    """
+    try:
+        forward = function_of(written_forward(evidence))
+        _, node = source_of(forward)
+    except ValueError:                                   # UserError: no source
+        return []
+    named = [one.value for one in ast.walk(node) if isinstance(one, ast.Assign)
+             and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
+    found = dict.fromkeys(text for one in ast.walk(node) for text in _phrase_of(one) if one not in named or ">" in text)
+    at_the_end, names = locals_at_the_end(evidence, forward.__code__), {}
+    for name, x in at_the_end.items():
+        if name not in values and isinstance(x, np.ndarray):
+            names[name] = next((text for text, y in kept.items() if y is x or np.array_equal(x, y)), name)
+    return [NAME.sub(lambda word: names.get(word[0], word[0]), text) for text in found][:PHRASES]
+
+
+def _phrase_of(one):
+    """[text] of a part of the forward, if it is such a formula, or of the derivative of one that a bound makes"""
+    if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
+        indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+        spread = any(isinstance(index, ast.Constant) and index.value is None for index in indices)
+        return [ast.unparse(one)] if spread or isinstance(getattr(one.slice, "value", None), int) else []
+    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
+        return [f"({ast.unparse(one)})"]
+    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub):
+        return [f"({ast.unparse(one)})"] if isinstance(one.left, ast.Constant) and is_atom(one.right) else []
+    if not isinstance(one, ast.Call) or one.keywords or not one.args or not is_atom(one.args[0]):
+        return []
+    called, *bounds = ast.unparse(one.func), *map(ast.unparse, one.args)
+    if len(one.args) == 1:                               # len(x) is a size, which has its own changes
+        return [] if hasattr(builtins, called) else [ast.unparse(one)]
+    if called in BOUNDED and len(bounds) == 2:
+        return [f"({bounds[0]} {BOUNDED[called]} {bounds[1]})"]
+    if called == "np.clip" and len(bounds) == 3:
+        return ["(({0} > {1}) & ({0} < {2}))".format(*bounds)]
+    return []
