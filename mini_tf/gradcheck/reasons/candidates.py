@@ -18,6 +18,7 @@ import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 AT_ONCE = 400            # changes of one function, before it is another one's turn
+FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
 LIKE_GRADIENT = re.compile("d|g$|grad|up")
 ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
 
@@ -44,7 +45,7 @@ def candidates(
         if part is parts[0]:
             without_dy[part] = _without(_upstreams(evidence), node)
         of_note[part], begins = _unused(node) | _unread(atoms, node), begins | _beginnings(node)
-        formulas[part] = [t for t in atoms if t.startswith("(1 - ") and t.strip("()") not in ast.unparse(node)]
+        formulas[part] = [t for t in atoms if FORMULA.match(t) and t.strip("()") not in ast.unparse(node)]
         if part.is_forward:
             kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
         else:
@@ -61,7 +62,7 @@ def candidates(
         in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
         of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
         noted = bool(of_note[part] & new_words)          # what nothing uses belongs into the last line that lacks it
-        noted |= any(formula in change.after for formula in formulas[part])          # (1 - m), as in the forward
+        noted |= any(formula in change.after for formula in formulas[part])          # as in the forward
         return unsuspected, in_helper, not noted, of_forward, noted and -line, unlikely is not None, turn
 
     found = [(part, change) for part, change, _ in sorted(found, key=rank)]
