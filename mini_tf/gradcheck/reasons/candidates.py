@@ -11,7 +11,8 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of
-from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_what_is_kept
+from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_what_is_kept, names_read
+from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, parts_of
 
 import numpy as np
@@ -45,27 +46,28 @@ def candidates(
         if part is parts[0]:
             without_dy[part] = _without(_upstreams(evidence), node)
         of_note[part], begins = _unused(node) | _unread(atoms, node), begins | _beginnings(node)
-        formulas[part] = [t for t in atoms if FORMULA.match(t) and t.strip("()") not in ast.unparse(node)]
+        written = ast.unparse(node)
+        formulas[part] = [one for one in atoms if FORMULA.match(one) and one.strip("()") not in written]
         if part.is_forward:
             kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
         else:
             counted = _counters(node)
-            found += [(part, change, number // AT_ONCE) for number, change in enumerate(changes(source, node, atoms))
-                      if not _counts_outside(change, counted)]  # fmt: skip
+            for number, change in enumerate(changes(source, node, atoms)):
+                new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
+                if not _counts_outside(change.line, new & counted.keys(), counted):
+                    found.append((part, change, number // AT_ONCE, bool(new & of_note[part])))
 
     def rank(one):                                       # the sort is stable: the likeliest stay first
-        part, change, turn = one
-        new_words = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
+        part, change, turn, noted = one                  # what nothing uses belongs into the last line that lacks it
         line = begins.get(change.line, change.line)
         unsuspected = next((k for k, some in enumerate(lines) if line in some), len(lines))
         unlikely = RARE.search(change.name) or ZEROS.search(change.before)
         in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
         of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
-        noted = bool(of_note[part] & new_words)          # what nothing uses belongs into the last line that lacks it
         noted |= any(formula in change.after for formula in formulas[part])          # as in the forward
         return unsuspected, in_helper, not noted, of_forward, noted and -line, unlikely is not None, turn
 
-    found = [(part, change) for part, change, _ in sorted(found, key=rank)]
+    found = [(part, change) for part, change, *_ in sorted(found, key=rank)]
     return found[:SOON] + kept + found[SOON:]
 
 
@@ -85,22 +87,16 @@ def _without(names, node):
     stored = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     read = set(names) or set(filter(LIKE_GRADIENT.match, stored))
     for one in [*statements, *statements]:               # twice: in a loop, a later line feeds an earlier one
-        if read & {*_read(one)}:
+        if read & names_read(one):
             read |= {*_set_by(one)}
-    return {one.lineno for one in statements if read and not read & {*_set_by(one), *_read(one)}}
+    return {one.lineno for one in statements if read and not read & {*_set_by(one), *names_read(one)}}
 
 
 def _set_by(statement):
     """The names that an assignment sets, as a whole or in part"""
     for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-        for part in target.elts if isinstance(target, ast.Tuple) else [target]:
-            while isinstance(part, ast.Subscript):
-                part = part.value
+        for part in map(array_of, target.elts if isinstance(target, ast.Tuple) else [target]):
             yield from [part.id] if isinstance(part, ast.Name) else []
-
-
-def _read(statement):
-    return [one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
 
 
 def _unread(atoms, node):
@@ -121,10 +117,9 @@ def _counters(node):
     return found
 
 
-def _counts_outside(change, counted):
-    """True if the change puts a loop's counter outside the loop: there it is what the last round has left."""
-    new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
-    return any(not any(change.line in lines for lines in counted[name]) for name in new & counted.keys())
+def _counts_outside(line, counters, counted):
+    """True if a line outside its loop gets a counter: there it is what the last round has left."""
+    return any(not any(line in lines for lines in counted[name]) for name in counters)
 
 
 def _beginnings(node):

@@ -164,7 +164,7 @@ def _of_indices(source, part):
         if isinstance(part.ctx, ast.Load):
             yield "there is an index too many", part, source.atom(part.value)
             text = source.within(source.span(part))
-            for first, step in re.findall(r"\b([01])?::([234])\b", text):           # x[..., 0::2] + x[..., 1::2]
+            for first, step in re.findall(r"\b([01])::([234])\b", text):            # x[..., 0::2] + x[..., 1::2]
                 others = (text.replace(f"{first}::{step}", f"{k}::{step}") for k in range(int(step)))
                 yield "the gradients of the other copies are missing", part, f"({' + '.join(others)})"
 
@@ -491,7 +491,7 @@ def _of_a_later_order(source, block):
     body = getattr(block, "body", None)
     for k, early in enumerate(body if isinstance(body, list) else ()):
         name = _overwritten(early)
-        readers = [late for late in body[k + 1 :] if name and name in _read(late)]
+        readers = [late for late in body[k + 1 :] if name and name in names_read(late)]
         if readers:
             between = source.text[source.span(body[k + 1])[0] : source.span(readers[-1])[1]]
             first = source.within(source.span(early))
@@ -513,11 +513,12 @@ def _overwritten(statement):
         return getattr(statement.target, "id", None)
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
         name = statement.targets[0].id
-        return name if name in _read(statement.value) else None
+        return name if name in names_read(statement.value) else None
     return None
 
 
-def _read(node):
+def names_read(node: ast.AST) -> set[str]:
+    """The names that a part of a function reads"""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 

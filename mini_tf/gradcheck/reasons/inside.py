@@ -19,7 +19,7 @@ from mini_tf.gradcheck.measuring.slopes import slopes_along
 from mini_tf.gradcheck.measuring.styles import in_this_case, is_gradient_name, plain
 from mini_tf.gradcheck.measuring.subject import is_float
 from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.reasons.lines import pairs_of
+from mini_tf.gradcheck.reasons.lines import array_of, pairs_of
 from mini_tf.gradcheck.reasons.theirs import following, written_forward
 from mini_tf.gradcheck.verdicts import listed
 from mini_tf.types import Array
@@ -169,7 +169,7 @@ def _set_once(function):
         one = waiting.pop()
         own.append(one)
         waiting += [] if one is not function and isinstance(one, DEFINES) else ast.iter_child_nodes(one)
-    set_at = Counter(ast.unparse(_whole(one)) for one in own if isinstance(getattr(one, "ctx", None), ast.Store))
+    set_at = Counter(ast.unparse(array_of(one)) for one in own if isinstance(getattr(one, "ctx", None), ast.Store))
     set_at.update(one.arg for one in own if isinstance(one, ast.arg))
     starts = Counter(one.lineno for one in own if isinstance(one, ast.stmt))
     looped = {id(inside) for one in own if isinstance(one, LOOPS) for inside in ast.walk(one)}
@@ -183,8 +183,3 @@ def _set_once(function):
                     if set_at[name] == 1:
                         found[name] = range(one.lineno, one.end_lineno + 1)
     return found
-
-
-def _whole(node):
-    """Of A[~mask] the node A"""
-    return _whole(node.value) if isinstance(node, ast.Subscript) else node

@@ -314,6 +314,11 @@ def _owned_by(part, subject, looped):
     return [name for name in subject.params if any(name.startswith(f"{owner}.") for owner in owners)]
 
 
+def array_of(target: ast.expr) -> ast.expr:
+    """Of dx[:, t] the node dx"""
+    return array_of(target.value) if isinstance(target, ast.Subscript) else target
+
+
 def _one_of(node, target, value):
     return {(node.lineno, " ".join(f"{ast.unparse(target)} = {ast.unparse(value)}".split()))}
 
