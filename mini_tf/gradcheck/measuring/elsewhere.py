@@ -118,7 +118,8 @@ def of_different_sizes(subject: Subject, rng: np.random.Generator) -> dict[str, 
         if sizes[given[name].shape[axis]] > 1:
             more = max([*sizes, *grown.values()]) + 1
             arrays = _grown(given, grown | {(name, axis): more}, rng)
-            if _accepted(subject, arrays, runs) and not _is_unread(subject, given, arrays, subject.tensors):
+            accepted = _accepted(subject, arrays, runs) and not _stays(subject, name, axis, given[name].shape[axis])
+            if accepted and not _is_unread(subject, given, arrays, subject.tensors):
                 grown[name, axis] = more
     arrays = _grown(given, grown, rng) if grown else {}
     _put(subject, given)
@@ -130,8 +131,9 @@ def with_other_options(
 ) -> list[tuple[dict[str, Array], tuple[str, float]]]:
     """[(arrays, (name, number))]: another number for some of those that f is given or takes by default.
 
-    As a pooling of every 3 entries for 2, whose axes that 2 divides become half as long again; or a margin of 0.65
-    for 0.5.
+    As a pooling of every 3 entries for 2, whose axes that 2 divides become half as long again; a margin of 0.65
+    for 0.5; a padding of (2, 4) for (1, 2). Where a gradient then has another shape than its tensor, the number does
+    not fit the arrays: the first 4 of 5 columns are no halves.
     """
     given, found = _arrays(subject), []
     if sum(x.size for x in given.values()) > LARGEST:
@@ -140,9 +142,13 @@ def with_other_options(
     least = {name: 1 if "[" in name else 2 for name, _ in numbers}       # of conv_param["pad"], 1 is changed, too
     whole = [(name, number) for name, number in numbers if type(number) is int and number >= least[name]]
     others = [(name, number) for name, number in numbers if type(number) is float and abs(number) > TINY]
-    runs = _runs_back(subject)
-    for name, number in whole[:OPTIONS] + others[:OPTIONS]:
-        another, grown = 1.3 * number, {}
+    runs, misfits = _runs_back(subject), {*_of_another_shape(subject)}
+    tuples = [*subject.tuples().items()]
+    for name, number in whole[:OPTIONS] + others[:OPTIONS] + tuples[: 2 * OPTIONS]:
+        if isinstance(number, tuple):
+            another, grown = tuple(k + i for i, k in enumerate(number, 1)), {}
+        else:
+            another, grown = 1.3 * number, {}
         if type(number) is int:
             another = number + 1
             sizes = {size for x in given.values() for size in x.shape if size and size % number == 0}
@@ -150,7 +156,7 @@ def with_other_options(
         subject.set_option((name, another))
         for change in ({}, grown):
             arrays = _grown(given, change, rng)
-            if _accepted(subject, arrays, runs):
+            if _accepted(subject, arrays, runs) and set(_of_another_shape(subject)) <= misfits:
                 found.append((arrays, (name, another)))
                 break
         subject.set_option(None)
@@ -217,7 +223,7 @@ def _accepted(subject, arrays, runs_back):
 def _is_unread(subject, given, arrays, names):
     """True if f takes no notice of what was added to one of these tensors: of a third column of points (N, 2)."""
     y = np.asarray(subject.forward()[0])
-    for name in names:
+    for name in filter(arrays.__contains__, names):      # a number has no axes
         x = arrays[name]
         for axis, (size, more) in enumerate(zip(given[name].shape, x.shape)):
             if more > size:
@@ -229,6 +235,12 @@ def _is_unread(subject, given, arrays, names):
                 if unread:
                     return True
     return False
+
+
+def _stays(subject, name, axis, size):
+    """True if a tensor's gradient has this size where the tensor has grown: the backward knows its size by another."""
+    x, gradient = subject.tensors.get(name), _came_back(subject).get(name)
+    return x is not None and np.shape(gradient) == (*x.shape[:axis], size, *x.shape[axis + 1 :])
 
 
 def _of_another_shape(subject):

@@ -31,6 +31,7 @@ BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", 
 BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
 BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
 GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
+NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 
 
@@ -157,9 +158,10 @@ class Brought:
     written_forward, written_backward   the learner's functions
     parameters                          {name: Stored} of an object's own arrays; {} for functions
     inputs_are_data                     in this style the backward need not return gradients of the inputs
+    goes_back_once                      the backward of one call is not called again, so it may change what was kept
     """
 
-    parameters, inputs_are_data = {}, False
+    parameters, inputs_are_data, goes_back_once = {}, False, False
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -348,11 +350,12 @@ class Machine(Brought):
         taken = parameters_of(own.backward)              # none by the backward of a loss, whose dloss is 1
         needed = [p for p in taken if p.default is p.empty]
         keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
+        keeps = keeps and not is_upstream(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
         cache = [result[-1]] if keeps else []
         y, pieces = together(list_of(result)[: -1 if keeps else None])
 
         def backward(dy):
-            once = copy.deepcopy(own)                    # a backward may change the object, and is called again
+            once = own if self.goes_back_once else copy.deepcopy(own)        # a backward may change the object
             came = once.backward(*pieces(dy), *cache) if taken else once.backward()
             factor = None if taken else dy
             names = self.returned
@@ -491,6 +494,11 @@ def in_this_case(said: str | int, name: str | int) -> bool:
 @lru_cache(10_000)
 def plain(name: str | int) -> str:
     return str(name).replace("_", "").lower()
+
+
+def is_upstream(name: str) -> bool:
+    """True for what the gradient that a backward is given may be called: dy, d_out, grad, g, upstream."""
+    return NAMED_AS_GRADIENT.match(name) is not None
 
 
 def list_of(x: Any) -> list[Any]:

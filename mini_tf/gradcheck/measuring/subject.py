@@ -14,7 +14,7 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import Brought, flat, gradient_of, in_contract, is_ours
+from mini_tf.gradcheck.measuring.styles import Brought, flat, gradient_of, in_contract, is_ours, is_upstream
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import codes_inside, place, source_line
 from mini_tf.types import Array, Backward
@@ -119,6 +119,11 @@ class Subject:
         known = given | self._defaults() | kept
         known |= {name: x for name, x in self.constants().items() if name not in known}
         return {name: x for name, x in known.items() if type(x) in (int, float)}
+
+    def tuples(self) -> dict[str, tuple[int, ...]]:
+        """{name: numbers} of the tuples of whole numbers that f was given, or takes by default: stride=(2, 1)"""
+        known = dict(zip(self.names, self.inputs)) | self._defaults()
+        return {name: x for name, x in known.items() if isinstance(x, tuple) and x and {*map(type, x)} == {int}}
 
     def constants(self) -> dict[str, float]:
         """{name: number} of the numbers in f's file that f uses, and what it calls there: STRIDE = 2"""
@@ -381,7 +386,7 @@ def upstream_name(backward: Any) -> str:
     except (TypeError, ValueError):
         return "dy"
     names = [p.name for p in parameters if p.name not in ("self", "ctx")]
-    like_gradients = [bool(re.match("d[a-z]|g$|grad|up", name)) for name in [*names, "", ""][:2]]
+    like_gradients = [is_upstream(name) for name in [*names, "", ""][:2]]
     return names[0] if like_gradients == [True, False] else "dy"          # of several outputs, dy is all of them
 
 

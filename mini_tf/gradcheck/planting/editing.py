@@ -118,15 +118,6 @@ def source_of(function: FunctionType | MethodType) -> tuple[str, ast.FunctionDef
     return text, found[0]
 
 
-def statement_around(text: str, line: int) -> tuple[int, int]:
-    """(first, last) line of the statement of a file's text, at its top level, that has this line in it."""
-    for node in parsed(text).body:
-        first = first_line(node)
-        if first <= line <= node.end_lineno:
-            return first, node.end_lineno
-    return 1, text.count("\n") + 1
-
-
 def is_current(function: Any) -> bool | None:
     """True if a function's code is that of its source, False if the file has changed since it was imported.
 
@@ -164,18 +155,34 @@ def _same_code(a, b):
     )  # fmt: skip
 
 
-def recompiled(function: FunctionType, text: str, lines: tuple[int, int] | None = None) -> CodeType:
+def recompiled(function: FunctionType, text: str, before: str | None = None) -> CodeType:
     """The code object of `function`, compiled from `text`, a changed text of its file.
 
-    lines: (first, last) of what need be compiled, a statement of the file that has the function in it; or all
+    before: the text as it was, if only the function has changed: then only what it stands in is compiled
     """
     code = function.__code__
     place = code.co_qualname, code.co_firstlineno
-    if lines is not None:
-        first, last = lines
-        text = "\n" * (first - 1) + "\n".join(text.split("\n")[first - 1 : last])
+    if before is not None:
+        text = _excerpt(before, code.co_firstlineno, text)
     codes = codes_inside(_compiled(text, code.co_filename))
     return next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place)
+
+
+def _excerpt(before, line, text):
+    """The statement of a file that has this line in it, of a class the method, at the lines where it stands in `text`.
+
+    before: the file's text before it was changed in this statement
+    """
+    head, holder = "", next((one for one in parsed(before).body if first_line(one) <= line <= one.end_lineno), None)
+    if isinstance(holder, ast.ClassDef):
+        methods = (one for one in holder.body if holder.lineno < first_line(one) <= line <= one.end_lineno)
+        method = next(methods, None)
+        head, holder = ("", holder) if method is None else (f"class {holder.name}:", method)
+    if holder is None:
+        return text
+    first, more = first_line(holder), text.count("\n") - before.count("\n")
+    lines = text.split("\n")[first - 1 : holder.end_lineno + more]
+    return "\n".join([*[""] * (first - 2), head, *lines] if first > 1 else lines)
 
 
 @lru_cache(4)

@@ -126,8 +126,8 @@ def self_test(
         for mutation in mutations(text, node, _kept_arrays(f, inputs)):
             try:
                 wrong, probe = (
-                    with_backward(f, backward.__code__, recompiled(backward, text))
-                    for text in (mutation.text, mutation.probe)
+                    with_backward(f, backward.__code__, recompiled(backward, changed, text))
+                    for changed in (mutation.text, mutation.probe)
                 )
             except SyntaxError:                          # not a program, so not a bug that anyone could have
                 continue

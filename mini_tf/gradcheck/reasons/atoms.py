@@ -13,14 +13,17 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
-from mini_tf.gradcheck.reasons.changes import is_atom
+from mini_tf.gradcheck.planting.mutations import own_nodes
+from mini_tf.gradcheck.reasons.changes import REDUCED, SIGN, is_atom
+from mini_tf.gradcheck.reasons.lines import pairs_of
 from mini_tf.gradcheck.reasons.theirs import Part, is_theirs, locals_at_the_end, written_forward
 
 import numpy as np
 
-PHRASES = 16             # formulas of the forward, such as gamma[:, None], that are tried as factors
+PHRASES = 24             # formulas of the forward, such as gamma[:, None], that are tried as factors
 NUMBERS = np.ndarray, np.generic, float, int
 BOUNDED = {"np.maximum": ">", "np.minimum": "<"}
+OPPOSITE = {ast.Gt: "<=", ast.Lt: ">=", ast.GtE: "<", ast.LtE: ">"}
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
 
 
@@ -40,11 +43,21 @@ def atoms_of(evidence: Evidence, part: Part, node: ast.AST) -> dict[str, Any]:
         evidence.back_to_the_point()
     how_many = Counter(numbers.values())
     by_chance = {text for text, known in numbers.items() if how_many[known] > 1 and len(set(known)) == 1}
+    by_chance -= _of_two_names(evidence, node, by_chance)
     arrays = {text: x for text, x in arrays.items() if text not in by_chance}
     own = part.function.__code__                         # a backward that called itself would never end
     functions = {t: g for t, g in found.items() if inspect.isfunction(g) and is_theirs(g) and g.__code__ is not own}
     in_order = sorted(arrays.items(), key=lambda item: (np.asarray(item[1]).dtype != bool, *_rank_of(item[0])))
     return dict(in_order) | dict(sorted(functions.items()))
+
+
+def _of_two_names(evidence, node, texts):
+    """Those of the texts that are L in L = self.L, here or in the forward: one number with two names"""
+    with suppress(ValueError):                           # UserError: no source
+        node = ast.Module([node, source_of(function_of(written_forward(evidence)))[1]], [])
+    assigned = [one for one in ast.walk(node) if isinstance(one, ast.Assign)]
+    pairs = [pair for one in assigned for pair in pairs_of(one.targets[0], one.value)]
+    return {ast.unparse(target) for target, value in pairs if ast.unparse(value) in texts}
 
 
 def _rank_of(text):
@@ -103,9 +116,10 @@ def _phrases(evidence, values, kept):
         _, node = source_of(forward)
     except ValueError:                                   # UserError: no source
         return []
-    named = [one.value for one in ast.walk(node) if isinstance(one, ast.Assign)
+    parts = [*own_nodes(node, loops=True)]               # without those of a backward inside it
+    named = [one.value for one in parts if isinstance(one, ast.Assign)
              and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
-    found = dict.fromkeys(text for one in ast.walk(node) for text in _phrase_of(one) if one not in named or ">" in text)
+    found = dict.fromkeys(text for one in parts for text in _phrase_of(one) if one not in named or ">" in text)
     at_the_end, names = locals_at_the_end(evidence, forward.__code__), {}
     for name, x in at_the_end.items():
         if name not in values and isinstance(x, np.ndarray):
@@ -121,8 +135,17 @@ def _phrase_of(one):
         return [ast.unparse(one)] if spread or isinstance(getattr(one.slice, "value", None), int) else []
     if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv):
         return [f"({ast.unparse(one)})"]
+    if isinstance(one, ast.BinOp) and isinstance(one.op, (ast.Mult, ast.Div)):           # xb * np.exp(s), smooth / C
+        return [f"({ast.unparse(one)})"] if all(map(_is_simple, (one.left, one.right))) else []
+    if isinstance(one, ast.Compare) and len(one.ops) == 1 and type(one.ops[0]) in OPPOSITE:
+        left, right = one.left, one.comparators[0]
+        simple = is_atom(left) and (is_atom(right) or isinstance(right, ast.Constant))
+        text, signs = ast.unparse(left), (SIGN[type(one.ops[0])], OPPOSITE[type(one.ops[0])])
+        return [f"({text} {sign} {ast.unparse(right)})" for sign in signs] if simple else []
     if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub):
         return [f"({ast.unparse(one)})"] if isinstance(one.left, ast.Constant) and is_atom(one.right) else []
+    if isinstance(one, ast.Call) and not one.args and not one.keywords:              # weight.sum()
+        return [ast.unparse(one)] if _is_simple(getattr(one.func, "value", one)) and one.func.attr in REDUCED else []
     if not isinstance(one, ast.Call) or one.keywords or not one.args or not is_atom(one.args[0]):
         return []
     called, *bounds = ast.unparse(one.func), *map(ast.unparse, one.args)
@@ -133,3 +156,10 @@ def _phrase_of(one):
     if called == "np.clip" and len(bounds) == 3:
         return ["(({0} > {1}) & ({0} < {2}))".format(*bounds)]
     return []
+
+
+def _is_simple(one):
+    """True for a name or attribute, or a function of one: s, self.s, np.exp(s)"""
+    if isinstance(one, ast.Call) and len(one.args) == 1 and not one.keywords:
+        return is_atom(one.args[0])
+    return is_atom(one)

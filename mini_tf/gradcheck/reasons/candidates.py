@@ -2,15 +2,18 @@
 
 import ast
 import inspect
+import itertools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from types import FunctionType
+from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.styles import is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
-from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of
+from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
 from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_what_is_kept, names_read
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, parts_of
@@ -19,22 +22,55 @@ import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 AT_ONCE = 400            # changes of one function, before it is another one's turn
+ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
+MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
+IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
-LIKE_GRADIENT = re.compile("d|g$|grad|up")
 ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
+
+
+class Place(NamedTuple):
+    """What is known of a part of the backward: its source, and what may be missing there."""
+
+    part: Part
+    source: Source
+    node: ast.FunctionDef | ast.Lambda
+    atoms: dict[str, Any]
+    degrees: dict[str, int]                              # see _degrees
+    of_note: set[str]                                    # names that it does not use
+    formulas: list[str]                                  # of the forward, which it does not have
+    without_dy: set[int]                                 # numbers of lines that do not come from dy
+    begins: dict[int, int]                               # see _beginnings
+
+    def changes(self, here: Callable[[int], bool]) -> Iterator[tuple[tuple, int, Mutation]]:
+        """(rank, turn, change) of the statements that begin in lines that are `here`: those of low ranks come first."""
+        counted = _counters(self.node)
+        changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
+        for number, change in enumerate(changed):
+            new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
+            if not _counts_outside(change.line, new & counted.keys(), counted):
+                yield self._rank(change, new), number // AT_ONCE, change
+
+    def _rank(self, change, new):
+        line = self.begins.get(change.line, change.line)
+        unlikely = RARE.search(change.name) or ZEROS.search(change.before) or not _is_linear(change, self.degrees)
+        noted = bool(new & self.of_note) or any(formula in change.after for formula in self.formulas)
+        of_forward = line in self.without_dy             # Kinv = Linv.T @ Linv, once more
+        # What nothing uses belongs into the last line that lacks it.
+        return not noted, of_forward, noted and -line, bool(unlikely)
 
 
 def candidates(
     evidence: Evidence, lines: Sequence[Collection[int]], texts: dict[str, str]
-) -> list[tuple[Part, Mutation]]:
-    """[(Part, Mutation)] to try: first in the suspected lines, then in the rest of the backward, then what is kept.
+) -> Iterator[tuple[Part, Mutation]]:
+    """(Part, Mutation) to try: first in the suspected lines, then in the rest of the backward, then what is kept.
 
+    They are made when it is their turn, because there may be a hundred thousand, and the first is often right.
     lines   as in `repair.find_repair`
     texts   gets {file: its text} of the parts
     """
-    found, kept, begins, parts = [], [], {}, parts_of(evidence)
-    of_note, formulas, without_dy = {}, {}, {}           # {Part: …}
-    for part in parts:
+    places, forward = [], None
+    for part in parts_of(evidence):
         try:
             text, node = source_of(part.function)
         except ValueError:                               # UserError: written in C, or at a prompt
@@ -43,39 +79,48 @@ def candidates(
             continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
         atoms, source = atoms_of(evidence, part, node), Source(text)
-        if part is parts[0]:
-            without_dy[part] = _without(_upstreams(evidence), node)
-        of_note[part], begins = _unused(node) | _unread(atoms, node), begins | _beginnings(node)
-        written = ast.unparse(node)
-        formulas[part] = [one for one in atoms if FORMULA.match(one) and one.strip("()") not in written]
         if part.is_forward:
-            kept += [(part, change) for change in changes_of_what_is_kept(source, node, atoms)]
+            forward = part, source, node, atoms
         else:
-            counted = _counters(node)
-            for number, change in enumerate(changes(source, node, atoms)):
-                new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
-                if not _counts_outside(change.line, new & counted.keys(), counted):
-                    found.append((part, change, number // AT_ONCE, bool(new & of_note[part])))
+            places.append(_place(evidence, part, source, node, atoms, is_helper=bool(places)))
 
-    def rank(one):                                       # the sort is stable: the likeliest stay first
-        part, change, turn, noted = one                  # what nothing uses belongs into the last line that lacks it
-        line = begins.get(change.line, change.line)
-        unsuspected = next((k for k, some in enumerate(lines) if line in some), len(lines))
-        unlikely = RARE.search(change.name) or ZEROS.search(change.before)
-        in_helper = part is not parts[0]                 # such as sigmoid: it may be right where others call it
-        of_forward = line in without_dy.get(part, ())    # Kinv = Linv.T @ Linv, once more
-        noted |= any(formula in change.after for formula in formulas[part])          # as in the forward
-        return unsuspected, in_helper, not noted, of_forward, noted and -line, unlikely is not None, turn
+    def of_the_backward():
+        before = set()
+        for some in [*lines, None]:
+            def here(line, some=some):
+                return line not in before and (some is None or line in some)
 
-    found = [(part, change) for part, change, *_ in sorted(found, key=rank)]
-    return found[:SOON] + kept + found[SOON:]
+            own, of_helpers = _in_order(places[:1], here), _in_order(places[1:], here)
+            yield from (*own[:SOON], *of_helpers[:SOON], *own[SOON:], *of_helpers[SOON:])
+            before.update(some or ())
+
+    found = of_the_backward()
+    yield from itertools.islice(found, SOON)
+    if forward is not None:
+        part, *of_forward = forward
+        yield from ((part, change) for change in changes_of_what_is_kept(*of_forward))
+    yield from found
+
+
+def _in_order(places, here):
+    found = [(rank, turn, place.part, change) for place in places for rank, turn, change in place.changes(here)]
+    return [(part, change) for *_, part, change in sorted(found, key=lambda one: one[:2])]           # it is stable
+
+
+def _place(evidence, part, source, node, atoms, is_helper):
+    written = ast.unparse(node)
+    return Place(
+        part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note=_unused(node) | _unread(atoms, node),
+        formulas=[one for one in atoms if FORMULA.match(one) and one.strip("()") not in written],
+        without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
+    )  # fmt: skip
 
 
 def _upstreams(evidence):
     """The arguments of the backward that are gradients: dout, or dh and dc; none of a loss that takes none"""
     arguments = inspect.signature(function_of(evidence.backward)).parameters
     names = [name for name in arguments if name not in ("self", "ctx")]
-    like_gradients = [name for name in names if LIKE_GRADIENT.match(name)]
+    like_gradients = [name for name in names if is_upstream(name)]
     return (like_gradients or names[:1]) if getattr(evidence.backward, "takes_dy", True) else []
 
 
@@ -85,7 +130,7 @@ def _without(names, node):
     """
     statements = [one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.AugAssign))]
     stored = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    read = set(names) or set(filter(LIKE_GRADIENT.match, stored))
+    read = set(names) or set(filter(is_upstream, stored))
     for one in [*statements, *statements]:               # twice: in a loop, a later line feeds an earlier one
         if read & names_read(one):
             read |= {*_set_by(one)}
@@ -97,6 +142,46 @@ def _set_by(statement):
     for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
         for part in map(array_of, target.elts if isinstance(target, ast.Tuple) else [target]):
             yield from [part.id] if isinstance(part, ast.Name) else []
+
+
+def _degrees(evidence, part, node, atoms):
+    """{text: 1} of the atoms that are twice as large for twice the dy, and {text: 0} of those that stay as they are.
+
+    If the backward is given no dy, those named as gradients have a 1.
+    """
+    if not getattr(evidence.backward, "takes_dy", True):
+        return {text: int(is_upstream(text.rpartition(".")[2])) for text in atoms}
+    dy, evidence.dy = evidence.dy, 2 * evidence.dy
+    try:
+        there = values_of(evidence, part, node)
+    finally:
+        evidence.dy = dy
+    known = {text: (x, there.get(text)) for text, x in atoms.items() if isinstance(x, NUMBERS) and np.any(x)}
+    found = {text: [degree for degree in (0, 1) if _are_close(y, 2**degree * x)] for text, (x, y) in known.items()}
+    return {text: degrees[0] for text, degrees in found.items() if degrees}
+
+
+def _are_close(x, y):
+    return np.shape(x) == np.shape(y) and bool(np.allclose(x, y, rtol=1e-9, atol=0))
+
+
+def _is_linear(change, degrees):
+    """False if a change puts a term without dy where others have it, or a product of two gradients.
+
+    Because a backward is linear in dy, each term has it once.
+    """
+
+    def degree(text):
+        return degrees[text] if text in degrees else sum(degrees.get(one[0], 0) for one in ATOM.finditer(text))
+
+    if found := MISSING.match(change.name):
+        if found[1] == "factor":
+            return not degree(found[2]) or not degree(change.before)
+        beside = re.search(rf"\(([\w.]+) [-+] {re.escape(found[2].strip('−'))}\)", change.after)      # dy * (h - x)
+        return degree(found[2]) == (degree(beside[1]) if beside and beside[0] not in change.before else 1)
+    if found := IN_PLACE.match(change.name):
+        return degree(found[1]) == degree(found[2])
+    return True
 
 
 def _unread(atoms, node):

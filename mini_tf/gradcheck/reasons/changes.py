@@ -11,6 +11,7 @@ import inspect
 import itertools
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,7 @@ SIGN = {ast.Gt: ">", ast.Lt: "<", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==", as
 AXES = "0", "1", "-1", "-2", "(0, 1)", "(0, 2)", "(0, 2, 3)", "(1, 2)", "(2, 3)", "None"
 PAIRS = (0, 1), (0, 2), (0, 2, 3), (1, 2), (2, 3)
 SIZE = re.compile(r"[\w.]+\.shape\[-?\d\]|[\w.]+\.size|len\([\w.]+\)")
+SLICE = re.compile(r"\b([a-z]\w*) ?: ?([a-z]\w*)\b(?=[],])")           # start:stop
 EINSUM = re.compile(r"[\w,. ]+->[\w.]*")
 SIGMOID = re.compile(                                    # s = 1/(1 + np.exp(-x)), s = sigmoid(x)
     r"\b(\w+) ?= ?(?:1\.?0? ?/ ?\(1\.?0? ?\+ ?(?:\w+\.)?exp\(-(\w+)\)\)|(?:\w+\.)?(?:sigmoid|expit)\((\w+)\))"
@@ -47,8 +49,10 @@ LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.
 SOFTMAX = re.compile(r"([\w.]+) \* \(([\w.]+) - \((?:\1 \* \2|\2 \* \1)\)\.sum\(([^()]*)\)\)")
 HALF_OF_BOTH = re.compile(r"([\w.]+) - \((.+) \* \1\)\.sum\(([^()]*)\)")
 LOG_SOFTMAX = re.compile(r"([\w.]+) - ([\w.]+) \* \1\.sum\(([^()]*)\)")
+UPSTREAM = "dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta"      # the usual names
 SINGLE = int, float, np.number
 NUMPY = "np", "numpy"
+SOLVING = {"solve", "inv", "solve_triangular", "lstsq", "pinv"}
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 BOUNDS = {"minimum", "maximum", "clip"}
 JOINED = {"concatenate", "hstack", "vstack", "dstack", "stack", "column_stack", "block"}
@@ -59,43 +63,44 @@ RARE = re.compile(
 SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
 
-def changes(source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any]) -> list[Mutation]:
+def changes(
+    source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any], here: Callable[[int], bool]
+) -> list[Mutation]:
     """[Mutation] of the function at `node`, each text once, the likeliest first.
 
-    atoms: {text: value} of names, attributes and such that stand for arrays and numbers inside the function
+    atoms   {text: value} of names, attributes and such that stand for arrays and numbers inside the function
+    here    True for the numbers of the lines that may change
     """
-    parts = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
-    found = [_made(source, part, *change) for part in parts for change in _of_indices(source, part)]
-    found += [_by_one(change) for change in mutations(source.text, node) if change.name in UNDONE]
-    if isinstance(node, ast.Lambda):
-        parts.append(node)
-    sums = dict.fromkeys(one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
-    found += [_made(source, part, *change) for part in parts for change in _not_added(source, part, sums)]
-    for kind in (_of_groups, _of_shape, _of_operators, _of_calls, _of_statements, _of_loops, *OF_FUNCTIONS):
-        found += [_made(source, part, *change) for part in parts for change in kind(source, part)]
-    found += [change for part in [node, *parts] for change in _of_order(source, part)]
-    found += [change for part in [node, *parts] for change in _of_a_later_order(source, part)]
-    found += [_made(source, part, *change) for part in parts for change in _another_atom(source, part, atoms, True)]
-    found += [_made(source, part, *change) for part in parts for change in _of_numbers(source, part, atoms)]
+    everything = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
+    everything += [node] * isinstance(node, ast.Lambda)
+    sums = dict.fromkeys(one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    slices = {source.within(source.span(one)): _shape_of(one, source, atoms) for one in everything if _is_slice(one)}
+    parts = [part for part in everything if here(part.lineno)]
     wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
+    wholes = [(whole, target) for whole, target in wholes if here(whole.lineno)]
     wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
-    found += [_made(source, w, *change) for w, target in wholes for change in _of_wholes(source, w, target, atoms)]
-    found += [_made(source, part, *change) for part in parts for change in _of_quotients(source, part, atoms)]
-    found += [_made(source, part, *change) for part in parts for change in _of_padding(source, part, atoms)]
-    found += [_made(source, part, *change) for part in parts for change in _symmetric(source, part, atoms)]
-    found += [_made(source, w, *change) for w, _ in wholes for change in _in_each_others_place(source, w, atoms)]
-    found += [_made(source, w, *change) for w, target in wholes for change in _differences(source, w, target, atoms)]
-    found += [_made(source, w, *change) for w, target in wholes for change in _couplings(source, w, target, atoms)]
-    found += [_made(source, part, *change) for part in parts for change in _everywhere(source, part, atoms)]
-    for kind in (_of_keywords, _of_atoms, _of_operands, _terms_of_arguments, _another_atom):
-        found += [_made(source, part, *change) for part in parts for change in kind(source, part, atoms)]
-    found += [_made(source, w, *change) for w, target in wholes for change in _terms(source, w, target, atoms)]
-    found += [_made(source, w, *change) for w, target in wholes for change in _terms_of_sums(source, w, target, atoms)]
-    slices = {source.within(source.span(part)): _shape_of(part, source, atoms) for part in parts if _is_slice(part)}
-    for w, target in wholes:
-        found += [_made(source, w, *change) for change in _terms_of_slices(source, w, target, atoms, slices)]
-    found += [_made(source, part, *change) for part in parts for change in _atom_for_a_formula(source, part, atoms)]
-    return _once(source, found)
+
+    def of_parts(kind, *known):
+        return [_made(source, part, *change) for part in parts for change in kind(source, part, *known)]
+
+    def of_wholes(kind, *known):
+        return [_made(source, w, *change) for w, target in wholes for change in kind(source, w, target, *known)]
+
+    found = of_parts(_of_indices)
+    found += [_by_one(change) for change in mutations(source.text, node) if change.name in UNDONE]
+    found += of_parts(_not_added, sums)
+    for kind in OF_SYNTAX:
+        found += of_parts(kind)
+    found += [change for part in [node, *everything] for change in _of_order(source, part)]
+    found += [change for part in [node, *everything] for change in _of_a_later_order(source, part)]
+    found += of_parts(_another_atom, atoms, True) + of_parts(_of_numbers, atoms) + of_wholes(_of_wholes, atoms)
+    found += of_parts(_of_quotients, atoms) + of_parts(_of_padding, atoms) + of_parts(_symmetric, atoms)
+    found += of_wholes(_in_each_others_place, atoms) + of_wholes(_differences, atoms) + of_wholes(_couplings, atoms)
+    for kind in (_everywhere, _of_keywords, _of_atoms, _of_operands, _terms_of_arguments, _another_atom):
+        found += of_parts(kind, atoms)
+    found += of_wholes(_terms, atoms) + of_wholes(_terms_of_sums, atoms) + of_wholes(_terms_of_slices, atoms, slices)
+    found += of_parts(_atom_for_a_formula, atoms)
+    return _once(source, (change for change in found if here(change.line)))
 
 
 def _by_one(change):
@@ -289,7 +294,13 @@ def _of_index(source, index):
 
 
 def _of_padding(source, part, atoms):
-    """dx[:, :, p:p + H, p:p + W] for dx[:, :, :H, :W], if p is a whole number."""
+    """dx[:, :, p:p + H, p:p + W] for dx[:, :, :H, :W], or q:q + W for p:p + W, if p and q are whole numbers."""
+    if isinstance(part, ast.Slice) and part.lower is not None and part.upper is not None:
+        text = source.within(source.span(part))
+        for one in {n.id for n in ast.walk(part.lower) if isinstance(n, ast.Name)} & names_read(part.upper):
+            for other, x in atoms.items():
+                if type(x) is int and other != one:
+                    yield f"{other} belongs where {one} is", part, re.sub(rf"(?<![\w.]){one}\b", other, text)
     if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple):
         indices = [(source.within(source.span(i)), i) for i in part.slice.elts]
         slices = [i for _, i in indices if isinstance(i, ast.Slice)]
@@ -354,6 +365,13 @@ def _of_operators(source, part):
         yield "there is a not too many", part, source.atom(part.operand)
 
 
+def _over_a_slice(source, part):
+    """1 / (stop - start), the length of a slice that stands in the same function, for 1 / k"""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
+        for start, stop in dict.fromkeys(SLICE.findall(source.text)):
+            yield f"{stop} − {start} belongs there, the length of the slice", part.right, f"({stop} - {start})"
+
+
 def _of_calls(source, part):
     """Another function, arguments exchanged, an axis, keepdims."""
     if not isinstance(part, ast.Call):
@@ -364,11 +382,15 @@ def _of_calls(source, part):
         if name in (one, other):
             better = other if name == one else one
             yield f"it is {better}, not {name}", (end - len(name), end), better
+    if name in ("maximum", "minimum") and len(part.args) == 2:
+        value, bounds = part.args[0], ("0, 1", "-1, 1")
+        for both in bounds:
+            yield "a bound is missing", part, f"np.clip({source.within(source.span(value))}, {both})"
     if len(part.args) == 1 and not part.keywords and name not in ("range", "len", "reversed", "zip", "enumerate"):
         yield f"{name} is too much", part, source.atom(part.args[0])
     if (bounded := _reduced(part, BOUNDS)) is not None:
         yield f"{name} is too much", part, source.atom(bounded)
-    for value in part.args:
+    for value in part.args if name not in REDUCED else ():               # -np.sum(x) is tried as a whole
         yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):
         yield "two arguments are exchanged", *_exchanged(source, a, b)
@@ -415,12 +437,30 @@ def _of_calls(source, part):
                 yield from ((words, part, f"{first}{other}{last}, keepdims=True)") for other in AXES)
 
 
+def _of_arguments(source, part):
+    """An argument of a learner's function that should be reversed; a term that belongs behind the call."""
+    if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in NUMPY:
+        return
+    for value in part.args if "[::-1]" in source.text else ():
+        yield "its order is not reversed", value, f"{source.atom(value)}[::-1]"
+    for value in part.args if len(part.args) > 1 else ():                # back(d, cache) + reg * W
+        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+            (start, end), (first, last) = source.span(part), source.span(value)
+            minus = isinstance(value.op, ast.Sub)
+            for one, other in ((value.left, value.right), (value.right, value.left))[: 2 - minus]:
+                call = source.text[start:first] + source.within(source.span(one)) + source.text[last:end]
+                behind = f"{'-' if minus else '+'} {source.product(other)}"
+                yield "a term belongs behind the call, not into it", part, f"({call} {behind})"
+
+
 def _matrices(part):
     """a and b of a @ b, np.matmul(a, b), np.dot(a, b) and a.dot(b); [] for what is no such product"""
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
         return [part.left, part.right]
     if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in ("matmul", "dot"):
         return part.args if getattr(part.func.value, "id", "") in NUMPY else [part.func.value, *part.args]
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in SOLVING:
+        return part.args[:1]
     return []
 
 
@@ -605,7 +645,10 @@ def _of_swish(source, part):
             yield words, part, " * ".join([*rest, f"({s} + {x} * {s} * (1 - {s}))"])
 
 
-OF_FUNCTIONS = _diagonal, _of_log_softmax, _of_gates, _of_swish
+OF_SYNTAX = (                                            # kinds of changes for which no values are needed
+    _of_groups, _of_shape, _of_operators, _over_a_slice, _of_calls, _of_arguments, _of_statements, _of_loops,
+    _diagonal, _of_log_softmax, _of_gates, _of_swish,
+)  # fmt: skip
 
 
 def _texts_of_factors(source, part):
@@ -661,7 +704,7 @@ def _of_numbers(source, part, atoms):
         if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub") and name[0] != "(":
             yield f"{name} belongs where {part.value:g} is", part, name
     value = part.value
-    others = [value + 1, value - 1, 2 * value, value / 2, -value]
+    others = [value + 1, value - 1, 2 * value, value / 2, -value, value + 2, value - 2]
     for other in dict.fromkeys(others):
         if other != value and abs(other) < 1e6:
             text = f"{other:g}" if float(other) != int(other) else str(int(other))
@@ -699,7 +742,9 @@ def _another_atom(source, part, atoms, alike=False):
         same_kind &= not alike or _is_mask(value) <= _is_mask(atoms[text])           # no mask for numbers
         another = value is not atoms[text] or other[-1] == "]"           # xs[l] is x0 only in the last round of a loop
         if other != text and same_kind and (not shape or not alike or another):
-            yield f"{other} belongs where {text} is", part, other
+            times = re.fullmatch(rf"\({re.escape(text)} ([*/]) (\S+)\)", other)      # w * L for w
+            factor = times and f"a factor is missing, {'1/' * (times[1] == '/')}{times[2]}"
+            yield factor or f"{other} belongs where {text} is", part, other
 
 
 def _is_mask(value):
@@ -760,7 +805,7 @@ def _factors(name, value, shape, larger=False, sizes=True):
     sizes: with False no sizes of the array, because another array of this shape has the same
     """
     for words, factor, *often in _all_factors(name, value, shape, larger, sizes):
-        if factor[0] == "/" and is_upstream(name):
+        if factor[0] == "/" and name in UPSTREAM:
             continue                                     # a backward never divides by what it is given
         factor_in_words = factor[2:] if factor[0] == "*" else f"1/{factor[2:]}"
         yield f"{words} is missing, {factor_in_words}" + "".join(f" ({remark})" for remark in often), factor
@@ -769,11 +814,6 @@ def _factors(name, value, shape, larger=False, sizes=True):
 def _first_of_each_shape(atoms):
     """{shape: the first atom that has it}"""
     return {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
-
-
-def is_upstream(name: str) -> bool:
-    """True for the usual names of the gradient that a backward is given."""
-    return name in ("dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta")
 
 
 def _all_factors(name, value, shape, larger, sizes):
@@ -822,7 +862,7 @@ def _of_wholes(source, whole, target, atoms):
         yield "the mean is not taken away", span, f"{atom} - {atom}.mean(axis={axis}, keepdims=True)"
     if isinstance(target, ast.Subscript):                # dx[x < 0] = alpha
         index, of = source.within(source.span(target.slice)), _shape_of(target.value, source, atoms)
-        for name, value in sorted(atoms.items(), key=lambda item: not is_upstream(item[0])):
+        for name, value in sorted(atoms.items(), key=lambda item: item[0] not in UPSTREAM):
             if of and _is_array(value) and value.shape == of:
                 yield f"a factor is missing, {name}[{index}]", span, f"{atom} * {name}[{index}]"
     if isinstance(target, ast.Subscript) and isinstance(whole, ast.Constant):        # beta[-1] = 0
@@ -839,6 +879,9 @@ def _of_wholes(source, whole, target, atoms):
             if _is_array(value) and value.shape == (shape or value.shape) and not itself:
                 yield f"a term is missing, {name}", span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
+        if shape == () and isinstance(value, SINGLE) and value:          # d - smooth / C
+            yield f"a term is missing, {name}", span, f"{atom} + {name}"
+            yield f"a term is missing, −{name}", span, f"{atom} - {name}"
         if _is_array(value) and shape and len(shape) == 2 and value.shape == shape[:1]:
             yield f"a term is missing, {name}[:, None]", span, f"{atom} + {name}[:, None]"
         if _is_array(value) and shape and value.ndim and value.shape != tuple(shape) and _fits(value, shape):
@@ -930,6 +973,9 @@ def _of_operands(source, part, atoms):
             if shape and not callable(x):
                 factors = _factors(name, x, shape)
                 yield from ((words, element, f"{source.product(element)} {factor}") for words, factor in factors)
+            if shape is not None and not callable(x) and np.shape(x) == shape:
+                yield f"a term is missing, {name}", element, f"{source.atom(element)} + {name}"
+                yield f"a term is missing, −{name}", element, f"{source.atom(element)} - {name}"
     if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and isinstance(part.value, ast.Name):
         text, array, index = (source.within(source.span(one)) for one in (part, part.value, part.slice))
         if _is_array(atoms.get(array)) and ":" not in index:             # beta[t + 1], where E[t + 1] belongs, too
@@ -1049,6 +1095,8 @@ def _terms(source, whole, target, atoms):
             gate = f"{name}[{', '.join([':'] * x.ndim + ['None'] * (len(shape) - x.ndim))}]"
             for term in (f"{one} * {gate}" for one in larger):
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
+    for term in _outer_products(shape, atoms):
+        yield f"a term is missing, {term}", span, f"{atom} + {term}"
     spread = [name for name, x in atoms.items() if isinstance(x, np.ndarray) and x.ndim and x.shape != tuple(shape)
               and _fits(x, shape)]  # fmt: skip
     gates = [name for name in spread if (atoms[name] >= 0).all() and (atoms[name] <= 1).all()]           # a mask
@@ -1065,6 +1113,18 @@ def _terms(source, whole, target, atoms):
         for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+
+
+def _outer_products(shape, atoms):
+    """["w[:, :, None] * d[:, None, :]", …]: products of two smaller arrays that have this shape"""
+    arrays = [(name, x.shape) for name, x in atoms.items() if _is_array(x)]
+    if len(shape) == 2:
+        yield from (f"{one}[:, None] * {other}" for one, n in arrays for other, m in arrays if (*n, *m) == shape)
+    elif len(shape) == 3:
+        behind = [(name, size) for name, size in arrays if size in (shape[:2], shape[1:])]
+        between = [name for name, size in arrays if size == (shape[0], shape[2])]
+        for (one, size), other in itertools.product(behind, between):
+            yield f"{one}[:, :, None] * {other}[:, None, :]" if size == shape[:2] else f"{other}[:, None, :] * {one}"
 
 
 def _terms_of_sums(source, whole, target, atoms):
@@ -1113,17 +1173,18 @@ def _product_shape(a, b):
 def _differences(source, whole, target, atoms):
     """An array in a product that should be a difference or a sum."""
     for part in ast.walk(whole):
-        if isinstance(part, ast.Name) and _is_array(atoms.get(part.id)) and isinstance(part.ctx, ast.Load):
+        one = source.within(source.span(part)) if hasattr(part, "end_lineno") and is_atom(part) else ""
+        if _is_array(atoms.get(one)) and isinstance(part.ctx, ast.Load):
             for other, x in atoms.items():
-                if other != part.id and _is_array(x) and x.shape == atoms[part.id].shape:
-                    yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
-                    yield f"a term is missing, −{other}", part, f"({part.id} - {other})"
-                    yield f"a term is missing, {other}", part, f"({part.id} + {other})"
+                if other != one and _is_array(x) and x.shape == atoms[one].shape:
+                    yield f"a factor is missing, {other}", part, f"({one} * {other})"
+                    yield f"a term is missing, −{other}", part, f"({one} - {other})"
+                    yield f"a term is missing, {other}", part, f"({one} + {other})"
                     if (x > 0).all():
-                        yield f"a term is missing, −1/{other}", part, f"({part.id} - 1 / {other})"
-                        yield f"a term is missing, 1/{other}", part, f"({part.id} + 1 / {other})"
+                        yield f"a term is missing, −1/{other}", part, f"({one} - 1 / {other})"
+                        yield f"a term is missing, 1/{other}", part, f"({one} + 1 / {other})"
                 elif isinstance(x, SINGLE) and x not in (0, 1):
-                    yield f"a factor is missing, {other}", part, f"({part.id} * {other})"
+                    yield f"a factor is missing, {other}", part, f"({one} * {other})"
 
 
 def _symmetric(source, part, atoms):
@@ -1139,7 +1200,7 @@ def _symmetric(source, part, atoms):
                 yield f"2·{name} is {name} + {name}ᵀ only if {name} is symmetric", part, both
 
 
-def _in_each_others_place(source, whole, atoms):
+def _in_each_others_place(source, whole, target, atoms):
     """Two arrays of one shape, exchanged wherever they are: a·sin + b·cos for a·cos + b·sin."""
     text = source.within(source.span(whole))
     names = dict.fromkeys(part.id for part in ast.walk(whole) if isinstance(part, ast.Name))

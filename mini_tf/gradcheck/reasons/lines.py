@@ -74,6 +74,15 @@ def lines_of(evidence: Evidence, name: str, right_after: Mapping[str, Collection
     return {number for *_, number, _ in lines + _inside_helpers(evidence, lines)}
 
 
+def lines_of_all(evidence: Evidence, right_after: Mapping[str, Collection[int]]) -> set[int]:
+    """The numbers of the lines that every wrong gradient comes from: one mistake is in one of these."""
+    _, _, node = _source(evidence)
+    feeds = {} if node is None else _feeds(node, evidence.subject, (), right_after, behind=True)[0]
+    lines = [sorted(feeds[name]) for name in evidence.wrong if name in feeds]
+    numbers = [{number for *_, number, _ in some + _inside_helpers(evidence, some)} for some in lines]
+    return set.intersection(*numbers) if numbers else set()
+
+
 def unused(evidence: Evidence) -> list[str]:
     """["dmu is computed, and nothing uses it (ops/normalization.py:26)", …] of the backward, and what it calls"""
     found = []
@@ -260,7 +269,7 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                 pairs = [pair for target in targets for pair in pairs_of(target, node.value)]
                 several = len(pairs) > len(targets)      # of a, b = c, d each has a line of its own
                 fed = [(target, (_one_of(node, target, value) if several else _own(node, which))
-                        | _lines_of(value, sources) | under.get(node, set()))
+                        | _lines_of(value, sources) | _lines_of_places(target, sources) | under.get(node, set()))
                        for pair in pairs for target, value, which in _one_by_one(*pair)]  # fmt: skip
                 for target, lines in fed:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
@@ -392,6 +401,12 @@ def _own(node, which=0):
 def _lines_of(value, sources):
     read = _names(value) + [ast.unparse(n) for n in ast.walk(value) if isinstance(n, (ast.Attribute, ast.Subscript))]
     return set().union(*(sources.get(name, set()) for name in read))
+
+
+def _lines_of_places(target, sources):
+    """The lines that the indices come from, of dx[i : i + k]"""
+    indices = [one.slice for one in ast.walk(target) if isinstance(one, ast.Subscript)]
+    return set().union(*(_lines_of(index, sources) for index in indices))
 
 
 def _written_to(target):

@@ -26,11 +26,10 @@ from mini_tf.gradcheck.planting.editing import (
     recompiled,
     running_as,
     source_of,
-    statement_around,
 )
 from mini_tf.gradcheck.reasons.atoms import values_of
 from mini_tf.gradcheck.reasons.candidates import candidates, has_while
-from mini_tf.gradcheck.reasons.changes import SIZE, UNDONE
+from mini_tf.gradcheck.reasons.changes import RARE, SIZE, UNDONE
 from mini_tf.gradcheck.reasons.inside import Inner, states_of
 from mini_tf.gradcheck.reasons.theirs import following
 from mini_tf.trace import codes_inside, place
@@ -45,9 +44,12 @@ ENOUGH = 10_000          # lines, of a changed function with a while-loop
 LEAST = 4.0              # and for trying changes, however long it took to find out which to try
 TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
 DIVIDES = re.compile(r"a factor is missing, 1/[^\W\d]\w*$")
+SYMMETRIC = re.compile(r"is missing, \w+\.T$")          # dD + dD.T
 CENTRES = re.compile(r"mean is not taken away|as a mean ")           # twice is as good as once
 # A change of these kinds may make up for a mistake in another line: a second one is looked for, too.
-MADE_UP_FOR = re.compile(f"{TAKES_AWAY.pattern}|{DIVIDES.pattern}|{CENTRES.pattern}| belongs where ")
+KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC
+MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs where "]))
+CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
 ADDS = re.compile(r"by the square")                      # or by the square root
 WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -80,12 +82,12 @@ def find_repair(
         try:
             with warnings.catch_warnings():              # of what Python thinks of the change
                 warnings.simplefilter("ignore")
-                code = _code_of(part, change, texts)
+                code = recompiled(part.runs, change.text, texts[part.runs.__code__.co_filename])
         except (SyntaxError, StopIteration):
             continue
         right = _made_right(evidence, part, code)
         if len(right) < len(evidence.slopes):
-            if right > set(evidence.right):
+            if right > set(evidence.right) and not CHANCY.search(change.name):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
@@ -111,6 +113,8 @@ def _is_another(first, change):
         like_it = " belongs where " in change.name or change.name == first.name
     elif TAKES_AWAY.search(_words(first)):
         like_it = ADDS.search(change.name)
+    elif SYMMETRIC.search(first.name):
+        like_it = change.name.startswith("a term is missing")
     elif CENTRES.search(first.name):
         like_it = not CENTRES.search(change.name)
     else:
@@ -195,13 +199,6 @@ def _other_sizes(evidence, other):
     return all(n != m for x, y in pairs for n, m in zip(x.shape, y.shape) if n > 1)
 
 
-def _code_of(part, change, texts):
-    """The changed code of part.runs. Only the statement of the file that it stands in is compiled."""
-    text = texts[part.runs.__code__.co_filename]
-    first, last = statement_around(text, part.runs.__code__.co_firstlineno)
-    return recompiled(part.runs, change.text, (first, last + change.text.count("\n") - text.count("\n")))
-
-
 def _measured(evidence):
     """Measure the slopes of tensors whose gradients could not be compared. False if that costs too much."""
     missing = {name: x for name, x in evidence.subject.tensors.items() if name not in evidence.slopes}
@@ -221,6 +218,8 @@ def _measured(evidence):
 def _made_right(evidence, part, code):
     """Names of the gradients that agree with the measured slopes when part.runs runs this code; none if y changes."""
     subject, dy_stays = evidence.subject, evidence.dy_stays
+    if isinstance(subject.f, Brought):
+        subject.f.goes_back_once = True
     evidence.back_to_the_point(copies=True)
     for p in subject.params.values():
         p.grad = None
@@ -244,6 +243,8 @@ def _made_right(evidence, part, code):
         return set()
     finally:
         evidence.back_to_the_point()
+        if isinstance(subject.f, Brought):
+            subject.f.goes_back_once = False
 
 
 @contextmanager

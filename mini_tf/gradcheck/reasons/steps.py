@@ -22,6 +22,7 @@ from mini_tf.gradcheck.reasons.lines import (
     dropped,
     kept_and_changed,
     lines_of,
+    lines_of_all,
     never_run,
     suspects,
     unused,
@@ -124,7 +125,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         return                                           # only a promise was broken
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
-    inside, lines, first_lines = {}, set(), set()
+    inside, lines, first_lines, common = {}, set(), set(), set()
     if current and (evidence.wrong or evidence.gradients):
         with _all_the_same(report, evidence):
             inside = measured_inside(evidence)
@@ -135,6 +136,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             first = first_wrong(inside, lines)
             report.inside = about_inside(evidence, inside, first)
             first_lines = lines_of(evidence, first, right_after) & lines
+            common = lines_of_all(evidence, right_after)
         for look in (unused, dropped, kept_and_changed, never_run):
             with _all_the_same(report, evidence):
                 report.notes += look(evidence)
@@ -142,8 +144,9 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         for name, words in diagnose(evidence).items():
             report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
+        likely_lines = [first_lines & common, lines & common, first_lines, lines]
         with _all_the_same(report, evidence):
-            repair, report.made_right, report.other_repair = find_repair(evidence, [first_lines, lines], inside)
+            repair, report.made_right, report.other_repair = find_repair(evidence, likely_lines, inside)
             all_of_them = len(report.made_right) == len(evidence.wrong)
             report.repair, report.repair_in_part = (repair, []) if all_of_them else ([], repair)
 

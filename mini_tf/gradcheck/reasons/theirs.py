@@ -295,7 +295,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
     methods = {}
     owner = getattr(f, "machine", getattr(f, "owner", None)) if isinstance(f, Brought) else None
     if owner is not None:
-        methods = {n: g for cls in type(owner).__mro__ for n, g in vars(cls).items() if inspect.isfunction(g)}
+        those = {n: getattr(g, "__func__", g) for cls in type(owner).__mro__ for n, g in vars(cls).items()}   # static ones
+        methods = {name: g for name, g in those.items() if inspect.isfunction(g)}
     while waiting:
         try:
             function = function_of(waiting.pop(0))

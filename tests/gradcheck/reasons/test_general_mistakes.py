@@ -339,7 +339,7 @@ REPAIRED = {
     elu: ([R((3, 4))], "np.where(x > 0, 1, y + alpha)"),
     correlate: ([R(7), R(3)], "dy * w[i, ...]"),
     depthwise: ([R((7, 2)), R((3, 2))], "dy * w[i]"),
-    low_rank: ([R((5, 4)), R((4, 2)), R((2, 3))], "(u.T @ dy) * alpha / rank"),
+    low_rank: ([R((5, 4)), R((4, 2)), R((2, 3))], "(u.T @ dy) * (alpha / rank)"),
     instance_norm: ([R((2, 3, 4, 5))], "h * (dy * h).mean((2, 3), keepdims=True)"),
     squeeze_and_excite: ([R((2, 3, 4, 5)), R((3, 3))], " + dy * g[:, :, None, None]"),
     highway: ([R((3, 4)), R((3, 4)), R((3, 4))], "dh, dt = dy * t, dy * (h - x)"),
