@@ -8,6 +8,7 @@ from mini_tf.checks import check_whole
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.directions import COUNT, agrees, contradicts, find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.iterations import loops_run
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
@@ -207,7 +208,7 @@ def _look_around(evidence, report, seed, budget):
         trial, found = Report(report.name), None
         with suppress(Broken):
             found = _check_point("far", subject, trial, patterns, rng, budget)
-        if found is not None and found.wrong and not _is_in_stairs(found, trial):
+        if found is not None and found.wrong and not (_is_in_stairs(found, trial) or _has_not_converged(found, before)):
             for t in trial.tensors:
                 report.tensor(t.name, t.shape).comparisons += t.comparisons
             return found
@@ -244,6 +245,18 @@ def _is_in_stairs(evidence, report):
         if not abs(worst.yours - long) >= abs(worst.yours - worst.measured) / 2:
             return True
     return False
+
+
+def _has_not_converged(evidence, before):
+    """Whether an iteration of f that a break ended at the point `before`, {name: array}, runs out of rounds here."""
+    subject, here = evidence.subject, dict(evidence.subject.tensors)
+    _, exhausted = loops_run(subject.forward)
+    for name, x in before.items():
+        subject.replace(name, x)
+    broken, never = loops_run(subject.forward)
+    for name, x in here.items():
+        subject.replace(name, x)
+    return bool(exhausted & broken - never)
 
 
 def _fits(gradient, x):

@@ -14,8 +14,10 @@ as it is, and a backward can be called twice.
 import copy
 import inspect
 import re
+import sysconfig
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -33,6 +35,8 @@ BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
 GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
 NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
+INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
+NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
 
 def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
@@ -121,6 +125,19 @@ def is_ours(x: Any) -> bool:
     module = getattr(x, "__module__", None) or type(x).__module__
     ours = any(cls.__module__.startswith("mini_tf.") for cls in type(x).__mro__)
     return ours or str(module).startswith("mini_tf.")
+
+
+def is_theirs(x: Any) -> bool:
+    """True for a function or class that is neither Python's, nor of an installed package, nor mini_tf's."""
+    if inspect.isclass(x):
+        methods = [g for g in (getattr(g, "__func__", g) for g in vars(x).values()) if inspect.isfunction(g)]
+        return bool(methods) and is_theirs(methods[0])
+    return is_their_file(inspect.unwrap(x).__code__.co_filename)
+
+
+@cache
+def is_their_file(path: str | None) -> bool:
+    return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
 
 
 def is_gradient(x: Any) -> bool:

@@ -7,8 +7,10 @@ Places are found in the syntax tree; the change is made in the text, so that wha
 
 import ast
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 REDUCTIONS = ("sum", "mean", "max", "min", "prod", "var", "std")
 TRANSPOSES = ("transpose", "swapaxes", "permute", "moveaxis", "matrix_transpose")
@@ -17,12 +19,53 @@ SIMPLE = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.Tu
 
 @dataclass(frozen=True)
 class Mutation:
+    """One small change of a file's text."""
+
     name: str                # what is done: "a factor dropped"
-    line: int                # of the file, from 1
-    before: str              # the source line(s), and what becomes of them
-    after: str
-    text: str                # the whole file, changed
-    probe: str               # the same with 1/0 there: it raises if the place is ever reached
+    source: "Source"
+    node: ast.AST            # the part that changes
+    start: int               # in the text, from where to where `new` takes the place of what is there
+    end: int
+    new: str
+    shown: tuple[str, str] = ()          # what `before` and `after` say, if these lines do not say it best
+
+    @property
+    def old(self) -> str:
+        return self.source.text[self.start : self.end]
+
+    @cached_property
+    def line(self) -> int:
+        """The number of the line where it begins, from 1"""
+        return self.source.line_of(self.start)
+
+    @property
+    def before(self) -> str:
+        """The source line(s)"""
+        first, last = self._lines
+        return self.shown[0] if self.shown else _shown(self.source.text[first:last])
+
+    @property
+    def after(self) -> str:
+        """What becomes of them"""
+        (first, last), text = self._lines, self.source.text
+        return self.shown[1] if self.shown else _shown(text[first : self.start] + self.new + text[self.end : last])
+
+    @property
+    def text(self) -> str:
+        """The whole file, changed"""
+        text = self.source.text
+        return text[: self.start] + self.new + text[self.end :]
+
+    @property
+    def probe(self) -> str:
+        """The whole file with 1/0 in the place of the node: it raises if the place is ever reached."""
+        start, end = self.source.span(self.node)
+        return self.source.text[:start] + "(1 / 0)" + self.source.text[end:]
+
+    @property
+    def _lines(self):
+        starts = self.source.starts
+        return starts[self.line - 1], starts[self.source.line_of(self.end)] - 1
 
 
 def mutations(text: str, node: ast.FunctionDef | ast.Lambda, arrays: dict[str, str] | tuple[()] = ()) -> list[Mutation]:
@@ -213,14 +256,11 @@ class Source:
         """The text from start to end becomes `new`; the probe shows whether `node`, around it, ever runs."""
         if self.text[start - 1: start] == "(" and self.text[end: end + 1] == ")" and _in_brackets(new):
             new = new[1:-1]
-        first, last = self.text.count("\n", 0, start), self.text.count("\n", 0, end)
-        lines = self.starts[first], self.starts[last + 1] - 1
-        after = self.text[lines[0]: start] + new + self.text[end: lines[1]]
-        node_start, node_end = self.span(node)
-        return Mutation(
-            name, first + 1, _shown(self.within(lines)), _shown(after), self.text[:start] + new + self.text[end:],
-            self.text[:node_start] + "(1 / 0)" + self.text[node_end:],
-        )  # fmt: skip
+        return Mutation(name, self, node, start, end, new)
+
+    def line_of(self, place: int) -> int:
+        """The number of the line with this place of the text in it, from 1"""
+        return bisect(self.starts, place)
 
 
 def _in_brackets(text):

@@ -12,11 +12,12 @@ from typing import Any
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.styles import is_theirs
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
 from mini_tf.gradcheck.planting.mutations import own_nodes
 from mini_tf.gradcheck.reasons.changes import REDUCED, SIGN, is_atom
 from mini_tf.gradcheck.reasons.lines import pairs_of
-from mini_tf.gradcheck.reasons.theirs import Part, is_theirs, locals_at_the_end, written_forward
+from mini_tf.gradcheck.reasons.theirs import Part, locals_at_the_end, written_forward
 
 import numpy as np
 

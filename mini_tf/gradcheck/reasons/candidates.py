@@ -5,9 +5,10 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import is_upstream
@@ -26,10 +27,11 @@ ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
-ZEROS = re.compile(r"\.zeros(_like)?\(")                 # dW = np.zeros_like(W): sums begin there
+ZEROS = re.compile(r"\.zeros(_like)?\(")
 
 
-class Place(NamedTuple):
+@dataclass
+class Place:
     """What is known of a part of the backward: its source, and what may be missing there."""
 
     part: Part
@@ -40,24 +42,51 @@ class Place(NamedTuple):
     of_note: set[str]                                    # names that it does not use
     formulas: list[str]                                  # of the forward, which it does not have
     without_dy: set[int]                                 # numbers of lines that do not come from dy
+    zeros: set[int]                                      # … in which sums begin, dW = np.zeros_like(W)
     begins: dict[int, int]                               # see _beginnings
+
+    @cached_property
+    def with_dy(self) -> set[int]:
+        """The numbers of the lines that have dy, or what comes from it"""
+        numbers = range(self.node.lineno, self.node.end_lineno + 1)
+        return {number for number in numbers if self.degree(self.source.lines[number - 1])}
 
     def changes(self, here: Callable[[int], bool]) -> Iterator[tuple[tuple, int, Mutation]]:
         """(rank, turn, change) of the statements that begin in lines that are `here`: those of low ranks come first."""
         counted = _counters(self.node)
         changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
         for number, change in enumerate(changed):
-            new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
+            new = {*NAME.findall(change.new)} - {*NAME.findall(change.old)}
             if not _counts_outside(change.line, new & counted.keys(), counted):
                 yield self._rank(change, new), number // AT_ONCE, change
 
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
-        unlikely = RARE.search(change.name) or ZEROS.search(change.before) or not _is_linear(change, self.degrees)
-        noted = bool(new & self.of_note) or any(formula in change.after for formula in self.formulas)
+        unlikely = RARE.search(change.name) or line in self.zeros or not self._is_linear(change)
+        noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         of_forward = line in self.without_dy             # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
         return not noted, of_forward, noted and -line, bool(unlikely)
+
+    def _is_linear(self, change):
+        """False if a change puts a term without dy where others have it, or a product of two gradients.
+
+        Because a backward is linear in dy, each term has it once.
+        """
+        if found := MISSING.match(change.name):
+            if found[1] == "factor":
+                return change.line not in self.with_dy or not self.degree(found[2])
+            within_a_product = ATOM.fullmatch(change.old)                # dy * (h - x)
+            return self.degree(found[2]) == (self.degree(change.old) if within_a_product else 1)
+        if found := IN_PLACE.match(change.name):
+            return self.degree(found[1]) == self.degree(found[2])
+        return True
+
+    def degree(self, text: str) -> int:
+        """How often a product has dy."""
+        if text in self.degrees:
+            return self.degrees[text]
+        return sum(self.degrees.get(one[0], 0) for one in ATOM.finditer(text))
 
 
 def candidates(
@@ -113,6 +142,7 @@ def _place(evidence, part, source, node, atoms, is_helper):
         part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note=_unused(node) | _unread(atoms, node),
         formulas=[one for one in atoms if FORMULA.match(one) and one.strip("()") not in written],
         without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
+        zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)},
     )  # fmt: skip
 
 
@@ -163,25 +193,6 @@ def _degrees(evidence, part, node, atoms):
 
 def _are_close(x, y):
     return np.shape(x) == np.shape(y) and bool(np.allclose(x, y, rtol=1e-9, atol=0))
-
-
-def _is_linear(change, degrees):
-    """False if a change puts a term without dy where others have it, or a product of two gradients.
-
-    Because a backward is linear in dy, each term has it once.
-    """
-
-    def degree(text):
-        return degrees[text] if text in degrees else sum(degrees.get(one[0], 0) for one in ATOM.finditer(text))
-
-    if found := MISSING.match(change.name):
-        if found[1] == "factor":
-            return not degree(found[2]) or not degree(change.before)
-        beside = re.search(rf"\(([\w.]+) [-+] {re.escape(found[2].strip('−'))}\)", change.after)      # dy * (h - x)
-        return degree(found[2]) == (degree(beside[1]) if beside and beside[0] not in change.before else 1)
-    if found := IN_PLACE.match(change.name):
-        return degree(found[1]) == degree(found[2])
-    return True
 
 
 def _unread(atoms, node):

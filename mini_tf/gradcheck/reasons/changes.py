@@ -100,7 +100,7 @@ def changes(
         found += of_parts(kind, atoms)
     found += of_wholes(_terms, atoms) + of_wholes(_terms_of_sums, atoms) + of_wholes(_terms_of_slices, atoms, slices)
     found += of_parts(_atom_for_a_formula, atoms)
-    return _once(source, (change for change in found if here(change.line)))
+    return _once(change for change in found if here(change.line))
 
 
 def _by_one(change):
@@ -128,8 +128,8 @@ def changes_of_what_is_kept(
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
             change = _made(source, one, "two lines are in the wrong order", *_exchanged(source, one, other))
             first, then = (" ".join(source.within(source.span(line)).split()) for line in (one, other))
-            found.append(replace(change, before=f"{first}; {then}", after=f"{then}; {first}"))
-    return _once(source, found)
+            found.append(replace(change, shown=(f"{first}; {then}", f"{then}; {first}")))
+    return _once(found)
 
 
 def _made(source, part, words, where, text):
@@ -137,11 +137,11 @@ def _made(source, part, words, where, text):
     return source.mutation(part, words, *(where if isinstance(where, tuple) else source.span(where)), text)
 
 
-def _once(source, found):
-    first = {}                                           # several may give the same text: the first says it best
+def _once(found):
+    first = {}                                           # several may make the same change: the first says it best
     for change in found:
-        first.setdefault(change.text, change)
-    return [change for text, change in first.items() if text != source.text]
+        first.setdefault((change.start, change.end, change.new), change)
+    return [change for change in first.values() if change.new != change.old]
 
 
 def _wholes(node):
@@ -544,7 +544,7 @@ def _in_the_other_order(source, early, late, last, array, *lines):
     start, end = source.span(early)[0], source.span(last)[1]
     moved = ("\n" + " " * early.col_offset).join(lines)
     change = source.mutation(early, f"{array} is changed before it was read", start, end, moved)
-    return replace(change, before=f"{first}  …  {second}", after=f"{second}  …  {first}")
+    return replace(change, shown=(f"{first}  …  {second}", f"{second}  …  {first}"))
 
 
 def _overwritten(statement):

@@ -99,7 +99,7 @@ def find_repair(
             first, deadline = change, time.process_time() + ANOTHER
     if first is not None:
         return told, list(evidence.wrong), []
-    in_part.sort(key=lambda one: -len(one[3]))
+    in_part.sort(key=lambda one: (-len(one[3]), one[1].before.startswith("return")))     # dx = dy * w, where dx is made
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain else ():
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):

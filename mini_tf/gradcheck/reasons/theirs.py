@@ -8,10 +8,8 @@ import contextlib
 import copy
 import inspect
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
-from functools import cache, partial, wraps
-from pathlib import Path
+from functools import partial, wraps
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -25,6 +23,8 @@ from mini_tf.gradcheck.measuring.styles import (
     is_gradient,
     is_gradient_name,
     is_static,
+    is_their_file,
+    is_theirs,
     parameters_of,
     partner,
     returned_names,
@@ -37,8 +37,7 @@ from mini_tf.types import Array
 import numpy as np
 
 MARK = "_first_traced_call"
-INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
-NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
+
 
 
 def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
@@ -257,19 +256,6 @@ def functions_of(f: Any) -> list[FunctionType]:
     return [g for g in found if inspect.isfunction(g) and is_theirs(g)]
 
 
-def is_theirs(x: Any) -> bool:
-    """True for a function or class that is neither Python's, nor of an installed package, nor mini_tf's."""
-    if inspect.isclass(x):
-        methods = [g for g in (getattr(g, "__func__", g) for g in vars(x).values()) if inspect.isfunction(g)]
-        return bool(methods) and is_theirs(methods[0])
-    return is_their_file(inspect.unwrap(x).__code__.co_filename)
-
-
-@cache
-def is_their_file(path: str | None) -> bool:
-    return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
-
-
 # What a backward is made of -----------------------------------------------------------------------------------------
 
 
@@ -295,8 +281,9 @@ def parts_of(evidence: Evidence) -> list[Part]:
     methods = {}
     owner = getattr(f, "machine", getattr(f, "owner", None)) if isinstance(f, Brought) else None
     if owner is not None:
-        those = {n: getattr(g, "__func__", g) for cls in type(owner).__mro__ for n, g in vars(cls).items()}   # static ones
-        methods = {name: g for name, g in those.items() if inspect.isfunction(g)}
+        those = [*(own for cls in type(owner).__mro__ for own in vars(cls).items())]
+        those = [(name, getattr(g, "__func__", g)) for name, g in those]         # static ones, too
+        methods = {name: g for name, g in those if inspect.isfunction(g)}
     while waiting:
         try:
             function = function_of(waiting.pop(0))
