@@ -5,6 +5,7 @@ every explanation is tried again at the other of the two points, with arrays of 
 """
 
 import itertools
+import re
 from collections import Counter
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -22,6 +23,7 @@ GROWTH = 1, 2            # of sizes, in turns: H + 1 = W − 1 must not be true 
 DRAWS = 6                # of other numbers, for a change that seems right everywhere else
 OF_OTHER_SIGNS = 2       # and so many more
 OPTIONS = 2              # of each kind, whole numbers such as stride=2 and others such as margin=0.5, are changed
+AXIS = re.compile(r"axis|dim")
 TINY = 1e-3              # options below that, such as eps, change too little
 
 
@@ -139,8 +141,7 @@ def with_other_options(
     if sum(x.size for x in given.values()) > LARGEST:
         return []
     numbers = subject.options().items()
-    least = {name: 1 if "[" in name else 2 for name, _ in numbers}       # of conv_param["pad"], 1 is changed, too
-    whole = [(name, number) for name, number in numbers if type(number) is int and number >= least[name]]
+    whole = [(name, number) for name, number in numbers if type(number) is int and number > 0 and not AXIS.search(name)]
     others = [(name, number) for name, number in numbers if type(number) is float and abs(number) > TINY]
     runs, misfits = _runs_back(subject), {*_of_another_shape(subject)}
     tuples = [*subject.tuples().items()]

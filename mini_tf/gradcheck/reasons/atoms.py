@@ -25,6 +25,11 @@ PHRASES = 24             # formulas of the forward, such as gamma[:, None], that
 NUMBERS = np.ndarray, np.generic, float, int
 BOUNDED = {"np.maximum": ">", "np.minimum": "<"}
 OPPOSITE = {ast.Gt: "<=", ast.Lt: ">=", ast.GtE: "<", ast.LtE: ">"}
+DERIVATIVES = {                                          # of the forward's functions
+    "log": "(1 / {0})", "sqrt": "(0.5 / np.sqrt({0}))", "abs": "np.sign({0})", "sin": "np.cos({0})",
+    "cos": "(-np.sin({0}))", "tanh": "(1 - np.tanh({0}) ** 2)", "square": "(2 * {0})",
+}  # fmt: skip
+SOFTPLUS = re.compile(r"np\.logaddexp\(0(?:\.0)?, ([\w.]+)\)|np\.log1p\(np\.exp\(([\w.]+)\)\)")
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
 
 
@@ -95,8 +100,14 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
             found |= {f'{name}.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
     for phrase in _phrases(evidence, values, found):
         with suppress(*FAILURES):
-            found[phrase] = eval(phrase, part.function.__globals__, values)
+            x = eval(phrase, part.function.__globals__, values)
+            if not phrase.startswith("(-") or not any(np.array_equal(x, -y) for y in found.values() if _alike(x, y)):
+                found[phrase] = x                        # not -np.sin(t), where s is np.sin(t)
     return found
+
+
+def _alike(x, y):
+    return isinstance(y, np.ndarray) and np.shape(x) == y.shape and y.dtype.kind == "f"
 
 
 def _of_lists(values, node):
@@ -129,8 +140,10 @@ def _phrases(evidence, values, kept):
 
 
 def _phrase_of(one):
-    """[text] of a part of the forward, if it is such a formula, or of the derivative of one that a bound makes"""
-    if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name):
+    """[text] of a part of the forward, if it is such a formula, or of a derivative that goes with one"""
+    if slope := _slope_of_softplus(one):
+        return slope
+    if isinstance(one, ast.Subscript) and is_atom(one.value):
         indices = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
         spread = any(isinstance(index, ast.Constant) and index.value is None for index in indices)
         return [ast.unparse(one)] if spread or isinstance(getattr(one.slice, "value", None), int) else []
@@ -151,12 +164,20 @@ def _phrase_of(one):
         return []
     called, *bounds = ast.unparse(one.func), *map(ast.unparse, one.args)
     if len(one.args) == 1:                               # len(x) is a size, which has its own changes
-        return [] if hasattr(builtins, called) else [ast.unparse(one)]
+        derivative = DERIVATIVES.get(called.rpartition(".")[2])
+        slopes = [derivative.format(*bounds)] if derivative else []
+        return [] if hasattr(builtins, called) else [ast.unparse(one), *slopes]
     if called in BOUNDED and len(bounds) == 2:
         return [f"({bounds[0]} {BOUNDED[called]} {bounds[1]})"]
     if called == "np.clip" and len(bounds) == 3:
         return ["(({0} > {1}) & ({0} < {2}))".format(*bounds)]
     return []
+
+
+def _slope_of_softplus(one):
+    """[text] of σ(x), if a part of the forward is np.logaddexp(0, x) or np.log1p(np.exp(x))"""
+    found = SOFTPLUS.fullmatch(ast.unparse(one)) if isinstance(one, ast.Call) else None
+    return [f"(1 / (1 + np.exp(-{found[1] or found[2]})))"] if found else []
 
 
 def _is_simple(one):

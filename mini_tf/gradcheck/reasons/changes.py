@@ -169,6 +169,11 @@ def _of_indices(source, part):
         if isinstance(part.ctx, ast.Load):
             yield "there is an index too many", part, source.atom(part.value)
             text = source.within(source.span(part))
+            step = re.search(r"(?<![\w\]])::([234])\b", text)
+            if step and text.count(f"::{step[1]}") == 2:                 # x[::2, ::2]
+                copies = itertools.product(range(int(step[1])), repeat=2)
+                parts = (re.sub(r"(?<![\w\]])::", lambda _, k=iter(k): f"{next(k)}::", text) for k in copies)
+                yield "the gradients of the other copies are missing", part, f"({' + '.join(parts)})"
             for first, step in re.findall(r"\b([01])::([234])\b", text):            # x[..., 0::2] + x[..., 1::2]
                 others = (text.replace(f"{first}::{step}", f"{k}::{step}") for k in range(int(step)))
                 yield "the gradients of the other copies are missing", part, f"({' + '.join(others)})"
@@ -688,6 +693,8 @@ def _of_numbers(source, part, atoms):
                 continue
             if np.ndim(value) <= 1 or 1 in np.shape(value):
                 yield f"{name} belongs where {text} is", part, name
+            if number is not None and type(value) is int:                # tags[n - 1], not tags[-1]
+                yield f"{name} - 1 belongs where {text} is", part, f"{name} - 1"
             if np.ndim(value) <= 2:
                 if SIZE.fullmatch(text) and np.ndim(value) == 1:
                     yield f"{name} belongs where {text} is", part, f"{name}[:, None]"
@@ -879,6 +886,9 @@ def _of_wholes(source, whole, target, atoms):
             if _is_array(value) and value.shape == (shape or value.shape) and not itself:
                 yield f"a term is missing, {name}", span, f"{atom} + {name}"
                 yield f"a term is missing, −{name}", span, f"{atom} - {name}"
+        if isinstance(value, SINGLE) and value > 0 or _is_array(value) and value.shape == shape and (value > 0).all():
+            yield f"a term is missing, −1/{name}", span, f"{atom} - 1 / {name}"
+            yield f"a term is missing, 1/{name}", span, f"{atom} + 1 / {name}"
         if shape == () and isinstance(value, SINGLE) and value:          # d - smooth / C
             yield f"a term is missing, {name}", span, f"{atom} + {name}"
             yield f"a term is missing, −{name}", span, f"{atom} - {name}"
@@ -994,13 +1004,32 @@ def _of_operands(source, part, atoms):
                 yield f"a factor is missing, 1/{name}", value, f"{source.product(value)} / {name}"
                 yield f"a factor is missing, {name}", value, f"{source.product(value)} * {name}"
     if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("where"):
-        for value in part.args[1:]:
+        for value, other in zip(part.args[1:], part.args[:0:-1]):
             for name, x in atoms.items():
-                if not callable(x):
+                if isinstance(value, ast.Constant) and isinstance(x, SINGLE):            # where(x > 0, d, slope * d)
+                    text = f"{name} * {source.product(other)}"
+                    yield f"{text} belongs where {value.value} is", value, text
+                elif not callable(x):
                     yield from ((words, value, f"{source.product(value)} {factor}")
                                 for words, factor in _factors(name, x, None))  # fmt: skip
                     yield f"a term is missing, {name}", value, f"{source.atom(value)} + {name}"
                     yield f"a term is missing, −{name}", value, f"{source.atom(value)} - {name}"
+    if isinstance(part, ast.Call) and ast.unparse(part.func).endswith(".at") and len(part.args) == 3:
+        value, shape = part.args[2], _shape_of(part.args[2], source, atoms)
+        for name, x in atoms.items():                    # which may be broadcast there
+            if isinstance(x, np.ndarray):
+                factors = _factors(name, x, shape, larger=True)
+                yield from ((words, value, f"{source.product(value)} {factor}") for words, factor in factors)
+    if isinstance(part, ast.Call) and ast.unparse(part.func).partition(".")[0] not in NUMPY:
+        for value in part.args:                          # kl_back(g * beta)
+            shape = _shape_of(value, source, atoms)
+            for name, x in atoms.items():
+                if shape is not None and name != source.within(source.span(value)) and (
+                    isinstance(x, SINGLE) or _is_array(x) and x.shape == shape
+                ):
+                    yield f"a factor is missing, {name}", value, f"{source.product(value)} * {name}"
+                    yield from [(f"a factor is missing, 1/{name}", value, f"{source.product(value)} / {name}")] * (
+                        isinstance(x, SINGLE))  # fmt: skip
     if not isinstance(part, ast.BinOp):
         return
     sums, first_of_a_shape = isinstance(part.op, (ast.Add, ast.Sub)), _first_of_each_shape(atoms)
@@ -1035,6 +1064,14 @@ def _of_operands(source, part, atoms):
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
         yield "a 1 is missing", part, f"{whole} - 1"
+        shape = _shape_of(part, source, atoms)
+        for name, x in atoms.items():                    # 0.5 * (a - b - 1 / nu)
+            if isinstance(x, SINGLE) and x > 0 or shape and _is_array(x) and x.shape == shape and (x > 0).all():
+                yield f"a term is missing, 1/{name}", part, f"({whole} + 1 / {name})"
+                yield f"a term is missing, −1/{name}", part, f"({whole} - 1 / {name})"
+            if isinstance(x, SINGLE) or shape and _is_array(x) and x.shape == shape:
+                yield f"a term is missing, {name}", part, f"({whole} + {name})"
+                yield f"a term is missing, −{name}", part, f"({whole} - {name})"
     if isinstance(part.op, (ast.Mult, ast.Div)):
         for number in ("1", "0.5"):
             yield f"a term is missing, {number}", part, f"({whole} + {number})"

@@ -422,7 +422,7 @@ def folded(g, ndim):
     (leaky, [(4, 3), (3,)], "(x > 0, 0, e / a)"),
     (ridge, [(3, 2), (5, 3)], "+ reg * W"),
     (gates, [(3, 4), (4, 6)], "[di, df, dg]"),
-    (tanh_layer, [(3, 4), (4, 2)], "np.tanh(z)**2"),
+    (tanh_layer, [(3, 4), (4, 2)], "np.tanh(z) ** 2"),
     (both_sides, [(4, 5)], "dwide[p:p + H, p:p + W]"),
     (normalized_weights, [(4, 3), (3,)], "- pi * g.sum()"),
     (channel_scale, [(2, 3, 4), (3,)], "gamma["),
