@@ -15,7 +15,7 @@ import copy
 import inspect
 import re
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
@@ -377,7 +377,8 @@ class Machine(Brought):
             factor = None if taken else dy
             names = self.returned
             self.collect(once, came if isinstance(came, dict) else dict(zip(names, list_of(came))), factor)
-            return in_order(scaled(came, factor), self.written_backward, list(inputs), self.written_forward)
+            came = scaled(came, factor)
+            return in_order(came, self.written_backward, list(inputs), self.written_forward, self.parameters)
 
         return y, self.closed(backward, bool(taken))
 
@@ -400,7 +401,8 @@ class WithGradients(Brought):
 
         def backward(dy):
             self.collect(own, gradients if isinstance(gradients, dict) else {}, dy)
-            return in_order(scaled(gradients, dy), self.written_backward, list(inputs), self.written_forward)
+            came = scaled(gradients, dy)
+            return in_order(came, self.written_backward, list(inputs), self.written_forward, self.parameters)
 
         return loss, self.closed(backward, takes_dy=False)
 
@@ -433,8 +435,13 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
     return gradients * dy if isinstance(gradients, (np.ndarray, np.generic, float)) else gradients
 
 
-def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Callable) -> tuple:
-    """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape."""
+def in_order(
+    gradients: Any, backward: Callable, inputs: list[Any], forward: Callable, parameters: Collection[str] = ()
+) -> tuple:
+    """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape.
+
+    parameters: names of an object's own arrays, whose gradients may be among them
+    """
     names = [p.name for p in parameters_of(forward)]
     floats = [name for name, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict):
@@ -455,7 +462,8 @@ def in_order(gradients: Any, backward: Callable, inputs: list[Any], forward: Cal
     arrays = [x for _, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict) or any(g is not None for g in found):
         left = [k for k, g in enumerate(found) if g is None]             # dh, of h0: those that no name fits, by shape
-        others = [g for said, g in named.items() if not any(is_gradient_name(said, name) for name in floats)]
+        known = [*floats, *(name.rpartition(".")[2] for name in parameters)]
+        others = [g for said, g in named.items() if not any(is_gradient_name(said, name) for name in known)]
         for place, g in zip(places_by_shape(others, [arrays[k] for k in left]), others):
             found[left[place]] = g
         return tuple(found)

@@ -107,7 +107,7 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
 
 
 def _alike(x, y):
-    return isinstance(y, np.ndarray) and np.shape(x) == y.shape and y.dtype.kind == "f"
+    return isinstance(y, (np.ndarray, float)) and np.shape(x) == np.shape(y) and np.asarray(y).dtype.kind == "f"
 
 
 def _of_lists(values, node):

@@ -171,9 +171,10 @@ def _of_indices(source, part):
             text = source.within(source.span(part))
             step = re.search(r"(?<![\w\]])::([234])\b", text)
             if step and text.count(f"::{step[1]}") == 2:                 # x[::2, ::2]
+                before, between, behind = re.split(r"(?<![\w\]])(?=::)", text)
                 copies = itertools.product(range(int(step[1])), repeat=2)
-                parts = (re.sub(r"(?<![\w\]])::", lambda _, k=iter(k): f"{next(k)}::", text) for k in copies)
-                yield "the gradients of the other copies are missing", part, f"({' + '.join(parts)})"
+                others = (f"{before}{i}{between}{j}{behind}" for i, j in copies)
+                yield "the gradients of the other copies are missing", part, f"({' + '.join(others)})"
             for first, step in re.findall(r"\b([01])::([234])\b", text):            # x[..., 0::2] + x[..., 1::2]
                 others = (text.replace(f"{first}::{step}", f"{k}::{step}") for k in range(int(step)))
                 yield "the gradients of the other copies are missing", part, f"({' + '.join(others)})"

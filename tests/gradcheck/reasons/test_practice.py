@@ -1,0 +1,302 @@
+"""Mistakes of practitioners, as authors who had not seen the checker made them: each change is found, and none by chance."""
+
+from mini_tf.gradcheck import gradcheck
+
+import numpy as np
+import pytest
+
+
+def R(shape, seed=0):
+    return np.random.default_rng((7, seed)).standard_normal(shape)
+
+
+def running(x):
+    return np.cumsum(x, axis=0), lambda dy: np.cumsum(dy[::-1], axis=0)[::-1]
+
+
+def both_ways(x):
+    there, there_back = running(x)
+    back, back_back = running(x[::-1])
+
+    def backward(dy):
+        return there_back(dy[:, :3]) + back_back(dy[:, 3:])[::-1]        # dy[:, 3:] belongs reversed, as the output is
+
+    return np.concatenate([there, back[::-1]], axis=1), backward
+
+
+def attended(scores, H):
+    """Weights of the rows of H, which are keys and values: the values' path is missing."""
+    e = np.exp(scores)
+    w = e / e.sum(axis=1, keepdims=True)
+
+    def backward(dc):
+        dw = np.einsum("bd,btd->bt", dc, H)
+        ds = w * (dw - (dw * w).sum(axis=1, keepdims=True))
+        dH = np.zeros_like(H)
+        return ds, dH
+
+    return np.einsum("bt,btd->bd", w, H), backward
+
+
+class Prelu:
+    def __init__(self, slope):
+        self.slope = slope
+
+    def forward(self, x):
+        self.x = x
+        return np.where(x > 0, x, self.slope * x)
+
+    def backward(self, dy):
+        self.dslope = (dy * self.x).sum(axis=0)          # only where x is negative
+        return dy * np.where(self.x > 0, 1.0, self.slope)
+
+
+def chunk_means(x, k=3):
+    """Means over k rows; the last chunk may have fewer."""
+    starts = range(0, len(x), k)
+
+    def backward(dy):
+        dx = np.zeros_like(x)
+        for j, start in enumerate(starts):
+            stop = min(start + k, len(x))
+            dx[start:stop] = dy[j] / k
+        return dx
+
+    return np.stack([x[start:start + k].mean(axis=0) for start in starts]), backward
+
+
+def weighted_mean(x, weight):
+    N = len(x)
+
+    def backward(dy):
+        y = (weight[:, None] * x).sum(axis=0) / weight.sum()
+        return dy * weight[:, None] / N, ((x - y) * dy).sum(axis=1) / weight.sum()
+
+    return (weight[:, None] * x).sum(axis=0) / weight.sum(), backward
+
+
+def solved(A, b):
+    M = A + 3 * np.eye(len(A))
+    x = np.linalg.solve(M, b)
+
+    def backward(dx):
+        db = np.linalg.solve(M, dx)
+        return -np.outer(db, x), db
+
+    return x, backward
+
+
+def hubered(x, knee=0.5):
+    y = np.where(x < 0, 0.0, np.where(x < knee, x * x / (2 * knee), x - knee / 2))
+    return y, lambda dy: dy * np.maximum(x / knee, 0)
+
+
+def unit_rows(x):
+    n = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    u = x / n
+    return u, lambda du: (du - (du * u).sum(axis=1, keepdims=True) * u) / n
+
+
+def penalized(x, reg=0.3):
+    u, back = unit_rows(x)
+
+    def there(dy, n):
+        return back(dy)
+
+    def backward(dy):
+        return there(dy[1:].reshape(x.shape) + dy[0] * 2 * reg * x, len(x))
+
+    return np.concatenate([[reg * (x * x).sum()], u.ravel()]), backward
+
+
+def stacked(x, w):
+    """The second of two numbers in an array lacks a term."""
+    L = 1.7
+
+    def backward(dy):
+        edge = dy[2] * L * w[1]
+        dx = dy[0] * w[0] + 2 * dy[1] * w[1] * x + 0 * edge
+        return dx, np.array([(dy[0] * x).sum(), (dy[1] * x * x).sum()])
+
+    return np.array([w[0] * x.sum(), w[1] * (x * x).sum(), L * w[1] ** 2 / 2]), backward
+
+
+def sharp(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    p = e / e.sum(axis=1, keepdims=True)
+    return p, lambda dp: p * (dp - (dp * p).sum(axis=1, keepdims=True))
+
+
+def tempered(z, beta=1.7):
+    p, back = sharp(beta * z)
+
+    return p, lambda dp: back(dp)                        # β·z went in
+
+
+def leaky(x, slope=0.2):
+    return np.where(x > 0, x, slope * x), lambda dy: np.where(x > 0, dy, 0)
+
+
+def spread(raw):
+    sigma = np.log1p(np.exp(raw)) + 0.1
+
+    def backward(dsigma):
+        return dsigma * sigma                            # the derivative of exp
+
+    return sigma, backward
+
+
+def enlarged(x):
+    n, m = x.shape
+    return x.repeat(2, axis=0).repeat(2, axis=1), lambda dy: dy[::2, ::2]
+
+
+def pooled(E, ids):
+    """Means of the rows of E at ids; id 0 is padding."""
+    real = ids > 0
+    count = real.sum(axis=1)
+
+    def backward(dy):
+        dE = np.zeros_like(E)
+        np.add.at(dE, ids, (dy / count[:, None])[:, None, :])
+        return dE
+
+    return (E[ids] * real[:, :, None]).sum(axis=1) / count[:, None], backward
+
+
+def cut(x, pad=(1, 2)):
+    ph, pw = pad
+    H, W = x.shape
+
+    def backward(dy):
+        return dy[ph:ph + H, ph:ph + W]
+
+    return np.pad(x, ((ph, ph), (pw, pw))), backward
+
+
+def smoothed(z, labels, smooth=0.1):
+    """Half of a label-smoothed target is forgotten, in plain loops."""
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    p = e / e.sum(axis=1, keepdims=True)
+    n, C = z.shape
+    target = np.full(z.shape, smooth / C)
+    target[np.arange(n), labels] += 1 - smooth
+
+    def backward(dloss):
+        dz = np.zeros_like(z)
+        for i in range(n):
+            for c in range(C):
+                delta = p[i, c]
+                if c == labels[i]:
+                    delta -= 1 - smooth
+                dz[i, c] = dloss * delta / n
+        return dz
+
+    return -(target * np.log(p)).sum() / n, backward
+
+
+def highway(x, gate):
+    """The gate carries x, too."""
+    t, h = 1 / (1 + np.exp(-gate)), np.tanh(x)
+
+    def backward(dy):
+        return dy * t * (1 - h * h) + dy * (1 - t), dy * h * t * (1 - t)
+
+    return t * h + (1 - t) * x, backward
+
+
+IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
+
+
+@pytest.mark.parametrize(("f", "inputs", "right"), [
+    (both_ways, [R((4, 3))], "back_back(dy[:, 3:][::-1])"),
+    (attended, [R((2, 4)), R((2, 4, 3))], "w[:, :, None] * dc[:, None, :]"),
+    (Prelu(np.array([0.2, 0.3, 0.1])), [R((5, 3))], "(self.x <= 0)"),
+    (chunk_means, [R((7, 2))], "(stop - start)"),
+    (weighted_mean, [R((5, 3)), np.array([0.5, 1.5, 2.0, 0.7, 1.1])], "/ weight.sum()"),
+    (solved, [R((3, 3)), R(3, 1)], "np.linalg.solve(M.T, dx)"),
+    (hubered, [R((4, 5))], "np.clip(x / knee, 0, 1)"),
+    (penalized, [R((3, 4))], "there(dy[1:].reshape(x.shape), len(x)) + dy[0] * 2 * reg * x"),
+    (stacked, [R(5), np.array([0.7, -1.2])], "edge"),
+    (tempered, [R((3, 4))], "* beta"),
+    (leaky, [R((4, 3))], "slope * dy"),
+    (spread, [R((4, 3))], "1 / (1 + np.exp(-raw))"),
+    (enlarged, [R((3, 4))], "dy[0::2, 0::2] + dy[0::2, 1::2] + dy[1::2, 0::2] + dy[1::2, 1::2]"),
+    (pooled, [R((5, 3)), IDS], "* real["),
+    (cut, [R((4, 3))], "dy[ph:ph + H, pw:pw + W]"),
+    (smoothed, [R((4, 3)), np.array([0, 2, 1, 2])], "smooth / C"),
+    (highway, [R((3, 4)), R((3, 4), 1)], "h - x"),
+])  # fmt: skip
+def test_the_change(f, inputs, right):
+    report = gradcheck(f, *inputs)
+    assert not report
+    assert report.repair, report
+    assert right in " or ".join([report.repair[3], *report.other_repair[3:]])
+
+
+# What is right ---------------------------------------------------------------------------------------------------------
+
+
+class Coupling:
+    """Two outputs, and backward(dy, dlogdet): the second output is no cache."""
+
+    def __init__(self, w):
+        self.w = w
+
+    def forward(self, x):
+        self.x, self.s = x, np.tanh(x[:, :1] * self.w)
+        return np.concatenate([x[:, :1], x[:, 1:] * np.exp(self.s)], axis=1), self.s.sum(axis=1)
+
+    def backward(self, dy, dlogdet):
+        ds = dy[:, 1:] * self.x[:, 1:] * np.exp(self.s) + dlogdet[:, None]
+        dz = ds * (1 - self.s ** 2)
+        self.dw = (dz * self.x[:, :1]).sum(axis=0)
+        first = dy[:, :1] + (dz * self.w).sum(axis=1, keepdims=True)
+        return np.concatenate([first, dy[:, 1:] * np.exp(self.s)], axis=1)
+
+
+class NoVolume(Coupling):
+    def backward(self, dy, dlogdet):
+        return super().backward(dy, 0 * dlogdet)
+
+
+def test_the_second_output_of_an_object_is_no_cache():
+    w, x = np.array([0.7, -0.4]), R((4, 3))
+    assert gradcheck(Coupling(w), x)
+    report = gradcheck(NoVolume(w), x)
+    assert not report
+    assert "not linear" not in report.explain()
+
+
+def root(a, rounds=12):
+    """x with x³ + x = a by Newton's method, which has not ended after `rounds` where a is large"""
+    x = np.zeros_like(a)
+    for _ in range(rounds):
+        step = (x**3 + x - a) / (3 * x * x + 1)
+        x = x - step
+        if np.abs(step).max() < 1e-13:
+            break
+    return x, lambda dx: dx / (3 * x * x + 1)
+
+
+def test_a_far_point_where_an_iteration_has_not_ended_is_none():
+    x = R((3, 2))
+    for rounds in (8, 12, 40):
+        assert gradcheck(root, x, rounds, seed=2), rounds
+    assert np.abs(root(30 * x, 8)[0] - root(30 * x, 99)[0]).max() > 1e-9             # that is far enough
+
+
+class Held:
+    def __init__(self):
+        self.L, self.w = 1.7, np.array([0.3, -0.6, 1.1])
+
+    def loss(self, x):
+        L, w = self.L, self.w
+        z = np.tanh(w * L)
+        return (x * z).sum(), {"w": x * (1 - z * z)}
+
+
+def test_a_number_may_have_two_names():
+    report = gradcheck(Held().loss, R(3))
+    assert "* L" in report.repair[3], report
+    assert "dx" not in report.explain()                  # it gives no gradient of x, and that of w has x's shape
