@@ -5,19 +5,20 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import FunctionType
 from typing import Any
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import is_upstream
+from mini_tf.gradcheck.measuring.styles import is_theirs, is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
-from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_what_is_kept, names_read
+from mini_tf.gradcheck.reasons.changes import ACCUMULATED, RARE, changes, changes_of_what_is_kept, names_read
 from mini_tf.gradcheck.reasons.lines import array_of
-from mini_tf.gradcheck.reasons.theirs import Part, parts_of
+from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 
 import numpy as np
 
@@ -124,11 +125,24 @@ def candidates(
             before.update(some or ())
 
     found = of_the_backward()
-    yield from itertools.islice(found, SOON)
+    yield from itertools.islice(found, AT_ONCE)
+    yield from _of_steps(evidence, texts)
+    yield from itertools.islice(found, SOON - AT_ONCE)
     if forward is not None:
         part, *of_forward = forward
         yield from ((part, change) for change in changes_of_what_is_kept(*of_forward))
     yield from found
+
+
+def _of_steps(evidence, texts):
+    """(Part, Mutation) of steps that set a gradient, self.dW = g, where others add to it"""
+    for function in filter(is_theirs, functions_of_steps(evidence.subject)):
+        with suppress(ValueError):                       # UserError: no source
+            text, node = source_of(function)
+            texts[function.__code__.co_filename] = text
+            for change in changes(Source(text), node, {}, lambda line: True):
+                if change.name in ACCUMULATED:
+                    yield Part(function, function), change
 
 
 def _in_order(places, here):

@@ -22,6 +22,7 @@ from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, ow
 
 import numpy as np
 
+NOT_ADDED, NOT_SET = ACCUMULATED = "it is set where it should add up", "it adds up where it should be set"
 # What is wrong, if undoing it is that mutation of the self-test.
 UNDONE = {
     "an axis changed": "it runs over the wrong axis", "sum for mean, or mean for sum": "a sum and a mean are confused",
@@ -29,7 +30,7 @@ UNDONE = {
     "a sign flipped": "a sign is wrong", "a factor dropped": "there is a factor too many",
     "a term dropped": "there is a term too many", "an order reversed": "the order is wrong",
     "a statement dropped": "there is a statement too many",
-    "replaced, not accumulated": "it adds up where it should be set",
+    "replaced, not accumulated": NOT_SET,
 }  # fmt: skip
 OTHER_FUNCTIONS = [
     ("argmax", "argmin"), ("maximum", "minimum"), ("max", "min"), ("sin", "cos"), ("sinh", "cosh"), ("exp", "log"),
@@ -474,9 +475,9 @@ def _of_statements(source, part):
     """= for +=, and the reverse."""
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
-        yield "it is set where it should add up", part, f"{target} += {value}"
+        yield NOT_ADDED, part, f"{target} += {value}"
         if isinstance(part.targets[0], ast.Name):        # of an array that somebody else has, too
-            yield "it is set where it should add up", part, f"{target} = {target} + {value}"
+            yield NOT_ADDED, part, f"{target} = {target} + {value}"
         if is_atom(part.value):
             yield f"{value} itself is changed below: a copy is missing", part.value, f"{value}.copy()"
         yield from _added_at(source, part, part.targets[0])

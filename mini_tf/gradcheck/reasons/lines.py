@@ -16,6 +16,7 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import WithGradients, in_this_case, is_gradient_name
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import function_of, source_of
+from mini_tf.gradcheck.planting.mutations import own_nodes
 from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of, written_forward
 from mini_tf.trace import place
 
@@ -122,9 +123,21 @@ def dropped(evidence: Evidence) -> list[str]:
     calls = [] if function is None else [
         one.value for one in ast.walk(node) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
     ]  # fmt: skip
-    names = {call.lineno: ast.unparse(call.func) for call in calls if ast.unparse(call.func).endswith("backward")}
+    calls = [call for call in calls if ast.unparse(call.func).endswith("backward")]
+    known = locals_at_the_end(evidence, function.__code__) if calls else {}
+    names = {call.lineno: ast.unparse(call.func) for call in calls if _gives_back(call.func, function, known)}
     path = "" if function is None else function.__code__.co_filename
     return [f"what {name}(…) gives back is not used ({place(path, line)})" for line, name in names.items()]
+
+
+def _gives_back(called, function, known):
+    """False if a function that is called in the backward returns nothing"""
+    try:
+        g = eval(ast.unparse(called), function.__globals__, known)
+        _, node = source_of(function_of(g))
+    except FAILURES:                                     # UserError, too: no source
+        return True
+    return any(isinstance(one, ast.Return) and one.value is not None for one in own_nodes(node, loops=True))
 
 
 def kept_and_changed(evidence: Evidence) -> list[str]:

@@ -275,7 +275,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
 
     Without functions that are steps, because steps are checked by themselves.
     """
-    found, waiting, f, steps = {}, [evidence.backward], evidence.subject.f, _codes_of_steps(evidence.subject)
+    found, waiting, f, steps = {}, [evidence.backward], evidence.subject.f, set()
+    steps.update(code for g in functions_of_steps(evidence.subject) for code in codes_inside(g.__code__))
     forward = function_of(written_forward(evidence))
     both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
     methods = {}
@@ -309,17 +310,17 @@ def written_forward(evidence: Evidence) -> Any:
     return f.written_forward if isinstance(f, Brought) else f
 
 
-def _codes_of_steps(subject):
-    """The code objects of the functions and methods that are called as steps inside the subject."""
-    found = set()
+def functions_of_steps(subject: Subject) -> list[FunctionType]:
+    """The functions and methods that are called as steps inside the subject."""
+    found = {}
     for call in calls_in(subject):
         owner = call.f if inspect.isclass(call.f) else type(call.f)
         methods = [getattr(owner, name, None) for name in ("forward", "backward")]
         parts = call.f if isinstance(call.f, tuple) else (call.f, *methods)
         for g in (getattr(part, "__func__", part) for part in parts):
             if inspect.isfunction(g):
-                found |= set(codes_inside(g.__code__))
-    return found
+                found[inspect.unwrap(g)] = True
+    return list(found)
 
 
 def named_in(space: dict[str, Any], name: str) -> Any:

@@ -300,3 +300,39 @@ def test_a_number_may_have_two_names():
     report = gradcheck(Held().loss, R(3))
     assert "* L" in report.repair[3], report
     assert "dx" not in report.explain()                  # it gives no gradient of x, and that of w has x's shape
+
+
+class Table:
+    def __init__(self, W):
+        self.W, self.dW = W, np.zeros_like(W)
+
+    def forward(self, ids):
+        self.ids = ids
+        return self.W[ids]
+
+    def backward(self, dy):
+        g = np.zeros_like(self.W)
+        np.add.at(g, self.ids, dy)
+        self.dW = g                                      # what the readout has put there is lost
+
+
+class Tied:
+    """A table that the readout uses, too"""
+
+    def __init__(self):
+        self.table = Table(R((5, 3)))
+
+    def loss(self, ids):
+        self.h = np.tanh(self.table.forward(ids))
+        self.z = self.h @ self.table.W.T
+        return (self.z**2).sum() / 2
+
+    def backward(self):
+        self.table.dW = self.z.T @ self.h
+        self.table.backward((self.z @ self.table.W) * (1 - self.h**2))
+
+
+def test_a_step_that_is_right_alone_and_sets_what_it_should_add_to():
+    report = gradcheck(Tied(), np.array([0, 3, 1, 3]))
+    assert "is not used" not in report.explain()         # the table's backward returns nothing
+    assert report.repair[3] == "self.dW += g", report
