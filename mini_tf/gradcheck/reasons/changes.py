@@ -97,7 +97,7 @@ def changes(
     found += of_parts(_another_atom, atoms, True) + of_parts(_of_numbers, atoms) + of_wholes(_of_wholes, atoms)
     found += of_parts(_of_quotients, atoms) + of_parts(_of_padding, atoms) + of_parts(_symmetric, atoms)
     found += of_wholes(_in_each_others_place, atoms) + of_wholes(_differences, atoms) + of_wholes(_couplings, atoms)
-    for kind in (_everywhere, _of_keywords, _of_atoms, _of_operands, _terms_of_arguments, _another_atom):
+    for kind in (_everywhere, _of_keywords, _of_atoms, *OF_OPERANDS, _terms_inside, _terms_of_arguments, _another_atom):
         found += of_parts(kind, atoms)
     found += of_wholes(_terms, atoms) + of_wholes(_terms_of_sums, atoms) + of_wholes(_terms_of_slices, atoms, slices)
     found += of_parts(_atom_for_a_formula, atoms)
@@ -967,8 +967,8 @@ def _of_atoms(source, part, atoms):
         yield f"{shown} belongs where {text} is", part, other
 
 
-def _of_operands(source, part, atoms):
-    """A factor that is missing from one term of a sum, inside a sum, or from one argument; a 1 that is missing."""
+def _inside_a_sum(source, part, atoms):
+    """A factor that is missing inside x.sum(…)"""
     if inside := _array_in(part):
         shape = _shape_of(inside, source, atoms)
         for name, x in atoms.items():
@@ -976,9 +976,13 @@ def _of_operands(source, part, atoms):
                 for words, factor in _factors(name, x, shape):
                     if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]"):
                         yield words, inside, f"({source.product(inside)} {factor})"
+
+
+def _of_listed(source, part, atoms):
+    """A sign, a factor or a term of one of the arrays in np.concatenate([dz, dr, dn], axis=1)"""
     for one, other in itertools.combinations(_listed_in(part), 2):
         yield "two arrays are joined in the wrong order", *_exchanged(source, one, other)
-    for element in _listed_in(part):                     # np.concatenate([dz, dr, dn], axis=1)
+    for element in _listed_in(part):
         shape = _shape_of(element, source, atoms)
         yield "a sign is missing", element, f"-{source.atom(element)}"
         for name, x in atoms.items():
@@ -988,23 +992,46 @@ def _of_operands(source, part, atoms):
             if shape is not None and not callable(x) and np.shape(x) == shape:
                 yield f"a term is missing, {name}", element, f"{source.atom(element)} + {name}"
                 yield f"a term is missing, −{name}", element, f"{source.atom(element)} - {name}"
+
+
+def _of_entries(source, part, atoms):
+    """beta[t + 1], where E[t + 1] belongs, too"""
     if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and isinstance(part.value, ast.Name):
         text, array, index = (source.within(source.span(one)) for one in (part, part.value, part.slice))
-        if _is_array(atoms.get(array)) and ":" not in index:             # beta[t + 1], where E[t + 1] belongs, too
+        if _is_array(atoms.get(array)) and ":" not in index:
             for name, x in atoms.items():
                 if name != array and _is_array(x) and x.ndim == atoms[array].ndim:
                     yield f"a term is missing, {name}[{index}]", part, f"({text} + {name}[{index}])"
                     yield f"a term is missing, −{name}[{index}]", part, f"({text} - {name}[{index}])"
-    if isinstance(part, ast.Call) and len(part.args) == 1 and callable(atoms.get(ast.unparse(part.func))):
-        whole = source.within(source.span(part))         # of the learner's own: sigmoid(x)
-        for other in (f"({whole} - 1)", f"(1 - {whole})", f"({whole} + 1)"):
-            yield "a 1 is missing", part, other
-    if isinstance(part, ast.Call) and len(part.args) == 1 and re.search(r"\b(exp|log|tanh)$", ast.unparse(part.func)):
-        for name, x in atoms.items():                    # np.exp((a - b) / temperature)
-            if isinstance(x, SINGLE):
-                value = part.args[0]
-                yield f"a factor is missing, 1/{name}", value, f"{source.product(value)} / {name}"
-                yield f"a factor is missing, {name}", value, f"{source.product(value)} * {name}"
+
+
+def _of_what_is_given(source, part, atoms):
+    """A factor of what a function is given: np.exp(s / temperature), kl_back(g * beta), np.add.at(dE, ids, d * mask)"""
+    if not isinstance(part, ast.Call):
+        return
+    called, factors = ast.unparse(part.func), []
+    if called.endswith(".at") and len(part.args) == 3:   # which may be broadcast there
+        value, shape = part.args[2], _shape_of(part.args[2], source, atoms)
+        factors = [(value, *factor) for name, x in atoms.items() if isinstance(x, np.ndarray)
+                   for factor in _factors(name, x, shape, larger=True)]  # fmt: skip
+    elif len(part.args) == 1 and re.search(r"\b(exp|log|tanh)$", called):
+        numbers = [name for name, x in atoms.items() if isinstance(x, SINGLE)]
+        factors = [(part.args[0], words, factor) for name in numbers for words, factor in _times_and_over(name)]
+    elif called.partition(".")[0] not in NUMPY:
+        for value in part.args:
+            text, shape = source.within(source.span(value)), _shape_of(value, source, atoms)
+            for name, x in atoms.items() if shape is not None else ():
+                if isinstance(x, SINGLE) or (_is_array(x) and x.shape == shape and name != text):
+                    factors += [(value, *one) for one in _times_and_over(name)[: 1 + isinstance(x, SINGLE)]]
+    yield from ((words, value, f"{source.product(value)} {factor}") for value, words, factor in factors)
+
+
+def _times_and_over(name):
+    return (f"a factor is missing, {name}", f"* {name}"), (f"a factor is missing, 1/{name}", f"/ {name}")
+
+
+def _of_where(source, part, atoms):
+    """A factor or a term of one case of np.where(x > 0, d, 0)"""
     if isinstance(part, ast.Call) and ast.unparse(part.func).endswith("where"):
         for value, other in zip(part.args[1:], part.args[:0:-1]):
             for name, x in atoms.items():
@@ -1016,22 +1043,10 @@ def _of_operands(source, part, atoms):
                                 for words, factor in _factors(name, x, None))  # fmt: skip
                     yield f"a term is missing, {name}", value, f"{source.atom(value)} + {name}"
                     yield f"a term is missing, −{name}", value, f"{source.atom(value)} - {name}"
-    if isinstance(part, ast.Call) and ast.unparse(part.func).endswith(".at") and len(part.args) == 3:
-        value, shape = part.args[2], _shape_of(part.args[2], source, atoms)
-        for name, x in atoms.items():                    # which may be broadcast there
-            if isinstance(x, np.ndarray):
-                factors = _factors(name, x, shape, larger=True)
-                yield from ((words, value, f"{source.product(value)} {factor}") for words, factor in factors)
-    if isinstance(part, ast.Call) and ast.unparse(part.func).partition(".")[0] not in NUMPY:
-        for value in part.args:                          # kl_back(g * beta)
-            shape = _shape_of(value, source, atoms)
-            for name, x in atoms.items():
-                if shape is not None and name != source.within(source.span(value)) and (
-                    isinstance(x, SINGLE) or _is_array(x) and x.shape == shape
-                ):
-                    yield f"a factor is missing, {name}", value, f"{source.product(value)} * {name}"
-                    yield from [(f"a factor is missing, 1/{name}", value, f"{source.product(value)} / {name}")] * (
-                        isinstance(x, SINGLE))  # fmt: skip
+
+
+def _of_sides(source, part, atoms):
+    """A factor that is missing from one term of a sum, or one side of a matrix product; a square of a divisor"""
     if not isinstance(part, ast.BinOp):
         return
     sums, first_of_a_shape = isinstance(part.op, (ast.Add, ast.Sub)), _first_of_each_shape(atoms)
@@ -1058,22 +1073,23 @@ def _of_operands(source, part, atoms):
             if shape and _is_array(value):
                 yield from ((words, side, f"({source.product(side)} {factor})") for words, factor in
                             _factors(name, value, shape) if factor in (f"* {name}", f"* {name}[:, None]"))  # fmt: skip
-    whole = source.within(source.span(part))
     if isinstance(part.op, ast.Div) and not isinstance(part.right, ast.Constant):
         yield "it should be divided by the square", part.right, f"{source.atom(part.right)} ** 2"
         root = f"np.sqrt({source.within(source.span(part.right))})"
         yield "it should be divided by the square root", part.right, root
+
+
+def _of_ones(source, part, atoms):
+    """A 1 that is missing: 1 - x for x, f(x) - 1"""
+    whole = source.within(source.span(part))
+    if isinstance(part, ast.Call) and len(part.args) == 1 and callable(atoms.get(ast.unparse(part.func))):
+        for other in (f"({whole} - 1)", f"(1 - {whole})", f"({whole} + 1)"):
+            yield "a 1 is missing", part, other
+    if not isinstance(part, ast.BinOp):
+        return
     if isinstance(part.op, (ast.Add, ast.Sub)):
         yield "a 1 is missing", part, f"{whole} + 1"
         yield "a 1 is missing", part, f"{whole} - 1"
-        shape = _shape_of(part, source, atoms)
-        for name, x in atoms.items():                    # 0.5 * (a - b - 1 / nu)
-            if isinstance(x, SINGLE) and x > 0 or shape and _is_array(x) and x.shape == shape and (x > 0).all():
-                yield f"a term is missing, 1/{name}", part, f"({whole} + 1 / {name})"
-                yield f"a term is missing, −1/{name}", part, f"({whole} - 1 / {name})"
-            if isinstance(x, SINGLE) or shape and _is_array(x) and x.shape == shape:
-                yield f"a term is missing, {name}", part, f"({whole} + {name})"
-                yield f"a term is missing, −{name}", part, f"({whole} - {name})"
     if isinstance(part.op, (ast.Mult, ast.Div)):
         for number in ("1", "0.5"):
             yield f"a term is missing, {number}", part, f"({whole} + {number})"
@@ -1082,6 +1098,22 @@ def _of_operands(source, part, atoms):
         yield "a 1 is missing", part, f"(1 - {whole})"
         yield "a 1 is missing", part, f"({whole} - 1)"
         yield "a 1 is missing", part, f"(1 + {whole})"
+
+
+def _terms_inside(source, part, atoms):
+    """A term that is missing from a sum inside a product: 0.5 * (a - b - 1 / nu)"""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
+        whole, shape = source.within(source.span(part)), _shape_of(part, source, atoms)
+        for name, x in atoms.items():
+            if isinstance(x, SINGLE) or (shape and _is_array(x) and x.shape == shape):
+                if np.all(x > 0):
+                    yield f"a term is missing, 1/{name}", part, f"({whole} + 1 / {name})"
+                    yield f"a term is missing, −1/{name}", part, f"({whole} - 1 / {name})"
+                yield f"a term is missing, {name}", part, f"({whole} + {name})"
+                yield f"a term is missing, −{name}", part, f"({whole} - {name})"
+
+
+OF_OPERANDS = _inside_a_sum, _of_listed, _of_entries, _of_ones, _of_what_is_given, _of_where, _of_sides
 
 
 def _listed_in(part):
