@@ -15,7 +15,8 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import is_theirs
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
 from mini_tf.gradcheck.planting.mutations import own_nodes
-from mini_tf.gradcheck.reasons.changes import REDUCED, SIGN, is_atom
+from mini_tf.gradcheck.reasons.kinds.formulas import REDUCED, is_atom
+from mini_tf.gradcheck.reasons.kinds.syntax import SIGN
 from mini_tf.gradcheck.reasons.lines import pairs_of
 from mini_tf.gradcheck.reasons.theirs import Part, locals_at_the_end, written_forward
 

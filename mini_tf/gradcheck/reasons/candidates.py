@@ -16,7 +16,9 @@ from mini_tf.gradcheck.measuring.styles import is_theirs, is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
-from mini_tf.gradcheck.reasons.changes import ACCUMULATED, RARE, changes, changes_of_what_is_kept, names_read
+from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_what_is_kept
+from mini_tf.gradcheck.reasons.kinds.formulas import names_read
+from mini_tf.gradcheck.reasons.kinds.syntax import ACCUMULATED
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 

@@ -29,8 +29,9 @@ from mini_tf.gradcheck.planting.editing import (
 )
 from mini_tf.gradcheck.reasons.atoms import values_of
 from mini_tf.gradcheck.reasons.candidates import candidates, has_while
-from mini_tf.gradcheck.reasons.changes import RARE, SIZE, UNDONE
+from mini_tf.gradcheck.reasons.changes import RARE, UNDONE
 from mini_tf.gradcheck.reasons.inside import Inner, states_of
+from mini_tf.gradcheck.reasons.kinds.formulas import SIZE
 from mini_tf.gradcheck.reasons.theirs import following
 from mini_tf.trace import codes_inside, place
 

@@ -1,0 +1,197 @@
+"""Changes that put another array or number in the place of one."""
+
+import ast
+import inspect
+import itertools
+import re
+
+from mini_tf.gradcheck.planting.mutations import whole_number
+from mini_tf.gradcheck.reasons.kinds.formulas import (
+    SINGLE,
+    SIZE,
+    is_array,
+    is_atom,
+    is_mask,
+    names_read,
+    reduced,
+    shape_of,
+)
+
+import numpy as np
+
+
+def of_padding(source, part, atoms):
+    """dx[:, :, p:p + H, p:p + W] for dx[:, :, :H, :W], or q:q + W for p:p + W, if p and q are whole numbers."""
+    if isinstance(part, ast.Slice) and part.lower is not None and part.upper is not None:
+        text = source.within(source.span(part))
+        for one in {n.id for n in ast.walk(part.lower) if isinstance(n, ast.Name)} & names_read(part.upper):
+            for other, x in atoms.items():
+                if type(x) is int and other != one:
+                    yield f"{other} belongs where {one} is", part, re.sub(rf"(?<![\w.]){one}\b", other, text)
+    if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple):
+        indices = [(source.within(source.span(i)), i) for i in part.slice.elts]
+        slices = [i for _, i in indices if isinstance(i, ast.Slice)]
+        plain = [i for i in slices if i.lower is i.step is None and i.upper is not None]
+        for name, x in atoms.items() if plain else ():
+            if isinstance(x, int):
+                moved = [f"{name}:{name} + {text[1:].strip()}" if i in plain else text for text, i in indices]
+                yield f"an index is off by {name}", part.slice, ", ".join(moved)
+
+
+def of_keywords(source, part, atoms):
+    """What another call of the same function is given by name, rope(dk, sign=-1); or a number's other sign."""
+    g = atoms.get(ast.unparse(part.func)) if isinstance(part, ast.Call) else None
+    if not inspect.isfunction(g):
+        return
+    given, text = {one.arg for one in part.keywords}, source.within(source.span(part))[:-1]
+    said = re.findall(rf"(?<![\w.]){re.escape(ast.unparse(part.func))}\([^\n]*?\b(\w+)=(-?[\w.]+)", source.text)
+    numbers = [(p.name, p.default) for p in inspect.signature(g).parameters.values() if type(p.default) in (int, float)]
+    for name, value in dict.fromkeys([*said, *((name, f"{-number}") for name, number in numbers)]):
+        if name not in given and name in inspect.signature(g).parameters:
+            yield f"{name}={value} is missing", part, f"{text}, {name}={value})"
+
+
+def of_numbers(source, part, atoms):
+    """A number that is off by one, by its sign, or by a factor of two; or that has a name."""
+    text = source.within(source.span(part))
+    number = whole_number(part)
+    if number is not None and number < 0 or SIZE.fullmatch(text):
+        for name, value in atoms.items():
+            if callable(value):
+                continue
+            if np.ndim(value) <= 1 or 1 in np.shape(value):
+                yield f"{name} belongs where {text} is", part, name
+            if number is not None and type(value) is int:                # tags[n - 1], not tags[-1]
+                yield f"{name} - 1 belongs where {text} is", part, f"{name} - 1"
+            if np.ndim(value) <= 2:
+                if SIZE.fullmatch(text) and np.ndim(value) == 1:
+                    yield f"{name} belongs where {text} is", part, f"{name}[:, None]"
+                if SIZE.fullmatch(text) and isinstance(value, np.ndarray) and value.ndim:            # a mask, weights
+                    yield f"{name}.sum() belongs where {text} is", part, f"{name}.sum()"
+        if SIZE.fullmatch(text):
+            array = re.sub(r"len\(|\)|\.shape.*|\.size", "", text)
+            for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size", "{}.sum()"):
+                yield f"{size.format(array)} belongs where {text} is", part, size.format(array)
+        return
+    if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
+        return
+    for name, value in atoms.items():
+        if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub") and name[0] != "(":
+            yield f"{name} belongs where {part.value:g} is", part, name
+    value = part.value
+    others = [value + 1, value - 1, 2 * value, value / 2, -value, value + 2, value - 2]
+    for other in dict.fromkeys(others):
+        if other != value and abs(other) < 1e6:
+            text = f"{other:g}" if float(other) != int(other) else str(int(other))
+            yield "a number is wrong", part, f"({text})" if other < 0 else text
+
+
+def another_atom(source, part, atoms, alike=False):
+    """Another array in its place: of the same shape if alike is True, else of other shapes, or a number."""
+    text = source.within(source.span(part))
+    if alike and isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and not is_atom(part):
+        shape = shape_of(part, source, atoms)
+        for other, value in atoms.items() if shape else ():
+            if is_array(value) and value.shape == shape:
+                yield f"{other} belongs where {text} is", part, other
+    if not alike and reduced(part) is not None:         # e.sum(axis=0), where the forward has kept s
+        for other, value in atoms.items():
+            if is_array(value):
+                yield f"{other} belongs where {text} is", part, other
+    if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
+        return
+    if text not in atoms:
+        return
+    shape = np.shape(atoms[text])
+    for other, value in atoms.items():
+        same_kind = (np.shape(value) == shape) == alike and callable(value) == callable(atoms[text])
+        same_kind &= not alike or is_mask(value) <= is_mask(atoms[text])           # no mask for numbers
+        another = value is not atoms[text] or other[-1] == "]"           # xs[l] is x0 only in the last round of a loop
+        if other != text and same_kind and (not shape or not alike or another):
+            times = re.fullmatch(rf"\({re.escape(text)} ([*/]) (\S+)\)", other)      # w * L for w
+            factor = times and f"a factor is missing, {'1/' * (times[1] == '/')}{times[2]}"
+            yield factor or f"{other} belongs where {text} is", part, other
+
+
+def atom_for_a_formula(source, part, atoms):
+    """An array of the same shape where a formula stands, or a number: what the forward used, or kept."""
+    if isinstance(part, (ast.BinOp, ast.Call)) and (shape := shape_of(part, source, atoms)) is not None:
+        text = source.within(source.span(part))
+        (start, end), file = source.span(part), source.text
+        bare = file[start - 1] == "(" and file[end : end + 1] == ")" and not re.match(r"[\w)\]]", file[start - 2])
+        where = (start - 1, end + 1) if bare else (start, end)           # q for (h @ Un)
+        for other, value in atoms.items():
+            if is_array(value) and value.shape == shape or shape == () and isinstance(value, SINGLE):
+                yield f"{other} belongs where {text} is", where, other
+
+
+def of_atoms(source, part, atoms):
+    """A square, an exponential, 1 − x, x ± 1 in place of x."""
+    if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
+        return
+    text = source.within(source.span(part))
+    value = atoms.get(text)
+    if value is None or callable(value):
+        return
+    if isinstance(value, np.ndarray) and value.dtype.kind == "b":
+        yield f"{text} is of booleans, and numbers are needed", part, f"{text}.astype(float)"
+        return
+    others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
+    if is_array(value) and value.ndim == 2 and value.shape[0] == value.shape[1]:
+        yield f"a term is missing, {text}.T", part, f"({text} + {text}.T)"
+    if np.iscomplexobj(value):
+        yield f"the complex conjugate of {text} belongs there", part, f"np.conj({text})"
+    if is_array(value):
+        others += [f"np.exp({text})", f"np.sqrt({text})", f"({text} > 0)", f"{text}.T"]
+        others.append(f"{text}.sum()" if value.ndim == 1 else f"{text}.sum(axis=-1, keepdims=True)")
+        own = [name for name, g in atoms.items() if callable(g)]
+        others += [f"{g}({text})" for g in ("np.tanh", *own) if f"{g}({text})" in source.text]       # as in the forward
+    for other in others:
+        shown = other[1:-1] if other[0] == "(" else other
+        yield f"{shown} belongs where {text} is", part, other
+
+
+def in_each_others_place(source, whole, target, atoms):
+    """Two arrays of one shape, exchanged wherever they are: a·sin + b·cos for a·cos + b·sin."""
+    text = source.within(source.span(whole))
+    names = dict.fromkeys(part.id for part in ast.walk(whole) if isinstance(part, ast.Name))
+    known = [name for name in names if is_array(atoms.get(name)) or isinstance(atoms.get(name), SINGLE)]
+    for name in known:
+        both = re.compile(rf"\(1(?:\.0?)? - {name}\)|(?<![\w.]){name}\b")
+        if len({len(match) == len(name) for match in both.findall(text)}) == 2:
+            exchanged = both.sub(lambda match, p=name: f"(1 - {p})" if match[0] == p else p, text)
+            yield f"{name} and 1 − {name} are in each other's place", whole, exchanged
+    for one, other in itertools.combinations(known, 2):
+        if np.shape(atoms[one]) == np.shape(atoms[other]):
+            place_of = {one: other, other: one}
+            exchanged = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
+            yield f"{one} and {other} are in each other's place", whole, exchanged
+
+
+def everywhere(source, part, atoms):
+    """The same mistake more than once in a statement, or in a lambda: another name, another axis."""
+    if not isinstance(part, (ast.stmt, ast.Lambda, ast.Tuple)) or isinstance(part, ast.stmt) and hasattr(part, "body"):
+        return
+    whole = part.body if isinstance(part, ast.Lambda) else part
+    text = source.within(source.span(whole))
+    for name in {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}:
+        word = re.compile(rf"(?<![\w.]){name}\b")
+        known = atoms.get(name)
+        if (is_array(known) or isinstance(known, SINGLE)) and len(word.findall(text)) > 1:
+            for other, value in atoms.items():
+                alike = np.shape(value) == np.shape(known) and isinstance(value, int) == isinstance(known, int)
+                if other != name and alike and not callable(value):
+                    yield f"{other} belongs where {name} is", whole, word.sub(other, text)
+            if not isinstance(known, (int, np.integer)):
+                yield f"the sign of {name} is wrong, as a rotation goes back", whole, word.sub(f"(-{name})", text)
+    compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
+    for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]
+        name, sign, number = condition.partition(" < ") if " < " in condition else condition.partition(" > ")
+        if text.count(condition) > 1 and is_array(atoms.get(name)):
+            for other, value in atoms.items():
+                if other != name and np.shape(value) == atoms[name].shape and not callable(value):
+                    yield f"{other} belongs where {name} is", whole, text.replace(condition, f"{other}{sign}{number}")
+    if len(re.findall(r"axis=", text)) > 1:
+        for axis in ("0", "1", "-1"):
+            changed = re.sub(r"axis=-?\d", f"axis={axis}", text)
+            yield "they run over the wrong axis", whole, changed
