@@ -52,13 +52,11 @@ def other_draws(evidence: Evidence, seed: int = 0) -> list[Evidence]:
         given, found = _arrays(subject), []
         if len(subject.tensors) <= FEW and sum(x.size for x in given.values()) <= AFFORDABLE:
             points = [_grown(given, {}, rng, factors=(0.8, 1.6)) for _ in range(DRAWS)]
-            found = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points]
             others = [_with_other_signs(arrays, rng) for arrays in points[:OF_OTHER_SIGNS]]
             others += [_with_other_ids(arrays, subject, rng) for arrays in points[:OF_OTHER_SIGNS] if subject.ids]
             others += [_with_other_masks(arrays, subject, rng) for arrays in points[:OF_OTHER_SIGNS] if subject.masks]
-            others = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in others]
-            found += [other for other in others if other is not None and other.is_finite]    # not of a logarithm
-        evidence.draws = [other for other in found if other is not None]
+            found = [_evidence_at(evidence, arrays, evidence.option, rng) for arrays in points + others]
+        evidence.draws = [other for other in found if other is not None and other.is_finite]         # log(−x) is not
         evidence.back_to_the_point()
     return evidence.draws
 

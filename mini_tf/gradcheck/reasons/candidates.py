@@ -65,7 +65,8 @@ class Place:
 
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
-        unlikely = RARE.search(change.name) or line in self.zeros or not self._is_linear(change)
+        unlikely = RARE.search(change.name) or not self._is_linear(change)
+        unlikely = unlikely or (line in self.zeros and change.new != "pass")
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         of_forward = line in self.without_dy             # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.

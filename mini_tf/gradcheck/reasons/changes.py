@@ -36,6 +36,7 @@ from mini_tf.gradcheck.reasons.kinds.terms import (
     terms,
     terms_inside,
     terms_of_arguments,
+    terms_of_gates,
     terms_of_slices,
     terms_of_sums,
 )
@@ -90,7 +91,8 @@ def changes(
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)
     for kind in (everywhere, of_keywords, of_atoms, *OF_OPERANDS, terms_inside, terms_of_arguments, another_atom):
         found += of_parts(kind, atoms)
-    found += of_wholes(terms, atoms) + of_wholes(terms_of_sums, atoms) + of_wholes(terms_of_slices, atoms, slices)
+    found += of_wholes(terms, atoms) + of_wholes(terms_of_gates, atoms) + of_wholes(terms_of_sums, atoms)
+    found += of_wholes(terms_of_slices, atoms, slices)
     found += of_parts(atom_for_a_formula, atoms)
     return _once(change for change in found if here(change.line))
 

@@ -325,6 +325,8 @@ def _of_statements(source, part):
     """= for +=, and the reverse."""
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
+        if re.search(rf"(?<![\w.]){re.escape(target)}\b[^=\n]*= ", source.text[: source.span(part)[0]]):
+            yield "it is set anew, and what it was is lost", part, "pass"
         yield NOT_ADDED, part, f"{target} += {value}"
         if isinstance(part.targets[0], ast.Name):        # of an array that somebody else has, too
             yield NOT_ADDED, part, f"{target} = {target} + {value}"

@@ -73,6 +73,18 @@ def terms(source, whole, target, atoms):
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
 
 
+def terms_of_gates(source, whole, target, atoms):
+    """What goes back through a sigmoid or a tanh, missing as a term: dx = … + dt * t * (1 - t)"""
+    span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
+    alike = {name: x for name, x in atoms.items() if shape and is_array(x) and x.shape == shape}
+    for y, x in alike.items():
+        slopes = [f"{y} * (1 - {y})"] * bool((x >= 0).all() and (x <= 1).all())
+        slopes += [f"(1 - {y} ** 2)"] * bool((np.abs(x) <= 1).all())
+        for d, slope in itertools.product(alike, slopes):
+            if d != y:
+                yield f"a term is missing, {d} * {slope}", span, f"{atom} + {d} * {slope}"
+
+
 def _outer_products(shape, atoms):
     """["w[:, :, None] * d[:, None, :]", …]: products of two smaller arrays that have this shape"""
     arrays = [(name, x.shape) for name, x in atoms.items() if is_array(x)]
