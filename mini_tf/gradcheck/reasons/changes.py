@@ -117,7 +117,7 @@ def changes_of_what_is_kept(
                     span, atom = source.span(whole), source.product(whole)
                     found.append(_made(source, whole, f"a factor is missing, {name}", span, f"{atom} * {name}"))
                     found.append(_made(source, whole, f"a factor is missing, 1/{name}", span, f"{atom} / {name}"))
-    for block in ast.walk(node):
+    for block in [node, *own_nodes(node)]:               # without those of a backward inside it
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
             change = _made(source, one, "two lines are in the wrong order", *exchanged(source, one, other))

@@ -205,6 +205,41 @@ def highway(x, gate):
     return t * h + (1 - t) * x, backward
 
 
+def gated(x, W):
+    """x makes the gate, too, and that path is missing."""
+    t, z = 1 / (1 + np.exp(-x)), x @ W
+
+    def backward(dy):
+        dz = dy * t
+        dt = dy * z
+        dx = dz @ W.T + 0 * dt
+        return dx, x.T @ dz
+
+    return z * t, backward
+
+
+def two_stages(x, w, v):
+    """The state of the first stage starts the second; on the way back it is set to zero between them."""
+    hs = [np.zeros(2)]
+    for k in range(4):
+        hs.append(np.tanh((w if k < 2 else v) * hs[-1] + x[k]))
+
+    def backward(dy):
+        dh, dx, dw, dv = dy.copy(), np.zeros_like(x), np.zeros_like(w), np.zeros_like(v)
+        for k in (3, 2):
+            da = dh * (1 - hs[k + 1] ** 2)
+            dx[k], dv = da, dv + da * hs[k]
+            dh = da * v
+        dh = np.zeros_like(dh)
+        for k in (1, 0):
+            da = dh * (1 - hs[k + 1] ** 2)
+            dx[k], dw = da, dw + da * hs[k]
+            dh = da * w
+        return dx, dw, dv
+
+    return hs[-1], backward
+
+
 IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
 
 
@@ -226,12 +261,34 @@ IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
     (cut, [R((4, 3))], "dy[ph:ph + H, pw:pw + W]"),
     (smoothed, [R((4, 3)), np.array([0, 2, 1, 2])], "smooth / C"),
     (highway, [R((3, 4)), R((3, 4), 1)], "h - x"),
+    (gated, [R((4, 3)), R((3, 3))], "dt * t * (1 - t)"),
+    (two_stages, [R((4, 2)), R(2, 1), R(2, 2)], "pass"),
 ])  # fmt: skip
 def test_the_change(f, inputs, right):
     report = gradcheck(f, *inputs)
     assert not report
     assert report.repair, report
     assert right in " or ".join([report.repair[3], *report.other_repair[3:]])
+
+
+def rectified_lengths(x, W):
+    """Where a row is clipped as a whole, its length is 0, and f is not finite: such a point says nothing of a change."""
+    z = np.maximum(x @ W, 0)
+    n = np.sqrt((z * z).sum(axis=1, keepdims=True))
+
+    def backward(dy):
+        u = z / n
+        dz = (dy - (dy * u).sum(axis=1, keepdims=True) * u) / n * (z > 0)
+        return dz @ W.T, 2 * x.T @ dz
+
+    return z / n, backward
+
+
+def test_a_point_where_f_is_not_finite_says_nothing():
+    x, W = np.abs(R((5, 2))) + 0.1, R((2, 2), 100)       # with another order of W's rows, z has empty rows
+    with np.errstate(all="ignore"):
+        report = gradcheck(rectified_lengths, x, W)
+    assert report.repair[3].endswith(", x.T @ dz"), report
 
 
 # What is right ---------------------------------------------------------------------------------------------------------
