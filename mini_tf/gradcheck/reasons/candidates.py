@@ -113,7 +113,7 @@ def candidates(
         texts[part.function.__code__.co_filename] = text
         atoms, source = atoms_of(evidence, part, node), Source(text)
         if part.is_forward:
-            forward = part, source, node, atoms
+            forward = part, source, node, {name: x for name, x in atoms.items() if "(" not in name}        # no formulas
         else:
             places.append(_place(evidence, part, source, node, atoms, is_helper=bool(places)))
 

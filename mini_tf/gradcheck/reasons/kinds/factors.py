@@ -4,9 +4,12 @@ import ast
 import itertools
 import re
 
+from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.formulas import (
     NUMPY,
     SINGLE,
+    Atoms,
+    Changes,
     array_in,
     exchanged,
     first_of_each_shape,
@@ -68,7 +71,7 @@ def _all_factors(name, value, shape, larger, sizes):
         yield "a scale", f"/ np.sqrt({name}.shape[-1])"
 
 
-def of_a_whole(source, whole, target, atoms):
+def of_a_whole(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """A sign, a factor, a term or a transpose that is missing from a whole right side."""
     span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
     yield "a sign is missing", span, f"-{atom}"
@@ -117,7 +120,7 @@ def of_a_whole(source, whole, target, atoms):
     yield from _of_each_entry(source, whole, target, atoms)
 
 
-def of_quotients(source, part, atoms):
+def of_quotients(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A factor that is missing in d /= n"""
     if isinstance(part, ast.AugAssign) and isinstance(part.op, ast.Div):
         target, n = source.within(source.span(part.target)), source.atom(part.value)

@@ -2,10 +2,13 @@
 
 import ast
 import re
+from collections.abc import Collection, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.styles import is_floating
+from mini_tf.gradcheck.planting.mutations import Source
 
 import numpy as np
 
@@ -15,8 +18,11 @@ NUMPY = "np", "numpy"
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}
 SHAPED = {"reshape", "transpose", "swapaxes", "moveaxis", "ravel", "flatten", "squeeze", "repeat"}
 
+Atoms = dict[str, Any]               # {text: value} of what stands for arrays and numbers inside a function
+Changes = Iterator[tuple[str, ast.AST | tuple[int, int], str]]       # (what is wrong, what is replaced, by which text)
 
-def exchanged(source, a, b):
+
+def exchanged(source: Source, a: ast.AST, b: ast.AST) -> tuple[tuple[int, int], str]:
     """(span, text) that exchanges two parts, the first before the second."""
     (start, end), (start_b, end_b) = source.span(a), source.span(b)
     return (start, end_b), source.within((start_b, end_b)) + source.text[end:start_b] + source.within((start, end))
@@ -27,14 +33,14 @@ def names_read(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
-def texts_of_factors(source, part):
+def texts_of_factors(source: Source, part: ast.AST) -> list[str]:
     """The texts of a product's factors, sums and differences in parentheses"""
     factors = multiplied(part)
     texts = [source.within(source.span(factor)) for factor in factors]
     return [f"({text})" if isinstance(factor, ast.BinOp) else text for factor, text in zip(factors, texts)]
 
 
-def multiplied(part):
+def multiplied(part: ast.AST) -> list[ast.AST]:
     """The factors of a product, from left to right"""
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
         return [*multiplied(part.left), *multiplied(part.right)]
@@ -50,11 +56,11 @@ def is_atom(part: ast.AST) -> bool:
     return isinstance(part, ast.Name)
 
 
-def is_mask(value):
+def is_mask(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "b"
 
 
-def shape_of(part, source, atoms):
+def shape_of(part: ast.AST, source: Source, atoms: Atoms) -> tuple[int, ...] | None:
     """The shape of an expression of atoms, indices, and NumPy's functions; None if that is not known."""
     text = source.within(source.span(part))
     if text in atoms:
@@ -77,12 +83,12 @@ def _owner(name, atoms):
                               if re.fullmatch(rf"{name}\.\w+", text)})  # fmt: skip
 
 
-def is_array(value):
+def is_array(value: Any) -> bool:
     """True for a floating array that is no single number."""
     return is_floating(value) and value.ndim > 0
 
 
-def fits(value, shape, larger=False):
+def fits(value: Any, shape: tuple[int, ...] | None, larger: bool = False) -> bool:
     """True if value can multiply an array of that shape, without making it larger unless that is allowed."""
     try:
         return shape is None or np.broadcast_shapes(np.shape(value), shape) == tuple(shape) or larger
@@ -90,17 +96,17 @@ def fits(value, shape, larger=False):
         return False
 
 
-def first_of_each_shape(atoms):
+def first_of_each_shape(atoms: Atoms) -> dict[tuple[int, ...], str]:
     """{shape: the first atom that has it}"""
     return {np.shape(value): name for name, value in reversed(atoms.items()) if not callable(value)}
 
 
-def array_in(part):
+def array_in(part: ast.AST) -> ast.expr | None:
     """x of x.sum(…), np.mean(x, …), x.reshape(…); None for what is no such call."""
     return reduced(part, REDUCED | SHAPED)
 
 
-def reduced(part, names=REDUCED):
+def reduced(part: ast.AST, names: Collection[str] = frozenset(REDUCED)) -> ast.expr | None:
     """x of x.sum(…), np.mean(x, …); None for what is no such call."""
     if not isinstance(part, ast.Call) or not isinstance(part.func, ast.Attribute) or part.func.attr not in names:
         return None

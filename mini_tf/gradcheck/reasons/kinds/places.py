@@ -5,10 +5,12 @@ import inspect
 import itertools
 import re
 
-from mini_tf.gradcheck.planting.mutations import whole_number
+from mini_tf.gradcheck.planting.mutations import Source, whole_number
 from mini_tf.gradcheck.reasons.kinds.formulas import (
     SINGLE,
     SIZE,
+    Atoms,
+    Changes,
     is_array,
     is_atom,
     is_mask,
@@ -20,7 +22,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 import numpy as np
 
 
-def of_padding(source, part, atoms):
+def of_padding(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """dx[:, :, p:p + H, p:p + W] for dx[:, :, :H, :W], or q:q + W for p:p + W, if p and q are whole numbers."""
     if isinstance(part, ast.Slice) and part.lower is not None and part.upper is not None:
         text = source.within(source.span(part))
@@ -38,7 +40,7 @@ def of_padding(source, part, atoms):
                 yield f"an index is off by {name}", part.slice, ", ".join(moved)
 
 
-def of_keywords(source, part, atoms):
+def of_keywords(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """What another call of the same function is given by name, rope(dk, sign=-1); or a number's other sign."""
     g = atoms.get(ast.unparse(part.func)) if isinstance(part, ast.Call) else None
     if not inspect.isfunction(g):
@@ -51,7 +53,7 @@ def of_keywords(source, part, atoms):
             yield f"{name}={value} is missing", part, f"{text}, {name}={value})"
 
 
-def of_numbers(source, part, atoms):
+def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A number that is off by one, by its sign, or by a factor of two; or that has a name."""
     text = source.within(source.span(part))
     number = whole_number(part)
@@ -86,7 +88,7 @@ def of_numbers(source, part, atoms):
             yield "a number is wrong", part, f"({text})" if other < 0 else text
 
 
-def another_atom(source, part, atoms, alike=False):
+def another_atom(source: Source, part: ast.AST, atoms: Atoms, alike: bool = False) -> Changes:
     """Another array in its place: of the same shape if alike is True, else of other shapes, or a number."""
     text = source.within(source.span(part))
     if alike and isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and not is_atom(part):
@@ -108,12 +110,18 @@ def another_atom(source, part, atoms, alike=False):
         same_kind &= not alike or is_mask(value) <= is_mask(atoms[text])           # no mask for numbers
         another = value is not atoms[text] or other[-1] == "]"           # xs[l] is x0 only in the last round of a loop
         if other != text and same_kind and (not shape or not alike or another):
-            times = re.fullmatch(rf"\({re.escape(text)} ([*/]) (\S+)\)", other)      # w * L for w
-            factor = times and f"a factor is missing, {'1/' * (times[1] == '/')}{times[2]}"
-            yield factor or f"{other} belongs where {text} is", part, other
+            yield _missing_factor(text, other) or f"{other} belongs where {text} is", part, other
 
 
-def atom_for_a_formula(source, part, atoms):
+def _missing_factor(text, product):
+    """What is missing where x stands in the place of (x * L), (L * x) or (x / L); None where something else stands."""
+    if found := re.fullmatch(rf"\({re.escape(text)} ([*/]) (\S+)\)", product):
+        return f"a factor is missing, {'1/' * (found[1] == '/')}{found[2]}"
+    found = re.fullmatch(rf"\((\S+) \* {re.escape(text)}\)", product)
+    return found and f"a factor is missing, {found[1]}"
+
+
+def atom_for_a_formula(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """An array of the same shape where a formula stands, or a number: what the forward used, or kept."""
     if isinstance(part, (ast.BinOp, ast.Call)) and (shape := shape_of(part, source, atoms)) is not None:
         text = source.within(source.span(part))
@@ -125,7 +133,7 @@ def atom_for_a_formula(source, part, atoms):
                 yield f"{other} belongs where {text} is", where, other
 
 
-def of_atoms(source, part, atoms):
+def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A square, an exponential, 1 − x, x ± 1 in place of x."""
     if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
         return
@@ -151,7 +159,7 @@ def of_atoms(source, part, atoms):
         yield f"{shown} belongs where {text} is", part, other
 
 
-def in_each_others_place(source, whole, target, atoms):
+def in_each_others_place(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """Two arrays of one shape, exchanged wherever they are: a·sin + b·cos for a·cos + b·sin."""
     text = source.within(source.span(whole))
     names = dict.fromkeys(part.id for part in ast.walk(whole) if isinstance(part, ast.Name))
@@ -168,7 +176,7 @@ def in_each_others_place(source, whole, target, atoms):
             yield f"{one} and {other} are in each other's place", whole, exchanged
 
 
-def everywhere(source, part, atoms):
+def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """The same mistake more than once in a statement, or in a lambda: another name, another axis."""
     if not isinstance(part, (ast.stmt, ast.Lambda, ast.Tuple)) or isinstance(part, ast.stmt) and hasattr(part, "body"):
         return

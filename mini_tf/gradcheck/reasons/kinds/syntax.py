@@ -3,12 +3,14 @@
 import ast
 import itertools
 import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from mini_tf.gradcheck.planting.mutations import whole_number
+from mini_tf.gradcheck.planting.mutations import Mutation, Source, whole_number
 from mini_tf.gradcheck.reasons.kinds.formulas import (
     NUMPY,
     REDUCED,
+    Changes,
     exchanged,
     is_atom,
     multiplied,
@@ -38,7 +40,7 @@ BOUNDS = {"minimum", "maximum", "clip"}
 JOINED = {"concatenate", "hstack", "vstack", "dstack", "stack", "column_stack", "block"}
 
 
-def of_indices(source, part):
+def of_indices(source: Source, part: ast.AST) -> Changes:
     """An index that is off, or too many."""
     if isinstance(part, ast.Subscript):
         yield from _of_index(source, part.slice)
@@ -365,7 +367,7 @@ def _of_loops(source, part):
             yield "the order is wrong", part.iter, f"reversed(list({text}))"
 
 
-def not_added(source, part, sums):
+def not_added(source: Source, part: ast.AST, sums: Collection[str]) -> Changes:
     """A backward that is called, and what it gives back is not used: dx = dx + self.router.backward(dw)"""
     if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
         text = source.within(source.span(part))
@@ -373,7 +375,7 @@ def not_added(source, part, sums):
             yield "what comes back is not added", part, f"{name} = {name} + {text}"
 
 
-def of_order(source, block):
+def of_order(source: Source, block: ast.AST) -> Iterator[Mutation]:
     """Mutations: a statement before the one that changes, in place, what it reads."""
     body = getattr(block, "body", None)
     for k, late in enumerate(body if isinstance(body, list) else ()):
@@ -385,7 +387,7 @@ def of_order(source, block):
                 yield _in_the_other_order(source, early, late, late, array, source.within(source.span(late)), between)
 
 
-def of_a_later_order(source, block):
+def of_a_later_order(source: Source, block: ast.AST) -> Iterator[Mutation]:
     """Mutations: a statement such as h = h * decay behind the last that should read the old h."""
     body = getattr(block, "body", None)
     for k, early in enumerate(body if isinstance(body, list) else ()):

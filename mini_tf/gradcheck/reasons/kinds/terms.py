@@ -4,13 +4,23 @@ import ast
 import itertools
 import re
 
+from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.factors import PAIRS
-from mini_tf.gradcheck.reasons.kinds.formulas import NUMPY, SINGLE, fits, is_array, is_atom, shape_of
+from mini_tf.gradcheck.reasons.kinds.formulas import (
+    NUMPY,
+    SINGLE,
+    Atoms,
+    Changes,
+    fits,
+    is_array,
+    is_atom,
+    shape_of,
+)
 
 import numpy as np
 
 
-def terms_inside(source, part, atoms):
+def terms_inside(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A term that is missing from a sum inside a product: 0.5 * (a - b - 1 / nu)"""
     if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
         whole, shape = source.within(source.span(part)), shape_of(part, source, atoms)
@@ -23,7 +33,7 @@ def terms_inside(source, part, atoms):
                 yield f"a term is missing, −{name}", part, f"({whole} - {name})"
 
 
-def terms_of_arguments(source, part, atoms):
+def terms_of_arguments(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A term that is missing from what a function of the learner's own is given: back_embed(dx + dx_residual)."""
     if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in NUMPY:
         return
@@ -34,7 +44,7 @@ def terms_of_arguments(source, part, atoms):
                 yield f"a term is missing, {name}", argument, f"{source.atom(argument)} + {name}"
 
 
-def terms(source, whole, target, atoms):
+def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """A product that is missing as a term: a path on which nothing comes back, such as da @ W.T; or one of entries."""
     span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
     if shape is None or not shape:
@@ -73,7 +83,7 @@ def terms(source, whole, target, atoms):
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
 
 
-def terms_of_gates(source, whole, target, atoms):
+def terms_of_gates(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """What goes back through a sigmoid or a tanh, missing as a term: dx = … + dt * t * (1 - t)"""
     span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
     alike = {name: x for name, x in atoms.items() if shape and is_array(x) and x.shape == shape}
@@ -97,7 +107,7 @@ def _outer_products(shape, atoms):
             yield f"{one}[:, :, None] * {other}[:, None, :]" if size == shape[:2] else f"{other}[:, None, :] * {one}"
 
 
-def terms_of_sums(source, whole, target, atoms):
+def terms_of_sums(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """An array times the sum of another, missing as a term: w − π·Σg, of a softmax whose weights serve all rows."""
     span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
     alike = [name for name, x in atoms.items() if is_array(x) and x.shape == shape]
@@ -113,14 +123,16 @@ def terms_of_sums(source, whole, target, atoms):
         yield f"a term is missing, −{one} * {other}.sum()", span, f"{atom} - {one} * {other}.sum()"
 
 
-def is_slice(part):
+def is_slice(part: ast.AST) -> bool:
     """True for x[..., 0::2] where its value is used; not for x[0]."""
     if not isinstance(part, ast.Subscript) or not isinstance(part.ctx, ast.Load):
         return False
     return any(isinstance(one, ast.Slice) for one in ast.walk(part.slice))
 
 
-def terms_of_slices(source, whole, target, atoms, slices):
+def terms_of_slices(
+    source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms, slices: dict[str, tuple[int, ...] | None]
+) -> Changes:
     """A slice times an array, missing as a term: dx[..., 1::2] = … − dy[..., 0::2] * s."""
     span, shape = source.span(whole), shape_of(target, source, atoms)
     atom = source.within(span) if isinstance(whole, (ast.BinOp, ast.UnaryOp)) else source.atom(whole)
@@ -140,13 +152,13 @@ def _product_shape(a, b):
     return (*(a.shape[:-2] or b.shape[:-2]), a.shape[-2], b.shape[-1])
 
 
-def differences(source, whole, target, atoms):
+def differences(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """An array in a product that should be a difference or a sum."""
     for part in ast.walk(whole):
         one = source.within(source.span(part)) if hasattr(part, "end_lineno") and is_atom(part) else ""
         if is_array(atoms.get(one)) and isinstance(part.ctx, ast.Load):
             for other, x in atoms.items():
-                if other != one and is_array(x) and x.shape == atoms[one].shape:
+                if is_array(x) and x.shape == atoms[one].shape and not np.array_equal(x, atoms[one]):  # x + x
                     yield f"a factor is missing, {other}", part, f"({one} * {other})"
                     yield f"a term is missing, −{other}", part, f"({one} - {other})"
                     yield f"a term is missing, {other}", part, f"({one} + {other})"
@@ -157,7 +169,7 @@ def differences(source, whole, target, atoms):
                     yield f"a factor is missing, {other}", part, f"({one} * {other})"
 
 
-def symmetric(source, part, atoms):
+def symmetric(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """(X + Xᵀ)·Y for 2·X·Y, which is the same only if X is symmetric."""
     if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.MatMult, ast.Div)):
         text = source.within(source.span(part))
@@ -170,7 +182,7 @@ def symmetric(source, part, atoms):
                 yield f"2·{name} is {name} + {name}ᵀ only if {name} is symmetric", part, both
 
 
-def couplings(source, whole, target, atoms):
+def couplings(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
     """What a mean, a variance or a softmax gives back to every entry, missing where d is: d − x̂·mean(d·x̂), …"""
     of = "a term is missing, as {} gives it back to every entry"
     for part in ast.walk(whole):
