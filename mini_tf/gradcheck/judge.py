@@ -111,6 +111,8 @@ def judged(
                 evidence = evidence or broken.evidence
             report.findings = list(dict.fromkeys(report.findings))   # both points may have the same
             report.notes = list(dict.fromkeys(report.notes))
+            tensors = {t.name for t in report.tensors}   # not what the forward overwrites
+            report.blind = {name: value for name, value in report.blind.items() if name in tensors}
             yield report, subject, evidence
 
 

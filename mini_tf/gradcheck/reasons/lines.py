@@ -110,7 +110,8 @@ def never_run(evidence: Evidence) -> list[str]:
     if all(call.ended is None for call in calls):        # nothing ran
         return []
     forgotten = [call for call in calls if call.ended is None and call.error is None and call.backward]
-    return [f"the backward of {_name_of(call)} (called at {call.line}) never runs" for call in forgotten]
+    notes = (f"the backward of {_name_of(call)} (called at {call.line}) never runs" for call in forgotten)
+    return list(dict.fromkeys(notes))                    # of a loop once
 
 
 def _name_of(call):

@@ -393,3 +393,25 @@ def test_a_step_that_is_right_alone_and_sets_what_it_should_add_to():
     report = gradcheck(Tied(), np.array([0, 3, 1, 3]))
     assert "is not used" not in report.explain()         # the table's backward returns nothing
     assert report.repair[3] == "self.dW += g", report
+
+
+class Weighted:
+    """Its forward puts weights in the place of the zeros that were there."""
+
+    def __init__(self):
+        self.W, self.w = R((3, 2)), np.zeros((4, 1))
+
+    def forward(self, x):
+        self.x, self.w = x, np.exp(-(x * x).sum(axis=1, keepdims=True))
+        return self.w * (x @ self.W)
+
+    def backward(self, dy):
+        self.dW = 2 * self.x.T @ (self.w * dy)
+        dw = (dy * (self.x @ self.W)).sum(axis=1, keepdims=True)
+        return (self.w * dy) @ self.W.T - 2 * self.x * self.w * dw
+
+
+def test_zeros_that_the_forward_overwrites_are_not_spoken_of():
+    report = gradcheck(Weighted(), R((4, 3)))
+    assert not report
+    assert "0 everywhere" not in report.explain()
