@@ -54,6 +54,7 @@ class Call:
     backward: object = None  # the call's own backward, not the traced one
     dy: object = None        # what the backward was given, if it ran, and what it returned
     gradients: object = None
+    given: tuple | None = None                           # all arguments of the backward of a pair of functions
     ended: int | None = None                             # its rank in the order in which backwards ended
     error: BaseException | None = None                   # what its backward raised, unless a call inside it did
     owner: object = None     # a mark of the object whose method it is, for objects that are not layers

@@ -14,7 +14,7 @@ from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck.measuring.inside import Inside
 from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries, watched_relus
 from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float
-from mini_tf.gradcheck.reasons.steps import alone
+from mini_tf.gradcheck.reasons.alone import alone
 from mini_tf.layers import Parameter
 from mini_tf.ops.op import Op
 from mini_tf.trace import trace

@@ -125,6 +125,11 @@ def placed(f: Any, inputs: Sequence[Any], options: dict[str, Any]) -> list[Any]:
     return [*inputs, *(options.get(p.name, p.default) for p in parameters[len(inputs) : last + 1])]
 
 
+def takes_seed(f: Any, inputs: Sequence[Any]) -> bool:
+    """True if f has an argument `seed` behind the inputs, as a function with noise of its own may."""
+    return "seed" in [p.name for p in _by_place(f)][len(inputs) :]
+
+
 def _by_place(f):
     """The parameters of what takes the arguments that can be given by place; of a class without ctx"""
     return parameters_of(_called(f))[inspect.isclass(f) :]

@@ -10,7 +10,7 @@ often is too.
 
 from typing import Any
 
-from mini_tf.gradcheck.arguments import placed
+from mini_tf.gradcheck.arguments import placed, takes_seed
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged
 from mini_tf.gradcheck.measuring.subject import told
@@ -31,7 +31,7 @@ def gradcheck(
     inputs    its arguments; floating arrays are checked (in float64 copies), integers, booleans, others are passed on
     params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list. By default they are
               found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
-    seed      of dy, of the generic point and of the sampled entries
+    seed      of dy, of the generic point and of the sampled entries; f gets it, too, if it takes one
     budget    how many entries of a large tensor are measured: so many at random, and ten random directions through all;
               of one with up to ten entries more, all, which takes no longer (by default 2,000; fewer if the
               tensors have over 25,000 entries in all, 50 of each if it is a million)
@@ -47,6 +47,8 @@ def gradcheck(
     but UserError, for a seed below 0, a budget below 1, and options that f does not have.
     Threads take turns; while one checks a layer, others must not use it.
     """
+    if seed and takes_seed(f, inputs):
+        options["seed"] = seed
     by_name = tuple(options)
     with judged(f, placed(f, inputs, options), params, name, seed, budget, by_name) as (report, subject, evidence):
         if evidence is not None and is_current(evidence.backward) is False:

@@ -4,8 +4,9 @@ import inspect
 import re
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import partner_wanted
+from mini_tf.gradcheck.measuring.styles import in_this_case, is_gradient_name, partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
+    LEARNED,
     Subject,
     call_backward,
     is_float,
@@ -38,7 +39,8 @@ def check_inputs(subject: Subject) -> list[str]:
         name = name_of(subject.f)
         raise Broken(f"{name} is a class: give an object of it, as in gradcheck({name}(…), x)")
     for name, x in zip(subject.names, subject.inputs):
-        if isinstance(x, (list, tuple)) and _has_floats(x):              # others have no gradient: sizes=[3, 4]
+        wanted = name not in subject.optional            # of weights=(0.5, 2.0) nobody expects one
+        if isinstance(x, (list, tuple)) and wanted and _has_floats(x):
             raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float); or, "
                          f"if it is an option, gradcheck(lambda x: {name_of(subject.f)}(x, …), x)")  # fmt: skip
         if kind_of(x) == "c":
@@ -136,6 +138,7 @@ def check_backward(
     if data:
         notes.append(f"the backward returns no gradient of {', '.join(data)}: not checked")
     notes += [_about_missing(subject, name) for name in missing]
+    findings += [f"{made} is computed, but not returned" for name in missing for made in _not_returned(backward, name)]
     for name, x in subject.tensors.items():
         if name in subject.params and gradients.get(name) is None and not subject.depends_on(name):
             unused.append(name)
@@ -156,6 +159,13 @@ def _whole_numbers(subject, gradients):
     given = dict(zip(subject.names, subject.inputs))
     names = [name for name, g in gradients.items() if g is not None and kind_of(given.get(name)) in ("i", "u")]
     return [f"{name} has whole numbers, so its gradient was not tested: try {name}.astype(float)" for name in names]
+
+
+def _not_returned(backward, name):
+    """["db"] if the backward has a variable that is named as the gradient of what is learned, and was not returned"""
+    code = getattr(inspect.unwrap(backward), "__code__", None)
+    variables = code.co_varnames if code is not None and LEARNED.match(name) else ()
+    return [one for one in variables if one != name and is_gradient_name(one, name) and in_this_case(one, name)][:1]
 
 
 def _about_missing(subject, name):

@@ -81,7 +81,8 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     if not isinstance(result, tuple):
         return Machine(owner, f.__name__) if goes_back else f
     gradients = result[1] if len(result) == 2 else result[1:]
-    if np.ndim(result[0]) == 0 and is_gradient(gradients):
+    numbers = any(is_floating(x) and not x.ndim for x in inputs)         # np.array(0.5), whose gradient is a number
+    if np.ndim(result[0]) == 0 and is_gradient(gradients, numbers):
         return WithGradients(f, owner if a_method else None)
     return f
 
@@ -140,13 +141,13 @@ def is_their_file(path: str | None) -> bool:
     return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
 
 
-def is_gradient(x: Any) -> bool:
-    """True for what may be gradients: arrays, or a tuple, list or dict of them."""
+def is_gradient(x: Any, numbers: bool = False) -> bool:
+    """True for what may be gradients: arrays, or a tuple, list or dict of them; with `numbers`, of numbers, too."""
     if isinstance(x, dict):
         x = tuple(x.values())
     if isinstance(x, (tuple, list)):
-        return len(x) > 0 and all(map(is_gradient, x))
-    return isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim > 0
+        return len(x) > 0 and all(is_gradient(g) or (numbers and isinstance(g, np.floating)) for g in x)
+    return is_floating(x) and (numbers or x.ndim > 0)
 
 
 def partner(forward: Any) -> FunctionType | None:
@@ -265,7 +266,7 @@ class Pair(Brought):
         if len(result) == 2 and isinstance(result[0], (tuple, list)):
             self.together = len(wanted) <= len(result[0])
             return list(result[0]), result[1]
-        if len(result) == 2 or len(wanted) <= len(result):
+        if len(result) == 2 or len(wanted) <= len(result) or isinstance(result[-1], (tuple, list, dict)):
             return list(result[:-1]), result[-1]
         return list(result), None
 
@@ -278,7 +279,8 @@ class Pair(Brought):
         if not caches and cache is not None:             # by its place
             if isinstance(cache, tuple) and len(needed) == len(dys) + len(cache) > len(dys) + 1:
                 return [*dys, *cache]
-            caches = needed[-1:] if len(needed) == len(dys) + 1 or not dys else []
+            left = [name for name in needed[len(dys) :] if name not in given]        # backward(da, db, w, kept)
+            caches = needed[-1:] if len(needed) == len(dys) + 1 or not dys else left if len(left) == 1 else []
         elif not caches and len(needed) == len(dys) + len(inputs) and not set(needed[len(dys) :]) <= given.keys():
             return [*dys, *inputs]
         dys, arguments, used = list(dys), [], 0
@@ -295,6 +297,19 @@ class Pair(Brought):
             else:
                 break
         return arguments if not dys else None
+
+
+    def goes_with(self, inputs: Sequence[Any], given: Sequence[Any]) -> bool:
+        """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
+        outputs, cache = self.split(self.written_forward(*inputs))
+        dys = given[: 1 if self.together else len(outputs)]
+        arguments = self.arguments(list(dys), cache, inputs) or self.arguments([], cache, inputs)
+        return arguments is not None and len(arguments) == len(given) and all(map(_alike, arguments, given))
+
+
+def _alike(x, y):
+    """True for equal arrays; of others, for the same type."""
+    return np.array_equal(x, y, equal_nan=True) if isinstance(x, np.ndarray) else type(x) is type(y)
 
 
 class Several(Brought):

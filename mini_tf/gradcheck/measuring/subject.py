@@ -22,6 +22,9 @@ from mini_tf.types import Array, Backward
 import numpy as np
 from numpy.typing import DTypeLike
 
+# What an array that a loss gives no gradient for may be called, if it is not data: b2, gamma
+LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
+
 
 class Subject:
     """A function with its inputs and parameters.
@@ -32,6 +35,8 @@ class Subject:
     names     of the inputs
     by_name   names of inputs that were given by name, as options are; without a gradient they are not tested
     left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
+    steps     the functions inside f that are checked by themselves (see `reasons.theirs`); None before they are known
+    helpers   functions that look like steps, and do not run by themselves
     """
 
     def __init__(
@@ -40,7 +45,7 @@ class Subject:
         self.f, self.by_name = in_contract(f, inputs), by_name
         self.given = [native(x) for x in inputs]
         self.inputs = [_copied(x) for x in self.given]
-        self.left_out = []
+        self.left_out, self.steps, self.helpers = [], None, []
         params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
         self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
         params = {name: p for name, p in params.items() if is_parameter(p)}
@@ -124,6 +129,15 @@ class Subject:
         """{name: numbers} of the tuples of whole numbers that f was given, or takes by default: stride=(2, 1)"""
         known = dict(zip(self.names, self.inputs)) | self._defaults()
         return {name: x for name, x in known.items() if isinstance(x, tuple) and x and {*map(type, x)} == {int}}
+
+    @property
+    def optional(self) -> set[str]:
+        """The names of inputs that were given by name, or that have a default."""
+        try:
+            parameters = inspect.signature(self.f).parameters.values()
+        except (TypeError, ValueError):
+            return {*self.by_name}
+        return {*self.by_name, *(p.name for p in parameters if p.default is not p.empty)}
 
     def constants(self) -> dict[str, float]:
         """{name: number} of the numbers in f's file that f uses, and what it calls there: STRIDE = 2"""
@@ -240,6 +254,7 @@ class Subject:
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
+        data = [name for name in data if not LEARNED.match(name)]
         return {name: missing[name] for name in used if name not in data}, data
 
     def depends_on(self, name: str) -> bool:

@@ -1,20 +1,15 @@
 """The first wrong step of a model, and why: its ops and layers are checked one by one, in backward order."""
 
-import copy
 import re
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from inspect import Parameter, Signature
-from typing import Any
 
-from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import Brought, in_contract, places_by_shape
-from mini_tf.gradcheck.measuring.subject import Subject, argument_names, as_list, is_float, told
+from mini_tf.gradcheck.measuring.subject import Subject, is_float, told
 from mini_tf.gradcheck.planting.editing import is_current
+from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside
 from mini_tf.gradcheck.reasons.lines import (
@@ -27,20 +22,17 @@ from mini_tf.gradcheck.reasons.lines import (
     suspects,
     unused,
 )
+from mini_tf.gradcheck.reasons.reached import is_right_where_reached
 from mini_tf.gradcheck.reasons.repair import find_repair
-from mini_tf.gradcheck.reasons.theirs import calls_in
+from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL, WRONG
-from mini_tf.ops.op import Op
-from mini_tf.trace import Call, source_line
-
-import numpy as np
+from mini_tf.trace import source_line
 
 RIGHT = "right"
 FAILED = "a reason could not be looked for"
 CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
 ALONE = re.compile(r"the (forward|backward) raised |^y (is|has) |expected an array")         # of a call that cannot run
-FAR = 50.0               # e⁻⁵⁰ is nothing beside 1
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -69,11 +61,13 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
 
     All entries are measured of those steps only that do not seem right at a quick look. If none of them is wrong, there
     is a second quick look, with another dy: what both miss is hardly ever more than a very small mistake.
-    A call that ran in the model and does not run by itself is left out: it needs what the model has done before.
+    A call that ran in the model and does not run by itself is left out: it needs what the model has done before. One
+    that is wrong by itself only, as for a matrix that is not symmetric, is right: see `reached.py`.
     """
     calls = calls_in(subject)
     inner = sorted((call for call in calls if call.ended is not None), key=lambda call: call.ended)
-    wrong, report, left_out = _first_wrong(inner, seed)
+    wrong, report, left_out = _first_wrong(subject, calls, inner, seed)
+    subject.helpers = [g for call in left_out for g in functions_of_call(call)]
     inner, steps = [call for call in inner if call not in left_out], []
     for k, call in enumerate(inner):
         if wrong is None or k < inner.index(wrong):
@@ -94,21 +88,28 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
     return steps
 
 
-def _first_wrong(calls, seed):
-    """(the first call that is wrong by itself or None, its Report with reasons, those that do not run by themselves)"""
+def _first_wrong(subject, calls, inner, seed):
+    """(the first call that is wrong or None, its Report with reasons, those that do not run by themselves)
+
+    calls   of a run of the subject; inner: those of them that are to be looked at, in this order
+    """
     right, left_out = [], []
     for look in range(2):
-        for call in calls:
+        for call in inner:
+            if not is_understood(call):
+                left_out.append(call)
             f, inputs, params = alone(call)
             has_gradients = any(map(is_float, inputs)) or any(p.trainable for p in params.values())
             known = call in right or call in left_out
             if not has_gradients or known or seems_right(f, inputs, params, seed + look):
                 continue
-            with judged(f, inputs, params, call.name, seed, BUDGET) as (report, _, evidence):
+            with judged(f, inputs, params, call.name, seed, BUDGET) as (report, own, evidence):
+                own.helpers = [g for other in left_out for g in functions_of_call(other)]
                 if any(map(ALONE.search, report.findings)):
                     left_out.append(call)
                     continue
-                if report.verdict == FAIL:
+                wrong = report.verdict == FAIL
+                if wrong and (report.findings or not is_right_where_reached(subject, calls, call, seed)):
                     add_reasons(report, evidence)
                     report.notes = [note for note in report.notes if note.startswith(FAILED)]        # others: of all
                     return call, report, left_out
@@ -166,48 +167,7 @@ def _step(call, status, words=(), which=""):
     return Step(call.name, line, source_line(call.backward, call.f), status, list(words), called=called)
 
 
-def _finite(x):
-    """Scores of −∞, which a mask has made, become large finite ones: at ∞ there are no slopes."""
-    if not is_float(x) or np.isfinite(to_host(x)).all():
-        return x
-    return np.nan_to_num(to_host(x), posinf=FAR, neginf=-FAR)
-
-
 def _which(call, calls):
     """ " (call 2 of 3)" if the same line calls the same thing several times, as in a loop; "" if it does not"""
     same = [other for other in calls if (other.name, other.line) == (call.name, call.line)]
     return f" (call {1 + same.index(call)} of {len(same)})" if len(same) > 1 else ""
-
-
-def _with_gradients(call):
-    """The places of the inputs that a learner's backward gives gradients for, if these are fewer than the inputs:
-    of dice_loss(z, target) the first. [] if it gives one for each, or if that cannot be told by their shapes.
-    """
-    floats = [i for i, x in enumerate(call.inputs) if is_float(x)]
-    gradients = [] if call.gradients is None or isinstance(call.f, Op) else as_list(call.gradients)
-    fewer = 0 < len(gradients) < len(floats) and not any(g is None for g in gradients)
-    places = places_by_shape(gradients, [call.inputs[i] for i in floats]) if fewer else []
-    return [floats[place] for place in places]
-
-
-def alone(call: Call) -> tuple[Callable, list[Any], dict[str, Any]]:
-    """(f, inputs, params) for checking one call by itself: arrays are the inputs, all else stays as it was."""
-    function, options, inputs = in_contract(call.f, call.inputs), call.options, list(call.inputs)
-    inputs = [_finite(x) for x in inputs]
-    if isinstance(function, Brought):
-        return function, inputs, function.parameters
-    arrays = _with_gradients(call) or [i for i, x in enumerate(inputs) if hasattr(x, "dtype")]
-
-    def f(*given):
-        for i, x in zip(arrays, given):
-            inputs[i] = x
-        drawn = [copy.deepcopy(x) if isinstance(x, np.random.Generator) else x for x in inputs]
-        return function(*drawn, **options)
-
-    f.__wrapped__ = function
-    names = argument_names(function, len(inputs))
-    f.__signature__ = Signature([Parameter(names[i], Parameter.POSITIONAL_ONLY) for i in arrays])
-    if isinstance(function, Op):
-        f.arrays = function.arrays
-    owner = getattr(function, "__self__", None)
-    return f, [inputs[i] for i in arrays], {} if owner is None else owner.parameters()

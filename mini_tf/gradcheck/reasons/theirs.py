@@ -39,7 +39,6 @@ import numpy as np
 MARK = "_first_traced_call"
 
 
-
 def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
     """The Calls of ops, layers, and of the learner's own functions and objects in one run of the subject.
 
@@ -138,6 +137,7 @@ def _backward_of_pair(back, waiting, tracer):
         if made is None or options:
             return back(*arguments, **options)
         waiting.remove(made)
+        made.given = arguments
         return tracer.backward(made, *arguments)
 
     return call
@@ -311,16 +311,19 @@ def written_forward(evidence: Evidence) -> Any:
 
 
 def functions_of_steps(subject: Subject) -> list[FunctionType]:
-    """The functions and methods that are called as steps inside the subject."""
-    found = {}
-    for call in calls_in(subject):
-        owner = call.f if inspect.isclass(call.f) else type(call.f)
-        methods = [getattr(owner, name, None) for name in ("forward", "backward")]
-        parts = call.f if isinstance(call.f, tuple) else (call.f, *methods)
-        for g in (getattr(part, "__func__", part) for part in parts):
-            if inspect.isfunction(g):
-                found[inspect.unwrap(g)] = True
-    return list(found)
+    """The functions and methods that are called as steps inside the subject, but for its helpers; looked for once."""
+    if subject.steps is None:
+        found = [g for call in calls_in(subject) for g in functions_of_call(call)]
+        subject.steps = [g for g in dict.fromkeys(found) if g not in subject.helpers]
+    return subject.steps
+
+
+def functions_of_call(call: Call) -> list[FunctionType]:
+    """The functions of the call of a step: its own, or the two of a pair, or an object's forward and backward"""
+    owner = call.f if inspect.isclass(call.f) else type(call.f)
+    methods = [getattr(owner, name, None) for name in ("forward", "backward")]
+    parts = call.f if isinstance(call.f, tuple) else (call.f, *methods)
+    return [inspect.unwrap(g) for g in (getattr(part, "__func__", part) for part in parts) if inspect.isfunction(g)]
 
 
 def named_in(space: dict[str, Any], name: str) -> Any:

@@ -1,0 +1,83 @@
+"""Whether a step that is wrong by itself is right for all that the model can give it.
+
+A covariance is symmetric, and a Cholesky factor has zeros above its diagonal: a backward may count on that, and then be
+wrong for other matrices, which never come. So the model's tensors θ are moved along random directions v. The step's
+inputs x move with them, and its gradient dx is right where the model reaches if
+
+    d/dh Σ dy·y(θ + h·v) = Σ dx · d/dh x(θ + h·v)
+
+The gradients of the model depend on nothing else of dx.
+"""
+
+import math
+
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import CLOSE
+from mini_tf.gradcheck.measuring.points import random_dy
+from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.reasons.alone import alone
+from mini_tf.gradcheck.reasons.theirs import calls_in
+from mini_tf.trace import Call
+
+import numpy as np
+
+DIRECTIONS = 4
+ENOUGH = 3               # of them must agree: one may cross a kink
+STEP = 1e-3
+NOISE = 1e-10            # of Σ |dy·y|
+
+
+def is_right_where_reached(subject: Subject, calls: list[Call], call: Call, seed: int) -> bool:
+    """True if the gradients of a call are right along random directions in which the subject's tensors can move.
+
+    calls   those of a run of the subject, `call` among them
+    """
+    rng, number = np.random.default_rng((seed, 5)), calls.index(call)
+    before = dict(subject.tensors)
+    try:
+        with np.errstate(all="ignore"):
+            return _agreeing(subject, calls, number, before, rng) >= ENOUGH
+    except FAILURES:
+        return False
+    finally:
+        for name, x in before.items():
+            subject.replace(name, x)
+
+
+def _agreeing(subject, calls, number, before, rng):
+    """In how many directions the gradients agree with what y does; 0 if one has another shape than its tensor."""
+    step = _subject_of(calls[number])
+    with step.in_float64():
+        y = np.asarray(step.forward()[0])
+        dy = random_dy(y, rng)
+        gradients = {name: np.asarray(g) for name, g in step.run(dy).items() if g is not None}
+        tensors = dict(step.tensors)
+    if any(g.shape != tensors[name].shape for name, g in gradients.items()):
+        return 0
+    noise, agreeing = NOISE * np.abs(dy * y).sum(), 0
+
+    def parts_at(h, direction):
+        """[Σ dy·y, Σ dx·x of each input] after a move by h"""
+        for name, x in before.items():
+            subject.replace(name, x + h * direction[name])
+        moved = calls_in(subject)
+        if [call.name for call in moved] != [call.name for call in calls]:
+            raise ValueError("other steps are taken there")
+        there = _subject_of(moved[number])
+        with there.in_float64():
+            xs = dict(there.tensors)
+            return np.array([(dy * there.forward()[0]).sum(), *((g * xs[name]).sum() for name, g in gradients.items())])
+
+    def slopes(h, direction):
+        return (parts_at(h, direction) - parts_at(-h, direction)) / (2 * h)
+
+    for _ in range(DIRECTIONS):
+        direction = {name: rng.standard_normal(x.shape) for name, x in before.items()}
+        of_y, *of_inputs = (4 * slopes(STEP / 2, direction) - slopes(STEP, direction)) / 3
+        size = abs(of_y) + np.abs(of_inputs).sum()
+        agreeing += abs(of_y - math.fsum(of_inputs)) <= CLOSE * size + noise
+    return agreeing
+
+
+def _subject_of(call):
+    return Subject(*alone(call))
