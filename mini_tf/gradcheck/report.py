@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, listed, written
+from mini_tf.gradcheck.verdicts import FAIL, NOT_ADDED, NOT_TESTED, PASS, STYLES, WRONG, listed, written
 from mini_tf.types import PathLike
 
 import numpy as np
@@ -205,7 +205,7 @@ class Report:
         written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
         lines += self.about_repair()
-        lines += _explain_steps(self.steps, self.wrong_step)
+        lines += _explain_steps(self.steps, self.wrong_step, self.repair)
         said = set()
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
@@ -405,12 +405,14 @@ def _explain_sampling(c):
     ]
 
 
-def _explain_steps(steps, step):
-    """What to say about the steps; `step` is the first wrong one, or None."""
+def _explain_steps(steps, step, repair):
+    """What to say about the steps; `step` is the first wrong one, or None; repair: the change that is shown."""
     if step is None:
-        right = (f"Its {len(steps)} steps are right by themselves: the mistake is in the function's own lines, or in "
-                 "how it joins the steps.")  # fmt: skip
-        return [f"  {right}"] if len(steps) > 1 else []
+        right = f"Its {len(steps)} steps are right by themselves"
+        if repair[1:2] == [NOT_ADDED]:                   # of a gradient that two uses of a step should add to
+            return [f"  {right}, each run once."]
+        where = "the mistake is in the function's own lines, or in how it joins the steps"
+        return [f"  {right}: {where}."] if len(steps) > 1 else []
     number = 1 + next(number for number, s in enumerate(steps) if s is step)
     after = steps[number:]
     lines = [

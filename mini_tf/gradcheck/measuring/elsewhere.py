@@ -279,6 +279,7 @@ def _evidence_at(evidence, arrays, option, rng):
                 all_of_them = name in evidence.wrong and x.size <= AFFORDABLE
                 entries = rng.choice(x.size, x.size if all_of_them else min(x.size, ENTRIES), replace=False)
                 found.measure(name, phi, entries)
+            found.back_to_the_point()
             found.gradients = _gradients(subject, found.dy)
         found.wrong = [name for name in found.slopes if not found.agrees(name, found.gradients.get(name))]
         found.right = [name for name in found.slopes if name not in found.wrong]

@@ -30,16 +30,17 @@ class Evidence:
         self.wrong, self.right = [], []                  # names of the wrong and of the right gradients
         self.zero = ZERO * float(np.abs(y * dy).sum())
         self.diagonals = {}                              # what `diagonal` has measured
-        self.everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
+        self.everything = {name: _copy(x) for name, x in zip(subject.names, subject.inputs)}
+        self.everything |= {name: np.array(x) for name, x in subject.tensors.items()}
         self.options = subject.options()                 # {name: number}
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
         self.others = self.apart = self.draws = None     # Evidence at other points, once `elsewhere` has looked there
 
-    def back_to_the_point(self, copies: bool = False) -> None:
-        """Give the subject its arrays of this point again, or copies of them that may be overwritten."""
+    def back_to_the_point(self) -> None:
+        """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""
         self.subject.set_option(self.option)
         for name, array in self.everything.items():
-            self.subject.replace(name, np.array(array) if copies and isinstance(array, np.ndarray) else array)
+            self.subject.replace(name, _copy(array))
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
@@ -64,7 +65,7 @@ class Evidence:
     @cached_property
     def dy_stays(self) -> bool:
         """True unless your backward writes into dy."""
-        self.back_to_the_point(copies=True)
+        self.back_to_the_point()
         dy = self.another_dy
         try:
             self.subject.forward()[1](dy)
@@ -74,7 +75,7 @@ class Evidence:
 
     def measure(self, name: str, phi: Phi, entries: Array) -> None:
         """Measure these entries of a tensor's slopes, at this point; the others are not known."""
-        x = self.everything[name]
+        x = self.subject.tensors[name]                   # which is moved in its place
         found, slopes = slopes_of_entries(phi, x, entries), np.full(x.size, np.nan)
         slopes[entries] = np.where(found.kink, np.nan, found.slope)
         self.slopes[name] = slopes.reshape(x.shape)
@@ -127,7 +128,7 @@ class Evidence:
             return None
         finally:
             for other in others:
-                self.subject.replace(other, self.everything[other])
+                self.subject.replace(other, _copy(self.everything[other]))
 
     def along(self, name: str, direction: Array) -> Array | None:
         """J·direction: how y changes as the tensor moves in that direction. Measured; None if f fails there."""
@@ -161,3 +162,7 @@ class Evidence:
                 diagonal[i] = slopes_of_entries(Phi(self.subject, one, self.patterns), x, np.array([i])).slope[0]
             self.diagonals[name] = diagonal.reshape(x.shape)
         return self.diagonals[name]
+
+
+def _copy(x):
+    return np.array(x) if isinstance(x, np.ndarray) else x

@@ -78,7 +78,6 @@ def _number(x):
 
 def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[str] = ()) -> dict[str, Any]:
     """{text: value} of all that has a value at the end of a function, and of `more`, at the evidence's point"""
-    evidence.back_to_the_point()
     values = locals_at_the_end(evidence, part.runs.__code__) | closure_of(part.function)
     values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]

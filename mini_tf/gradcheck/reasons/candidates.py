@@ -16,9 +16,8 @@ from mini_tf.gradcheck.measuring.styles import is_theirs, is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
-from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_what_is_kept
+from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_a_step, changes_of_what_is_kept
 from mini_tf.gradcheck.reasons.kinds.formulas import names_read
-from mini_tf.gradcheck.reasons.kinds.syntax import ACCUMULATED
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 
@@ -66,7 +65,7 @@ class Place:
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
         unlikely = RARE.search(change.name) or not self._is_linear(change)
-        unlikely = unlikely or (line in self.zeros and change.new != "pass")
+        unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         of_forward = line in self.without_dy             # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
@@ -143,9 +142,7 @@ def _of_steps(evidence, texts):
         with suppress(ValueError):                       # UserError: no source
             text, node = source_of(function)
             texts[function.__code__.co_filename] = text
-            for change in changes(Source(text), node, {}, lambda line: True):
-                if change.name in ACCUMULATED:
-                    yield Part(function, function), change
+            yield from ((Part(function, function), change) for change in changes_of_a_step(Source(text), node))
 
 
 def _in_order(places, here):

@@ -27,7 +27,14 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     of_numbers,
     of_padding,
 )
-from mini_tf.gradcheck.reasons.kinds.syntax import NOT_SET, OF_SYNTAX, not_added, of_a_later_order, of_indices, of_order
+from mini_tf.gradcheck.reasons.kinds.syntax import (
+    OF_SYNTAX,
+    not_added,
+    of_a_later_order,
+    of_indices,
+    of_order,
+    of_statements,
+)
 from mini_tf.gradcheck.reasons.kinds.terms import (
     couplings,
     differences,
@@ -40,6 +47,7 @@ from mini_tf.gradcheck.reasons.kinds.terms import (
     terms_of_slices,
     terms_of_sums,
 )
+from mini_tf.gradcheck.verdicts import NOT_ADDED
 
 # What is wrong, if undoing it is that mutation of the self-test.
 UNDONE = {
@@ -48,8 +56,10 @@ UNDONE = {
     "a sign flipped": "a sign is wrong", "a factor dropped": "there is a factor too many",
     "a term dropped": "there is a term too many", "an order reversed": "the order is wrong",
     "a statement dropped": "there is a statement too many",
-    "replaced, not accumulated": NOT_SET,
+    "replaced, not accumulated": "it adds up where it should be set",
 }  # fmt: skip
+ZEROS = re.compile(r"\b(zeros|empty)(_like)?$")
+ADDED = re.compile(r"(factor|term)s? (is|are) missing|mean is not taken away|a 1 is missing")
 RARE = re.compile(
     r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
     r"|as a (variance|length|common sum|mean) "
@@ -94,13 +104,27 @@ def changes(
     found += of_wholes(terms, atoms) + of_wholes(terms_of_gates, atoms) + of_wholes(terms_of_sums, atoms)
     found += of_wholes(terms_of_slices, atoms, slices)
     found += of_parts(atom_for_a_formula, atoms)
-    return _once(change for change in found if here(change.line))
+    calls = [one for one in everything if isinstance(one, ast.Call)]
+    zeros = [source.span(call) for call in calls if ZEROS.search(ast.unparse(call.func))]
+    return _once(change for change in found if here(change.line) and not _of_zeros(change, zeros))
+
+
+def _of_zeros(change, zeros):
+    """True for a factor of zeros, or a term that is taken away from them: at best they get another dtype by it."""
+    return bool(ADDED.search(change.name)) and any(start <= change.start < end for start, end in zeros)
 
 
 def _by_one(change):
     """The Mutation; if a dropped term is a whole number, as in range(n - 1), it says so."""
     before, after = (Counter(re.findall(r"[+-] ?\d+\b", text)) for text in (change.before, change.after))
     return replace(change, name="a number is wrong") if change.name == "a term dropped" and before - after else change
+
+
+def changes_of_a_step(source: Source, node: ast.FunctionDef | ast.Lambda) -> list[Mutation]:
+    """Changes of a step that sets a gradient where others add to it."""
+    parts = own_nodes(node, loops=True)
+    found = [_made(source, part, *change) for part in parts for change in of_statements(source, part)]
+    return _once(change for change in found if change.name == NOT_ADDED)
 
 
 def changes_of_what_is_kept(

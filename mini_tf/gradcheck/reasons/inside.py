@@ -4,6 +4,7 @@ Up to there the backward is right, then; if gradients are wrong all the same, th
 """
 
 import ast
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -30,6 +31,7 @@ LARGEST = 20_000         # entries: of larger variables no states are kept
 DIRECTIONS = 2           # in which a variable is moved: a wrong gradient has the right slope in neither
 SECONDS = 1.0            # of processor time, for all variables of a function
 DEFINES = ast.FunctionDef, ast.Lambda, ast.ClassDef
+WINDOWS = re.compile(r"sliding_window_view\(|as_strided\(")
 LOOPS = ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp
 
 
@@ -53,7 +55,8 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
     """
     try:
         forward, backward = (function_of(f) for f in (written_forward(evidence), evidence.backward))
-        made, terms = _set_once(source_of(forward)[1]), _terms(source_of(backward)[1])
+        node = source_of(backward)[1]
+        made, terms, windows = _set_once(source_of(forward)[1]), _terms(node), _windows(node)
     except UserError:
         return {}
     states, found = states_of(evidence, backward.__code__, lambda: _there_and_back(evidence)), {}
@@ -66,7 +69,7 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
             right = [(line, x) for line, x in states[said] if evidence.agrees(name, x)]
         elif time.process_time() < until:
             right = _right_states(evidence, forward.__code__, made[name], name, states[said])
-        if right or (right is not None and said not in terms):
+        if right or (right is not None and said not in terms | windows):
             found[said] = Inner(name, states[said], right)
     return found
 
@@ -98,7 +101,7 @@ def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) ->
 
 def _right_states(evidence, code, lines, name, states):
     """Those of the states that are the slope in the forward's variable; None if that cannot be measured."""
-    evidence.back_to_the_point(copies=True)
+    evidence.back_to_the_point()
     try:
         phi = Inside(lambda: evidence.subject.forward()[0], evidence.dy, code, lines, name)
         states = [(line, x) for line, x in states if phi.x is not None and x.shape == phi.x.shape]
@@ -145,7 +148,7 @@ def states_of(evidence: Evidence, code: CodeType, run: Callable[[], Any]) -> dic
                 states.setdefault(name, []).append((line, np.array(x)))
         line = frame.f_lineno
 
-    evidence.back_to_the_point(copies=True)
+    evidence.back_to_the_point()
     with suppress(*FAILURES), following(code, see):
         run()
     evidence.back_to_the_point()
@@ -160,6 +163,12 @@ def _terms(function):
     """The names that are terms of a sum in a function"""
     sums = [one for one in ast.walk(function) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Add)]
     return {part.id for one in sums for part in (one.left, one.right) if isinstance(part, ast.Name)}
+
+
+def _windows(function):
+    """The names of views of sliding windows: gwin are windows of g, whatever the forward calls win"""
+    return {one.targets[0].id for one in ast.walk(function) if isinstance(one, ast.Assign)
+            and isinstance(one.targets[0], ast.Name) and WINDOWS.search(ast.unparse(one.value))}  # fmt: skip
 
 
 def _set_once(function):

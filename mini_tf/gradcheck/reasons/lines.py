@@ -6,6 +6,7 @@ do not run on these inputs are left out.
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -109,9 +110,14 @@ def never_run(evidence: Evidence) -> list[str]:
     calls = calls_in(evidence.subject)
     if all(call.ended is None for call in calls):        # nothing ran
         return []
-    forgotten = [call for call in calls if call.ended is None and call.error is None and call.backward]
-    notes = (f"the backward of {_name_of(call)} (called at {call.line}) never runs" for call in forgotten)
-    return list(dict.fromkeys(notes))                    # of a loop once
+    places = [(_name_of(call), call.line) for call in calls]
+    forgotten = [place for call, place in zip(calls, places) if call.ended is call.error is None and call.backward]
+    found = []
+    for (name, line), count in Counter(forgotten).items():               # of a loop once
+        every = places.count((name, line))
+        how_often = "never runs" if count == every else f"does not run for {count} of these {every} calls"
+        found.append(f"the backward of {name} (called at {line}) {how_often}")
+    return found
 
 
 def _name_of(call):
@@ -285,6 +291,10 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                 fed = [(target, (_one_of(node, target, value) if several else _own(node, which))
                         | _lines_of(value, sources) | _lines_of_places(target, sources) | under.get(node, set()))
                        for pair in pairs for target, value, which in _one_by_one(*pair)]  # fmt: skip
+                if isinstance(node.value, ast.Dict):     # grads = {"W": dW}
+                    for key, value in zip(node.value.keys, node.value.values):
+                        text = f"{ast.unparse(targets[0])}[{ast.unparse(key) if key else '**'}]"
+                        sources[text] = _own(value) | _lines_of(value, sources)
                 for target, lines in fed:
                     whole = isinstance(target, (ast.Name, ast.Tuple)) and not isinstance(node, ast.AugAssign)
                     for name in _written_to(target):
@@ -311,10 +321,11 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                         returns(name, lines)
             elif isinstance(node, ast.Return) and node.value is not None:
                 values = _returned(node.value)
-                if isinstance(node.value, ast.Dict):     # gradients by name
-                    for key, value in zip(node.value.keys, node.value.values):
-                        for name in _named(getattr(key, "value", None), subject):
-                            returns(name, _own(value) | _lines_of(value, sources))
+                by_name = {name: lines for value in values for key, lines in _by_name(value, sources)
+                           for name in _named(key, subject)}  # fmt: skip
+                for name, lines in by_name.items():
+                    returns(name, lines)
+                if by_name:
                     continue
                 for which, (name, value) in enumerate(zip(_receivers(values, subject), values)):
                     own = _own(value, which)             # a, a: two places
@@ -322,6 +333,15 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                         own = _own(node)
                     returns(name, own | _lines_of(value, sources))
     return returned, of_right, sources
+
+
+def _by_name(value, sources):
+    """[(key, lines)] of a returned dict of gradients: of {"W": dW}, or of a variable"""
+    if isinstance(value, ast.Dict):
+        return [(getattr(key, "value", None), _own(part) | _lines_of(part, sources))
+                for key, part in zip(value.keys, value.values)]  # fmt: skip
+    start = f"{ast.unparse(value)}['"
+    return [(text[len(start) : -2], lines) for text, lines in sources.items() if text.startswith(start)]
 
 
 def _backwards_called(statement):
@@ -355,7 +375,8 @@ def pairs_of(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr
 
 def _one_by_one(target, value):
     """[(target, value, number)]: of dx, dW = f(…) each target, and its number, because one may be right"""
-    targets = target.elts if isinstance(target, ast.Tuple) and isinstance(value, ast.Call) else [target]
+    several = isinstance(target, ast.Tuple) and isinstance(value, (ast.Call, ast.Name))
+    targets = target.elts if several else [target]
     return [(one, value, which) for which, one in enumerate(targets)]
 
 
@@ -404,7 +425,7 @@ def _returned(value):
     """The returned expressions, one for each receiver."""
     if isinstance(value, ast.IfExp):
         return _returned(value.body)
-    return value.elts if isinstance(value, ast.Tuple) else [value]
+    return [one for part in value.elts for one in _returned(part)] if isinstance(value, ast.Tuple) else [value]
 
 
 def _own(node, which=0):

@@ -223,7 +223,7 @@ def _made_right(evidence, part, code):
     subject, dy_stays = evidence.subject, evidence.dy_stays
     if isinstance(subject.f, Brought):
         subject.f.goes_back_once = True
-    evidence.back_to_the_point(copies=True)
+    evidence.back_to_the_point()
     for p in subject.params.values():
         p.grad = None
     dy = evidence.another_dy

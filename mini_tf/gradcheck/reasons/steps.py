@@ -33,6 +33,7 @@ RIGHT = "right"
 FAILED = "a reason could not be looked for"
 CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
 ALONE = re.compile(r"the (forward|backward) raised |^y (is|has) |expected an array")         # of a call that cannot run
+EXCHANGED = re.compile(r"^d\S+ and d\S+ are exchanged")
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -149,7 +150,9 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         with _all_the_same(report, evidence):
             repair, report.made_right, report.other_repair = find_repair(evidence, likely_lines, inside)
             all_of_them = len(report.made_right) == len(evidence.wrong)
-            report.repair, report.repair_in_part = (repair, []) if all_of_them else ([], repair)
+            exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
+            report.repair = repair if all_of_them else []
+            report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
 
 
 @contextmanager

@@ -44,8 +44,9 @@ def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
 
     Without f itself. dy: for its backward; ones by default
     """
+    inputs = [np.array(x) if isinstance(x, np.ndarray) else x for x in subject.inputs]       # which it may change
     with trace(partial(their_code, subject.f)) as calls, contextlib.suppress(*FAILURES):
-        y, backward = subject.f(*subject.inputs)
+        y, backward = subject.f(*inputs)
         backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else copy.copy(dy))
     whole = type(subject.f.machine) if isinstance(subject.f, Machine) else None
     return [call for call in calls if call.f is not subject.f and not (call.depth == 0 and type(call.f) is whole)]
@@ -366,8 +367,9 @@ def following(code: CodeType, see: Callable[[FrameType, str], None], lines: bool
 
 
 def locals_at_the_end(evidence: Evidence, code: CodeType) -> dict[str, Any]:
-    """{name: value} of what is local to this code when it returns, in one run, forward and back."""
+    """{name: value} of what is local to this code when it returns, in one run, forward and back, on copies."""
     found = {}
+    evidence.back_to_the_point()
 
     def see(frame, event):
         if event in ("return", "exception"):
@@ -376,4 +378,5 @@ def locals_at_the_end(evidence: Evidence, code: CodeType) -> dict[str, Any]:
     with contextlib.suppress(*FAILURES), following(code, see, lines=False):
         _, backward = evidence.subject.forward()
         backward(evidence.another_dy)
+    evidence.back_to_the_point()
     return found

@@ -158,6 +158,9 @@ def _inside_a_sum(source, part, atoms):
     if inside := array_in(part):
         shape = shape_of(inside, source, atoms)
         for name, x in atoms.items():
+            if shape and is_array(x) and x.shape == shape:
+                yield f"a term is missing, {name}", inside, f"({source.atom(inside)} + {name})"
+                yield f"a term is missing, −{name}", inside, f"({source.atom(inside)} - {name})"
             if shape and not callable(x):
                 for words, factor in _factors(name, x, shape):
                     if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]"):
@@ -189,6 +192,16 @@ def _of_entries(source, part, atoms):
                 if name != array and is_array(x) and x.ndim == atoms[array].ndim:
                     yield f"a term is missing, {name}[{index}]", part, f"({text} + {name}[{index}])"
                     yield f"a term is missing, −{name}[{index}]", part, f"({text} - {name}[{index}])"
+
+
+def _of_indexed(source, part, atoms):
+    """(dout / count[:, None])[ids] for dout[ids]"""
+    if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and isinstance(part.slice, ast.Name):
+        array, shape = part.value, shape_of(part.value, source, atoms)
+        for name, x in atoms.items():
+            if shape and isinstance(x, np.ndarray):
+                for words, factor in _factors(name, x, shape):
+                    yield words, array, f"({source.product(array)} {factor})"
 
 
 def _of_what_is_given(source, part, atoms):
@@ -286,7 +299,9 @@ def _of_ones(source, part, atoms):
         yield "a 1 is missing", part, f"(1 + {whole})"
 
 
-OF_OPERANDS = _inside_a_sum, _of_listed, _of_entries, _of_ones, _of_what_is_given, _of_where, _of_sides
+OF_OPERANDS = (
+    _inside_a_sum, _of_listed, _of_entries, _of_indexed, _of_ones, _of_what_is_given, _of_where, _of_sides
+)  # fmt: skip
 
 
 def _listed_in(part):

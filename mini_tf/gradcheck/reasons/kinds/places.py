@@ -6,6 +6,7 @@ import itertools
 import re
 
 from mini_tf.gradcheck.planting.mutations import Source, whole_number
+from mini_tf.gradcheck.reasons.kinds.factors import UPSTREAM
 from mini_tf.gradcheck.reasons.kinds.formulas import (
     SINGLE,
     SIZE,
@@ -75,6 +76,10 @@ def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
             for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size", "{}.sum()"):
                 yield f"{size.format(array)} belongs where {text} is", part, size.format(array)
         return
+    if is_atom(part) and isinstance(atoms.get(text), int):               # Σ dy for n, the sum of dy = 1
+        for name in UPSTREAM:
+            if is_array(atoms.get(name)):
+                yield f"{name}.sum() belongs where {text} is", part, f"{name}.sum()"
     if not isinstance(part, ast.Constant) or type(part.value) not in (int, float):
         return
     for name, value in atoms.items():
@@ -154,6 +159,9 @@ def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
         others.append(f"{text}.sum()" if value.ndim == 1 else f"{text}.sum(axis=-1, keepdims=True)")
         own = [name for name, g in atoms.items() if callable(g)]
         others += [f"{g}({text})" for g in ("np.tanh", *own) if f"{g}({text})" in source.text]       # as in the forward
+        flipped = f"{text}[::-1]" if value.ndim == 1 else f"{text}[..., ::-1, ::-1]" if value.ndim > 2 else None
+        if flipped:
+            yield f"{text} is not flipped", part, flipped            # as a convolution's kernel on the way back
     for other in others:
         shown = other[1:-1] if other[0] == "(" else other
         yield f"{shown} belongs where {text} is", part, other
@@ -185,12 +193,13 @@ def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     for name in {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}:
         word = re.compile(rf"(?<![\w.]){name}\b")
         known = atoms.get(name)
-        if (is_array(known) or isinstance(known, SINGLE)) and len(word.findall(text)) > 1:
+        if isinstance(known, (np.ndarray, *SINGLE)) and len(word.findall(text)) > 1:
             for other, value in atoms.items():
                 alike = np.shape(value) == np.shape(known) and isinstance(value, int) == isinstance(known, int)
+                alike = alike and is_array(value) == is_array(known)
                 if other != name and alike and not callable(value):
                     yield f"{other} belongs where {name} is", whole, word.sub(other, text)
-            if not isinstance(known, (int, np.integer)):
+            if is_array(known) or isinstance(known, float):
                 yield f"the sign of {name} is wrong, as a rotation goes back", whole, word.sub(f"(-{name})", text)
     compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
     for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]

@@ -18,8 +18,8 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     reduced,
     texts_of_factors,
 )
+from mini_tf.gradcheck.verdicts import NOT_ADDED
 
-NOT_ADDED, NOT_SET = ACCUMULATED = "it is set where it should add up", "it adds up where it should be set"
 OTHER_FUNCTIONS = [
     ("argmax", "argmin"), ("maximum", "minimum"), ("max", "min"), ("sin", "cos"), ("sinh", "cosh"), ("exp", "log"),
     ("sum", "mean"), ("zeros_like", "ones_like"), ("sqrt", "square"), ("amax", "amin"),
@@ -241,6 +241,11 @@ def _of_calls(source, part):
         if name in (one, other):
             better = other if name == one else one
             yield f"it is {better}, not {name}", (end - len(name), end), better
+    for dtype in [one for one in part.keywords if one.arg == "dtype"]:
+        yield "the dtype is wrong", dtype.value, "float"
+    if name == "zeros_like" and len(part.args) == 1:
+        text = source.within(source.span(part))
+        yield "it has the dtype of a mask, or of whole numbers", part, f"{text[:-1]}, float)"
     if name in ("maximum", "minimum") and len(part.args) == 2:
         value, bounds = part.args[0], ("0, 1", "-1, 1")
         for both in bounds:
@@ -277,6 +282,8 @@ def _of_calls(source, part):
         inside, keywords = source.within(source.span(part))[:-1], {k.arg: k.value for k in part.keywords}
         if "keepdims" not in keywords:
             yield "keepdims=True is missing", part, f"{inside}, keepdims=True)"
+        elif re.search(r", keepdims=True$", inside):
+            yield "keepdims=True is too much", part, f"{inside.removesuffix(', keepdims=True')})"
         library = isinstance(part.func, ast.Attribute) and getattr(part.func.value, "id", "") in NUMPY
         if "axis" not in keywords and len(part.args) == library:
             for axis in (0, -1, 1, (1, 2), (2, 3)):
@@ -323,7 +330,7 @@ def _matrices(part):
     return []
 
 
-def _of_statements(source, part):
+def of_statements(source: Source, part: ast.AST) -> Changes:
     """= for +=, and the reverse."""
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
@@ -341,11 +348,23 @@ def _of_statements(source, part):
     elif isinstance(part, ast.AugAssign):
         target, value = (source.within(source.span(x)) for x in (part.target, part.value))
         yield from _of_a_part(source, part)
+        yield from _of_differences(source, part)
         if isinstance(part.op, (ast.Add, ast.Sub)):
             yield from _added_at(source, part, part.target)
         if isinstance(part.op, (ast.Mult, ast.Div)):
             yield "it is divided or multiplied the wrong way", part, (
                 f"{target} {'/' if isinstance(part.op, ast.Mult) else '*'}= {value}")  # fmt: skip
+
+
+def _of_differences(source, part):
+    """d[:-1] -= g beside d[1:] += g: of x[1:] - x[:-1] the other side"""
+    target, value = (source.within(source.span(x)) for x in (part.target, part.value))
+    signs = {ast.Add: "-=", ast.Sub: "+="}
+    for side, other in (("1:", ":-1"), (":-1", "1:")):
+        found = re.search(rf"(?<=[\[ ]){side}(?=[],])", target) if type(part.op) in signs else None
+        if found and isinstance(part.target, ast.Subscript):
+            mirrored = f"{target[: found.start()]}{other}{target[found.end() :]} {signs[type(part.op)]} {value}"
+            yield "the other side of a difference is missing", part, f"{source.within(source.span(part))}; {mirrored}"
 
 
 def _of_a_part(source, part):
@@ -360,8 +379,13 @@ def _of_a_part(source, part):
 
 
 def _of_loops(source, part):
-    """A loop over lists that should run from the end to the start."""
+    """A loop over lists that should run from the end to the start; a sum that should begin anew in each round."""
     if isinstance(part, ast.For):
+        last, text = part.body[-1], source.within(source.span(part.body[-1]))
+        sums = dict.fromkeys(one.targets[0].id for one in part.body if isinstance(one, ast.Assign)
+                             and isinstance(one.targets[0], ast.Name) and one.targets[0].id in names_read(one.value))
+        for name in sums if not hasattr(last, "body") else ():
+            yield f"{name} is not set to 0 again", last, f"{text}; {name} = np.zeros_like({name})"
         text = source.within(source.span(part.iter))
         if not re.match(r"reversed\(|range\(", text):
             yield "the order is wrong", part.iter, f"reversed(list({text}))"
@@ -489,7 +513,7 @@ def _of_swish(source, part):
 
 
 OF_SYNTAX = (                                            # kinds of changes for which no values are needed
-    _of_groups, _of_shape, _of_operators, _over_a_slice, _of_calls, _of_arguments, _of_statements, _of_loops,
+    _of_groups, _of_shape, _of_operators, _over_a_slice, _of_calls, _of_arguments, of_statements, _of_loops,
     _diagonal, _of_log_softmax, _of_gates, _of_swish,
 )  # fmt: skip
 

@@ -119,6 +119,9 @@ def terms_of_sums(source: Source, whole: ast.expr, target: ast.expr | None, atom
                 term = f"{name}.sum(axis={axis}){behind}"
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
                 yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+    for one, other in itertools.permutations(alike if len(shape or ()) == 1 else (), 2):
+        if (atoms[other] > 0).all():                     # of log(w / Σ w), dl / w − Σ dl / Σ w
+            yield f"a term is missing, −{one}.sum() / {other}.sum()", span, f"{atom} - {one}.sum() / {other}.sum()"
     for one, other in itertools.product(alike, [name for name, x in atoms.items() if is_array(x)]):
         yield f"a term is missing, −{one} * {other}.sum()", span, f"{atom} - {one} * {other}.sum()"
 
