@@ -1,6 +1,6 @@
 """The verdict: a gradient compared with measured slopes, at two points, and where a quick look finds more."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -73,13 +73,13 @@ def seems_right(f: Any, inputs: Sequence[Any], params: dict | list | None, seed:
 @contextmanager
 def judged(
     f: Any, inputs: Sequence[Any], params: dict | list | None, name: str | None = None, seed: int = 0,
-    budget: int | None = None, by_name: Collection[str] = (),
+    budget: int | None = None, by_name: Collection[str] = (), forms: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[Report, Subject, Evidence | None]]:  # fmt: skip
     """Give (report, subject, evidence); inside the block the subject is in float64, so that more can be measured.
 
     evidence is from a far point if only that shows wrong gradients, else from the generic one if that does, else from
     the given one; None if nothing could run.
-    by_name   names of the inputs that were given by name: see `Subject`
+    by_name   names of the inputs that were given by name; forms: {name: form} of matrices: see `Subject`
     Raises UserError for a seed below 0 and for a budget below 1.
     """
     if budget is not None:
@@ -88,6 +88,7 @@ def judged(
     rng = np.random.default_rng((seed, 1))               # a caller who draws inputs from `seed` must not get dy = x
     with turn, watched_relus() as patterns:
         subject = Subject(f, inputs, params, by_name)
+        subject.forms = dict(forms or {})
         budget = _usual_budget(subject) if budget is None else budget
         report, evidence = Report(name or name_of(subject.f)), None
         with subject.in_float64():

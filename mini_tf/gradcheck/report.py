@@ -157,6 +157,7 @@ class Report:
     made_right: list = field(default_factory=list)       # those of these tensors
     steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
+    has_helpers: bool = False                            # the backward calls functions that are no steps
     hints_only: bool = False                             # an exercise: the text does not give the solution away
 
     def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
@@ -205,7 +206,7 @@ class Report:
         written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
         lines += self.about_repair()
-        lines += _explain_steps(self.steps, self.wrong_step, self.repair)
+        lines += self._explain_steps()
         said = set()
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
@@ -243,6 +244,29 @@ class Report:
             where, words, before, after = self.other_repair
             lines += [f"  Or this one, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
         return lines
+
+    def _explain_steps(self):
+        """What to say about the steps"""
+        steps, wrong = self.steps, self.wrong_step
+        if wrong is None:
+            right = f"Its {len(steps)} steps are right by themselves"
+            if self.repair[1:2] == [NOT_ADDED]:          # of a gradient that two uses of a step should add to
+                return [f"  {right}, each run once."]
+            beside = ", in a function that is no step" if self.has_helpers else ""
+            where = f"the mistake is in the function's own lines{beside}, or in how it joins the steps"
+            return [f"  {right}: {where}."] if len(steps) > 1 else []
+        number = 1 + next(number for number, s in enumerate(steps) if s is wrong)
+        after = steps[number:]
+        lines = [
+            f"  First wrong step, number {number} of {len(steps)} on the way back:",
+            f"    {wrong.name}, {wrong.called} at {wrong.line}, written at {wrong.place}",
+            *(f"    {line}" for line in wrong.words),
+        ]
+        for status in dict.fromkeys(s.status for s in after):
+            names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
+            count = sum(s.status == status for s in after)
+            lines.append(f"  later steps, {status.replace('contains', 'containing')} ({count}): {names}")
+        return [*lines, "  The gradients of the whole:"]
 
     def _about_repair_in_part(self):
         if not self.repair_in_part:
@@ -403,28 +427,6 @@ def _explain_sampling(c):
         f"    {c.judged} of {c.size} entries one by one (if {fraction:.2%} of all were wrong, these would show it with "
         f"95% certainty), and {d.judged} random directions through all, {wrong}: {seen}"
     ]
-
-
-def _explain_steps(steps, step, repair):
-    """What to say about the steps; `step` is the first wrong one, or None; repair: the change that is shown."""
-    if step is None:
-        right = f"Its {len(steps)} steps are right by themselves"
-        if repair[1:2] == [NOT_ADDED]:                   # of a gradient that two uses of a step should add to
-            return [f"  {right}, each run once."]
-        where = "the mistake is in the function's own lines, or in how it joins the steps"
-        return [f"  {right}: {where}."] if len(steps) > 1 else []
-    number = 1 + next(number for number, s in enumerate(steps) if s is step)
-    after = steps[number:]
-    lines = [
-        f"  First wrong step, number {number} of {len(steps)} on the way back:",
-        f"    {step.name}, {step.called} at {step.line}, written at {step.place}",
-        *(f"    {line}" for line in step.words),
-    ]
-    for status in dict.fromkeys(s.status for s in after):
-        names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
-        count = sum(s.status == status for s in after)
-        lines.append(f"  later steps, {status.replace('contains', 'containing')} ({count}): {names}")
-    return [*lines, "  The gradients of the whole:"]
 
 
 def everywhere(blind: dict[str, float]) -> str:

@@ -15,6 +15,7 @@ import copy
 import inspect
 import re
 import sysconfig
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -36,6 +37,7 @@ GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict o
 NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
+NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
 
@@ -81,8 +83,8 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     if not isinstance(result, tuple):
         return Machine(owner, f.__name__) if goes_back else f
     gradients = result[1] if len(result) == 2 else result[1:]
-    numbers = any(is_floating(x) and not x.ndim for x in inputs)         # np.array(0.5), whose gradient is a number
-    if np.ndim(result[0]) == 0 and is_gradient(gradients, numbers):
+    shapes = {x.shape for x in inputs if is_floating(x)}
+    if np.ndim(result[0]) == 0 and is_gradient(gradients, shapes):
         return WithGradients(f, owner if a_method else None)
     return f
 
@@ -141,13 +143,17 @@ def is_their_file(path: str | None) -> bool:
     return path is not None and not any(Path(path).is_relative_to(folder) for folder in NOT_THEIRS)
 
 
-def is_gradient(x: Any, numbers: bool = False) -> bool:
-    """True for what may be gradients: arrays, or a tuple, list or dict of them; with `numbers`, of numbers, too."""
+def is_gradient(x: Any, shapes: Collection[tuple[int, ...]] = ()) -> bool:
+    """True for what may be gradients: floating arrays, or a tuple, list or dict of them.
+
+    shapes: those of what has a gradient. Other numbers are wrong gradients if they have such a shape; a single number,
+    () is the shape of which, may be a right one
+    """
     if isinstance(x, dict):
         x = tuple(x.values())
     if isinstance(x, (tuple, list)):
-        return len(x) > 0 and all(is_gradient(g) or (numbers and isinstance(g, np.floating)) for g in x)
-    return is_floating(x) and (numbers or x.ndim > 0)
+        return any(map(is_gradient, x)) and all(is_gradient(g) or np.shape(g) in shapes for g in x)
+    return is_floating(x) and x.ndim > 0
 
 
 def partner(forward: Any) -> FunctionType | None:
@@ -619,7 +625,7 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
 
     What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and ones.
     """
-    found, seen = {}, set()
+    found, seen = {}, Counter()
 
     def walk(x, way):
         if is_floating(x):
@@ -628,9 +634,9 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
             elif x.size and set(np.unique(x)) != {0, 1}:
                 found[id(x)] = Stored(x, way)
             return
-        if id(x) in seen or len(way) > 6:
+        if seen[id(x)] >= NAMES or len(way) > 6:
             return
-        seen.add(id(x))
+        seen[id(x)] += 1
         those = members(x)
         for name, value in those.items():
             others = [other for other in those if other != name and is_floating(those[other])]
@@ -640,6 +646,8 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
                 walk(value, (*way, name))
 
     walk(machine, ())
+    for p in found.values():
+        p.ways.sort(key=len)                             # the shortest gives it its name
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
 
 

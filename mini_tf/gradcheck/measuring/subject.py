@@ -25,6 +25,9 @@ from numpy.typing import DTypeLike
 # What an array that a loss gives no gradient for may be called, if it is not data: b2, gamma
 LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
 
+# Orthogonal projections: dX, projected, is the gradient for those X that have the form.
+FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
+
 
 class Subject:
     """A function with its inputs and parameters.
@@ -37,6 +40,8 @@ class Subject:
     left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
     steps     the functions inside f that are checked by themselves (see `reasons.theirs`); None before they are known
     helpers   functions that look like steps, and do not run by themselves
+    forms     {name: "symmetric"} of matrices that have such a form (see FORMS) wherever the model comes: others are not
+              tried, and of their gradients only the part of that form counts
     """
 
     def __init__(
@@ -45,7 +50,7 @@ class Subject:
         self.f, self.by_name = in_contract(f, inputs), by_name
         self.given = [native(x) for x in inputs]
         self.inputs = [_copied(x) for x in self.given]
-        self.left_out, self.steps, self.helpers = [], None, []
+        self.left_out, self.steps, self.helpers, self.forms = [], None, [], {}
         params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
         self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
         params = {name: p for name, p in params.items() if is_parameter(p)}
@@ -216,7 +221,13 @@ class Subject:
 
     def forward(self) -> tuple[Any, Backward]:
         """(y, backward)"""
-        return self.f(*self.inputs)
+        return self.f(*self.arguments())
+
+    def arguments(self) -> list[Any]:
+        """What f is given: the inputs, matrices in their forms."""
+        if not self.forms:
+            return self.inputs
+        return [FORMS[self.forms[name]](x) if name in self.forms else x for name, x in zip(self.names, self.inputs)]
 
     def is_defined(self) -> bool:
         """True if the forward runs here, and y is finite."""
@@ -236,7 +247,11 @@ class Subject:
     def named(self, returned: Any) -> dict[str, Any]:
         """{name: gradient} from what a backward returned and what it added to the parameters."""
         returned = self.listed(returned)
-        return dict(zip(self.receivers(len(returned)), returned)) | {name: p.grad for name, p in self.params.items()}
+        gradients = dict(zip(self.receivers(len(returned)), returned))
+        for name, form in self.forms.items():
+            if np.shape(gradients.get(name)) == np.shape(self.tensors.get(name)):
+                gradients[name] = FORMS[form](gradients[name])
+        return gradients | {name: p.grad for name, p in self.params.items()}
 
     def leave_out(self, gradients: dict[str, Any]) -> tuple[dict[str, Array], list[str]]:
         """Leave out what has no gradient here, if f is in a style in which data need none, or it was given by name.

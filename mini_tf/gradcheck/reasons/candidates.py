@@ -118,7 +118,10 @@ def candidates(
 
     def of_the_backward():
         before = set()
-        for some in [*lines, None]:
+        loops = [one for place in places for one in ast.walk(place.node) if isinstance(one, ast.For)]
+        around = [{one.lineno for one in loops if not {*range(one.lineno, one.end_lineno + 1)}.isdisjoint(some)}
+                  for some in lines]  # fmt: skip
+        for some in [*({*some} | more for some, more in zip(lines, around)), None]:
             def here(line, some=some):
                 return line not in before and (some is None or line in some)
 

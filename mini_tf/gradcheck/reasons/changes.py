@@ -16,7 +16,7 @@ from typing import Any
 
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, own_nodes, returned_values
 from mini_tf.gradcheck.reasons.kinds.factors import OF_OPERANDS, of_a_whole, of_quotients
-from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, exchanged, shape_of
+from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, SIZE, exchanged, shape_of
 from mini_tf.gradcheck.reasons.kinds.places import (
     another_atom,
     atom_for_a_formula,
@@ -39,6 +39,7 @@ from mini_tf.gradcheck.reasons.kinds.terms import (
     couplings,
     differences,
     is_slice,
+    mirrored_terms,
     symmetric,
     terms,
     terms_inside,
@@ -98,6 +99,7 @@ def changes(
     found += [change for part in [node, *everything] for change in of_a_later_order(source, part)]
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
+    found += of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)
     for kind in (everywhere, of_keywords, of_atoms, *OF_OPERANDS, terms_inside, terms_of_arguments, another_atom):
         found += of_parts(kind, atoms)
@@ -134,6 +136,8 @@ def changes_of_what_is_kept(
     parts = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
     found = [_made(source, part, *change) for part in parts for change in another_atom(source, part, atoms, True)]
     found += [_made(source, part, *change) for part in parts for change in atom_for_a_formula(source, part, atoms)]
+    sizes = [part for part in parts if SIZE.fullmatch(source.within(source.span(part)))]
+    found += [_made(source, part, *change) for part in sizes for change in of_numbers(source, part, atoms)]
     for whole, target in _wholes(node):                  # n = B, where B·L are averaged
         if isinstance(target, ast.Name) and isinstance(atoms.get(target.id), SINGLE):
             for name, x in atoms.items():

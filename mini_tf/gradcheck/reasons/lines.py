@@ -314,6 +314,9 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                 call = node.value
                 if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
                     returns(ast.unparse(call.func.value).split(".")[-1], lines)
+                elif isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "insert", "extend"):
+                    name = ast.unparse(call.func.value)
+                    sources[name] = sources.get(name, set()) | lines
                 elif call.args:                          # scatter_add(dtable, …) changes its first
                     for name in _written_to(call.args[0]):
                         sources[name] = sources.get(name, set()) | lines

@@ -14,7 +14,7 @@ import math
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import CLOSE
 from mini_tf.gradcheck.measuring.points import random_dy
-from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.measuring.subject import FORMS, Subject
 from mini_tf.gradcheck.reasons.alone import alone
 from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.trace import Call
@@ -42,6 +42,31 @@ def is_right_where_reached(subject: Subject, calls: list[Call], call: Call, seed
     finally:
         for name, x in before.items():
             subject.replace(name, x)
+
+
+def forms_kept(subject: Subject, calls: list[Call], call: Call, seed: int) -> dict[str, str]:
+    """{name: form} of a call's matrices that have this form wherever the subject's tensors move them: "symmetric"."""
+    rng, number = np.random.default_rng((seed, 6)), calls.index(call)
+    before, seen = dict(subject.tensors), []
+    try:
+        for size in (0, STEP, STEP):
+            for name, x in before.items():
+                subject.replace(name, x + size * rng.standard_normal(x.shape))
+            seen.append(dict(_subject_of(calls_in(subject)[number]).tensors))
+    except (*FAILURES, IndexError):
+        return {}
+    finally:
+        for name, x in before.items():
+            subject.replace(name, x)
+    first, *others = seen
+    matrices = [name for name, x in first.items() if x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1]
+    moved = [name for name in matrices if all(_differ(there.get(name), first[name]) for there in others)]
+    return {name: form for name in moved for form, put in reversed(FORMS.items())
+            if all(np.allclose(there[name], put(there[name]), rtol=1e-12, atol=1e-14) for there in seen)}  # fmt: skip
+
+
+def _differ(x, y):
+    return np.shape(x) == y.shape and not np.array_equal(x, y)
 
 
 def _agreeing(subject, calls, number, before, rng):

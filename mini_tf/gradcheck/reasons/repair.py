@@ -88,7 +88,7 @@ def find_repair(
             continue
         right = _made_right(evidence, part, code)
         if len(right) < len(evidence.slopes):
-            if right > set(evidence.right) and not CHANCY.search(change.name):
+            if right > set(evidence.right) and not CHANCY.search(change.name) and not _of_what_is_returned(change):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
@@ -106,6 +106,11 @@ def find_repair(
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
             return _told(evidence, part, change), [name for name in evidence.wrong if name in right], []
     return [], [], []
+
+
+def _of_what_is_returned(change):
+    """True for a factor or a term of a bare name in `return dx, dW`: the mistake is where dW is made."""
+    return change.before.startswith("return") and change.old.isidentifier() and change.name.startswith("a ")
 
 
 def _is_another(first, change):

@@ -89,6 +89,9 @@ def not_linear(e: Evidence, name: str) -> Words | None:
         return None
     if close(both, yours + 2 * theirs, known) or not both.any():
         return None
+    if not np.array_equal(both, np.asarray(e.subject.run(e.dy + 2 * other)[name])):
+        return Words("It is another one in every call of your backward: something in it is random. It must use what "
+                     "the forward drew.")  # fmt: skip
     if close(yours, theirs, known):
         return Words(f"It is the same whatever {dy} is: {dy}, the upstream gradient, is not used.")
     if none.any() and close(both - none, yours - none + 2 * (theirs - none), known):

@@ -22,9 +22,9 @@ from mini_tf.gradcheck.reasons.lines import (
     suspects,
     unused,
 )
-from mini_tf.gradcheck.reasons.reached import is_right_where_reached
+from mini_tf.gradcheck.reasons.reached import forms_kept, is_right_where_reached
 from mini_tf.gradcheck.reasons.repair import find_repair
-from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call
+from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, parts_of
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL, WRONG
 from mini_tf.trace import source_line
@@ -74,7 +74,7 @@ def first_wrong_step(subject: Subject, seed: int) -> list[Step]:
         if wrong is None or k < inner.index(wrong):
             steps.append(_step(call, RIGHT))
         elif call is wrong:
-            steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, inner)))
+            steps.append(_step(call, WRONG, report.explain().splitlines()[1:], which=_which(call, calls)))
             steps[-1].repair = report.repair
             steps[-1].diagnoses = [report.words_of(t) for t in report.tensors if t.diagnosis]
         else:
@@ -110,10 +110,19 @@ def _first_wrong(subject, calls, inner, seed):
                     left_out.append(call)
                     continue
                 wrong = report.verdict == FAIL
-                if wrong and (report.findings or not is_right_where_reached(subject, calls, call, seed)):
+                wrong = wrong and (bool(report.findings) or not is_right_where_reached(subject, calls, call, seed))
+                forms = forms_kept(subject, calls, call, seed) if wrong else {}
+                if wrong and not forms:
                     add_reasons(report, evidence)
-                    report.notes = [note for note in report.notes if note.startswith(FAILED)]        # others: of all
-                    return call, report, left_out
+            if forms:
+                with judged(f, inputs, params, call.name, seed, BUDGET, forms=forms) as (report, own, evidence):
+                    own.helpers = [g for other in left_out for g in functions_of_call(other)]
+                    add_reasons(report, evidence)
+            if wrong:
+                report.notes = [note for note in report.notes if note.startswith(FAILED)]            # others: of all
+                report.notes += [f"{name} is always {form} here, so that is how it was checked"
+                                 for name, form in forms.items()]  # fmt: skip
+                return call, report, left_out
             right.append(call)
     return None, None, left_out
 
@@ -153,6 +162,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
             report.repair = repair if all_of_them else []
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
+            report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
 
 
 @contextmanager

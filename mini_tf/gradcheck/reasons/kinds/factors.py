@@ -220,7 +220,7 @@ def _of_what_is_given(source, part, atoms):
         for value in part.args:
             text, shape = source.within(source.span(value)), shape_of(value, source, atoms)
             for name, x in atoms.items() if shape is not None else ():
-                if isinstance(x, SINGLE) or (is_array(x) and x.shape == shape and name != text):
+                if isinstance(x, SINGLE) or (is_array(x) and fits(x, shape) and name != text):
                     factors += [(value, *one) for one in _times_and_over(name)[: 1 + isinstance(x, SINGLE)]]
     yield from ((words, value, f"{source.product(value)} {factor}") for value, words, factor in factors)
 

@@ -85,6 +85,8 @@ def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     for name, value in atoms.items():
         if not callable(value) and (np.ndim(value) == 0 or value.dtype.kind in "iub") and name[0] != "(":
             yield f"{name} belongs where {part.value:g} is", part, name
+        elif is_array(value) and value.ndim == 1:
+            yield f"{name}[:, None] belongs where {part.value:g} is", part, f"{name}[:, None]"
     value = part.value
     others = [value + 1, value - 1, 2 * value, value / 2, -value, value + 2, value - 2]
     for other in dict.fromkeys(others):

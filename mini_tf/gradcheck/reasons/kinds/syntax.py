@@ -136,10 +136,12 @@ def _of_index(source, index):
             yield off, index, f"1:{upper} + 1" if lower == "0" else f"{lower} + 1:{upper} + 1"
             if lower != "0":
                 yield off, index, f"{lower} - 1:{upper} - 1"
-        if index.lower is not None and index.upper is None:
-            yield "it is the other part", index, f":{source.within(source.span(index.lower))}"
-        if index.upper is not None and index.lower is None:
-            yield "it is the other part", index, f"{source.within(source.span(index.upper))}:"
+        for end in (index.lower, index.upper):           # d: and :-d, for :d and -d:
+            if end is not None and [index.lower, index.upper].count(None) == 1:
+                minus = isinstance(end, ast.UnaryOp) and isinstance(end.op, ast.USub)
+                text, other = source.within(source.span(end)), source.atom(end.operand if minus else end)
+                for bound in (text, other if minus else f"-{other}"):
+                    yield "it is the other part", index, f":{bound}" if end is index.lower else f"{bound}:"
     elif isinstance(index, ast.Tuple):
         for k, element in enumerate(index.elts):
             yield from _of_index(source, element)
@@ -254,6 +256,9 @@ def _of_calls(source, part):
         yield f"{name} is too much", part, source.atom(part.args[0])
     if (bounded := reduced(part, BOUNDS)) is not None:
         yield f"{name} is too much", part, source.atom(bounded)
+    for one in part.args if name in JOINED else ():
+        if isinstance(one, ast.Name) and f"{one.id}.append(" in source.text:
+            yield "its order is not reversed", one, f"{one.id}[::-1]"
     for value in part.args if name not in REDUCED else ():               # -np.sum(x) is tried as a whole
         yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):

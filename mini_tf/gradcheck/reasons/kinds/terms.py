@@ -78,9 +78,28 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
             yield f"a term is missing, {term}", span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
     for one, other in itertools.permutations(alike, 2):
-        for term in (f"{one} * {other}", f"{one} * (1 - {other})"):
+        over = [f"{one} / {other}"] if (atoms[other] > 0).all() else []
+        for term in (f"{one} * {other}", f"{one} * (1 - {other})", *over):
             yield f"a term is missing, {term}", span, f"{atom} + {term}"
             yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+
+
+def mirrored_terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
+    """X.T @ A @ P missing beside X @ A @ P.T: A is twice in A @ P @ A.T, and in xᵀAx is x."""
+    for part in ast.walk(whole):
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
+            first = part.left.left if isinstance(part.left, ast.BinOp) else part.left
+            middle = part.left.right if isinstance(part.left, ast.BinOp) else None
+            chain = [source.atom(one) for one in (first, middle, part.right) if one is not None]
+            for turned in ((0, 2), (0, 1)):
+                if len(chain) > max(turned):
+                    other = [_transposed(text) if k in turned else text for k, text in enumerate(chain)]
+                    term = " @ ".join(other)
+                    yield f"a term is missing, {term}", whole, f"{source.atom(whole)} + {term}"
+
+
+def _transposed(text):
+    return text.removesuffix(".T") if text.endswith(".T") else f"{text}.T"
 
 
 def terms_of_gates(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
