@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mini_tf.gradcheck.verdicts import FAIL, NOT_ADDED, NOT_TESTED, PASS, STYLES, WRONG, listed, written
+from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, listed, written
 from mini_tf.types import PathLike
 
 import numpy as np
@@ -157,6 +157,7 @@ class Report:
     made_right: list = field(default_factory=list)       # those of these tensors
     steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
+    repair_of_a_step: bool = False                       # the change is in a step that is right by itself
     has_helpers: bool = False                            # the backward calls functions that are no steps
     hints_only: bool = False                             # an exercise: the text does not give the solution away
 
@@ -250,7 +251,7 @@ class Report:
         steps, wrong = self.steps, self.wrong_step
         if wrong is None:
             right = f"Its {len(steps)} steps are right by themselves"
-            if self.repair[1:2] == [NOT_ADDED]:          # of a gradient that two uses of a step should add to
+            if self.repair_of_a_step:                    # which sets a gradient that its two uses should add to
                 return [f"  {right}, each run once."]
             beside = ", in a function that is no step" if self.has_helpers else ""
             where = f"the mistake is in the function's own lines{beside}, or in how it joins the steps"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
 WRONG = "WRONG"                                          # of a step
-NOT_ADDED = "it is set where it should add up"           # a change: += for =
 STYLES = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}         # of the terminal
 
 

@@ -283,9 +283,12 @@ class Pair(Brought):
         needed = [p.name for p in parameters if p.default is p.empty]
         caches = [p.name for p in parameters if p.name.lower() in CACHES or "cache" in p.name.lower()]
         if not caches and cache is not None:             # by its place
-            if isinstance(cache, tuple) and len(needed) == len(dys) + len(cache) > len(dys) + 1:
-                return [*dys, *cache]
-            left = [name for name in needed[len(dys) :] if name not in given]        # backward(da, db, w, kept)
+            rest = needed[len(dys) :]
+            left = [name for name in rest if name not in given]          # backward(da, db, w, kept)
+            if isinstance(cache, tuple) and len(rest) == len(cache) > 1:
+                others = [name for name, x in zip(rest, cache) if name in given and given[name] is not x]
+                if len(left) != 1 or not others:
+                    return [*dys, *cache]
             caches = needed[-1:] if len(needed) == len(dys) + 1 or not dys else left if len(left) == 1 else []
         elif not caches and len(needed) == len(dys) + len(inputs) and not set(needed[len(dys) :]) <= given.keys():
             return [*dys, *inputs]

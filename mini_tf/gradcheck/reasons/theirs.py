@@ -253,6 +253,7 @@ def namespaces(f: Any) -> list[dict[str, Any]]:
 def functions_of(f: Any) -> list[FunctionType]:
     """The plain functions that the learner wrote as f."""
     found = [f.written_forward, f.written_backward] if isinstance(f, Brought) else [f]
+    found = [g.func if isinstance(g, partial) else g for g in found]
     found = [getattr(g, "__func__", g) for g in found]
     return [g for g in found if inspect.isfunction(g) and is_theirs(g)]
 

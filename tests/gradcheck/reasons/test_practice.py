@@ -415,3 +415,230 @@ def test_zeros_that_the_forward_overwrites_are_not_spoken_of():
     report = gradcheck(Weighted(), R((4, 3)))
     assert not report
     assert "0 everywhere" not in report.explain()
+
+
+def lifted(s, p):
+    """Two outputs, the taps p, and what was kept, without any usual name"""
+    even, odd = s[:, 0::2], s[:, 1::2]
+    det = odd - p[0] * even - p[1] * np.roll(even, -1, axis=1)
+    return even + 0.5 * det, det, (even, det)
+
+
+def lifted_back(dapp, ddet, p, stored):
+    even, _ = stored
+    ddet = ddet + 0.5 * dapp
+    dp = -np.array([(ddet * even).sum(), (ddet * np.roll(even, -1, axis=1)).sum()])
+    ds = np.empty((len(ddet), 2 * ddet.shape[1]))
+    ds[:, 0::2] = dapp - p[0] * ddet - p[1] * np.roll(ddet, 1, axis=1)
+    ds[:, 1::2] = ddet
+    return ds, dp
+
+
+def denoised(x, p):
+    a, d, kept = lifted(x, p)
+    loss = (np.tanh(a) ** 2).mean() + (d**2).sum()
+    da = 2 * np.tanh(a) * (1 - np.tanh(a) ** 2) / len(a)                 # a.size belongs there
+    dx, dp = lifted_back(da, 2 * d, p, kept)
+    return loss, {"x": dx, "p": dp}
+
+
+def test_a_pair_with_two_outputs_and_a_cache_without_a_usual_name():
+    report = gradcheck((lifted, lifted_back), R((2, 8)), R(2, 1))
+    assert report, report
+    report = gradcheck(denoised, R((2, 8)), R(2, 1))
+    assert report.wrong_step is None, report
+    assert "a.size" in report.repair[3]
+
+
+def nll(x, w, b, log_s):
+    """Its gradients come in a tuple of their own; that of log_s is a number."""
+    e = x @ w + b[0]
+    s = np.exp(log_s)
+    de = e / s**2
+    dlog_s = len(x) - (e**2).sum() / s**2
+    return (e**2).sum() / s**2 / 2 + len(x) * log_s, (np.outer(de, w), x.T @ de, de.sum(keepdims=True), dlog_s)
+
+
+def nll_without_b(x, w, b, log_s):
+    loss, (dx, dw, db, dlog_s) = nll(x, w, b, log_s)
+    return loss, {"x": dx, "w": dw, "log_s": dlog_s}
+
+
+def nll_of_weights(x, w, b, log_s):
+    loss, (_, dw, _, dlog_s) = nll(x, w, b, log_s)
+    return loss, {"w": dw, "log_s": dlog_s}
+
+
+def test_gradients_that_are_numbers_and_some_that_are_missing():
+    inputs = R((4, 3)), R(3, 1), R(1, 2), np.array(0.3)
+    report = gradcheck(nll, *inputs)
+    assert report, report
+    assert [t.name for t in report.tensors] == ["x", "w", "b", "log_s"]
+    report = gradcheck(nll_without_b, *inputs)
+    assert report.findings == ["db is computed, but not returned"]
+    report = gradcheck(nll_of_weights, *inputs)          # x is data, but b?
+    assert report.verdict == "NOT TESTED"
+    assert "the backward returns no gradient of x: not checked" in report.notes
+    assert "the backward returns no gradient of b: not tested" in report.notes
+
+
+def weighed(x, weights=(0.5, 2.0, 1.0), seed=0):
+    """Options in a tuple, and noise of a seed of its own"""
+    noise = np.random.default_rng(seed).uniform(0.5, 1.5, x.shape)
+    w = np.asarray(weights) * noise
+    return x * w, lambda dy: dy * w
+
+
+def test_options_in_a_tuple_and_a_seed_that_f_takes():
+    x = R((2, 3))
+    assert gradcheck(weighed, x, weights=(0.3, 0.7, 1.1))
+    assert gradcheck(weighed, x, (0.3, 0.7, 1.1), seed=4)
+    assert not gradcheck(lambda x, y: (x * y, lambda dy: dy * y), x, [0.3, 0.7, 1.1])            # has y no gradient?
+
+
+class Solver:
+    """The weights are an inner object's; its own names for them are the same dict."""
+
+    def __init__(self):
+        self.field = Field()
+        self.params, self.grads = self.field.params, {}
+
+    def forward(self, x):
+        self.tape = []
+        for _ in range(3):
+            y, kept = self.field.rate(x)
+            self.tape.append(kept)
+            x = x + 0.1 * y
+        return x
+
+    def backward(self, g):
+        self.grads = {name: np.zeros_like(w) for name, w in self.params.items()}
+        for kept in reversed(self.tape):
+            g = g + self.field.rate_back(0.1 * g, kept, self.grads)
+        return g
+
+
+class Field:
+    def __init__(self):
+        self.params = {"W": R((3, 3)), "b": R(3, 1)}
+
+    def rate(self, x):
+        y = np.tanh(x @ self.params["W"] + self.params["b"])
+        return y, (x, y)
+
+    def rate_back(self, dy, kept, grads):
+        x, y = kept
+        da = dy * (1 - y**2)
+        grads["W"] += x.T @ da
+        grads["b"] += da.sum(axis=0)
+        return da @ self.params["W"].T
+
+
+def test_weights_with_two_names_have_their_gradients_beside_one_of_them():
+    report = gradcheck(Solver(), R((4, 3)))
+    assert report, report
+    assert [t.name for t in report.tensors] == ["x", "params.W", "params.b"]
+
+
+def scaled_rows(x, s):
+    def backward(dy):
+        ds = s
+        ds *= 0.1                                        # s itself: a copy is missing
+        ds += (dy * x).sum(axis=1)
+        return dy * s[:, None], ds
+
+    return x * s[:, None] + 0.05 * (s**2).sum() / x.size, backward
+
+
+class Masked:
+    """Dropout whose backward draws again."""
+
+    def forward(self, x):
+        self.keep = np.random.default_rng(0).random(x.shape) > 0.4
+        return x * self.keep
+
+    def backward(self, dy):
+        return dy * (np.random.rand(*dy.shape) > 0.4)  # noqa: NPY002, as learners do
+
+
+def test_a_random_backward_is_said_to_be_random():
+    report = gradcheck(Masked(), R((5, 6)))
+    assert "something in it is random" in report.tensor("x").diagnosis
+    assert "linear" not in report.explain()
+
+
+def difference(x):
+    g = x[1:] - x[:-1]
+
+    def backward(dy):
+        dx = np.zeros_like(x)
+        dx[1:] += dy * np.sign(g)
+        return dx
+
+    return np.abs(g), backward
+
+
+def pooled(x, ids, groups=3):
+    count = np.bincount(ids, minlength=groups)
+    sums = np.zeros((groups, x.shape[1]))
+    np.add.at(sums, ids, x)
+    return sums / count[:, None], lambda dy: dy[ids]
+
+
+def convolved(x, w):
+    """With a full correlation on the way back, for which the kernel is turned round."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, len(w))
+
+    def backward(dy):
+        wide = np.lib.stride_tricks.sliding_window_view(np.pad(dy, len(w) - 1), len(w))
+        return wide @ w, windows.T @ dy
+
+    return windows @ w, backward
+
+
+def summed(x, b):
+    return x + b, lambda dy: (dy, dy.sum(axis=0, keepdims=True))
+
+
+def normalized(v, x):
+    p = np.log(v / v.sum())
+    return x * p, lambda dy: ((dy * x).sum(axis=0) / v, dy * p)
+
+
+def flagged(x, keep):
+    def backward(dy):
+        dx = np.zeros_like(keep)
+        dx[keep] = dy
+        return dx
+
+    return x[keep], backward
+
+
+def bucketed(x, ids, other):
+    def backward(dy):
+        picked = np.zeros_like(x)
+        np.add.at(picked, other, dy[other])
+        return picked
+
+    y = np.zeros_like(x)
+    np.add.at(y, ids, x[ids])
+    return y, backward
+
+
+IDS = np.array([0, 2, 1, 2])
+KEEP = np.array([[True, False, True], [False, True, True]])
+
+
+@pytest.mark.parametrize(("f", "inputs", "right"), [
+    (difference, (R(6),), "dx[1:] += dy * np.sign(g); dx[:-1] -= dy * np.sign(g)"),
+    (pooled, (R((4, 2)), IDS), "(dy / count[:, None])[ids]"),
+    (convolved, (R(9), R(3, 1)), "wide @ w[::-1]"),
+    (summed, (R((4, 3)), R(3, 1)), "dy.sum(axis=0)"),
+    (normalized, (1 + R(3) ** 2, R((4, 3), 1)), ".sum() / v.sum()"),
+    (flagged, (R((2, 3)), KEEP), "np.zeros_like(keep, float)"),
+    (bucketed, (R((4, 2)), IDS, np.array([1, 1, 3, 0])), "np.add.at(picked, ids, dy[ids])"),
+], ids=["difference", "pooled", "convolved", "summed", "normalized", "flagged", "bucketed"])  # fmt: skip
+def test_more_changes(f, inputs, right):
+    report = gradcheck(f, *inputs)
+    assert report.repair, report
+    assert right in report.repair[3], report

@@ -18,8 +18,8 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     reduced,
     texts_of_factors,
 )
-from mini_tf.gradcheck.verdicts import NOT_ADDED
 
+NOT_ADDED = "it is set where it should add up"
 OTHER_FUNCTIONS = [
     ("argmax", "argmin"), ("maximum", "minimum"), ("max", "min"), ("sin", "cos"), ("sinh", "cosh"), ("exp", "log"),
     ("sum", "mean"), ("zeros_like", "ones_like"), ("sqrt", "square"), ("amax", "amin"),

@@ -138,9 +138,9 @@ def terms_of_sums(source: Source, whole: ast.expr, target: ast.expr | None, atom
                 term = f"{name}.sum(axis={axis}){behind}"
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
                 yield f"a term is missing, −{term}", span, f"{atom} - {term}"
-    for one, other in itertools.permutations(alike if len(shape or ()) == 1 else (), 2):
-        if (atoms[other] > 0).all():                     # of log(w / Σ w), dl / w − Σ dl / Σ w
-            yield f"a term is missing, −{one}.sum() / {other}.sum()", span, f"{atom} - {one}.sum() / {other}.sum()"
+    if isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Div) and is_atom(whole.right):
+        d, w = source.atom(whole.left), source.atom(whole.right)         # of log(w / Σ w), d / w − Σ d / Σ w
+        yield f"a term is missing, −{d}.sum() / {w}.sum()", span, f"{atom} - {d}.sum() / {w}.sum()"
     for one, other in itertools.product(alike, [name for name, x in atoms.items() if is_array(x)]):
         yield f"a term is missing, −{one} * {other}.sum()", span, f"{atom} - {one} * {other}.sum()"
 
