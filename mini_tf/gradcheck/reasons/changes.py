@@ -28,6 +28,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     of_padding,
 )
 from mini_tf.gradcheck.reasons.kinds.syntax import (
+    NOT_ADDED,
     OF_SYNTAX,
     not_added,
     of_a_later_order,
@@ -48,7 +49,6 @@ from mini_tf.gradcheck.reasons.kinds.terms import (
     terms_of_slices,
     terms_of_sums,
 )
-from mini_tf.gradcheck.verdicts import NOT_ADDED
 
 # What is wrong, if undoing it is that mutation of the self-test.
 UNDONE = {

@@ -1,14 +1,15 @@
 """The first wrong step of a model, and why: its ops and layers are checked one by one, in backward order."""
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.subject import Subject, is_float, told
-from mini_tf.gradcheck.planting.editing import is_current
+from mini_tf.gradcheck.planting.editing import is_current, source_of
 from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside
@@ -24,10 +25,10 @@ from mini_tf.gradcheck.reasons.lines import (
 )
 from mini_tf.gradcheck.reasons.reached import forms_kept, is_right_where_reached
 from mini_tf.gradcheck.reasons.repair import find_repair
-from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, parts_of
+from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, functions_of_steps, parts_of
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL, WRONG
-from mini_tf.trace import source_line
+from mini_tf.trace import place, source_line
 
 RIGHT = "right"
 FAILED = "a reason could not be looked for"
@@ -162,7 +163,19 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
             report.repair = repair if all_of_them else []
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
+            report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
+
+
+def _is_in_a_step(evidence, where):
+    """True if a place, "net.py:12", is in a function that is a step of the subject."""
+    for function in functions_of_steps(evidence.subject):
+        with suppress(UserError):
+            _, node = source_of(function)
+            path = function.__code__.co_filename
+            if where in (place(path, line) for line in range(node.lineno, node.end_lineno + 1)):
+                return True
+    return False
 
 
 @contextmanager
