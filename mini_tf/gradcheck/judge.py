@@ -37,6 +37,8 @@ LARGE = 25_000           # entries of all tensors, from which on fewer of each a
 LEAST = 50               # … but so many: the directions, which see all entries, remain
 CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
+STEADY = 1e-3            # relative error by rounding, of y and of gradients, at a far point
+ON_THE_WAY = 16          # places between that point and the one before at which y is looked at
 FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 
 
@@ -211,7 +213,9 @@ def _look_around(evidence, report, seed, budget):
         trial, found = Report(report.name), None
         with suppress(Broken):
             found = _check_point("far", subject, trial, patterns, rng, budget)
-        if found is not None and found.wrong and not (_is_in_stairs(found, trial) or _has_not_converged(found, before)):
+        if found is None or not found.wrong or _is_unsteady(found, before):
+            continue
+        if not (_is_in_stairs(found, trial) or _has_not_converged(found, before)):
             for t in trial.tensors:
                 report.tensor(t.name, t.shape).comparisons += t.comparisons
             return found
@@ -250,15 +254,46 @@ def _is_in_stairs(evidence, report):
     return False
 
 
+def _is_unsteady(evidence, before):
+    """Whether float64 has too few digits here, or on the way from the point `before`, {name: array}.
+
+    Of (exp(r) − 1)/r hardly a digit is left at r = 10⁻¹⁵. At 10⁻²⁵ it is 0, in longer floats, too: so places on the way
+    are looked at. False where f does not run in longer floats, and where they are no longer than float64.
+    """
+    subject, here = evidence.subject, dict(evidence.subject.tensors)
+    try:
+        with np.errstate(all="ignore"):
+            with subject.in_dtype(np.longdouble):
+                longer = subject.run(np.longdouble(evidence.dy))
+            if not all(_are_close(evidence.gradients[name], longer[name]) for name in evidence.wrong):
+                return True
+            for part in np.linspace(0, 1, ON_THE_WAY, endpoint=False):
+                for name, x in here.items():
+                    subject.replace(name, x + part * (before[name] - x))
+                y = subject.forward()[0]
+                with subject.in_dtype(np.longdouble):
+                    if not _are_close(y, subject.forward()[0]):
+                        return True
+    except FAILURES:
+        return False
+    finally:
+        evidence.back_to_the_point()
+    return False
+
+
+def _are_close(x, y):
+    y = np.asarray(y, dtype=float)
+    return bool(np.allclose(x, y, rtol=STEADY, atol=EXACT * np.abs(y).max(initial=0), equal_nan=True))
+
+
 def _has_not_converged(evidence, before):
     """Whether an iteration of f that a break ended at the point `before`, {name: array}, runs out of rounds here."""
-    subject, here = evidence.subject, dict(evidence.subject.tensors)
+    subject = evidence.subject
     _, exhausted = loops_run(subject.forward)
     for name, x in before.items():
         subject.replace(name, x)
     broken, never = loops_run(subject.forward)
-    for name, x in here.items():
-        subject.replace(name, x)
+    evidence.back_to_the_point()
     return bool(exhausted & broken - never)
 
 

@@ -47,3 +47,24 @@ def test_nor_if_the_function_computes_in_float64_whatever_it_is_given(seed):
     rng = np.random.default_rng(seed)
     report = judge(negatives, [rng.standard_normal(4), rng.standard_normal((4, 2))], None, seed=seed)
     assert report, report
+
+
+def held(rate, dt, b):
+    """b·(exp(A·dt) − 1)/A with A = −exp(rate), a zero-order hold: at A = −10⁻¹⁵ hardly a digit is left"""
+    A = -np.exp(rate)
+    e = np.exp(A * dt)
+
+    def backward(dy):
+        dA = dy * b * (dt * e / A - (e - 1) / A**2)
+        return dA * A, dy * b * e, dy * (e - 1) / A
+
+    return b * (e - 1) / A, backward
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long floats are no longer here")
+@pytest.mark.parametrize("seed", [6, 22, 47, 63])
+def test_a_far_point_where_float64_has_no_digits_left_is_none(seed):
+    rng = np.random.default_rng(seed)
+    inputs = [rng.standard_normal((2, 3)), np.abs(rng.standard_normal((2, 3))) + 0.1, rng.standard_normal((2, 3))]
+    report = judge(held, inputs, None, seed=seed)
+    assert report, report

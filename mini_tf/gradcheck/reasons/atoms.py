@@ -30,7 +30,7 @@ DERIVATIVES = {                                          # of the forward's func
     "log": "(1 / {0})", "sqrt": "(0.5 / np.sqrt({0}))", "abs": "np.sign({0})", "sin": "np.cos({0})",
     "cos": "(-np.sin({0}))", "tanh": "(1 - np.tanh({0}) ** 2)", "square": "(2 * {0})",
 }  # fmt: skip
-SOFTPLUS = re.compile(r"np\.logaddexp\(0(?:\.0)?, ([\w.]+)\)|np\.log1p\(np\.exp\(([\w.]+)\)\)")
+SOFTPLUS = re.compile(r"np\.logaddexp\(0(?:\.0)?, ([\w.'[\]]+)\)|np\.log1p\(np\.exp\(([\w.'[\]]+)\)\)")
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
 
 
@@ -48,8 +48,9 @@ def atoms_of(evidence: Evidence, part: Part, node: ast.AST) -> dict[str, Any]:
             there = values_of(other, part, node)
             numbers = {text: (*known, _number(there.get(text))) for text, known in numbers.items()}
         evidence.back_to_the_point()
-    how_many = Counter(numbers.values())
-    by_chance = {text for text, known in numbers.items() if how_many[known] > 1 and len(set(known)) == 1}
+    how_many, of_names = Counter(numbers.values()), Counter(x for text, x in numbers.items() if text[0] != "(")
+    by_chance = {text for text, known in numbers.items() if len(set(known)) == 1
+                 and (how_many if text[0] == "(" else of_names)[known] > 1}  # fmt: skip
     by_chance -= _of_two_names(evidence, node, by_chance)
     arrays = {text: x for text, x in arrays.items() if text not in by_chance}
     own = part.function.__code__                         # a backward that called itself would never end

@@ -101,7 +101,7 @@ def candidates(
     lines   as in `repair.find_repair`
     texts   gets {file: its text} of the parts
     """
-    places, forward = [], None
+    places, forwards = [], []
     for part in parts_of(evidence):
         try:
             text, node = source_of(part.function)
@@ -110,11 +110,11 @@ def candidates(
         if part.runs is not part.function and has_while(part.runs):
             continue                                     # changed, it might never end
         texts[part.function.__code__.co_filename] = text
-        atoms, source = atoms_of(evidence, part, node), Source(text)
+        source = Source(text)
         if part.is_forward:
-            forward = part, source, node, {name: x for name, x in atoms.items() if "(" not in name}        # no formulas
+            forwards.append((part, source, node))
         else:
-            places.append(_place(evidence, part, source, node, atoms, is_helper=bool(places)))
+            places.append(_place(evidence, part, source, node, is_helper=bool(places)))
 
     def of_the_backward():
         before = set()
@@ -133,9 +133,9 @@ def candidates(
     yield from itertools.islice(found, AT_ONCE)
     yield from _of_steps(evidence, texts)
     yield from itertools.islice(found, SOON - AT_ONCE)
-    if forward is not None:
-        part, *of_forward = forward
-        yield from ((part, change) for change in changes_of_what_is_kept(*of_forward))
+    for part, source, node in forwards:
+        atoms = {name: x for name, x in atoms_of(evidence, part, node).items() if "(" not in name}       # no formulas
+        yield from ((part, change) for change in changes_of_what_is_kept(source, node, atoms))
     yield from found
 
 
@@ -153,8 +153,8 @@ def _in_order(places, here):
     return [(part, change) for *_, part, change in sorted(found, key=lambda one: one[:2])]           # it is stable
 
 
-def _place(evidence, part, source, node, atoms, is_helper):
-    written = ast.unparse(node)
+def _place(evidence, part, source, node, is_helper):
+    atoms, written = atoms_of(evidence, part, node), ast.unparse(node)
     return Place(
         part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note=_unused(node) | _unread(atoms, node),
         formulas=[one for one in atoms if FORMULA.match(one) and one.strip("()") not in written],

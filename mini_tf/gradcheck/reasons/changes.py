@@ -23,6 +23,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     everywhere,
     in_each_others_place,
     of_atoms,
+    of_index_arrays,
     of_keywords,
     of_numbers,
     of_padding,
@@ -33,6 +34,7 @@ from mini_tf.gradcheck.reasons.kinds.syntax import (
     not_added,
     of_a_later_order,
     of_indices,
+    of_neighbours,
     of_order,
     of_statements,
 )
@@ -97,7 +99,9 @@ def changes(
         found += of_parts(kind)
     found += [change for part in [node, *everything] for change in of_order(source, part)]
     found += [change for part in [node, *everything] for change in of_a_later_order(source, part)]
+    found += [change for part in [node, *everything] for change in of_neighbours(source, part)]
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
+    found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
     found += of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)
@@ -145,6 +149,10 @@ def changes_of_what_is_kept(
                     span, atom = source.span(whole), source.product(whole)
                     found.append(_made(source, whole, f"a factor is missing, {name}", span, f"{atom} * {name}"))
                     found.append(_made(source, whole, f"a factor is missing, 1/{name}", span, f"{atom} / {name}"))
+    calls = [part for part in parts if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "append"]
+    for name in {one for call in calls for part in call.args for one in ast.walk(part) if isinstance(one, ast.Name)}:
+        words = f"{name.id} itself is changed below: a copy is missing"              # what was appended changes, too
+        found.append(_made(source, name, words, name, f"{name.id}.copy()"))
     for block in [node, *own_nodes(node)]:               # without those of a backward inside it
         body = getattr(block, "body", None)
         for one, other in zip(body, body[1:]) if isinstance(body, list) else ():

@@ -155,7 +155,9 @@ def kept_and_changed(evidence: Evidence) -> list[str]:
     except UserError:
         return []
     calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
-    appended = {getattr(x, "id", None) for one in calls if one.func.attr == "append" for x in one.args}
+    kept = [part for one in calls if one.func.attr == "append" for x in one.args
+            for part in (x.elts if isinstance(x, ast.Tuple) else [x])]  # fmt: skip
+    appended = {getattr(x, "id", None) for x in kept}
     arrays = {name for name, x in locals_at_the_end(evidence, forward.__code__).items() if isinstance(x, np.ndarray)}
     path, changes = forward.__code__.co_filename, [one for one in ast.walk(node) if isinstance(one, ast.AugAssign)]
     changed = {getattr(one.target, "id", None): place(path, one.lineno) for one in changes}

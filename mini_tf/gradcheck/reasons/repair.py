@@ -52,6 +52,7 @@ KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC
 MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs where "]))
 CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
 ADDS = re.compile(r"by the square")                      # or by the square root
+FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -184,6 +185,10 @@ def _stands_by_chance(evidence, part, change):
     counters = {one.id for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.comprehension))
                 for one in ast.walk(loop.target) if isinstance(one, ast.Name)}  # fmt: skip
     more = Counter(WORD.findall(change.after)) - Counter(WORD.findall(change.before))    # than the line had
+    option = FOR_A_NUMBER.match(change.name)             # k for 2, where k has never been another number
+    if option and option[1] in evidence.options:
+        known = evidence.options[option[1]]
+        return all(other.options.get(option[1]) == known for other in elsewhere(evidence))
     sizes = ({*WORD.findall(text)} & more.keys() | {*SIZE.findall(text)}) - {*evidence.options} - counters
     here = {size: x for size, x in values_of(evidence, part, node, sizes).items() if size in sizes and type(x) is int}
     there = [values_of(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []

@@ -113,14 +113,14 @@ def _first_wrong(subject, calls, inner, seed):
                 wrong = report.verdict == FAIL
                 wrong = wrong and (bool(report.findings) or not is_right_where_reached(subject, calls, call, seed))
                 forms = forms_kept(subject, calls, call, seed) if wrong else {}
+                report.notes = []                        # those of the whole say more
                 if wrong and not forms:
                     add_reasons(report, evidence)
             if forms:
                 with judged(f, inputs, params, call.name, seed, BUDGET, forms=forms) as (report, own, evidence):
-                    own.helpers = [g for other in left_out for g in functions_of_call(other)]
+                    own.helpers, report.notes = [g for other in left_out for g in functions_of_call(other)], []
                     add_reasons(report, evidence)
             if wrong:
-                report.notes = [note for note in report.notes if note.startswith(FAILED)]            # others: of all
                 report.notes += [f"{name} is always {form} here, so that is how it was checked"
                                  for name, form in forms.items()]  # fmt: skip
                 return call, report, left_out

@@ -273,7 +273,7 @@ class Part(NamedTuple):
 
 
 def parts_of(evidence: Evidence) -> list[Part]:
-    """[Part]: the backward, what it calls of the learner's functions and methods, and the forward.
+    """[Part]: the backward, what it calls of the learner's functions and methods, and the same of the forward.
 
     Without functions that are steps, because steps are checked by themselves.
     """
@@ -303,7 +303,13 @@ def parts_of(evidence: Evidence) -> list[Part]:
         used = dict.fromkeys(c for c in [*values, *held] if inspect.isclass(c) and is_theirs(c))     # pool.grad(dy)
         values += [vars(cls).get(name) for cls in used for name in sorted(names - {"forward", "backward"})]
         waiting += [value for value in values if inspect.isfunction(value)]
-    return [*found.values(), *([] if both else [Part(forward, forward, is_forward=True)])]
+    if both:
+        return list(found.values())
+    called = {name for code in codes_inside(forward.__code__) for name in code.co_names}
+    others = [methods.get(name, forward.__globals__.get(name)) for name in sorted(called)]
+    others = [g for g in others if inspect.isfunction(g) and is_theirs(g) and g is not forward]
+    others = [g for g in others if g.__code__ not in found and g.__code__ not in steps]
+    return [*found.values(), *(Part(g, g, is_forward=True) for g in (forward, *others))]
 
 
 def written_forward(evidence: Evidence) -> Any:

@@ -541,7 +541,9 @@ def test_off_by_the_same_number_everywhere():
 
 
 class Halves:
-    """Each factor's gradient is multiplied by itself, not by the other: two mistakes."""
+    """Each factor's gradient is multiplied by itself, not by the other: two mistakes, unless the lines are exchanged."""
+
+    sign = 1.0
 
     def __init__(self, rng):
         self.V, self.W = rng.standard_normal((4, 3)), rng.standard_normal((4, 3))
@@ -552,17 +554,29 @@ class Halves:
 
     def backward(self, dout):
         da = dout * self.a
-        db = dout * self.b
+        db = dout * self.b * self.sign
         self.dV, self.dW = self.x.T @ da, self.x.T @ db
         return da @ self.V.T + db @ self.W.T
 
 
-def test_of_two_mistakes_one_change_mends_a_part_and_no_more_is_said():
+class Unequal(Halves):
+    """With a sign that is wrong, too"""
+
+    sign = -1.0
+
+
+def test_lines_that_are_exchanged():
     report = gradcheck(Halves(np.random.default_rng(0)), R((5, 4)))
+    assert report.repair[2:] == ["da = dout * self.a; db = dout * self.b * self.sign",
+                                 "da = dout * self.b * self.sign; db = dout * self.a"]  # fmt: skip
+
+
+def test_of_two_mistakes_one_change_mends_a_part_and_no_more_is_said():
+    report = gradcheck(Unequal(np.random.default_rng(0)), R((5, 4)))
     assert not report.repair
     assert report.made_right
     assert "x" not in report.made_right
-    assert "One makes dV" in report.explain()
+    assert "One makes d" in report.explain()
     assert "repair_in_part" in report.to_json()
 
 

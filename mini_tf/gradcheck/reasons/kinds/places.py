@@ -41,6 +41,17 @@ def of_padding(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
                 yield f"an index is off by {name}", part.slice, ", ".join(moved)
 
 
+def of_index_arrays(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """d[np.arange(n), labels] for d[np.arange(n), np.arange(n)]"""
+    if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple):
+        for index in part.slice.elts:
+            if isinstance(index, ast.Call) and ast.unparse(index.func).endswith("arange"):
+                text = source.within(source.span(index))
+                for name, x in atoms.items():
+                    if isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.ndim == 1:
+                        yield f"{name} belongs where {text} is", index, name
+
+
 def of_keywords(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """What another call of the same function is given by name, rope(dk, sign=-1); or a number's other sign."""
     g = atoms.get(ast.unparse(part.func)) if isinstance(part, ast.Call) else None

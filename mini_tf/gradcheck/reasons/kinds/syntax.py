@@ -270,6 +270,7 @@ def _of_calls(source, part):
         if isinstance(value, (ast.Tuple, ast.List)):
             for a, b in itertools.combinations(value.elts, 2):
                 words = "two arrays are joined in the wrong order" if name in JOINED else "two axes are exchanged"
+                words = "two entries are exchanged" if name in ("array", "asarray") else words
                 yield words, *exchanged(source, a, b)
     if name in ("transpose", "moveaxis", "swapaxes"):
         for a, b in itertools.combinations(part.args, 2):
@@ -341,8 +342,12 @@ def of_statements(source: Source, part: ast.AST) -> Changes:
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
         if re.search(rf"(?<![\w.]){re.escape(target)}\b[^=\n]*= ", source.text[: source.span(part)[0]]):
             yield "it is set anew, and what it was is lost", part, "pass"
-        yield NOT_ADDED, part, f"{target} += {value}"
-        if isinstance(part.targets[0], ast.Name):        # of an array that somebody else has, too
+        again = target in names_read(part.value)         # d = d + g adds already
+        yield from () if again else [(NOT_ADDED, part, f"{target} += {value}")]
+        if isinstance(part.value, ast.BinOp) and value.startswith(f"{target} + "):
+            words = f"{target} is a new array: += adds to the one that it was"
+            yield words, part, f"{target} += {value.removeprefix(f'{target} + ')}"
+        if isinstance(part.targets[0], ast.Name) and not again:          # of an array that somebody else has, too
             yield NOT_ADDED, part, f"{target} = {target} + {value}"
         if is_atom(part.value):
             yield f"{value} itself is changed below: a copy is missing", part.value, f"{value}.copy()"
@@ -428,6 +433,19 @@ def of_a_later_order(source: Source, block: ast.AST) -> Iterator[Mutation]:
             yield _in_the_other_order(source, early, readers[0], readers[-1], name, between, first)
 
 
+def of_neighbours(source: Source, block: ast.AST) -> Iterator[Mutation]:
+    """Mutations: the formulas of two neighbouring lines, exchanged: ds = dm * u and du = dm * s."""
+    body = getattr(block, "body", None)
+    for pair in zip(body, body[1:]) if isinstance(body, list) else ():
+        if all(isinstance(line, ast.Assign) and isinstance(line.value, ast.BinOp) for line in pair):
+            (start, end), text = exchanged(source, *(line.value for line in pair))
+            change = source.mutation(pair[0], "the formulas of two lines are exchanged", start, end, text)
+            targets, values = zip(*((line.targets[0], line.value) for line in pair))
+            lines = ("; ".join(f"{source.within(source.span(t))} = {source.within(source.span(v))}"
+                               for t, v in zip(targets, some)) for some in (values, values[::-1]))  # fmt: skip
+            yield replace(change, shown=tuple(lines))
+
+
 def _in_the_other_order(source, early, late, last, array, *lines):
     """The Mutation that puts these lines in the place of all from `early` to `last`; `early` and `late` are shown."""
     first, second = (source.within(source.span(one)) for one in (early, late))
@@ -511,7 +529,7 @@ def _of_swish(source, part):
     said = dict.fromkeys((s, of_exp or of_call) for s, of_exp, of_call in SIGMOID.findall(source.text))
     for s, x in said if len(texts) > 1 else ():          # in the whole file, where other functions may have an s, too
         if s in texts:
-            gates = [i for i, text in enumerate(texts) if text.replace(" ", "") == f"(1-{s})"]
+            gates = [i for i, text in enumerate(texts) if text.replace(" ", "").replace("1.0-", "1-") == f"(1-{s})"]
             rest = [one for i, one in enumerate(texts) if i not in (texts.index(s), *gates[:1])]
             words = f"the derivative of {x}·{s} belongs there, {s} + {x}·{s}·(1 − {s}): {s}, too, depends on {x}"
             yield words, part, " * ".join([*rest, f"({s} + {x} * {s} * (1 - {s}))"])
