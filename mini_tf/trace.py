@@ -54,6 +54,7 @@ class Call:
     backward: object = None  # the call's own backward, not the traced one
     dy: object = None        # what the backward was given, if it ran, and what it returned
     gradients: object = None
+    number: int = 0                                      # of forwards that began before
     given: tuple | None = None                           # all arguments of the backward of a pair of functions
     ended: int | None = None                             # its rank in the order in which backwards ended
     error: BaseException | None = None                   # what its backward raised, unless a call inside it did
@@ -71,10 +72,14 @@ class Tracer:
 
     def __init__(self):
         self.calls, self.open_calls, self.ends = [], [], 0
+        self.begun = 0
+        self.moved = {}                                  # {number of a call: what makes other inputs of its own}
 
     def forward(self, name: str, f: Callable, run: Callable, *inputs, **options) -> tuple[Call, Any]:
         """(Call, result) of run(*inputs, **options)."""
+        inputs = self.moved.get(self.begun, tuple)(inputs)
         call = Call(name, f, inputs, options, _calling_line(), len(self.open_calls), tuple(self.open_calls))
+        call.number, self.begun = self.begun, self.begun + 1
         self.open_calls.append(call)
         self.calls.append(call)
         try:

@@ -72,15 +72,15 @@ def check_forward(subject: Subject) -> tuple[Array, Backward]:
     """(y, backward) of the forward. Raises Broken if it breaks a promise."""
     before = [np.copy(x) for x in subject.tensors.values()]
     y, backward = _forward(subject)
+    for (name, x), was in zip(subject.tensors.items(), before):
+        if not np.array_equal(x, was):
+            raise Broken(f"the forward wrote into {name}; an op only reads what it is given")
     again, _ = _forward(subject)
     if np.shape(again) != np.shape(y) or not np.array_equal(y, again, equal_nan=True):
         raise Broken(
             "the forward gave two different results for the same inputs: is it random? Give it its random mask as an "
             "input, as dropout has it, or a generator that is seeded anew in each call"
         )
-    for (name, x), was in zip(subject.tensors.items(), before):
-        if not np.array_equal(x, was):
-            raise Broken(f"the forward wrote into {name}; an op only reads what it is given")
     if not np.isfinite(y).all():
         bad = np.count_nonzero(~np.isfinite(y))
         raise Broken(

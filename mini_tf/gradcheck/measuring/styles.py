@@ -312,7 +312,9 @@ class Pair(Brought):
         """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
         outputs, cache = self.split(self.written_forward(*inputs))
         dys = given[: 1 if self.together else len(outputs)]
-        arguments = self.arguments(list(dys), cache, inputs) or self.arguments([], cache, inputs)
+        arguments = self.arguments(list(dys), cache, inputs)
+        if arguments is None and not np.ndim(outputs[0]):                # of a loss, whose dloss is 1
+            arguments = self.arguments([], cache, inputs)
         return arguments is not None and len(arguments) == len(given) and all(map(_alike, arguments, given))
 
 

@@ -6,7 +6,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from mini_tf.backend import to_host
-from mini_tf.gradcheck.measuring.styles import Brought, Pair, in_contract, places_by_shape
+from mini_tf.gradcheck.measuring.styles import Brought, Pair, in_contract, in_order, places_by_shape
 from mini_tf.gradcheck.measuring.subject import argument_names, as_list, is_float
 from mini_tf.ops.op import Op
 from mini_tf.trace import Call
@@ -37,6 +37,19 @@ def alone(call: Call) -> tuple[Callable, list[Any], dict[str, Any]]:
         f.arrays = function.arrays
     owner = getattr(function, "__self__", None)
     return f, [inputs[i] for i in arrays], {} if owner is None else owner.parameters()
+
+
+def gradients_of_inputs(call: Call) -> list[tuple[int, Any]]:
+    """[(number of an input, its gradient)] of what a call's backward gave back in the model"""
+    floats = [k for k, x in enumerate(call.inputs) if is_float(x)]
+    function = in_contract(call.f, call.inputs)
+    if isinstance(function, Brought):
+        came = in_order(call.gradients, function.written_backward, list(call.inputs), function.written_forward,
+                        function.parameters)  # fmt: skip
+    else:
+        floats, came = _with_gradients(call) or floats, as_list(call.gradients)
+        came = came if len(came) == len(floats) else []
+    return [(k, g) for k, g in zip(floats, came) if g is not None]
 
 
 def is_understood(call: Call) -> bool:

@@ -226,7 +226,7 @@ def _counters(node):
     for loop in loops:
         for one in ast.walk(loop.target):
             if isinstance(one, ast.Name):
-                found.setdefault(one.id, []).append(range(loop.lineno, loop.end_lineno + 1))
+                found.setdefault(one.id, []).append(range(loop.lineno + 1, loop.end_lineno + 1))
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, own_nodes, returned_values
 from mini_tf.gradcheck.reasons.kinds.factors import OF_OPERANDS, of_a_whole, of_quotients
-from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, SIZE, exchanged, shape_of
+from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, SIZE, shape_of
 from mini_tf.gradcheck.reasons.kinds.places import (
     another_atom,
     atom_for_a_formula,
@@ -31,6 +31,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
 from mini_tf.gradcheck.reasons.kinds.syntax import (
     NOT_ADDED,
     OF_SYNTAX,
+    in_the_wrong_order,
     not_added,
     of_a_later_order,
     of_indices,
@@ -155,10 +156,8 @@ def changes_of_what_is_kept(
         found.append(_made(source, name, words, name, f"{name.id}.copy()"))
     for block in [node, *own_nodes(node)]:               # without those of a backward inside it
         body = getattr(block, "body", None)
-        for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
-            change = _made(source, one, "two lines are in the wrong order", *exchanged(source, one, other))
-            first, then = (" ".join(source.within(source.span(line)).split()) for line in (one, other))
-            found.append(replace(change, shown=(f"{first}; {then}", f"{then}; {first}")))
+        pairs = zip(body, body[1:]) if isinstance(body, list) else ()
+        found += [in_the_wrong_order(source, one, other) for one, other in pairs]
     return _once(found)
 
 

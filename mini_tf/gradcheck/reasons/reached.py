@@ -14,9 +14,10 @@ import math
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import CLOSE
 from mini_tf.gradcheck.measuring.points import random_dy
-from mini_tf.gradcheck.measuring.subject import FORMS, Subject
-from mini_tf.gradcheck.reasons.alone import alone
-from mini_tf.gradcheck.reasons.theirs import calls_in
+from mini_tf.gradcheck.measuring.styles import in_contract
+from mini_tf.gradcheck.measuring.subject import FORMS, Subject, argument_names
+from mini_tf.gradcheck.reasons.alone import alone, gradients_of_inputs
+from mini_tf.gradcheck.reasons.theirs import calls_in, y_with
 from mini_tf.trace import Call
 
 import numpy as np
@@ -42,6 +43,48 @@ def is_right_where_reached(subject: Subject, calls: list[Call], call: Call, seed
     finally:
         for name, x in before.items():
             subject.replace(name, x)
+
+
+def right_in_the_model(subject: Subject, call: Call, seed: int) -> dict[str, bool]:
+    """{name of an input: True if what a call gave back for it is the slope of φ in it, moved inside the model}
+
+    {} where nothing can be said. If all are right, the step is right together with what comes after it: a softmax whose
+    backward begins behind cross-entropy.
+    """
+    rng = np.random.default_rng((seed, 7))
+    try:
+        with np.errstate(all="ignore"):
+            y, backward = subject.forward()
+            dy = random_dy(y, rng, backward)
+            there = next(other for other in calls_in(subject, dy) if other.number == call.number)
+            given = {k: np.asarray(g) for k, g in gradients_of_inputs(there)}
+            if not any(map(np.any, given.values())):
+                return {}
+            noise = NOISE * np.abs(dy * y).sum()
+            names = argument_names(in_contract(call.f, call.inputs), len(call.inputs))
+            return {names[k]: _is_slope(subject, there, k, g, dy, noise, rng) for k, g in given.items()}
+    except (*FAILURES, StopIteration):
+        return {}
+
+
+def _is_slope(subject, call, k, gradient, dy, noise, rng):
+    """True if the gradient of a call's input number k is right along one of two random directions."""
+    if gradient.shape != np.shape(call.inputs[k]) and gradient.size > 1:
+        return False                                     # () for (1,) is what somebody else puts right
+    for _ in range(2):
+        direction = rng.standard_normal(call.inputs[k].shape)
+
+        def phi(h, direction=direction):
+            def move(inputs):
+                return (*inputs[:k], inputs[k] + h * direction, *inputs[k + 1 :])
+
+            return (dy * y_with(subject, call.number, move)).sum()
+
+        wide, narrow = ((phi(h) - phi(-h)) / (2 * h) for h in (STEP, STEP / 2))
+        slope, yours = (4 * narrow - wide) / 3, (gradient.reshape(direction.shape) * direction).sum()
+        if abs(slope - yours) <= 10 * CLOSE * (abs(slope) + abs(yours)) + noise:
+            return True
+    return False
 
 
 def forms_kept(subject: Subject, calls: list[Call], call: Call, seed: int) -> dict[str, str]:

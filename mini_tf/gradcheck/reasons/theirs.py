@@ -52,6 +52,18 @@ def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
     return [call for call in calls if call.f is not subject.f and not (call.depth == 0 and type(call.f) is whole)]
 
 
+def y_with(subject: Subject, number: int, move: Callable[[tuple], tuple]) -> Any:
+    """The subject's y if the call of that number has the inputs that `move` makes of its own."""
+    @contextlib.contextmanager
+    def moving(tracer):
+        tracer.moved[number] = move
+        with their_code(subject.f, tracer):
+            yield
+
+    with trace(moving):
+        return subject.forward()[0]
+
+
 @contextlib.contextmanager
 def their_code(f: Any, tracer: Tracer) -> Iterator[None]:
     """Inside the block, the learner's functions and objects that f may call report to the tracer."""

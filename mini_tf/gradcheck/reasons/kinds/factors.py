@@ -163,7 +163,7 @@ def _inside_a_sum(source, part, atoms):
                 yield f"a term is missing, −{name}", inside, f"({source.atom(inside)} - {name})"
             if shape and not callable(x):
                 for words, factor in _factors(name, x, shape):
-                    if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]"):
+                    if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]", f"* np.sign({name})"):
                         yield words, inside, f"({source.product(inside)} {factor})"
 
 

@@ -84,7 +84,8 @@ def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
                     yield f"{name}.sum() belongs where {text} is", part, f"{name}.sum()"
         if SIZE.fullmatch(text):
             array = re.sub(r"len\(|\)|\.shape.*|\.size", "", text)
-            for size in ("len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size", "{}.sum()"):
+            sizes = "len({})", "{}.shape[0]", "{}.shape[1]", "{}.shape[-1]", "{}.size", "{}.sum()"
+            for size in (*sizes, "({0}.size // {0}.shape[1])"):
                 yield f"{size.format(array)} belongs where {text} is", part, size.format(array)
         return
     if is_atom(part) and isinstance(atoms.get(text), int):               # Σ dy for n, the sum of dy = 1
@@ -172,6 +173,7 @@ def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
         others.append(f"{text}.sum()" if value.ndim == 1 else f"{text}.sum(axis=-1, keepdims=True)")
         own = [name for name, g in atoms.items() if callable(g)]
         others += [f"{g}({text})" for g in ("np.tanh", *own) if f"{g}({text})" in source.text]       # as in the forward
+        others += [f"{g}({text})" for g in own if f"{g}(" not in source.text]    # which nothing calls
         flipped = f"{text}[::-1]" if value.ndim == 1 else f"{text}[..., ::-1, ::-1]" if value.ndim > 2 else None
         if flipped:
             yield f"{text} is not flipped", part, flipped            # as a convolution's kernel on the way back

@@ -313,8 +313,10 @@ def _of_arguments(source, part):
     """An argument of a learner's function that should be reversed; a term that belongs behind the call."""
     if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in NUMPY:
         return
-    for value in part.args if "[::-1]" in source.text else ():
-        yield "its order is not reversed", value, f"{source.atom(value)}[::-1]"
+    for turned in [one for one in ("[::-1]", "[:, ::-1]") if one in source.text]:
+        for value in part.args:
+            yield "its order is not reversed", value, f"{source.atom(value)}{turned}"
+        yield "its order is not reversed", part, f"{source.within(source.span(part))}{turned}"
     for value in part.args if len(part.args) > 1 else ():                # back(d, cache) + reg * W
         if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
             (start, end), (first, last) = source.span(part), source.span(value)
@@ -434,16 +436,29 @@ def of_a_later_order(source: Source, block: ast.AST) -> Iterator[Mutation]:
 
 
 def of_neighbours(source: Source, block: ast.AST) -> Iterator[Mutation]:
-    """Mutations: the formulas of two neighbouring lines, exchanged: ds = dm * u and du = dm * s."""
+    """Mutations of two neighbouring lines: their formulas exchanged, ds = dm * u and du = dm * s; or the lines."""
     body = getattr(block, "body", None)
-    for pair in zip(body, body[1:]) if isinstance(body, list) else ():
+    for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
+        pair = one, other
         if all(isinstance(line, ast.Assign) and isinstance(line.value, ast.BinOp) for line in pair):
-            (start, end), text = exchanged(source, *(line.value for line in pair))
-            change = source.mutation(pair[0], "the formulas of two lines are exchanged", start, end, text)
-            targets, values = zip(*((line.targets[0], line.value) for line in pair))
-            lines = ("; ".join(f"{source.within(source.span(t))} = {source.within(source.span(v))}"
-                               for t, v in zip(targets, some)) for some in (values, values[::-1]))  # fmt: skip
-            yield replace(change, shown=tuple(lines))
+            (start, end), text = exchanged(source, one.value, other.value)
+            change = source.mutation(one, "the formulas of two lines are exchanged", start, end, text)
+            targets, values = ([source.within(source.span(part)) for part in parts] for parts in
+                               ((one.targets[0], other.targets[0]), (one.value, other.value)))  # fmt: skip
+            shown = ("; ".join(f"{t} = {v}" for t, v in zip(targets, some)) for some in (values, values[::-1]))
+            yield replace(change, shown=tuple(shown))
+        set_there = {part.id for part in ast.walk(other) if isinstance(getattr(part, "ctx", None), ast.Store)
+                     and isinstance(part, ast.Name)}  # fmt: skip
+        if not any(hasattr(line, "body") for line in pair) and names_read(one) & set_there:
+            yield in_the_wrong_order(source, one, other)
+
+
+def in_the_wrong_order(source: Source, one: ast.stmt, other: ast.stmt) -> Mutation:
+    """The Mutation that exchanges two neighbouring statements"""
+    (start, end), text = exchanged(source, one, other)
+    change = source.mutation(one, "two lines are in the wrong order", start, end, text)
+    first, then = (" ".join(source.within(source.span(line)).split()) for line in (one, other))
+    return replace(change, shown=(f"{first}; {then}", f"{then}; {first}"))
 
 
 def _in_the_other_order(source, early, late, last, array, *lines):
