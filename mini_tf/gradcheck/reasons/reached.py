@@ -12,7 +12,6 @@ The gradients of the model depend on nothing else of dx.
 import math
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.evidence import CLOSE
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.styles import in_contract
 from mini_tf.gradcheck.measuring.subject import FORMS, Subject, argument_names
@@ -25,7 +24,8 @@ import numpy as np
 DIRECTIONS = 4
 ENOUGH = 3               # of them must agree: one may cross a kink
 STEP = 1e-3
-NOISE = 1e-10            # of Σ |dy·y|
+EXACT = 1e-9             # the least uncertainty, relative to the slopes
+NOISE = 1e-11            # of Σ |dy·y|
 
 
 def is_right_where_reached(subject: Subject, calls: list[Call], call: Call, seed: int) -> bool:
@@ -80,9 +80,9 @@ def _is_slope(subject, call, k, gradient, dy, noise, rng):
 
             return (dy * y_with(subject, call.number, move)).sum()
 
-        wide, narrow = ((phi(h) - phi(-h)) / (2 * h) for h in (STEP, STEP / 2))
-        slope, yours = (4 * narrow - wide) / 3, (gradient.reshape(direction.shape) * direction).sum()
-        if abs(slope - yours) <= 10 * CLOSE * (abs(slope) + abs(yours)) + noise:
+        slope, uncertainty = _slope(phi)
+        yours = (gradient.reshape(direction.shape) * direction).sum()
+        if abs(slope - yours) <= uncertainty + EXACT * (abs(slope) + abs(yours)) + noise:
             return True
     return False
 
@@ -136,15 +136,19 @@ def _agreeing(subject, calls, number, before, rng):
             xs = dict(there.tensors)
             return np.array([(dy * there.forward()[0]).sum(), *((g * xs[name]).sum() for name, g in gradients.items())])
 
-    def slopes(h, direction):
-        return (parts_at(h, direction) - parts_at(-h, direction)) / (2 * h)
-
     for _ in range(DIRECTIONS):
         direction = {name: rng.standard_normal(x.shape) for name, x in before.items()}
-        of_y, *of_inputs = (4 * slopes(STEP / 2, direction) - slopes(STEP, direction)) / 3
+        (of_y, *of_inputs), uncertainty = _slope(lambda h, direction=direction: parts_at(h, direction))
         size = abs(of_y) + np.abs(of_inputs).sum()
-        agreeing += abs(of_y - math.fsum(of_inputs)) <= CLOSE * size + noise
+        agreeing += abs(of_y - math.fsum(of_inputs)) <= uncertainty.sum() + EXACT * size + noise
     return agreeing
+
+
+def _slope(f):
+    """(the derivative of f at 0, by Richardson's differences; its uncertainty, by which those of other steps differ)"""
+    wide, middle, narrow = ((f(h) - f(-h)) / (2 * h) for h in (STEP, STEP / 2, STEP / 4))
+    rough, fine = (4 * middle - wide) / 3, (4 * narrow - middle) / 3
+    return fine, np.abs(fine - rough)
 
 
 def _subject_of(call):

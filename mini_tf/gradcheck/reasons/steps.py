@@ -115,7 +115,7 @@ def _first_wrong(subject, calls, inner, seed):
                 if wrong and all(map(SHAPE.search, report.findings)):
                     by_itself = report.findings or not is_right_where_reached(subject, calls, call, seed)
                     there = right_in_the_model(subject, call, seed) if by_itself else {}
-                    wrong = bool(by_itself) and not (there and all(there.values()))
+                    wrong = bool(by_itself) and not (there and all(there.values()) and _names(report) <= there.keys())
                     here = {t.name for t in report.tensors if t.comparisons and t.comparisons[0].wrong}
                     if wrong and any(there.get(name) for name in here):
                         left_out.append(call)            # by itself it is not what it is in the model
@@ -134,6 +134,12 @@ def _first_wrong(subject, calls, inner, seed):
                 return call, report, left_out
             right.append(call)
     return None, None, left_out
+
+
+def _names(report):
+    """The names of the tensors that fail"""
+    of_shapes = [finding.partition(" ")[0].removeprefix("d") for finding in report.findings]
+    return {*of_shapes, *(t.name for t in report.tensors if t.verdict == FAIL)}
 
 
 def add_reasons(report: Report, evidence: Evidence | None) -> None:
