@@ -144,14 +144,9 @@ def with_other_options(
     runs, misfits = _runs_back(subject), {*_of_another_shape(subject)}
     tuples = [*subject.tuples().items()]
     for name, number in whole[:OPTIONS] + others[:OPTIONS] + tuples[: 2 * OPTIONS]:
-        if isinstance(number, tuple):
-            another, grown = tuple(k + i for i, k in enumerate(number, 1)), {}
-        else:
-            another, grown = 1.3 * number, {}
-        if type(number) is int:
-            another = number + 1
-            sizes = {size for x in given.values() for size in x.shape if size and size % number == 0}
-            grown = {size: size // number * another for size in sizes}
+        another, sizes = _another(number), {size for x in given.values() for size in x.shape if size}
+        whole_parts = {size for size in sizes if type(number) is int and size % number == 0}
+        grown = {size: size // number * another for size in whole_parts}
         subject.set_option((name, another))
         for change in ({}, grown):
             arrays = _grown(given, change, rng)
@@ -161,6 +156,13 @@ def with_other_options(
         subject.set_option(None)
     _put(subject, given)
     return found
+
+
+def _another(number):
+    """3 for 2, 0.65 for 0.5, (2, 4) for (1, 2)"""
+    if isinstance(number, tuple):
+        return tuple(k + i for i, k in enumerate(number, 1))
+    return number + 1 if type(number) is int else 1.3 * number
 
 
 def _arrays(subject):

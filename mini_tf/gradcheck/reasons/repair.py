@@ -160,7 +160,8 @@ def _is_right_everywhere(evidence, part, change, code, names):
         return False
     points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
     # A kernel grown to 5 × 5, of which f reads 3 × 3, has a wrong gradient there, whatever else is changed.
-    return all(_made_right(other, part, code) >= ({*names} & other.slopes.keys()) - ({*evidence.right} - {*other.right})
+    return all(_made_right(other, part, code) >=
+               ({*names, *other.right} & other.slopes.keys()) - ({*evidence.right} - {*other.right})
                for other in points)  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from mini_tf.gradcheck.reasons.reached import forms_kept, is_right_where_reached
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, functions_of_steps, parts_of
 from mini_tf.gradcheck.report import Report
-from mini_tf.gradcheck.verdicts import FAIL, WRONG
+from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, WRONG
 from mini_tf.trace import place, source_line
 
 RIGHT = "right"
@@ -99,47 +99,55 @@ def _first_wrong(subject, calls, inner, seed):
     right, left_out = [], []
     for look in range(2):
         for call in inner:
+            if call in right or call in left_out:
+                continue
             if not is_understood(call):
                 left_out.append(call)
+                continue
             f, inputs, params = alone(call)
             has_gradients = any(map(is_float, inputs)) or any(p.trainable for p in params.values())
-            known = call in right or call in left_out
-            if not has_gradients or known or seems_right(f, inputs, params, seed + look):
+            if not has_gradients or seems_right(f, inputs, params, seed + look):
                 continue
             with judged(f, inputs, params, call.name, seed, BUDGET) as (report, own, evidence):
-                own.helpers = [g for other in left_out for g in functions_of_call(other)]
-                if any(map(ALONE.search, report.findings)):
-                    left_out.append(call)
-                    continue
-                wrong = report.verdict == FAIL
-                if wrong and all(map(SHAPE.search, report.findings)):
-                    by_itself = report.findings or not is_right_where_reached(subject, calls, call, seed)
-                    there = right_in_the_model(subject, call, seed) if by_itself else {}
-                    wrong = bool(by_itself) and not (there and all(there.values()) and _names(report) <= there.keys())
-                    here = {t.name for t in report.tensors if t.comparisons and t.comparisons[0].wrong}
-                    if wrong and any(there.get(name) for name in here):
-                        left_out.append(call)            # by itself it is not what it is in the model
-                        continue
-                forms = forms_kept(subject, calls, call, seed) if wrong else {}
-                report.notes = []                        # those of the whole say more
-                if wrong and not forms:
-                    add_reasons(report, evidence)
+                status = _status(subject, calls, call, report, seed)
+                forms = forms_kept(subject, calls, call, seed) if status == WRONG else {}
+                if status == WRONG and not forms:
+                    _add_reasons_to_a_step(report, own, evidence, left_out)
             if forms:
                 with judged(f, inputs, params, call.name, seed, BUDGET, forms=forms) as (report, own, evidence):
-                    own.helpers, report.notes = [g for other in left_out for g in functions_of_call(other)], []
-                    add_reasons(report, evidence)
-            if wrong:
-                report.notes += [f"{name} is always {form} here, so that is how it was checked"
-                                 for name, form in forms.items()]  # fmt: skip
+                    _add_reasons_to_a_step(report, own, evidence, left_out)
+                notes = [f"{name} is always {form} here, so that is how it was checked" for name, form in forms.items()]
+                report.notes += notes
+            if status == WRONG:
                 return call, report, left_out
-            right.append(call)
+            (right if status == RIGHT else left_out).append(call)
     return None, None, left_out
 
 
-def _names(report):
-    """The names of the tensors that fail"""
-    of_shapes = [finding.partition(" ")[0].removeprefix("d") for finding in report.findings]
-    return {*of_shapes, *(t.name for t in report.tensors if t.verdict == FAIL)}
+def _status(subject, calls, call, report, seed):
+    """RIGHT or WRONG; NOT_TESTED if the call, by itself, is not what it is in the model.
+
+    report: of the call by itself
+    """
+    if any(map(ALONE.search, report.findings)):
+        return NOT_TESTED
+    if report.verdict != FAIL or not all(map(SHAPE.search, report.findings)):
+        return WRONG if report.verdict == FAIL else RIGHT
+    if not report.findings and is_right_where_reached(subject, calls, call, seed):
+        return RIGHT
+    there = right_in_the_model(subject, call, seed)
+    of_another_shape = {finding.partition(" ")[0].removeprefix("d") for finding in report.findings}
+    wrong = {t.name for t in report.tensors if t.verdict == FAIL} | of_another_shape
+    if there and all(there.values()) and wrong <= there.keys():
+        return RIGHT
+    at_its_inputs = {t.name for t in report.tensors if t.comparisons and t.comparisons[0].wrong}
+    return NOT_TESTED if any(map(there.get, at_its_inputs)) else WRONG
+
+
+def _add_reasons_to_a_step(report, own, evidence, left_out):
+    """`add_reasons`, without the notes of the check: those of the whole say more. own: the step's Subject"""
+    own.helpers, report.notes = [g for other in left_out for g in functions_of_call(other)], []
+    add_reasons(report, evidence)
 
 
 def add_reasons(report: Report, evidence: Evidence | None) -> None:

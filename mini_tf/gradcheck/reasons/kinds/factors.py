@@ -6,7 +6,6 @@ import re
 
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.formulas import (
-    NUMPY,
     SINGLE,
     Atoms,
     Changes,
@@ -15,6 +14,8 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     first_of_each_shape,
     fits,
     is_array,
+    is_own_function,
+    plus_or_minus,
     shape_of,
 )
 
@@ -98,14 +99,12 @@ def of_a_whole(source: Source, whole: ast.expr, target: ast.expr | None, atoms: 
             yield from ((words, span, f"{source.product(whole)} {factor}") for words, factor in factors)
             itself = name == (target and source.within(source.span(target)))         # dx + dx is 2·dx
             if is_array(value) and value.shape == (shape or value.shape) and not itself:
-                yield f"a term is missing, {name}", span, f"{atom} + {name}"
-                yield f"a term is missing, −{name}", span, f"{atom} - {name}"
+                yield from plus_or_minus(name, span, atom)
         if isinstance(value, SINGLE) and value > 0 or is_array(value) and value.shape == shape and (value > 0).all():
             yield f"a term is missing, −1/{name}", span, f"{atom} - 1 / {name}"
             yield f"a term is missing, 1/{name}", span, f"{atom} + 1 / {name}"
         if shape == () and isinstance(value, SINGLE) and value:          # d - smooth / C
-            yield f"a term is missing, {name}", span, f"{atom} + {name}"
-            yield f"a term is missing, −{name}", span, f"{atom} - {name}"
+            yield from plus_or_minus(name, span, atom)
         if is_array(value) and shape and len(shape) == 2 and value.shape == shape[:1]:
             yield f"a term is missing, {name}[:, None]", span, f"{atom} + {name}[:, None]"
         if is_array(value) and shape and value.ndim and value.shape != tuple(shape) and fits(value, shape):
@@ -159,8 +158,7 @@ def _inside_a_sum(source, part, atoms):
         shape = shape_of(inside, source, atoms)
         for name, x in atoms.items():
             if shape and is_array(x) and x.shape == shape:
-                yield f"a term is missing, {name}", inside, f"({source.atom(inside)} + {name})"
-                yield f"a term is missing, −{name}", inside, f"({source.atom(inside)} - {name})"
+                yield from plus_or_minus(name, inside, source.atom(inside), True)
             if shape and not callable(x):
                 for words, factor in _factors(name, x, shape):
                     if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]", f"* np.sign({name})"):
@@ -179,8 +177,7 @@ def _of_listed(source, part, atoms):
                 factors = _factors(name, x, shape)
                 yield from ((words, element, f"{source.product(element)} {factor}") for words, factor in factors)
             if shape is not None and not callable(x) and np.shape(x) == shape:
-                yield f"a term is missing, {name}", element, f"{source.atom(element)} + {name}"
-                yield f"a term is missing, −{name}", element, f"{source.atom(element)} - {name}"
+                yield from plus_or_minus(name, element, source.atom(element))
 
 
 def _of_entries(source, part, atoms):
@@ -190,8 +187,7 @@ def _of_entries(source, part, atoms):
         if is_array(atoms.get(array)) and ":" not in index:
             for name, x in atoms.items():
                 if name != array and is_array(x) and x.ndim == atoms[array].ndim:
-                    yield f"a term is missing, {name}[{index}]", part, f"({text} + {name}[{index}])"
-                    yield f"a term is missing, −{name}[{index}]", part, f"({text} - {name}[{index}])"
+                    yield from plus_or_minus(f"{name}[{index}]", part, text, True)
 
 
 def _of_indexed(source, part, atoms):
@@ -216,7 +212,7 @@ def _of_what_is_given(source, part, atoms):
     elif len(part.args) == 1 and re.search(r"\b(exp|log|tanh)$", called):
         numbers = [name for name, x in atoms.items() if isinstance(x, SINGLE)]
         factors = [(part.args[0], words, factor) for name in numbers for words, factor in _times_and_over(name)]
-    elif called.partition(".")[0] not in NUMPY:
+    elif is_own_function(part):
         for value in part.args:
             text, shape = source.within(source.span(value)), shape_of(value, source, atoms)
             for name, x in atoms.items() if shape is not None else ():
@@ -240,8 +236,7 @@ def _of_where(source, part, atoms):
                 elif not callable(x):
                     yield from ((words, value, f"{source.product(value)} {factor}")
                                 for words, factor in _factors(name, x, None))  # fmt: skip
-                    yield f"a term is missing, {name}", value, f"{source.atom(value)} + {name}"
-                    yield f"a term is missing, −{name}", value, f"{source.atom(value)} - {name}"
+                    yield from plus_or_minus(name, value, source.atom(value))
 
 
 def _of_sides(source, part, atoms):
@@ -291,8 +286,7 @@ def _of_ones(source, part, atoms):
         yield "a 1 is missing", part, f"{whole} - 1"
     if isinstance(part.op, (ast.Mult, ast.Div)):
         for number in ("1", "0.5"):
-            yield f"a term is missing, {number}", part, f"({whole} + {number})"
-            yield f"a term is missing, −{number}", part, f"({whole} - {number})"
+            yield from plus_or_minus(number, part, whole, True)
     if isinstance(part.op, (ast.Mult, ast.Pow)):
         yield "a 1 is missing", part, f"(1 - {whole})"
         yield "a 1 is missing", part, f"({whole} - 1)"

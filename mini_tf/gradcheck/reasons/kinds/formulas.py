@@ -28,6 +28,18 @@ def exchanged(source: Source, a: ast.AST, b: ast.AST) -> tuple[tuple[int, int], 
     return (start, end_b), source.within((start_b, end_b)) + source.text[end:start_b] + source.within((start, end))
 
 
+def plus_or_minus(term: str, where: ast.AST | tuple[int, int], text: str, bracketed: bool = False) -> Changes:
+    """A term that is missing, with either sign; bracketed: in parentheses, because the sum stands inside a product"""
+    for sign, shown in (("+", ""), ("-", "−")):
+        changed = f"{text} {sign} {term}"
+        yield f"a term is missing, {shown}{term}", where, f"({changed})" if bracketed else changed
+
+
+def is_own_function(call: ast.AST) -> bool:
+    """True for a call of a function that is not NumPy's"""
+    return isinstance(call, ast.Call) and ast.unparse(call.func).partition(".")[0] not in NUMPY
+
+
 def names_read(node: ast.AST) -> set[str]:
     """The names that a part of a function reads"""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}

@@ -13,6 +13,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     Changes,
     exchanged,
     is_atom,
+    is_own_function,
     multiplied,
     names_read,
     reduced,
@@ -311,7 +312,7 @@ def _of_calls(source, part):
 
 def _of_arguments(source, part):
     """An argument of a learner's function that should be reversed; a term that belongs behind the call."""
-    if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in NUMPY:
+    if not is_own_function(part):
         return
     for turned in [one for one in ("[::-1]", "[:, ::-1]") if one in source.text]:
         for value in part.args:

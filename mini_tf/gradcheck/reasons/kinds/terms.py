@@ -7,13 +7,14 @@ import re
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.factors import PAIRS
 from mini_tf.gradcheck.reasons.kinds.formulas import (
-    NUMPY,
     SINGLE,
     Atoms,
     Changes,
     fits,
     is_array,
     is_atom,
+    is_own_function,
+    plus_or_minus,
     shape_of,
 )
 
@@ -29,13 +30,12 @@ def terms_inside(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
                 if np.all(x > 0):
                     yield f"a term is missing, 1/{name}", part, f"({whole} + 1 / {name})"
                     yield f"a term is missing, −1/{name}", part, f"({whole} - 1 / {name})"
-                yield f"a term is missing, {name}", part, f"({whole} + {name})"
-                yield f"a term is missing, −{name}", part, f"({whole} - {name})"
+                yield from plus_or_minus(name, part, whole, True)
 
 
 def terms_of_arguments(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A term that is missing from what a function of the learner's own is given: back_embed(dx + dx_residual)."""
-    if not isinstance(part, ast.Call) or ast.unparse(part.func).partition(".")[0] in NUMPY:
+    if not is_own_function(part):
         return
     for argument in part.args:
         text, shape = source.within(source.span(argument)), shape_of(argument, source, atoms)
@@ -70,18 +70,15 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
     gates = [name for name in spread if (atoms[name] >= 0).all() and (atoms[name] <= 1).all()]           # a mask
     for one in alike:                                    # a peephole, dao * Wp[2]; a state that is kept, dh * (1 - m)
         for term in [f"{one} * {other}" for other in spread] + [f"{one} * (1 - {other})" for other in gates]:
-            yield f"a term is missing, {term}", span, f"{atom} + {term}"
-            yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+            yield from plus_or_minus(term, span, atom)
     rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
     for rate, one in itertools.product(rates, alike):    # of a penalty, reg * W; of exp(−C/eps), −dS / eps
         for term in (f"{rate} * {one}", f"{one} / {rate}"):
-            yield f"a term is missing, {term}", span, f"{atom} + {term}"
-            yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+            yield from plus_or_minus(term, span, atom)
     for one, other in itertools.permutations(alike, 2):
         over = [f"{one} / {other}"] if (atoms[other] > 0).all() else []
         for term in (f"{one} * {other}", f"{one} * (1 - {other})", *over):
-            yield f"a term is missing, {term}", span, f"{atom} + {term}"
-            yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+            yield from plus_or_minus(term, span, atom)
 
 
 def mirrored_terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
@@ -136,8 +133,7 @@ def terms_of_sums(source: Source, whole: ast.expr, target: ast.expr | None, atom
             behind = "" if left == shape else "[:, None]" if left == shape[:1] and len(shape) == 2 else None
             if left and behind is not None:
                 term = f"{name}.sum(axis={axis}){behind}"
-                yield f"a term is missing, {term}", span, f"{atom} + {term}"
-                yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+                yield from plus_or_minus(term, span, atom)
     if isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Div) and is_atom(whole.right):
         d, w = source.atom(whole.left), source.atom(whole.right)         # of log(w / Σ w), d / w − Σ d / Σ w
         yield f"a term is missing, −{d}.sum() / {w}.sum()", span, f"{atom} - {d}.sum() / {w}.sum()"
@@ -163,8 +159,7 @@ def terms_of_slices(
     factors = [name for name, x in atoms.items() if is_array(x) and fits(x, shape)]
     alike = [text for text, known in slices.items() if known == tuple(shape)]
     for term in (f"{one} * {other}" for one in alike for other in factors):
-        yield f"a term is missing, {term}", span, f"{atom} + {term}"
-        yield f"a term is missing, −{term}", span, f"{atom} - {term}"
+        yield from plus_or_minus(term, span, atom)
 
 
 def _product_shape(a, b):
