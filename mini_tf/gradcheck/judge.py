@@ -37,9 +37,9 @@ LARGE = 25_000           # entries of all tensors, from which on fewer of each a
 LEAST = 50               # … but so many: the directions, which see all entries, remain
 CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
+FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 STEADY = 1e-3            # relative error by rounding, of y and of gradients, at a far point
 ON_THE_WAY = 16          # places between that point and the one before at which y is looked at
-FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 
 
 def judge(

@@ -5,7 +5,7 @@ from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.slopes import STEPS, Phi, slopes_of_entries
-from mini_tf.gradcheck.measuring.subject import Subject, upstream_name
+from mini_tf.gradcheck.measuring.subject import Subject, copied, upstream_name
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -30,7 +30,7 @@ class Evidence:
         self.wrong, self.right = [], []                  # names of the wrong and of the right gradients
         self.zero = ZERO * float(np.abs(y * dy).sum())
         self.diagonals = {}                              # what `diagonal` has measured
-        self.everything = {name: _copy(x) for name, x in zip(subject.names, subject.inputs)}
+        self.everything = {name: copied(x) for name, x in zip(subject.names, subject.inputs)}
         self.everything |= {name: np.array(x) for name, x in subject.tensors.items()}
         self.options = subject.options()                 # {name: number}
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
@@ -40,7 +40,7 @@ class Evidence:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""
         self.subject.set_option(self.option)
         for name, array in self.everything.items():
-            self.subject.replace(name, _copy(array))
+            self.subject.replace(name, copied(array))
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
@@ -128,7 +128,7 @@ class Evidence:
             return None
         finally:
             for other in others:
-                self.subject.replace(other, _copy(self.everything[other]))
+                self.subject.replace(other, copied(self.everything[other]))
 
     def along(self, name: str, direction: Array) -> Array | None:
         """J·direction: how y changes as the tensor moves in that direction. Measured; None if f fails there."""
@@ -162,7 +162,3 @@ class Evidence:
                 diagonal[i] = slopes_of_entries(Phi(self.subject, one, self.patterns), x, np.array([i])).slope[0]
             self.diagonals[name] = diagonal.reshape(x.shape)
         return self.diagonals[name]
-
-
-def _copy(x):
-    return np.array(x) if isinstance(x, np.ndarray) else x

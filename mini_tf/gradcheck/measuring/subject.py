@@ -438,6 +438,11 @@ def told(error: BaseException, f: Any) -> str:
     return f"{type(error).__name__}: {error} (at {place(path, line)}){blank}"
 
 
+def copied(x: Any) -> Any:
+    """A copy of an array, which others may then write into; others as they are"""
+    return np.array(x) if isinstance(x, np.ndarray) else x
+
+
 def _copied(x):
     if is_float(x):
         return np.array(to_host(x), dtype=np.float64, order="C")

@@ -151,7 +151,7 @@ def changes_of_what_is_kept(
                     found.append(_made(source, whole, f"a factor is missing, {name}", span, f"{atom} * {name}"))
                     found.append(_made(source, whole, f"a factor is missing, 1/{name}", span, f"{atom} / {name}"))
     calls = [part for part in parts if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "append"]
-    for name in {one for call in calls for part in call.args for one in ast.walk(part) if isinstance(one, ast.Name)}:
+    for name in [one for call in calls for part in call.args for one in ast.walk(part) if isinstance(one, ast.Name)]:
         words = f"{name.id} itself is changed below: a copy is missing"              # what was appended changes, too
         found.append(_made(source, name, words, name, f"{name.id}.copy()"))
     for block in [node, *own_nodes(node)]:               # without those of a backward inside it

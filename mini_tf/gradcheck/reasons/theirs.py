@@ -29,7 +29,7 @@ from mini_tf.gradcheck.measuring.styles import (
     partner,
     returned_names,
 )
-from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.measuring.subject import Subject, copied
 from mini_tf.gradcheck.planting.editing import closure_of, function_of
 from mini_tf.trace import Call, Tracer, codes_inside, keeps_contract, trace
 from mini_tf.types import Array
@@ -44,7 +44,7 @@ def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
 
     Without f itself. dy: for its backward; ones by default
     """
-    inputs = [np.array(x) if isinstance(x, np.ndarray) else x for x in subject.arguments()]  # which it may change
+    inputs = [copied(x) for x in subject.arguments()]    # which it may change
     with trace(partial(their_code, subject.f)) as calls, contextlib.suppress(*FAILURES):
         y, backward = subject.f(*inputs)
         backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else copy.copy(dy))

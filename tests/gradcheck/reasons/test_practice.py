@@ -540,16 +540,6 @@ def test_weights_with_two_names_have_their_gradients_beside_one_of_them():
     assert [t.name for t in report.tensors] == ["x", "params.W", "params.b"]
 
 
-def scaled_rows(x, s):
-    def backward(dy):
-        ds = s
-        ds *= 0.1                                        # s itself: a copy is missing
-        ds += (dy * x).sum(axis=1)
-        return dy * s[:, None], ds
-
-    return x * s[:, None] + 0.05 * (s**2).sum() / x.size, backward
-
-
 class Masked:
     """Dropout whose backward draws again."""
 
