@@ -208,12 +208,12 @@ class Report:
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
         lines += self.about_repair()
         lines += self._explain_steps()
-        said = set()
+        said = {}
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
             words = self.words_of(t)
             lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, words, self.blind, said)
-            said.add(words)
+            said.setdefault(words, t.name)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
             agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
@@ -391,7 +391,7 @@ def _explain_tensor(t, words, blind, said):
     if c is not None and c.directions is not None:
         lines += _explain_sampling(c)
     if words:
-        lines.append(f"    → {'The same.' if words in said else words}")
+        lines.append(f"    → {f'The same as for d{said[words]}.' if words in said else words}")
     if c is not None and c.wrong:
         where = f"worst at {written(c.index)}" + POINTS[c.point]
         measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import is_theirs, is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
-from mini_tf.gradcheck.reasons.changes import RARE, changes, changes_of_a_step, changes_of_what_is_kept
+from mini_tf.gradcheck.reasons.changes import ADDED, RARE, UNDONE, changes, changes_of_a_step, changes_of_what_is_kept
 from mini_tf.gradcheck.reasons.kinds.formulas import names_read
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
@@ -28,8 +28,18 @@ AT_ONCE = 400            # changes of one function, before it is another one's t
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
+OFF = re.compile(r"an? (index|number) is ")
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
 ZEROS = re.compile(r"\.zeros(_like)?\(")
+
+
+class Rank(NamedTuple):
+    """How likely a change is, before it is tried: those that sort first come first."""
+
+    not_of_note: bool
+    of_forward: bool                                     # in a line that does not come from dy
+    line: int
+    unlikely: bool
 
 
 @dataclass
@@ -46,6 +56,7 @@ class Place:
     without_dy: set[int]                                 # numbers of lines that do not come from dy
     zeros: set[int]                                      # … in which sums begin, dW = np.zeros_like(W)
     begins: dict[int, int]                               # see _beginnings
+    bare: set[int]                                       # … that only hand names on: return dx, dW
 
     @cached_property
     def with_dy(self) -> set[int]:
@@ -53,7 +64,7 @@ class Place:
         numbers = range(self.node.lineno, self.node.end_lineno + 1)
         return {number for number in numbers if self.degree(self.source.lines[number - 1])}
 
-    def changes(self, here: Callable[[int], bool]) -> Iterator[tuple[tuple, int, Mutation]]:
+    def changes(self, here: Callable[[int], bool]) -> Iterator[tuple[Rank, int, Mutation]]:
         """(rank, turn, change) of the statements that begin in lines that are `here`: those of low ranks come first."""
         counted = _counters(self.node)
         changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
@@ -65,11 +76,13 @@ class Place:
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
         unlikely = RARE.search(change.name) or not self._is_linear(change)
+        unlikely = unlikely or (line in self.bare and ADDED.search(change.name))
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
-        of_forward = line in self.without_dy             # Kinv = Linv.T @ Linv, once more
+        off = change.name in UNDONE or OFF.match(change.name)            # h = hs[t + 1]
+        of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
-        return not noted, of_forward, noted and -line, bool(unlikely)
+        return Rank(not noted, of_forward, bool(new & self.of_note) and -line, bool(unlikely))
 
     def _is_linear(self, change):
         """False if a change puts a term without dy where others have it, or a product of two gradients.
@@ -125,8 +138,11 @@ def candidates(
             def here(line, some=some):
                 return line not in before and (some is None or line in some)
 
-            own, of_helpers = _in_order(places[:1], here), _in_order(places[1:], here)
-            yield from (*own[:SOON], *of_helpers[:SOON], *own[SOON:], *of_helpers[SOON:])
+            found = [(_stage(rank, turn, is_helper), part, change)
+                     for is_helper, some_places in enumerate((places[:1], places[1:]))
+                     for turn, (rank, part, change) in enumerate(_in_order(some_places, here))]  # fmt: skip
+            found.sort(key=lambda one: one[0])           # it is stable
+            yield from ((part, change) for _, part, change in found)
             before.update(some or ())
 
     found = of_the_backward()
@@ -149,8 +165,16 @@ def _of_steps(evidence, texts):
 
 
 def _in_order(places, here):
+    """[(rank, part, change)], the likeliest first"""
     found = [(rank, turn, place.part, change) for place in places for rank, turn, change in place.changes(here)]
-    return [(part, change) for *_, part, change in sorted(found, key=lambda one: one[:2])]           # it is stable
+    found.sort(key=lambda one: one[:2])
+    return [(rank, part, change) for rank, _, part, change in found]
+
+
+def _stage(rank, turn, is_helper):
+    """0 for what is of note, wherever it is; then the likely changes of the backward, of its helpers, and the rest."""
+    likely = turn < SOON and not rank.of_forward and not rank.unlikely
+    return (1 if likely else 3) + is_helper if rank.not_of_note else 0
 
 
 def _place(evidence, part, source, node, is_helper):
@@ -159,7 +183,7 @@ def _place(evidence, part, source, node, is_helper):
         part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note=_unused(node) | _unread(atoms, node),
         formulas=[one for one in atoms if FORMULA.match(one) and one.strip("()") not in written],
         without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
-        zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)},
+        zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)}, bare=_bare(node),
     )  # fmt: skip
 
 
@@ -239,6 +263,14 @@ def _beginnings(node):
     """{number of a line: that of the first line of its statement}, for statements of several lines"""
     statements = [one for one in ast.walk(node) if isinstance(one, ast.stmt) and not hasattr(one, "body")]
     return {line: one.lineno for one in statements for line in range(one.lineno, one.end_lineno + 1)}
+
+
+def _bare(node):
+    """The numbers of the lines that only hand names on: `return dx, dW`, `self.dW = dW`"""
+    statements = [one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.Return)) and one.value is not None]
+    kept = [one for one in statements if not isinstance(getattr(one, "targets", [None])[0], ast.Name)]
+    parts = {one.lineno: one.value.elts if isinstance(one.value, ast.Tuple) else [one.value] for one in kept}
+    return {line for line, values in parts.items() if all(isinstance(value, ast.Name) for value in values)}
 
 
 def _unused(node):

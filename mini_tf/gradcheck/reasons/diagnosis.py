@@ -16,7 +16,7 @@ import re
 
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere, other_draws
 from mini_tf.gradcheck.measuring.evidence import FEW, Evidence
-from mini_tf.gradcheck.reasons import factors, places, resemblances, terms
+from mini_tf.gradcheck.reasons import factors, paths, places, resemblances, terms
 from mini_tf.gradcheck.reasons.words import Words
 
 import numpy as np
@@ -27,7 +27,7 @@ PATTERNS = [
     places.where_nothing_should_be, terms.part_left_out, terms.dy_passed_on, resemblances.not_linear,
     resemblances.rearranged, resemblances.all_alike, resemblances.other_inputs, resemblances.other_option,
     resemblances.sent_forward, resemblances.part_of_the_batch,
-    terms.sum_of_products, terms.other_slope, terms.off_by_a_number, terms.penalty,
+    terms.sum_of_products, terms.other_slope, paths.one_path, terms.off_by_a_number, terms.penalty,
     terms.multiple_in_every_row, factors.factor_in_every_row, places.stops_in_time, places.where_zero_is_right,
     places.place_of_the_wrong,
 ]  # fmt: skip

@@ -125,3 +125,8 @@ def reduced(part: ast.AST, names: Collection[str] = frozenset(REDUCED)) -> ast.e
     if getattr(part.func.value, "id", "") in NUMPY:
         return part.args[0] if part.args else None
     return part.func.value
+
+
+def transposed(text: str) -> str:
+    """W for W.T, and W.T for W"""
+    return text.removesuffix(".T") if text.endswith(".T") else f"{text}.T"

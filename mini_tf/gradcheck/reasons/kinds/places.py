@@ -107,6 +107,14 @@ def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
             yield "a number is wrong", part, f"({text})" if other < 0 else text
 
 
+def of_exponents(source: Source, part: ast.AST, _: Atoms) -> Changes:
+    """The derivative of 1/s is −1/s ** 2, that of s ** 3 is 3 * s ** 2."""
+    exponent = part.right if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Pow) else None
+    if isinstance(exponent, ast.Constant) and type(exponent.value) in (int, float):
+        for other in (exponent.value + 1, exponent.value - 1):
+            yield "a number is wrong", exponent, f"{other:g}" if other >= 0 else f"({other:g})"
+
+
 def another_atom(source: Source, part: ast.AST, atoms: Atoms, alike: bool = False) -> Changes:
     """Another array in its place: of the same shape if alike is True, else of other shapes, or a number."""
     text = source.within(source.span(part))

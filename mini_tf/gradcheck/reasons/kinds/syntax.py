@@ -18,6 +18,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     names_read,
     reduced,
     texts_of_factors,
+    transposed,
 )
 
 NOT_ADDED = "it is set where it should add up"
@@ -67,6 +68,10 @@ def _of_shape(source, part):
         yield "a transpose is missing", side, f"{source.atom(side)}.swapaxes(-1, -2)"
     if isinstance(part, ast.BinOp) and isinstance(part.op, ast.MatMult):
         yield "the order of a product is wrong", part, f"{source.atom(part.right)} @ {source.atom(part.left)}"
+        first, last = part.left.left if isinstance(part.left, ast.BinOp) else None, source.atom(part.right)
+        if first is not None and transposed(source.atom(first)) == last:                 # A.T @ dy @ A
+            changed = f"{last} @ {source.atom(part.left.right)} @ {source.atom(first)}"
+            yield "the transpose belongs to the other one", part, changed
     elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "reshape":
         array, count = source.atom(part.func.value), len(part.args)
         for axes in _orders(count):

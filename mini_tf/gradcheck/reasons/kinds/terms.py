@@ -4,6 +4,7 @@ import ast
 import itertools
 import re
 
+from mini_tf.gradcheck.measuring.styles import is_upstream
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.factors import PAIRS
 from mini_tf.gradcheck.reasons.kinds.formulas import (
@@ -16,6 +17,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     is_own_function,
     plus_or_minus,
     shape_of,
+    transposed,
 )
 
 import numpy as np
@@ -67,14 +69,21 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
         yield f"a term is missing, {term}", span, f"{atom} + {term}"
     spread = [name for name, x in atoms.items() if isinstance(x, np.ndarray) and x.ndim and x.shape != tuple(shape)
               and fits(x, shape)]  # fmt: skip
-    gates = [name for name in spread if (atoms[name] >= 0).all() and (atoms[name] <= 1).all()]           # a mask
+    gates = [name for name in spread if (atoms[name] >= 0).all() and (atoms[name] <= 1).all()            # a mask
+             and not name.startswith("(1 - ")]  # fmt: skip
     for one in alike:                                    # a peephole, dao * Wp[2]; a state that is kept, dh * (1 - m)
         for term in [f"{one} * {other}" for other in spread] + [f"{one} * (1 - {other})" for other in gates]:
             yield from plus_or_minus(term, span, atom)
+    counts = [name for name, x in atoms.items() if type(x) is int and x > 1 and "(" not in name]
+    for count, one in itertools.product(counts, alike + spread):         # what a mean gives back, dmu / n
+        yield f"a term is missing, {one} / {count}", span, f"{atom} + {one} / {count}"
     rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
     for rate, one in itertools.product(rates, alike):    # of a penalty, reg * W; of exp(−C/eps), −dS / eps
         for term in (f"{rate} * {one}", f"{one} / {rate}"):
             yield from plus_or_minus(term, span, atom)
+    numbers = [name for name, x in atoms.items() if is_upstream(name) and np.ndim(x) == 0]
+    for dy, rate, one in itertools.product(numbers, rates, alike):       # of the same penalty in a loss
+        yield from plus_or_minus(f"{dy} * {rate} * {one}", span, atom)
     for one, other in itertools.permutations(alike, 2):
         over = [f"{one} / {other}"] if (atoms[other] > 0).all() else []
         for term in (f"{one} * {other}", f"{one} * (1 - {other})", *over):
@@ -90,13 +99,9 @@ def mirrored_terms(source: Source, whole: ast.expr, target: ast.expr | None, ato
             chain = [source.atom(one) for one in (first, middle, part.right) if one is not None]
             for turned in ((0, 2), (0, 1)):
                 if len(chain) > max(turned):
-                    other = [_transposed(text) if k in turned else text for k, text in enumerate(chain)]
+                    other = [transposed(text) if k in turned else text for k, text in enumerate(chain)]
                     term = " @ ".join(other)
                     yield f"a term is missing, {term}", whole, f"{source.atom(whole)} + {term}"
-
-
-def _transposed(text):
-    return text.removesuffix(".T") if text.endswith(".T") else f"{text}.T"
 
 
 def terms_of_gates(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
