@@ -155,6 +155,7 @@ class Report:
     other_repair: list = field(default_factory=list)     # another one that does the same, in another line
     repair_in_part: list = field(default_factory=list)   # the same, of a change that makes only some gradients right:
     made_right: list = field(default_factory=list)       # those of these tensors
+    repairs_together: list = field(default_factory=list)                 # several changes that make all right together
     steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
     repair_of_a_step: bool = False                       # the change is in a step that is right by itself
@@ -229,13 +230,13 @@ class Report:
 
     def words_of(self, t: TensorReport) -> str:
         """What was measured of t, and what may be the reason, unless the one change is shown that makes it right."""
-        guess = t.perhaps and (self.hints_only or not self.repair)
+        guess = t.perhaps and (self.hints_only or not (self.repair or self.repairs_together))
         return f"{t.diagnosis} Perhaps {t.perhaps}" if guess else t.diagnosis
 
     def about_repair(self) -> list[str]:
         """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
         if not self.repair:
-            return [] if self.hints_only else self._about_repair_in_part()
+            return [] if self.hints_only else self._about_repairs_together() or self._about_repair_in_part()
         where, words, before, after = self.repair
         if self.hints_only:
             kind = words.partition(",")[0] if " belongs where " not in words else "something is in the wrong place"
@@ -269,6 +270,12 @@ class Report:
             lines.append(f"  later steps, {status.replace('contains', 'containing')} ({count}): {names}")
         return [*lines, "  The gradients of the whole:"]
 
+    def _about_repairs_together(self):
+        lines = [f"  {len(self.repairs_together)} changes together make it right:"] if self.repairs_together else []
+        for where, words, before, after in self.repairs_together:
+            lines += [f"    at {where}: {words}", f"      now    {before}", f"      right  {after}"]
+        return lines
+
     def _about_repair_in_part(self):
         if not self.repair_in_part:
             return []
@@ -282,7 +289,7 @@ class Report:
     @property
     def shows_suspects(self) -> bool:
         """Lines are shown where no change is: there is none, or it would be the solution of an exercise."""
-        return bool(self.suspects) and (self.hints_only or not self.repair)
+        return bool(self.suspects) and (self.hints_only or not (self.repair or self.repairs_together))
 
     def about_suspects(self) -> str:
         """What is said above the suspects."""
@@ -359,6 +366,7 @@ class Report:
             "other_repair": self.other_repair[:1] if self.hints_only else self.other_repair,
             "repair_in_part": self.repair_in_part[:1] if self.hints_only else self.repair_in_part,
             "made_right": self.made_right,
+            "repairs_together": [one[:1] if self.hints_only else one for one in self.repairs_together],
             "steps": [vars(step) for step in self.steps],
         })  # fmt: skip
 

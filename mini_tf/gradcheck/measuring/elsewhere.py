@@ -81,7 +81,7 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
     """
     given = _arrays(subject)
     sizes = sorted({size for x in given.values() for size in x.shape if size > 1})
-    if not sizes or sum(x.size for x in given.values()) > LARGEST:
+    if not given or sum(x.size for x in given.values()) > LARGEST:
         return {}
     grown, runs = {}, _runs_back(subject)
     for size, more_by in zip(sizes, itertools.cycle(GROWTH)):
@@ -98,6 +98,11 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
             if accepted and not _is_unread(subject, given, arrays, _of_another_shape(subject)):
                 grown |= change
                 break
+    batch_of_one = {(name, 0): GROWTH[1] for name, x in given.items() if x.ndim > 1 and len(x) == 1}
+    if batch_of_one:                                     # what is right for one example may be wrong for two
+        arrays = _grown(given, grown | batch_of_one, rng)
+        if _accepted(subject, arrays, runs) and not _is_unread(subject, given, arrays, subject.tensors):
+            grown |= batch_of_one
     arrays = _grown(given, grown, rng) if grown else {}
     _put(subject, given)
     return arrays

@@ -12,8 +12,9 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
+from typing import NamedTuple
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws
@@ -39,6 +40,7 @@ import numpy as np
 
 NONE = MappingProxyType({})
 SECONDS = 8.0            # of processor time, for the whole search
+MANY = 4                 # changes together
 TRIED_AGAIN = 20         # changes that make some gradients right, but not all
 ANOTHER = 1.0            # for another repair, where the first takes something away
 ENOUGH = 10_000          # lines, of a changed function with a while-loop
@@ -56,22 +58,33 @@ FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def find_repair(
-    evidence: Evidence, lines: Sequence[Collection[int]] = (), inside: Mapping[str, Inner] = NONE
-) -> tuple[list[str], list[str], list[str]]:
-    """(a repair, names of the gradients that it makes right, another repair in another line)
+class Found(NamedTuple):
+    """A repair, the names of the gradients that it makes right, another repair in another line; several for all.
 
     A repair is [place, what is wrong, the line as it is, the line as it would be right], or [] if there is none.
+    """
+
+    repair: list[str]
+    made_right: list[str]
+    another: list[str]
+    together: list[list[str]]
+
+
+def find_repair(
+    evidence: Evidence, lines: Sequence[Collection[int]] = (), inside: Mapping[str, Inner] = NONE
+) -> Found:  # fmt: skip
+    """What makes a wrong backward right.
+
     lines     [numbers of suspected lines, of less suspected ones, …], in the order in which they are tried
     inside    the backward's variables (see `measured_inside`): a change that makes another value of one that is right
               makes up for a mistake elsewhere
-    Where no single change makes all gradients right, the one that makes most of them right. Another one is looked for
-    where the first may make up for what is wrong in another line (MADE_UP_FOR). Every change runs in a fresh forward,
-    on copies, because many changes write where they should not.
+    Where no single change makes all gradients right: several that do it together, or the one that makes most of them
+    right. Another one is looked for where the first may make up for what is wrong in another line (MADE_UP_FOR). Every
+    change runs in a fresh forward, on copies, because many changes write where they should not.
     """
     began = time.process_time()
     if not _measured(evidence) or time.process_time() >= began + SECONDS:
-        return [], [], []
+        return Found([], [], [], [])
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
     to_try = candidates(evidence, lines, texts)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
@@ -94,19 +107,48 @@ def find_repair(
             continue
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
             if first is not None:
-                return told, list(evidence.wrong), _told(evidence, part, change)
+                return Found(told, list(evidence.wrong), _told(evidence, part, change), [])
             told = _told(evidence, part, change)
             if not MADE_UP_FOR.search(told[1]):
-                return told, list(evidence.wrong), []
+                return Found(told, list(evidence.wrong), [], [])
             first, deadline = change, time.process_time() + ANOTHER
     if first is not None:
-        return told, list(evidence.wrong), []
+        return Found(told, list(evidence.wrong), [], [])
     in_part.sort(key=lambda one: (-len(one[3]), one[1].before.startswith("return")))     # dx = dy * w, where dx is made
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
-    for part, change, code, right in in_part[:TRIED_AGAIN] if certain else ():
+    together = _together(evidence, in_part, texts, inside) if certain else []
+    for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
-            return _told(evidence, part, change), [name for name in evidence.wrong if name in right], []
-    return [], [], []
+            return Found(_told(evidence, part, change), [name for name in evidence.wrong if name in right], [], [])
+    return Found([], [], [], together)
+
+
+def _together(evidence, in_part, texts, inside):
+    """[repair] of changes in one function, each of which makes other gradients right, and all of them together; or []
+
+    Those of one kind are tried first: three sums, each of which is set where it should add up.
+    """
+    missing = set(evidence.slopes) - set(evidence.right)
+    kinds = [kind for kind, count in Counter(change.name for _, change, *_ in in_part).items() if count > 1]
+    for kind in [*kinds, None]:
+        part, chosen, covered = None, [], set()
+        for other, change, _, right in in_part:
+            beside = all(change.end <= one.start or one.end <= change.start for one in chosen)
+            if kind in (None, change.name) and part in (None, other) and right - covered and beside:
+                part, covered = other, covered | right
+                chosen.append(change)
+        if covered < missing or not 1 < len(chosen) <= MANY:
+            continue
+        text, chosen = texts[part.runs.__code__.co_filename], sorted(chosen, key=lambda change: change.start)
+        ends = [(change.end, change.new) for change in chosen]
+        starts = [change.start for change in chosen[1:]] + [len(text)]
+        changed = text[: chosen[0].start] + "".join(new + text[end:start] for (end, new), start in zip(ends, starts))
+        with suppress(SyntaxError, StopIteration):
+            code = recompiled(part.runs, changed, text)
+            right = all(_is_right_everywhere(evidence, part, change, code, evidence.slopes) for change in chosen)
+            if right and _made_right(evidence, part, code) >= missing and _leaves(evidence, part, code, inside):
+                return [_told(evidence, part, change) for change in chosen]
+    return []
 
 
 def _of_what_is_returned(change):

@@ -180,7 +180,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     if current:
         likely_lines = [first_lines & common, lines & common, first_lines, lines]
         with _all_the_same(report, evidence):
-            repair, report.made_right, report.other_repair = find_repair(evidence, likely_lines, inside)
+            found = find_repair(evidence, likely_lines, inside)
+            repair, report.made_right, report.other_repair, report.repairs_together = found
             all_of_them = len(report.made_right) == len(evidence.wrong)
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
             report.repair = repair if all_of_them else []

@@ -223,3 +223,15 @@ def test_another_fraction_is_tried_too():
     report = gradcheck(triplet, R((6, 3)), R((6, 3)), R((6, 3)))
     assert report.tensor("a").diagnosis == "Everywhere 2 × too small."
     assert report.repair[3] == "return 2 * (on * (dp - dn)), -2 * on * dp, 2 * on * dn"
+
+
+def all_rows_together(x):
+    """Squares, whose dy is summed over the rows, too, and tripled: of one row, 1/3 makes it right."""
+    return (x * x).sum(1), lambda dy: 6 * x * dy.sum()
+
+
+def test_what_is_right_for_one_example_is_tried_with_more():
+    report = gradcheck(all_rows_together, R((1, 4)))
+    assert not report
+    assert not report.repair
+    assert not report.tensor("x").diagnosis              # "3 × too large" holds for one row only

@@ -1,5 +1,7 @@
 """Mistakes of practitioners, as authors who had not seen the checker made them: each change is found, and none by chance."""
 
+import json
+
 from mini_tf.gradcheck import gradcheck
 
 import numpy as np
@@ -632,3 +634,30 @@ def test_more_changes(f, inputs, right):
     report = gradcheck(f, *inputs)
     assert report.repair, report
     assert right in report.repair[3], report
+
+
+def summed_over_time(xs, W, b):
+    """The gradients of both parameters are set in each step, not added up."""
+    ys = np.stack([x @ W + b for x in xs])
+
+    def backward(dys):
+        dxs, dW, db = np.zeros_like(xs), np.zeros_like(W), np.zeros_like(b)
+        for t, dy in enumerate(dys):
+            dxs[t] = dy @ W.T
+            dW = xs[t].T @ dy
+            db = dy.sum(0)
+        return dxs, dW, db
+
+    return ys, backward
+
+
+def test_changes_that_make_it_right_together():
+    report = gradcheck(summed_over_time, R((3, 4, 2)), R((2, 5)), R(5))
+    assert [after for *_, after in report.repairs_together] == ["dW += xs[t].T @ dy", "db += dy.sum(0)"]
+    text = report.explain()
+    assert "2 changes together make it right:" in text
+    assert "Look here first" not in text
+    assert json.loads(report.to_json())["repairs_together"] == report.repairs_together
+    report.give_hints_only(set())
+    assert "dW +=" not in report.explain() + report.to_json()
+    assert "Look here first" in report.explain()
