@@ -548,7 +548,7 @@ def test_the_page_is_whole_and_needs_nothing_else(rng, tmp_path):
     assert page.count("<svg") == 2                       # the heat map and the curve over the step size
     assert not re.findall("#0[123]0[123]0[123]", page)   # all stand-ins have become the page's own colours
     assert "http" not in re.sub("base64,[^\"]*", "", page)
-    assert "In every row it is off by one number" in page
+    assert "It is right but for the gradient through x.mean(-1, keepdims=True)" in page
     assert "whatever the step: it is not the step, it is the gradient" in page
     gradcheck(ops.tanh, rng.standard_normal(4)).html(tmp_path / "right.html")
     assert "it agrees with your backward to" in (tmp_path / "right.html").read_text(encoding="utf-8")

@@ -26,6 +26,18 @@ def standardized(x, gamma):
     return x_hat * gamma, backward
 
 
+def two_constants(x, gamma):
+    """Neither the mean nor the standard deviation gives anything back."""
+    mean = x.mean(-1, keepdims=True)
+    std = np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
+    x_hat = (x - mean) / std
+
+    def backward(dy):
+        return dy * gamma / std, (dy * x_hat).sum(0)
+
+    return x_hat * gamma, backward
+
+
 def focal(z, target, sharpness=2.0):
     """Weights that depend on z are taken for constants."""
     p = 1 / (1 + np.exp(-z))
@@ -111,6 +123,7 @@ def filtered(x, decay):
 GIVEN = {
     filtered: (rng.normal(size=5), np.array(0.7)),
     standardized: (rng.normal(size=(4, 5)), rng.normal(size=5)),
+    two_constants: (rng.normal(size=(4, 5)), rng.normal(size=5)),
     focal: (rng.normal(size=8), rng.integers(0, 2, 8)),
     gated: (rng.normal(size=(4, 5)), rng.normal(size=(5, 5)), rng.normal(size=(5, 5))),
     scaled: (rng.normal(size=(4, 5)), rng.normal(size=(5, 3))),
@@ -128,12 +141,13 @@ def report(f):
     ("f", "name", "words", "set_there"),
     [
         (standardized, "x", "the gradient through variance (line {}) and std (line {}): that is missing", "variance std"),
+        (two_constants, "x", "the gradient through mean (line {}) and through std (line {}): both are missing", "mean std"),
         (focal, "z", "the gradient through weight (line {}): that is missing", "weight"),
         (gated, "x", "the gradient through gate (line {}): that has the wrong sign", "gate"),
         (scaled, "x", "the gradient through hidden (line {}) and energy (line {}): that counts 4 times", "hidden energy"),
-        (recurrent, "xs", "the gradient of states from line {} (h = np.tanh(x @ U + states[-1] @ W)): that is missing", "h"),
+        (recurrent, "xs", "the gradient of states[-1] from line {} (h = np.tanh(x @ U + states[-1] @ W)): that is missing", "h"),
         (squared, "x", "the gradient through left (line {}) or, the same, right (line {}): that is missing", "left right"),
-        (filtered, "decay", "the gradient of h from line {} (h[t] = decay * h[t - 1] + x[t]): that is missing", "t"),
+        (filtered, "decay", "the gradient of h[t - 1] from line {} (h[t] = decay * h[t - 1] + x[t]): that is missing", "t"),
     ],
 )  # fmt: skip
 def test_the_path_is_named(f, name, words, set_there):
