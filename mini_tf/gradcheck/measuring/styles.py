@@ -23,7 +23,7 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.trace import keeps_contract
+from mini_tf.trace import codes_inside, keeps_contract
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -530,9 +530,21 @@ def is_gradient_name(said: str | int, name: str | int) -> bool:
 
 
 def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
-    """What is named as the gradient of `name` among {name: gradient}, or None. Of dB and db, b's is db."""
-    said = sorted((one for one in named if is_gradient_name(one, name)), key=lambda one: not in_this_case(one, name))
-    return named[said[0]] if said else None
+    """What is named as the gradient of `name` among {name: gradient}, or None. Of dB and db, b's is db.
+
+    W's is dW, if there is one, and not Wg, which may be the weight of a gate.
+    """
+    def unlikely(said):
+        return said != name, not in_this_case(said, name), _may_be_a_weight(said, name)
+
+    said = min((one for one in named if is_gradient_name(one, name)), key=unlikely, default=None)
+    return None if said is None else named[said]
+
+
+def _may_be_a_weight(said, name):
+    """True if `said` is `name` with a letter more that may mean something else: Wg, of a gate; Wd, of a decoder"""
+    said, name = plain(said), plain(name)
+    return len(said) == len(name) + 1 and not said.startswith("d")
 
 
 @lru_cache(10_000)
@@ -613,13 +625,18 @@ def _gradient_at(machine, way):
         beside = gradient_beside(members(reached(machine, way)), listed)
         return beside[last] if isinstance(beside, (list, dict)) and beside else None
     holders = [way, way[:-1]] if way else [way]          # self.W and self.dW; self.params["W"] and self.grads["W"]
-    found = (gradient_beside(members(reached(machine, holder)), last) for holder in holders)
+    around = [members(reached(machine, holder)) for holder in holders]
+    found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
     return next((g for g in found if g is not None), None)
 
 
-def gradient_beside(those: dict[str | int, Any], name: str | int) -> Any:
-    """The gradient of `name` among members {name: value}, or in a dict of gradients among them."""
-    found = gradient_of(name, {said: value for said, value in those.items() if plain(said) != plain(name)})
+def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool = True) -> Any:
+    """The gradient of `name` among members {name: value}, or in a dict of gradients among them.
+
+    weights: with False, none that may be another weight, such as Wg
+    """
+    beside = {said: value for said, value in those.items() if plain(said) != plain(name)}
+    found = gradient_of(name, {said: g for said, g in beside.items() if weights or not _may_be_a_weight(said, name)})
     dicts = [value for said, value in those.items()
              if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g")]  # fmt: skip
     return next((g for g in [found, *(gradient_of(name, value) for value in dicts)] if g is not None), None)
@@ -630,7 +647,13 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
 
     What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and ones.
     """
-    found, seen = {}, Counter()
+    found, seen, read = {}, Counter(), _read_in_forward(machine)
+
+    def is_gradient(name, those):
+        x = those[name]
+        others = [other for other, y in those.items() if is_floating(y) and is_gradient_name(name, other)
+                  and plain(name) != plain(other) and (not is_floating(x) or x.shape == y.shape)]  # fmt: skip
+        return any(name not in read or not _may_be_a_weight(name, other) for other in others)
 
     def walk(x, way):
         if is_floating(x):
@@ -644,16 +667,28 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
         seen[id(x)] += 1
         those = members(x)
         for name, value in those.items():
-            others = [other for other in those if other != name and is_floating(those[other])]
-            gradient = any(is_gradient_name(name, other) and plain(name) != plain(other) for other in others)
             grads = isinstance(value, dict) and (GRADIENTS.search(plain(name)) or "cache" in plain(name))
-            if not gradient and not grads and not str(name).startswith("_"):
+            if not grads and not is_gradient(name, those) and not str(name).startswith("_"):
                 walk(value, (*way, name))
 
     walk(machine, ())
     for p in found.values():
         p.ways.sort(key=len)                             # the shortest gives it its name
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
+
+
+def _read_in_forward(machine):
+    """The names of attributes and keys in an object's forward, and in the methods that it calls"""
+    everything = [one for cls in reversed(type(machine).__mro__) for one in vars(cls).items()]
+    methods = {name: g for name, g in everything if inspect.isfunction(g)}
+    waiting, found, seen = [name for name in (*FORWARD, "__call__") if name in methods], set(), set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        for code in codes_inside(methods[name].__code__):
+            found |= {*code.co_names, *(one for one in code.co_consts if isinstance(one, str))}
+        waiting += found & methods.keys() - seen - {*waiting}
+    return found
 
 
 def members(x: Any) -> dict[str | int, Any]:

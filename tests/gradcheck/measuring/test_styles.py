@@ -583,3 +583,51 @@ def test_a_gradient_that_fits_nowhere_is_given_to_one_input_only():
     assert first is gradients[0]
     assert second is gradients[1]
     assert third is None
+
+
+class Gate:
+    """y = (x W) · σ(x Wg): Wg is a weight of its own, and no gradient of W."""
+
+    def __init__(self, W, Wg):
+        self.W, self.Wg = W, Wg
+
+    def forward(self, x):
+        self.x, self.h = x, x @ self.W
+        self.g = 1 / (1 + np.exp(-(x @ self.Wg)))
+        return self.h * self.g
+
+    def backward(self, dy):
+        dh, dz = dy * self.g, dy * self.h * self.g * (1 - self.g)
+        self.dW, self.dWg = self.x.T @ dh, self.x.T @ dz
+        return dh @ self.W.T + dz @ self.Wg.T
+
+
+class GateOfDicts:
+    """The same, with its weights and gradients in dicts."""
+
+    def __init__(self, W, Wg):
+        self.params, self.grads = {"Wg": Wg, "W": W}, {}
+
+    def forward(self, x):
+        self.inner = Gate(self.params["W"], self.params["Wg"])
+        return self.inner.forward(x)
+
+    def backward(self, dy):
+        dx = self.inner.backward(dy)
+        self.grads = {"Wg": self.inner.dWg, "W": self.inner.dW}
+        return dx
+
+
+class WrongGate(Gate):
+    def backward(self, dy):
+        dx = super().backward(dy)
+        self.dWg = 2 * self.dWg
+        return dx
+
+
+@pytest.mark.parametrize("of", [Gate, GateOfDicts, WrongGate])
+@pytest.mark.parametrize("shape", [(3, 3), (3, 4)])
+def test_the_weight_of_a_gate_is_no_gradient(of, shape, rng):
+    report = gradcheck(of(rng.standard_normal(shape), rng.standard_normal(shape)), rng.standard_normal((2, 3)))
+    verdicts = {t.name.rpartition(".")[2]: t.verdict for t in report.tensors}
+    assert verdicts == {"x": "PASS", "W": "PASS", "Wg": "FAIL" if of is WrongGate else "PASS"}
