@@ -242,6 +242,101 @@ def two_stages(x, w, v):
     return hs[-1], backward
 
 
+def predicted(A, P):
+    """A P Aᵀ, whose gradient in P is Aᵀ dy A; the transpose stands at the other A."""
+    P = P + P.T
+
+    def backward(dy):
+        dA = dy @ A @ P.T + dy.T @ A @ P
+        dP = A @ dy @ A.T
+        return dA, dP + dP.T
+
+    return A @ P @ A.T, backward
+
+
+def ridge(X, beta, t, lam=0.3):
+    """The penalty gives nothing back."""
+    r = X @ beta - t
+
+    def backward(dloss):
+        dr = dloss * r
+        dbeta = X.T @ dr
+        return np.outer(dr, beta), dbeta, -dr
+
+    return 0.5 * (r * r).sum() + 0.5 * lam * (beta * beta).sum(), backward
+
+
+def centred(x):
+    """What the mean gives back is computed and not used."""
+    n = x.shape[1]
+    mu = x.sum(axis=1, keepdims=True) / n
+    c = x - mu
+
+    def backward(dy):
+        dc = 3 * dy * c**2
+        dmu = -dc.sum(axis=1, keepdims=True)  # noqa: F841
+        return dc
+
+    return c**3, backward
+
+
+def both_directions(s):
+    """Softmax over rows and over columns; on the way back the first one transposed is taken for the second."""
+    rows = np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+    columns = np.exp(s) / np.exp(s).sum(axis=0, keepdims=True)
+
+    def backward(dloss):
+        eye = np.eye(len(s))
+        return dloss * (2 * eye - rows - rows.T)
+
+    return (np.log(np.diag(rows)) + np.log(np.diag(columns))).sum(), backward
+
+
+def scaled_distance(q, slope):
+    """Scores are scaled on the way back before the slope's gradient is taken, not behind it."""
+    distance = np.abs(np.arange(len(q))[:, None] - np.arange(q.shape[1])[None, :])
+    y = np.tanh(q / np.sqrt(len(q)) - slope * distance)
+
+    def backward(dy):
+        ds = dy * (1 - y * y)
+        ds = ds / np.sqrt(len(q))
+        dslope = -(ds * distance).sum()
+        return ds, dslope
+
+    return y, backward
+
+
+def inverse_std(x):
+    """−½ std⁻³, with the square in the place of the cube, though dx_hat would make up for it a line above."""
+    std = np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-5)
+
+    def backward(dy):
+        dx = dy / std
+        dstd = (dy * x).sum(axis=1, keepdims=True)
+        dvar = -0.5 * dstd / std**2
+        return dx + 2 * x * dvar / x.shape[1]
+
+    return x / std, backward
+
+
+def carried(xs, m):
+    """States of layers are kept; on the way back the one behind the layer is taken for the one before it."""
+    hs = [xs]
+    for k in range(3):
+        hs.append(m * np.tanh(hs[k]) + (1 - m) * hs[k])
+
+    def backward(dy):
+        dm = 0.0
+        for k in (2, 1, 0):
+            h, rest = hs[k + 1], 1 - m
+            t = np.tanh(h)
+            dm += (dy * (t - h)).sum()
+            dy = dy * (m * (1 - t * t) + rest)
+        return dy, dm
+
+    return hs[-1], backward
+
+
 IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
 
 
@@ -265,6 +360,13 @@ IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
     (highway, [R((3, 4)), R((3, 4), 1)], "h - x"),
     (gated, [R((4, 3)), R((3, 3))], "dt * t * (1 - t)"),
     (two_stages, [R((4, 2)), R(2, 1), R(2, 2)], "pass"),
+    (predicted, [R((3, 3)), R((3, 3), 1)], "A.T @ dy @ A"),
+    (ridge, [R((5, 3)), R(3, 1), R(5, 2)], "+ dloss * lam * beta"),
+    (centred, [R((3, 4))], "dc + dmu / n"),
+    (both_directions, [R((4, 4))], "columns"),
+    (scaled_distance, [R((3, 4)), np.array(0.7)], "ds = ds / np.sqrt(len(q))"),
+    (inverse_std, [R((3, 4))], "std**3"),
+    (carried, [R((3, 2)), np.array(0.4)], "hs[k], 1 - m"),
 ])  # fmt: skip
 def test_the_change(f, inputs, right):
     report = gradcheck(f, *inputs)

@@ -127,6 +127,10 @@ def another_atom(source: Source, part: ast.AST, atoms: Atoms, alike: bool = Fals
         for other, value in atoms.items():
             if is_array(value):
                 yield f"{other} belongs where {text} is", part, other
+    if alike and text.endswith(".T") and is_array(atoms.get(text[:-2])):
+        for other, value in atoms.items():
+            if is_array(value) and value.shape == atoms[text[:-2]].T.shape and other != text[:-2]:
+                yield f"{other} belongs where {text} is", part, other
     if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
         return
     if text not in atoms:

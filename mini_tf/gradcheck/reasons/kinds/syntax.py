@@ -430,15 +430,15 @@ def of_order(source: Source, block: ast.AST) -> Iterator[Mutation]:
 
 
 def of_a_later_order(source: Source, block: ast.AST) -> Iterator[Mutation]:
-    """Mutations: a statement such as h = h * decay behind the last that should read the old h."""
+    """Mutations: a statement such as h = h * decay behind those that should read the old h."""
     body = getattr(block, "body", None)
     for k, early in enumerate(body if isinstance(body, list) else ()):
         name = _overwritten(early)
         readers = [late for late in body[k + 1 :] if name and name in names_read(late)]
-        if readers:
-            between = source.text[source.span(body[k + 1])[0] : source.span(readers[-1])[1]]
+        for last in [late for late in readers if not isinstance(late, ast.Return)][::-1]:
+            between = source.text[source.span(body[k + 1])[0] : source.span(last)[1]]
             first = source.within(source.span(early))
-            yield _in_the_other_order(source, early, readers[0], readers[-1], name, between, first)
+            yield _in_the_other_order(source, early, readers[0], last, name, between, first)
 
 
 def of_neighbours(source: Source, block: ast.AST) -> Iterator[Mutation]:
