@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import combinations, pairwise
+from textwrap import shorten
 from types import FunctionType
 from typing import NamedTuple
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
+from mini_tf.gradcheck.measuring.evidence import CLOSE, FEW, Evidence
 from mini_tf.gradcheck.measuring.slopes import ROUNDING, slopes_along
 from mini_tf.gradcheck.measuring.subject import is_float
 from mini_tf.gradcheck.planting.editing import function_of, recompiled, running_as, source_of
@@ -36,6 +37,7 @@ PLAIN = 0, -1, 2         # times: a path that is missing, has the wrong sign, is
 LEAST = 1e-4             # of a path, relative to the whole gradient
 SECONDS = 1.0            # of processor time, for all expressions
 LARGEST = 2_000_000      # numbers in all expressions together
+WIDTH = 100              # letters of a line that is shown
 LARGEST_OF = re.compile(r"max|largest")  # which a softmax takes away: no gradient needs to come back there
 HOLD = "_held_at_what_it_was"            # the name of the function that is put around each expression
 DEFINES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
@@ -48,14 +50,14 @@ class Expression(NamedTuple):
 
     node: ast.expr
     text: str
-    line: str                # the statement's first line
+    line: str                # the statement's text, in one line
     variable: str
     inside: frozenset[int]   # numbers of the expressions around it
 
 
 def one_path(e: Evidence, name: str) -> Words | None:
     """The error is a multiple of the gradient through one expression of the forward."""
-    if np.isnan(e.slopes[name]).any():
+    if np.isnan(e.slopes[name]).any() or len(e.subject.tensors) > 2 * FEW:
         return None
     yours, right, _ = (np.reshape(a, -1) for a in e.pair(name))
     rng, until = np.random.default_rng(0), time.process_time() + SECONDS
@@ -204,8 +206,9 @@ def _expressions(source, function, first):
     def visit(one, inside, line="", variable=""):
         if isinstance(one, (*DEFINES, ast.JoinedStr, ast.Starred)):
             return
-        line = source.lines[one.lineno - 1].partition("  #")[0].strip() if isinstance(one, ast.stmt) else line
-        if isinstance(one, HELD) and isinstance(getattr(one, "ctx", ast.Load()), ast.Load) and _is_whole(one):
+        line = _first_line(source, one) if isinstance(one, ast.stmt) else line
+        is_read = isinstance(getattr(one, "ctx", None), (ast.Load, type(None)))
+        if isinstance(one, HELD) and is_read:
             found.append(Expression(one, source.within(source.span(one)), line, variable, inside))
             inside |= {first + len(found) - 1}
         if isinstance(one, ast.Assign):
@@ -220,9 +223,11 @@ def _expressions(source, function, first):
     return found
 
 
-def _is_whole(node):
-    """False for `np` of np.exp, and for `h` of h[t]: what is around them says more"""
-    return not (isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np."))
+def _first_line(source, statement):
+    """The text of a statement in one line; of a loop, its first line"""
+    if hasattr(statement, "body"):
+        return source.lines[statement.lineno - 1].partition("  #")[0].strip()
+    return shorten(source.within(source.span(statement)), WIDTH, placeholder=" …")
 
 
 def _children(node):
