@@ -17,7 +17,7 @@ from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
 from mini_tf.gradcheck.reasons.changes import ADDED, RARE, UNDONE, changes, changes_of_a_step, changes_of_what_is_kept
-from mini_tf.gradcheck.reasons.kinds.formulas import names_read
+from mini_tf.gradcheck.reasons.kinds.formulas import is_own_function, names_read
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 
@@ -28,7 +28,9 @@ AT_ONCE = 400            # changes of one function, before it is another one's t
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
+SIGN = re.compile(r"a sign (is|flipped)")
 OFF = re.compile(r"an? (index|number) is ")
+SHIFTED = re.compile(r"\(?(?:1 - )?([^()]+?)(?:\*\*2| - 1| \+ 1)?\)? belongs where (.+) is$")
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
 ZEROS = re.compile(r"\.zeros(_like)?\(")
 
@@ -39,7 +41,7 @@ class Rank(NamedTuple):
     not_of_note: bool
     of_forward: bool                                     # in a line that does not come from dy
     line: int
-    unlikely: bool
+    unlikely: int                                        # 2: in a line that only hands things on
 
 
 @dataclass
@@ -70,19 +72,24 @@ class Place:
         changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
         for number, change in enumerate(changed):
             new = {*NAME.findall(change.new)} - {*NAME.findall(change.old)}
-            if not _counts_outside(change.line, new & counted.keys(), counted):
+            if not _counts_outside(change.line, new & counted.keys(), counted) and not self._shifts_a_gradient(change):
                 yield self._rank(change, new), number // AT_ONCE, change
 
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
         unlikely = RARE.search(change.name) or not self._is_linear(change)
-        unlikely = unlikely or (line in self.bare and ADDED.search(change.name))
+        hands_on = line in self.bare and (ADDED.search(change.name) or SIGN.search(change.name))
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         off = change.name in UNDONE or OFF.match(change.name)            # h = hs[t + 1]
         of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
-        return Rank(not noted, of_forward, bool(new & self.of_note) and -line, bool(unlikely))
+        return Rank(not noted, of_forward, bool(new & self.of_note) and -line, 2 if hands_on else int(bool(unlikely)))
+
+    def _shifts_a_gradient(self, change):
+        """True for 1 - d, d + 1 or d**2 in the place of d, if d comes from dy"""
+        found = SHIFTED.match(change.name)
+        return bool(found) and found[2] in (found[1], f"({found[1]})") and self.degree(found[2]) > 0
 
     def _is_linear(self, change):
         """False if a change puts a term without dy where others have it, or a product of two gradients.
@@ -173,8 +180,8 @@ def _in_order(places, here):
 
 def _stage(rank, turn, is_helper):
     """0 for what is of note, wherever it is; then the likely changes of the backward, of its helpers, and the rest."""
-    likely = turn < SOON and not rank.of_forward and not rank.unlikely
-    return (1 if likely else 3) + is_helper if rank.not_of_note else 0
+    unlikely = max(rank.unlikely, int(turn >= SOON or rank.of_forward))
+    return 1 + 2 * unlikely + is_helper if rank.not_of_note else 0
 
 
 def _place(evidence, part, source, node, is_helper):
@@ -266,11 +273,22 @@ def _beginnings(node):
 
 
 def _bare(node):
-    """The numbers of the lines that only hand names on: `return dx, dW`, `self.dW = dW`"""
-    statements = [one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.Return)) and one.value is not None]
-    kept = [one for one in statements if not isinstance(getattr(one, "targets", [None])[0], ast.Name)]
-    parts = {one.lineno: one.value.elts if isinstance(one.value, ast.Tuple) else [one.value] for one in kept}
-    return {line for line, values in parts.items() if all(isinstance(value, ast.Name) for value in values)}
+    """The numbers of the lines that only hand things on: `return dx, dW`, `self.dW = dW`, `return self.back(dy)`"""
+    kinds = ast.Assign, ast.AugAssign, ast.Return
+    statements = [one for one in ast.walk(node) if isinstance(one, kinds) and one.value is not None]
+    found = set()
+    for one in statements:
+        values = one.value.elts if isinstance(one.value, ast.Tuple) else [one.value]
+        kept = not isinstance(getattr(one, "targets", [None])[0], ast.Name)
+        if all(is_own_function(_call(value)) or (kept and isinstance(value, ast.Name)) for value in values):
+            found.add(one.lineno)
+    return found
+
+
+def _call(value):
+    """Of self.back(dy).reshape(shape) the inner call"""
+    inner = value.func.value if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else None
+    return _call(inner) if isinstance(inner, ast.Call) else value
 
 
 def _unused(node):

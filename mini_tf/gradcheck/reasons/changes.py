@@ -52,6 +52,7 @@ from mini_tf.gradcheck.reasons.kinds.terms import (
     terms_of_gates,
     terms_of_slices,
     terms_of_sums,
+    terms_of_unused,
 )
 
 # What is wrong, if undoing it is that mutation of the self-test.
@@ -106,7 +107,8 @@ def changes(
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
-    found += of_wholes(mirrored_terms, atoms)
+    loaded = {one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    found += of_wholes(terms_of_unused, atoms, sums.keys() - loaded) + of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)
     for kind in (everywhere, of_keywords, of_atoms, *OF_OPERANDS, terms_inside, terms_of_arguments, another_atom):
         found += of_parts(kind, atoms)

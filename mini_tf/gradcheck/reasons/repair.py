@@ -49,8 +49,9 @@ TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
 DIVIDES = re.compile(r"a factor is missing, 1/[^\W\d]\w*$")
 SYMMETRIC = re.compile(r"is missing, \w+\.T$")          # dD + dD.T
 CENTRES = re.compile(r"mean is not taken away|as a mean ")           # twice is as good as once
+MINUS = re.compile(r"a term is missing, −\w+$")         # − dc, of dc = d * (1 − z), where d * z has lost its z
 # A change of these kinds may make up for a mistake in another line: a second one is looked for, too.
-KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC
+KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC, MINUS
 MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs where "]))
 CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
 ADDS = re.compile(r"by the square")                      # or by the square root
@@ -162,6 +163,9 @@ def _is_another(first, change):
         like_it = " belongs where " in change.name or change.name == first.name
     elif TAKES_AWAY.search(_words(first)):
         like_it = ADDS.search(change.name)
+    elif MINUS.search(first.name):
+        target, other = (one.before.partition("=")[0] for one in (first, change))
+        like_it = change.name.startswith("a factor is missing") and target == other
     elif SYMMETRIC.search(first.name):
         like_it = change.name.startswith("a term is missing")
     elif CENTRES.search(first.name):

@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+from collections.abc import Collection
 
 from mini_tf.gradcheck.measuring.styles import is_upstream
 from mini_tf.gradcheck.planting.mutations import Source
@@ -88,6 +89,19 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
         over = [f"{one} / {other}"] if (atoms[other] > 0).all() else []
         for term in (f"{one} * {other}", f"{one} * (1 - {other})", *over):
             yield from plus_or_minus(term, span, atom)
+
+
+def terms_of_unused(
+    source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms, unused: Collection[str]
+) -> Changes:  # fmt: skip
+    """A term of what is computed and not used: 2 * centred * dvar / n"""
+    span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
+    arrays = {name: x for name, x in atoms.items() if shape and isinstance(x, np.ndarray) and fits(x, shape)}
+    counts = [f" / {name}" for name, x in atoms.items() if type(x) is int and x > 1 and "(" not in name]
+    for name in unused & arrays.keys():
+        others = [f"{other} * " for other in arrays if other not in unused]
+        for twice, other, count in itertools.product(("", "2 * "), ("", *others), ("", *counts)):
+            yield from plus_or_minus(f"{twice}{other}{name}{count}", span, atom)
 
 
 def mirrored_terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
