@@ -161,6 +161,7 @@ def changes_of_what_is_kept(
     for block in [node, *own_nodes(node)]:               # without those of a backward inside it
         body = getattr(block, "body", None)
         pairs = zip(body, body[1:]) if isinstance(body, list) else ()
+        pairs = [(one, other) for one, other in pairs if not isinstance(other, ast.Return)]
         found += [in_the_wrong_order(source, one, other) for one, other in pairs]
     return _once(found)
 

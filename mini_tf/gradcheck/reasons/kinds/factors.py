@@ -23,6 +23,7 @@ import numpy as np
 
 PAIRS = (0, 1), (0, 2), (0, 2, 3), (1, 2), (2, 3)
 LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.where(x > 0, x, slope * x)
+OF_RELU = "the derivative of a ReLU, or a mask"
 UPSTREAM = "dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta"      # the usual names
 
 
@@ -51,7 +52,7 @@ def _all_factors(name, value, shape, larger, sizes):
         shapes += [(f"{name}[:, None]", value[:, None]), (f"{name}[..., None]", value[..., None])]
     for text, x in shapes:
         if fits(x, shape, larger):
-            yield missing, f"* {text}"
+            yield (missing, f"* {text}", *[OF_RELU] * text.endswith(" > 0)"))
             if x.dtype != bool and (not is_array(x) or (x > 0).all()):          # a norm, a standard deviation
                 yield missing, f"/ {text}"
             if is_array(x):
@@ -60,7 +61,7 @@ def _all_factors(name, value, shape, larger, sizes):
                     yield missing, f"* {text} * (1 - {text})", "of a sigmoid, this is the derivative"
                 if (np.abs(x) <= 1).all():
                     yield missing, f"* (1 - {text} ** 2)", "of a tanh, this is the derivative"
-                yield missing, f"* ({text} > 0)", "the derivative of a ReLU, or a mask"
+                yield missing, f"* ({text} > 0)", OF_RELU
                 yield missing, f"/ {text}**2" if (x > 0).all() else f"* np.sign({text})"
                 yield missing, f"/ (1 + np.exp(-{text}))", "the derivative of a softplus, or a sigmoid"
     if is_array(value) and shape is not None and value.shape == tuple(shape):
