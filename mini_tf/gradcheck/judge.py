@@ -15,6 +15,7 @@ from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_f
 from mini_tf.gradcheck.measuring.slopes import (
     EXACT,
     STAIRS,
+    STEPS,
     TREMBLE,
     Phi,
     long_slope,
@@ -39,6 +40,7 @@ CERTAIN = 1e-4           # an entry is judged if its slope is known to this part
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
 FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 STEADY = 1e-3            # relative error by rounding, of y and of gradients, at a far point
+STAIR = 10               # times what rounding has changed φ by, that may be the height of a stair
 ON_THE_WAY = 16          # places between that point and the one before at which y is looked at
 
 
@@ -213,7 +215,7 @@ def _look_around(evidence, report, seed, budget):
         trial, found = Report(report.name), None
         with suppress(Broken):
             found = _check_point("far", subject, trial, patterns, rng, budget)
-        if found is None or not found.wrong or _is_unsteady(found, before):
+        if found is None or not found.wrong or _is_unsteady(found, trial, before):
             continue
         if not (_is_in_stairs(found, trial) or _has_not_converged(found, before)):
             for t in trial.tensors:
@@ -254,18 +256,24 @@ def _is_in_stairs(evidence, report):
     return False
 
 
-def _is_unsteady(evidence, before):
+def _is_unsteady(evidence, report, before):
     """Whether float64 has too few digits here, or on the way from the point `before`, {name: array}.
 
     Of (exp(r) − 1)/r hardly a digit is left at r = 10⁻¹⁵. At 10⁻²⁵ it is 0, in longer floats, too: so places on the way
-    are looked at. False where f does not run in longer floats, and where they are no longer than float64.
+    are looked at. log(1 − σ(34)) has digits enough, but not for its slope: it goes in stairs, higher than what the wrong
+    entries are off by over a step. False where f does not run in longer floats, and where they are no longer.
     """
     subject, here = evidence.subject, dict(evidence.subject.tensors)
     try:
         with np.errstate(all="ignore"):
             with subject.in_dtype(np.longdouble):
                 longer = subject.run(np.longdouble(evidence.dy))
+                y = np.asarray(subject.forward()[0], dtype=float)
             if not all(_are_close(evidence.gradients[name], longer[name]) for name in evidence.wrong):
+                return True
+            lost = float(np.abs((y - evidence.y) * evidence.dy).sum())
+            worst = [(here[name], report.tensor(name).comparisons[-1]) for name in evidence.wrong]
+            if any(STAIR * lost > STEPS[0] * max(1, abs(x[c.index])) * abs(c.yours - c.measured) for x, c in worst):
                 return True
             for part in np.linspace(0, 1, ON_THE_WAY, endpoint=False):
                 for name, x in here.items():

@@ -49,6 +49,26 @@ def test_nor_if_the_function_computes_in_float64_whatever_it_is_given(seed):
     assert report, report
 
 
+def chances(x, w):
+    """Products of 1 − σ: at σ(34) two digits of each are left, and three or four of their logarithm, −34"""
+    q = 1 / (1 + np.exp(-(x @ w)))
+    p = 1 - q
+
+    def backward(dy):
+        dz = -dy * (1 / p + 1 / (p + 1) + 1 / (p + 2)) * q * p
+        return np.outer(dz, w), x.T @ dz
+
+    return np.log(p) + np.log(p + 1) + np.log(p + 2), backward
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long floats are no longer here")
+@pytest.mark.parametrize("seed", [1, 38, 80, 127, 164, 246, 273])
+def test_nor_where_digits_are_left_but_not_for_a_slope(seed):
+    rng = np.random.default_rng(seed)
+    report = judge(chances, [rng.standard_normal((9, 4)), rng.standard_normal(4)], None, seed=seed)
+    assert report, report
+
+
 def held(rate, dt, b):
     """b·(exp(A·dt) − 1)/A with A = −exp(rate), a zero-order hold: at A = −10⁻¹⁵ hardly a digit is left"""
     A = -np.exp(rate)
