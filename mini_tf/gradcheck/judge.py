@@ -260,7 +260,7 @@ def _is_unsteady(evidence, report, before):
     """Whether float64 has too few digits here, or on the way from the point `before`, {name: array}.
 
     Of (exp(r) − 1)/r hardly a digit is left at r = 10⁻¹⁵. At 10⁻²⁵ it is 0, in longer floats, too: so places on the way
-    are looked at. log(1 − σ(34)) has digits enough, but not for its slope: it goes in stairs, higher than what the wrong
+    are looked at. log(1 − σ(34)) has digits enough, but its slope has none: it goes in stairs, higher than what wrong
     entries are off by over a step. False where f does not run in longer floats, and where they are no longer.
     """
     subject, here = evidence.subject, dict(evidence.subject.tensors)

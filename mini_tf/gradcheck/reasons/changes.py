@@ -35,6 +35,7 @@ from mini_tf.gradcheck.reasons.kinds.syntax import (
     in_the_wrong_order,
     not_added,
     of_a_later_order,
+    of_functions,
     of_indices,
     of_neighbours,
     of_order,
@@ -145,6 +146,7 @@ def changes_of_what_is_kept(
     parts = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
     found = [_made(source, part, *change) for part in parts for change in another_atom(source, part, atoms, True)]
     found += [_made(source, part, *change) for part in parts for change in atom_for_a_formula(source, part, atoms)]
+    found += [_made(source, part, *change) for part in parts for change in of_functions(source, part)]
     sizes = [part for part in parts if SIZE.fullmatch(source.within(source.span(part)))]
     found += [_made(source, part, *change) for part in sizes for change in of_numbers(source, part, atoms)]
     for whole, target in _wholes(node):                  # n = B, where B·L are averaged

@@ -239,16 +239,26 @@ def _over_a_slice(source, part):
             yield f"{stop} − {start} belongs there, the length of the slice", part.right, f"({stop} - {start})"
 
 
+def of_functions(source: Source, part: ast.AST) -> Changes:
+    """cos for sin, a sum for a mean"""
+    name, other_way = _name_of(part), [(other, one) for one, other in OTHER_FUNCTIONS]
+    for one, better in [*OTHER_FUNCTIONS, *other_way]:
+        if name == one:
+            end = source.span(part.func)[1]
+            yield f"it is {better}, not {name}", (end - len(name), end), better
+
+
+def _name_of(part):
+    """sin of a call of np.sin or sin; "" if it is no call"""
+    return ast.unparse(part.func).rpartition(".")[2] if isinstance(part, ast.Call) else ""
+
+
 def _of_calls(source, part):
     """Another function, arguments exchanged, an axis, keepdims."""
     if not isinstance(part, ast.Call):
         return
-    name = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
-    end = source.span(part.func)[1]
-    for one, other in OTHER_FUNCTIONS:
-        if name in (one, other):
-            better = other if name == one else one
-            yield f"it is {better}, not {name}", (end - len(name), end), better
+    yield from of_functions(source, part)
+    name = _name_of(part)
     for dtype in [one for one in part.keywords if one.arg == "dtype"]:
         yield "the dtype is wrong", dtype.value, "float"
     if name == "zeros_like" and len(part.args) == 1:
