@@ -337,10 +337,14 @@ def carried(xs, m):
     return hs[-1], backward
 
 
-def swung(angle):
-    """The forward keeps the sine, where its derivative is the cosine."""
-    y, slope = np.sin(angle), np.sin(angle)
-    return y, lambda dy: dy * slope
+def swing_forward(angle):
+    """It keeps the sine, where its derivative is the cosine."""
+    return np.sin(angle) ** 3, (np.sin(angle), np.sin(angle))
+
+
+def swing_backward(dout, cache):
+    sine, slope = cache
+    return 3 * dout * sine**2 * slope
 
 
 IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
@@ -372,7 +376,7 @@ IDS = np.array([[1, 2, 0], [3, 1, 4], [2, 0, 0], [4, 4, 1]])
     (both_directions, [R((4, 4))], "columns"),
     (scaled_distance, [R((3, 4)), np.array(0.7)], "ds = ds / np.sqrt(len(q))"),
     (inverse_std, [R((3, 4))], "std**3"),
-    (swung, [R((3, 4))], "np.sin(angle), np.cos(angle)"),
+    ((swing_forward, swing_backward), [R((3, 4))], "(np.sin(angle), np.cos(angle))"),
     (carried, [R((3, 2)), np.array(0.4)], "hs[k], 1 - m"),
 ])  # fmt: skip
 def test_the_change(f, inputs, right):
