@@ -361,7 +361,9 @@ def of_statements(source: Source, part: ast.AST) -> Changes:
         if re.search(rf"(?<![\w.]){re.escape(target)}\b[^=\n]*= ", source.text[: source.span(part)[0]]):
             yield "it is set anew, and what it was is lost", part, "pass"
         again = target in names_read(part.value)         # d = d + g adds already
-        yield from () if again else [(NOT_ADDED, part, f"{target} += {value}")]
+        if not again:
+            yield NOT_ADDED, part, f"{target} += {value}"
+            yield "it is set where it should be taken away", part, f"{target} -= {value}"
         if isinstance(part.value, ast.BinOp) and value.startswith(f"{target} + "):
             words = f"{target} is a new array: += adds to the one that it was"
             yield words, part, f"{target} += {value.removeprefix(f'{target} + ')}"
