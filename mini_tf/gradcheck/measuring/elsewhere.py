@@ -123,7 +123,7 @@ def of_different_sizes(subject: Subject, rng: np.random.Generator) -> dict[str, 
         if sizes[given[name].shape[axis]] > 1:
             more = max([*sizes, *grown.values()]) + 1
             arrays = _grown(given, grown | {(name, axis): more}, rng)
-            accepted = _accepted(subject, arrays, runs) and not _stays(subject, name, axis, given[name].shape[axis])
+            accepted = _accepted(subject, arrays, runs) and not _is_known_by_another(subject, name, axis, given[name])
             if accepted and not _is_unread(subject, given, arrays, subject.tensors):
                 grown[name, axis] = more
     arrays = _grown(given, grown, rng) if grown else {}
@@ -184,19 +184,25 @@ def _put(subject, arrays):
 def _grown(given, grown, rng, factors=(0.6, 1.0)):
     """The arrays with other sizes, {size or (name, axis): another}: each repeated until it has its shape.
 
-    Floats: times random factors, so that all differ, and in another order of rows. Orders stay orders.
+    Floats: times random factors, so that all differ, and in another order of rows; but zeros and ones stay: they may be
+    a mask. Orders stay orders.
     """
     arrays = {}
     for name, x in given.items():
         shape = [grown.get((name, axis), grown.get(size, size)) for axis, size in enumerate(x.shape)]
         wide = np.pad(x, [(0, more - size) for more, size in zip(shape, x.shape)], mode="wrap")
         wide = rng.permuted(np.broadcast_to(np.arange(shape[-1]), shape), axis=-1) if _is_order(x) else wide
-        arrays[name] = rng.permutation(wide * rng.uniform(*factors, wide.shape)) if is_float(x) else wide
+        arrays[name] = wide if _stays(x) else rng.permutation(wide * rng.uniform(*factors, wide.shape))
     return arrays
 
 
 def _with_other_signs(arrays, rng):
-    return {name: x * rng.choice([-1, 1], x.shape) if is_float(x) else x for name, x in arrays.items()}
+    return {name: x if _stays(x) else x * rng.choice([-1, 1], x.shape) for name, x in arrays.items()}
+
+
+def _stays(x):
+    """True for whole numbers, and for zeros and ones, which may be a mask."""
+    return not is_float(x) or set(np.unique(x)) == {0, 1}
 
 
 def _with_other_ids(arrays, subject, rng):
@@ -243,10 +249,10 @@ def _is_unread(subject, given, arrays, names):
     return False
 
 
-def _stays(subject, name, axis, size):
+def _is_known_by_another(subject, name, axis, before):
     """True if a tensor's gradient has this size where the tensor has grown: the backward knows its size by another."""
     x, gradient = subject.tensors.get(name), _came_back(subject).get(name)
-    return x is not None and np.shape(gradient) == (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    return x is not None and np.shape(gradient) == (*x.shape[:axis], before.shape[axis], *x.shape[axis + 1 :])
 
 
 def _of_another_shape(subject):

@@ -269,7 +269,8 @@ class Subject:
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
-        data = [name for name in data if not LEARNED.match(name)]
+        data += [name for name in used if name in self.by_name and set(np.unique(missing[name])) == {0, 1}]      # masks
+        data = [name for name in dict.fromkeys(data) if not LEARNED.match(name)]
         return {name: missing[name] for name in used if name not in data}, data
 
     def depends_on(self, name: str) -> bool:

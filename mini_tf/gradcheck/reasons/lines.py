@@ -158,13 +158,16 @@ def kept_and_changed(evidence: Evidence) -> list[str]:
     kept = [part for one in calls if one.func.attr == "append" for x in one.args
             for part in (x.elts if isinstance(x, ast.Tuple) else [x])]  # fmt: skip
     appended = {getattr(x, "id", None) for x in kept}
+    loops = [one for one in ast.walk(node) if isinstance(one, (ast.For, ast.While))]
+    anew = {target.id for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Assign)         # in each round
+            for target in one.targets if isinstance(target, ast.Name)}  # fmt: skip
     arrays = {name for name, x in locals_at_the_end(evidence, forward.__code__).items() if isinstance(x, np.ndarray)}
     path, changes = forward.__code__.co_filename, [one for one in ast.walk(node) if isinstance(one, ast.AugAssign)]
     changed = {getattr(one.target, "id", None): place(path, one.lineno) for one in changes}
     return [
         f"{name} is changed in place ({where}), and kept in a list: every place of the list has the same array, as it "
         f"is at the end; {name} = {name} + … makes a new one"
-        for name, where in changed.items() if name in appended & arrays
+        for name, where in changed.items() if name in appended & arrays - anew
     ]  # fmt: skip
 
 

@@ -37,6 +37,7 @@ PLAIN = 0, -1, 2         # times: a path that is missing, has the wrong sign, is
 LEAST = 1e-4             # of a path, relative to the whole gradient
 SECONDS = 1.0            # of processor time, for all expressions
 LARGEST = 2_000_000      # numbers in all expressions together
+NAMED = 3                # variables of one path at most
 WIDTH = 100              # letters of a line that is shown
 LARGEST_OF = re.compile(r"max|largest")  # which a softmax takes away: no gradient needs to come back there
 HOLD = "_held_at_what_it_was"            # the name of the function that is put around each expression
@@ -274,7 +275,7 @@ def _words(held, found):
     alone = {which[0]: held.expressions[which[0]] for which in hits if len(which) == 1}
     variables = {one.variable: one for one in alone.values() if one.variable}
     if variables:
-        said = [f"{name} (line {one.node.lineno})" for name, one in variables.items()]
+        said = [f"{name} (line {one.node.lineno})" for name, one in [*variables.items()][:NAMED]]
         gradient = f"through {listed(said) if held.is_chain(list(variables)) else ' or, the same, '.join(said)}"
     elif alone:
         kept = [one for one in alone.values() if isinstance(one.node, READ) and one.text not in held.arguments]

@@ -774,3 +774,71 @@ def test_changes_that_make_it_right_together():
     report.give_hints_only(set())
     assert "dW +=" not in report.explain() + report.to_json()
     assert "Look here first" in report.explain()
+
+
+def pointed(E, v, mask=None):
+    """Log softmax over what a mask of floats lets through; on the way back Σ p·dlogp stands for p·Σ dlogp."""
+    score = np.where(mask > 0, E @ v, -50.0)
+    logp = score - np.log(np.exp(score).sum())
+
+    def backward(dlogp):
+        p = np.exp(logp)
+        dscore = (dlogp - (p * dlogp).sum()) * mask
+        return np.outer(dscore, v), E.T @ dscore
+
+    return logp, backward
+
+
+def test_a_mask_may_be_of_floats():
+    report = gradcheck(pointed, R((5, 3)), R(3), mask=np.array([1.0, 0, 1, 1, 0]))
+    assert "p * dlogp.sum()" in report.repair[3]
+    assert [t.name for t in report.tensors] == ["E", "v"]
+    assert "the backward returns no gradient of mask: not checked" in report.notes
+    assert gradcheck(pointed, R((5, 3)), R(3), mask=np.array([1.0, 0.5, 1, 1, 0])).tensor("mask").verdict == "NOT TESTED"
+
+
+def messages(h, W, rounds=3):
+    """Each round has an array of its own, which is divided before it is kept; a gradient is set, not added up."""
+    kept = []
+    for _ in range(rounds):
+        total = np.zeros_like(h)
+        total += h.sum(0)
+        total /= len(h)
+        new = np.tanh((h + total) @ W)
+        kept.append((h, total, new))
+        h = new
+
+    def backward(dh):
+        dW = np.zeros_like(W)
+        for before, total, new in reversed(kept):
+            dz = dh * (1 - new * new)
+            dW = (before + total).T @ dz
+            dh = dz @ W.T
+            dh = dh + dh.mean(0)
+        return dh, dW
+
+    return h, backward
+
+
+def test_an_array_that_each_round_makes_anew_is_not_kept_too_often():
+    report = gradcheck(messages, R((4, 3)), R((3, 3)))
+    assert "+=" in report.repair[3]
+    assert not [note for note in report.notes if "every place of the list" in note]
+
+
+def listened(x, a, b, c):
+    """What a gives is summed over the neighbours, what b gives over the listeners: the two sums are exchanged."""
+    z = np.tanh((x @ a)[:, None] + (x @ b)[None, :] + c)
+
+    def backward(dy):
+        dz = dy * (1 - z * z)
+        da = dz.sum(axis=0)
+        db = dz.sum(axis=1)
+        return np.outer(da, a) + np.outer(db, b), x.T @ da, x.T @ db, dz
+
+    return z, backward
+
+
+def test_calls_in_two_lines_are_exchanged():
+    report = gradcheck(listened, R((4, 3)), R(3), R(3, 1), R((4, 4)))
+    assert report.repair[3] == "da = dz.sum(axis=1); db = dz.sum(axis=0)"

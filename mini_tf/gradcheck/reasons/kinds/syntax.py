@@ -458,7 +458,7 @@ def of_neighbours(source: Source, block: ast.AST) -> Iterator[Mutation]:
     body = getattr(block, "body", None)
     for one, other in zip(body, body[1:]) if isinstance(body, list) else ():
         pair = one, other
-        if all(isinstance(line, ast.Assign) and isinstance(line.value, ast.BinOp) for line in pair):
+        if all(isinstance(line, ast.Assign) and isinstance(line.value, (ast.BinOp, ast.Call)) for line in pair):
             (start, end), text = exchanged(source, one.value, other.value)
             change = source.mutation(one, "the formulas of two lines are exchanged", start, end, text)
             targets, values = ([source.within(source.span(part)) for part in parts] for parts in

@@ -100,7 +100,8 @@ def terms_of_unused(
     counts = [f" / {name}" for name, x in atoms.items() if type(x) is int and x > 1 and "(" not in name]
     for name in unused & arrays.keys():
         others = [f"{other} * " for other in arrays if other not in unused]
-        for twice, other, count in itertools.product(("", "2 * "), ("", *others), ("", *counts)):
+        over = [f" / {other}" for other, x in arrays.items() if other not in unused and (x > 0).all()]
+        for twice, other, count in itertools.product(("", "2 * "), ("", *others), ("", *counts, *over)):
             yield from plus_or_minus(f"{twice}{other}{name}{count}", span, atom)
 
 
