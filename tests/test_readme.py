@@ -16,7 +16,7 @@ import typer
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "labs").glob("*.md")), ROOT / "labs/exercises/README.md",
-         ROOT / "mini_tf/gradcheck/README.md", ROOT / "CHANGELOG.md"]  # fmt: skip
+         *sorted((ROOT / "mini_tf/gradcheck").glob("*.md")), ROOT / "CHANGELOG.md"]  # fmt: skip
 COMMANDS = typer.main.get_command(app).commands
 
 
