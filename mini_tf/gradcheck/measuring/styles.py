@@ -651,9 +651,9 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
 
     def is_gradient(name, those):
         x = those[name]
-        others = [other for other, y in those.items() if is_floating(y) and is_gradient_name(name, other)
-                  and plain(name) != plain(other) and (not is_floating(x) or x.shape == y.shape)]  # fmt: skip
-        return any(name not in read or not _may_be_a_weight(name, other) for other in others)
+        others = {other: y for other, y in those.items() if is_floating(y) and plain(name) != plain(other)}
+        return any(is_gradient_name(name, other) and not (_may_be_a_weight(name, other) and (name in read or (
+            is_floating(x) and x.shape != y.shape))) for other, y in others.items())  # fmt: skip
 
     def walk(x, way):
         if is_floating(x):

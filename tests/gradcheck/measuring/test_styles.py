@@ -631,3 +631,11 @@ def test_the_weight_of_a_gate_is_no_gradient(of, shape, rng):
     report = gradcheck(of(rng.standard_normal(shape), rng.standard_normal(shape)), rng.standard_normal((2, 3)))
     verdicts = {t.name.rpartition(".")[2]: t.verdict for t in report.tensors}
     assert verdicts == {"x": "PASS", "W": "PASS", "Wg": "FAIL" if of is WrongGate else "PASS"}
+
+
+def test_a_gradient_of_another_shape_is_still_a_gradient(rng):
+    """dW, which something has left as (1, 4), is no weight of its own."""
+    gate = Gate(rng.standard_normal((3, 4)), rng.standard_normal((3, 4)))
+    gate.dW = np.zeros((1, 4))
+    report = gradcheck(gate, rng.standard_normal((2, 3)))
+    assert [t.name.rpartition(".")[2] for t in report.tensors] == ["x", "W", "Wg"]
