@@ -37,6 +37,8 @@ GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict o
 NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
+# What an array may be called that is learned, and neither data nor a mask: b2, gamma
+LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
@@ -645,7 +647,8 @@ def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool 
 def stored_arrays(machine: Any) -> dict[str, Stored]:
     """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
 
-    What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and ones.
+    What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and
+    ones, or of zeros and what dropout divides by.
     """
     found, seen, read = {}, Counter(), _read_in_forward(machine)
 
@@ -659,7 +662,7 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
         if is_floating(x):
             if id(x) in found:
                 found[id(x)].ways.append(way)            # one array with two names
-            elif x.size and set(np.unique(x)) != {0, 1}:
+            elif x.size and (LEARNED.match(str(way[-1]) if way else "") or not (len(np.unique(x)) == 2 and 0 in x)):
                 found[id(x)] = Stored(x, way)
             return
         if seen[id(x)] >= NAMES or len(way) > 6:

@@ -14,16 +14,13 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import Brought, flat, gradient_of, in_contract, is_ours, is_upstream
+from mini_tf.gradcheck.measuring.styles import LEARNED, Brought, flat, gradient_of, in_contract, is_ours, is_upstream
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import codes_inside, place, source_line
 from mini_tf.types import Array, Backward
 
 import numpy as np
 from numpy.typing import DTypeLike
-
-# What an array that a loss gives no gradient for may be called, if it is not data: b2, gamma
-LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
 
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}

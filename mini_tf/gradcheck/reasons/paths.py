@@ -20,6 +20,7 @@ DIRECTIONS = 3           # in which the tensor is moved: the first gives how oft
 PLAIN = 0, -1, 2         # times: a path that is missing, has the wrong sign, is there twice
 LEAST = 1e-4             # of a path, relative to the whole gradient
 SECONDS = 1.0            # of processor time, for all expressions
+COUNTED = "first", "second", "third", "fourth"
 NAMED = 3                # variables of one path at most
 
 
@@ -80,8 +81,11 @@ def _words(held, found):
     elif alone:
         kept = [one for one in alone.values() if isinstance(one.node, READ) and one.text not in held.arguments]
         one = (kept or [one for one in alone.values() if not one.inside & alone.keys()])[0]
-        where = f"line {one.node.lineno} ({one.line})"
-        gradient = f"{'of' if isinstance(one.node, READ) else 'through'} {one.text} from {where}"
+        same = [other for other in held.expressions if (other.text, other.line) == (one.text, one.line)]
+        like_it = sorted(other.node.col_offset for other in same if other.node.lineno == one.node.lineno)
+        which = f"the {COUNTED[like_it.index(one.node.col_offset)]} " if 1 < len(like_it) <= len(COUNTED) else ""
+        where = f"{'in' if which else 'from'} line {one.node.lineno} ({one.line})"
+        gradient = f"{'of' if isinstance(one.node, READ) else 'through'} {which}{one.text} {where}"
     else:
         both = [held.expressions[k] for k in hits[0]]    # or all places of one variable
         said = [f"through {one.variable or one.text} (line {one.node.lineno})" for one in both]

@@ -226,7 +226,10 @@ def _same(x, y):
 
 
 def _stands_by_chance(evidence, part, change):
-    """True if a size in the changed text, such as B or x.shape[0], has been the same number wherever f was run."""
+    """True if a size in the changed text, such as B or x.shape[0], has been the same number wherever f was run.
+
+    So it is of a number that is always 1, −1 or 0, such as the sign of a determinant.
+    """
     text = _changed_text(change)
     _, node = source_of(part.function)
     counters = {one.id for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.comprehension))
@@ -237,7 +240,8 @@ def _stands_by_chance(evidence, part, change):
         known = evidence.options[option[1]]
         return all(other.options.get(option[1]) == known for other in elsewhere(evidence))
     sizes = ({*WORD.findall(text)} & more.keys() | {*SIZE.findall(text)}) - {*evidence.options} - counters
-    here = {size: x for size, x in values_of(evidence, part, node, sizes).items() if size in sizes and type(x) is int}
+    values = {name: x for name, x in values_of(evidence, part, node, sizes).items() if name in sizes}
+    here = {name: x for name, x in values.items() if type(x) is int or (isinstance(x, float) and x in (-1, 0, 1))}
     there = [values_of(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []
     evidence.back_to_the_point()
     return any(all(values.get(size, x) == x for values in there) for size, x in here.items())

@@ -639,3 +639,25 @@ def test_a_gradient_of_another_shape_is_still_a_gradient(rng):
     gate.dW = np.zeros((1, 4))
     report = gradcheck(gate, rng.standard_normal((2, 3)))
     assert [t.name.rpartition(".")[2] for t in report.tensors] == ["x", "W", "Wg"]
+
+
+class Dropped:
+    """Inverted dropout: its mask of zeros and 1/keep is no weight, but a W that begins as ½·I is."""
+
+    def __init__(self, W, mask):
+        self.W, self.mask = W, mask
+
+    def forward(self, x):
+        self.x = x
+        return (x @ self.W) * self.mask
+
+    def backward(self, dy):
+        dz = dy * self.mask
+        self.dW = self.x.T @ dz
+        return dz @ self.W.T
+
+
+def test_a_mask_of_dropout_is_no_weight(rng):
+    mask = np.array([[1, 0, 1], [0, 1, 1]]) / 0.7
+    report = gradcheck(Dropped(0.5 * np.eye(3), mask), rng.standard_normal((2, 3)))
+    assert {t.name.rpartition(".")[2]: t.verdict for t in report.tensors} == {"x": "PASS", "W": "PASS"}

@@ -161,6 +161,24 @@ def line_of(f, variable):
     return next(n for n, line in enumerate(lines, first) if re.search(rf"\b{variable}\b.* = ", line))
 
 
+def test_of_two_places_in_a_line_it_says_which():
+    def f(x, k):
+        ext = x[1:] - x[:-1]
+        pull = k * (ext + 0.7 * ext**3)
+
+        def backward(dy):
+            dext, dx = dy * k * (1 + 0.7 * ext**2), np.zeros_like(x)
+            dx[1:] += dext
+            dx[:-1] -= dext
+            return dx, dy * (ext + 0.7 * ext**3)
+
+        return pull, backward
+
+    words = gradcheck(f, rng.normal(size=5), rng.normal(size=4)).tensor("x").diagnosis
+    assert "the gradient of the second ext in line" in words
+    assert "(pull = k * (ext + 0.7 * ext**3)): that counts 0.3333 times" in words
+
+
 def test_words_that_are_said_again_are_named():
     found = report(recurrent)
     assert "Only the first of the 4" in found.tensor("h").diagnosis
