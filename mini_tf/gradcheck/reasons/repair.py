@@ -171,7 +171,8 @@ def _is_another(first, change):
     elif CENTRES.search(first.name):
         like_it = not CENTRES.search(change.name)
     else:                                                # dstd = (dx * x).sum(), where the power of std is wrong
-        like_it = change.name in (first.name, "a number is wrong")
+        twice = change.name.partition(" belongs where ")[0] in WORD.findall(change.before)       # keep h, and h again
+        like_it = change.name in (first.name, "a number is wrong") and not twice
     return change.line != first.line and bool(like_it)
 
 
