@@ -36,6 +36,7 @@ CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
 ALONE = re.compile(r"the (forward|backward) raised |^y (is|has) |expected an array")         # of a call that cannot run
 SHAPE = re.compile(r"^d\S+ has shape ")
 EXCHANGED = re.compile(r"^d\S+ and d\S+ are exchanged")
+ZEROS = re.compile(r"= *(0|0\.0|np\.zeros(_like)?\(.*\))$")
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -188,6 +189,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
+    if all(ZEROS.search(line) for line in report.suspects):              # what should be added there stands in no line
+        report.suspects = []
 
 
 def _is_in_a_step(evidence, where):

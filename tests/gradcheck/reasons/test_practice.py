@@ -860,3 +860,35 @@ def test_keeping_the_same_twice_is_no_other_way():
     report = gradcheck((activated_forward, activated_backward), R((4, 3)), R((3, 2)))
     assert report.repair[3] == "dz = 2 * dout * (1 - h**2)"
     assert not report.other_repair                       # not return 2 * h, (x, W, h, h)
+
+
+class TiedWays:
+    """W serves twice; what the decoder gives back is not added."""
+
+    def __init__(self, W):
+        self.W, self.dW = W, np.zeros_like(W)
+
+    def encode(self, x):
+        self.x, self.h = x, np.tanh(x @ self.W)
+        return self.h
+
+    def encode_back(self, dh):
+        dz = dh * (1 - self.h**2)
+        self.dW += self.x.T @ dz
+        return dz @ self.W.T
+
+    def decode_back(self, dy):
+        return dy @ self.W
+
+    def forward(self, x):
+        return self.encode(x) @ self.W.T
+
+    def backward(self, dy):
+        self.dW[...] = 0
+        return self.encode_back(self.decode_back(dy))
+
+
+def test_a_line_that_only_zeroes_is_no_suspect():
+    report = gradcheck(TiedWays(R((4, 3))), R((5, 4), 1))
+    assert "the gradient of self.W.T from line" in report.explain()
+    assert report.suspects == []                         # and not self.dW[...] = 0
