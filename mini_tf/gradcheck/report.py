@@ -228,9 +228,14 @@ class Report:
 
     __str__ = __repr__ = explain
 
+    @property
+    def is_put_right(self) -> bool:
+        """True if a change, or several together, are known that make all gradients right."""
+        return bool(self.repair or self.repairs_together)
+
     def words_of(self, t: TensorReport) -> str:
         """What was measured of t, and what may be the reason, unless the one change is shown that makes it right."""
-        guess = t.perhaps and (self.hints_only or not (self.repair or self.repairs_together))
+        guess = t.perhaps and (self.hints_only or not self.is_put_right)
         return f"{t.diagnosis} Perhaps {t.perhaps}" if guess else t.diagnosis
 
     def about_repair(self) -> list[str]:
@@ -289,7 +294,7 @@ class Report:
     @property
     def shows_suspects(self) -> bool:
         """Lines are shown where no change is: there is none, or it would be the solution of an exercise."""
-        return bool(self.suspects) and (self.hints_only or not (self.repair or self.repairs_together))
+        return bool(self.suspects) and (self.hints_only or not self.is_put_right)
 
     def about_suspects(self) -> str:
         """What is said above the suspects."""

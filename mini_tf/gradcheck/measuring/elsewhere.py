@@ -12,7 +12,7 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, FEW, Evidence
 from mini_tf.gradcheck.measuring.points import random_dy
 from mini_tf.gradcheck.measuring.slopes import Phi
-from mini_tf.gradcheck.measuring.subject import Subject, is_float, kind_of
+from mini_tf.gradcheck.measuring.subject import Subject, is_float, is_zeros_and_ones, kind_of
 from mini_tf.types import Array
 
 import numpy as np
@@ -202,7 +202,7 @@ def _with_other_signs(arrays, rng):
 
 def _stays(x):
     """True for whole numbers, and for zeros and ones, which may be a mask."""
-    return not is_float(x) or set(np.unique(x)) == {0, 1}
+    return not is_float(x) or is_zeros_and_ones(x)
 
 
 def _with_other_ids(arrays, subject, rng):

@@ -266,7 +266,7 @@ class Subject:
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
-        data += [name for name in used if name in self.by_name and set(np.unique(missing[name])) == {0, 1}]      # masks
+        data += [name for name in used if name in self.by_name and is_zeros_and_ones(missing[name])]
         data = [name for name in dict.fromkeys(data) if not LEARNED.match(name)]
         return {name: missing[name] for name in used if name not in data}, data
 
@@ -335,7 +335,12 @@ def kind_of(x: Any) -> str:
 
 def _is_mask(x):
     """True for booleans, and for integers that are all 0 or 1, both of them."""
-    return kind_of(x) == "b" or (kind_of(x) in ("i", "u") and set(np.unique(x)) == {0, 1})
+    return kind_of(x) == "b" or (kind_of(x) in ("i", "u") and is_zeros_and_ones(x))
+
+
+def is_zeros_and_ones(x: Array) -> bool:
+    """True if x has zeros and ones, both of them, and nothing else: it may be a mask."""
+    return set(np.unique(x)) == {0, 1}
 
 
 def native(x: Any) -> Any:

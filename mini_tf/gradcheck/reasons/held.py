@@ -16,6 +16,7 @@ from mini_tf.gradcheck.measuring.slopes import ROUNDING
 from mini_tf.gradcheck.measuring.subject import is_float
 from mini_tf.gradcheck.planting.editing import function_of, recompiled, running_as, source_of
 from mini_tf.gradcheck.planting.mutations import Source
+from mini_tf.gradcheck.reasons.inside import DEFINES
 from mini_tf.gradcheck.reasons.lines import pairs_of
 from mini_tf.gradcheck.reasons.theirs import parts_of, written_forward
 from mini_tf.kernels import reference_only
@@ -27,7 +28,6 @@ LARGEST = 2_000_000      # numbers in all expressions together
 WIDTH = 100              # letters of a line that is shown
 SHIFT = re.compile(r"max|largest")       # which a softmax takes away: no gradient needs to come back there
 HOLD = "_held_at_what_it_was"            # the name of the function that is put around each expression
-DEFINES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
 READ = ast.Name, ast.Attribute, ast.Subscript            # of what was computed before
 HELD = *READ, ast.Call, ast.BinOp, ast.UnaryOp
 

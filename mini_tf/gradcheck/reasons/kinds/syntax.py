@@ -250,7 +250,8 @@ def of_functions(source: Source, part: ast.AST) -> Changes:
 
 def _name_of(part):
     """sin of a call of np.sin or sin; "" if it is no call"""
-    return ast.unparse(part.func).rpartition(".")[2] if isinstance(part, ast.Call) else ""
+    func = getattr(part, "func", None)
+    return getattr(func, "attr", getattr(func, "id", ""))
 
 
 def _of_calls(source, part):

@@ -75,8 +75,7 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
     for one in alike:                                    # a peephole, dao * Wp[2]; a state that is kept, dh * (1 - m)
         for term in [f"{one} * {other}" for other in spread] + [f"{one} * (1 - {other})" for other in gates]:
             yield from plus_or_minus(term, span, atom)
-    counts = [name for name, x in atoms.items() if type(x) is int and x > 1 and "(" not in name]
-    for count, one in itertools.product(counts, alike + spread):         # what a mean gives back, dmu / n
+    for count, one in itertools.product(_counts(atoms), alike + spread):         # what a mean gives back, dmu / n
         yield f"a term is missing, {one} / {count}", span, f"{atom} + {one} / {count}"
     rates = [name for name, x in atoms.items() if isinstance(x, float) and x not in (0, 1)]
     for rate, one in itertools.product(rates, alike):    # of a penalty, reg * W; of exp(−C/eps), −dS / eps
@@ -91,13 +90,18 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
             yield from plus_or_minus(term, span, atom)
 
 
+def _counts(atoms):
+    """The names of whole numbers by which one may divide: n of a mean"""
+    return [name for name, x in atoms.items() if type(x) is int and x > 1 and "(" not in name]
+
+
 def terms_of_unused(
     source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms, unused: Collection[str]
 ) -> Changes:  # fmt: skip
     """A term of what is computed and not used: 2 * centred * dvar / n"""
     span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
     arrays = {name: x for name, x in atoms.items() if shape and isinstance(x, np.ndarray) and fits(x, shape)}
-    counts = [f" / {name}" for name, x in atoms.items() if type(x) is int and x > 1 and "(" not in name]
+    counts = [f" / {name}" for name in _counts(atoms)]
     for name in unused & arrays.keys():
         others = [f"{other} * " for other in arrays if other not in unused]
         over = [f" / {other}" for other, x in arrays.items() if other not in unused and (x > 0).all()]
