@@ -125,7 +125,8 @@ class Held:
     def _read(self):
         """{variable: names that are read where it is set}"""
         read = {}
-        for one in self.expressions:
+        for k in self.values:
+            one = self.expressions[k]
             names = {ast.unparse(node) for node in ast.walk(one.node) if isinstance(node, (ast.Name, ast.Attribute))}
             if one.variable:
                 read.setdefault(one.variable, set()).update(names)
@@ -146,6 +147,9 @@ def _expressions(source, function, first):
     found = []
 
     def visit(one, inside, line="", variable=""):
+        if isinstance(one, ast.FunctionDef):             # in the forward; its backward does not run here
+            for statement in one.body:
+                visit(statement, frozenset())
         if isinstance(one, (*DEFINES, ast.JoinedStr, ast.Starred)):
             return
         line = _first_line(source, one) if isinstance(one, ast.stmt) else line

@@ -5,6 +5,7 @@ do not run on these inputs are left out.
 """
 
 import ast
+import inspect
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -16,8 +17,8 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.styles import WithGradients, in_this_case, is_gradient_name
 from mini_tf.gradcheck.measuring.subject import upstream_name
-from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.planting.mutations import own_nodes
+from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
+from mini_tf.gradcheck.planting.mutations import own_nodes, returned_values
 from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of, written_forward
 from mini_tf.trace import place
 
@@ -189,8 +190,39 @@ def _kept_for(evidence, node, shown, of_right):
     kept = {id(n) for one in own if isinstance(one, (ast.Return, ast.Tuple, ast.Dict)) for n in ast.walk(one)}
     used = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in kept}
     read, right = (set(re.findall(r"[A-Za-z_]\w*", " ".join(code for _, code in lines))) for lines in (shown, of_right))
-    return [(forward.__code__.co_filename, one.lineno, _head(one)) for one in computed
-            if {*_written_to(one.targets[0] if isinstance(one, ast.Assign) else one.target)} & (read - right - used)]
+    found = [one for one in computed
+             if {*_written_to(one.targets[0] if isinstance(one, ast.Assign) else one.target)} & (read - right - used)]
+    found += [one for one in own if isinstance(one, (ast.Assign, ast.Return, ast.Expr)) and one not in found
+              and _packs(one, _unpacked(node), read, own)]  # fmt: skip
+    return [(forward.__code__.co_filename, one.lineno, _head(one)) for one in found]
+
+
+def _unpacked(node):
+    """([names] of what a backward unpacks: `x, m, s = cache`, [names] of what it takes from a list, `x, h = kept[t]`)"""
+    pairs = [(one.targets[0], one.value) for one in ast.walk(node) if isinstance(one, ast.Assign)]
+    pairs += [(one.target, None) for one in ast.walk(node) if isinstance(one, ast.For)]
+    pairs = [([getattr(one, "id", "") for one in target.elts], x) for target, x in pairs if isinstance(target, ast.Tuple)]
+    listed = [names for names, x in pairs if x is None or isinstance(x, ast.Subscript) or _pops(x)]
+    return [names for names, x in pairs if isinstance(x, (ast.Name, ast.Attribute))], listed
+
+
+def _pops(value):
+    return isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "pop"
+
+
+def _packs(statement, unpacked, read, own):
+    """True for a statement of the forward in which another array may be kept than the backward reads, (x, s, s).
+
+    Not where the names are the same there, unless the forward has set them several times.
+    """
+    times = Counter(one.id for one in own if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    spread = isinstance(getattr(statement, "targets", [None])[0], ast.Tuple)         # a, b = c, d
+    outer = statement.value if spread or isinstance(statement, ast.Return) else None             # return y, cache
+    packed = [one for one in ast.walk(statement.value)
+              if isinstance(one, ast.Tuple) and isinstance(one.ctx, ast.Load) and one is not outer]  # fmt: skip
+    alike = [(one.elts, names) for one in packed for names in unpacked[isinstance(statement, ast.Expr)]]
+    pairs = [pair for parts, names in alike if len(parts) == len(names) for pair in zip(parts, names)]
+    return any(name in read and (ast.unparse(one) != name or times[name] > 1) for one, name in pairs)
 
 
 def _source(evidence):
@@ -224,23 +256,49 @@ def changed_in_place(evidence: Evidence) -> list[str]:
 
 
 def _inside_helpers(evidence, shown):
-    """[(file, line number, code)] of the learner's helpers, which are no steps, that the shown lines call."""
-    waiting = [part for part in parts_of(evidence)[1:] if not part.is_forward]
+    """[(file, line number, code)] of the learner's helpers, which are no steps, that the shown lines call.
+
+    Of a helper that gives back several gradients, as in dx, dW = back(dy), the lines that the shown ones come from.
+    """
+    own, *others = parts_of(evidence)
+    called = {g.__code__: name for name, g in closure_of(own.function).items() if inspect.isfunction(g)}
+    waiting = {part.function: {part.function.__name__, called.get(part.function.__code__)}
+               for part in others if not part.is_forward}  # fmt: skip
     found, codes = [], [code for _, code in shown]
     while waiting:
-        called = {name for code in codes for name in re.findall(r"(\w+)\(", code)}
-        part = next((part for part in waiting if part.function.__name__ in called), None)
-        if part is None:
+        read = {code: {*re.findall(r"(\w+)\(", code)} for code in codes}
+        function = next((g for g, names in waiting.items() if any(names & some for some in read.values())), None)
+        if function is None:
             break
-        waiting.remove(part)
+        names = waiting.pop(function)
         with suppress(UserError):
-            _, node = source_of(part.function)
-            kept = (ast.Assign, ast.AugAssign, ast.Return, ast.For)
-            lines = sorted((one.lineno, _head(one)) for one in ast.walk(node) if isinstance(one, kept))
-            lines = lines or [(node.lineno, _head(node))]
-            found += [(part.function.__code__.co_filename, *line) for line in lines]
+            _, node = source_of(function)
+            wanted = [_wanted(code) for code in codes if names & read[code]]
+            lines = [_lines_of_result(node, evidence.subject, which) for which in wanted]
+            lines = sorted(set().union(*lines)) or [(node.lineno, _head(node))]
+            found += [(function.__code__.co_filename, *line) for line in lines]
             codes += [code for _, code in lines]
     return found
+
+
+def _wanted(code):
+    """The number of the result that a line takes: 1 of dW in dx, dW = f(dy), which has a space behind it; else None"""
+    with suppress(SyntaxError):
+        statement = ast.parse(code.strip()).body[0]
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Tuple):
+            return len(code) - len(code.rstrip()) if isinstance(statement.value, ast.Call) else None
+    return None
+
+
+def _lines_of_result(node, subject, which):
+    """{(line number, code)} that result number `which` of a helper comes from; all of them if that is None, or unknown"""
+    results = [value.elts for value in returned_values(node) if isinstance(value, ast.Tuple)]
+    if which is not None and results and all(which < len(some) for some in results):
+        *_, sources = _feeds(node, subject)
+        of_results = [set() if isinstance(some[which], ast.Name) else _own(some[which]) for some in results]
+        return set().union(*of_results, *(_lines_of(some[which], sources) for some in results))
+    kept = ast.Assign, ast.AugAssign, ast.Return, ast.For
+    return {(one.lineno, _head(one)) for one in ast.walk(node) if isinstance(one, kept)}
 
 
 def _head(node):

@@ -175,7 +175,9 @@ def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     if isinstance(value, np.ndarray) and value.dtype.kind == "b":
         yield f"{text} is of booleans, and numbers are needed", part, f"{text}.astype(float)"
         return
-    others = [f"{text}**2", f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
+    end = source.span(part)[1]
+    square = f"({text}**2)" if source.text[end : end + 1] in (".", "[") else f"{text}**2"            # of V in V.T
+    others = [square, f"(1 - {text})", f"({text} - 1)", f"({text} + 1)", f"-{text}"]
     if is_array(value) and value.ndim == 2 and value.shape[0] == value.shape[1]:
         yield f"a term is missing, {text}.T", part, f"({text} + {text}.T)"
     if np.iscomplexobj(value):
