@@ -39,6 +39,7 @@ def check_inputs(subject: Subject) -> list[str]:
         raise Broken(f"{name} is a class: give an object of it, as in gradcheck({name}(…), x)")
     for name, x in zip(subject.names, subject.inputs):
         wanted = name not in subject.optional            # of weights=(0.5, 2.0) nobody expects one
+        wanted = wanted and not any(name == owner for owner, _ in subject.leaves.values())
         if isinstance(x, (list, tuple)) and wanted and _has_floats(x):
             raise Broken(f"{name} is a {type(x).__name__}, expected an array: try np.array({name}, dtype=float); or, "
                          f"if it is an option, gradcheck(lambda x: {name_of(subject.f)}(x, …), x)")  # fmt: skip

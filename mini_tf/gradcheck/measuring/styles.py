@@ -77,7 +77,7 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
         return Machine(owner, f.__name__) if goes_back else f
     if keeps_contract(result):
         several = isinstance(result[0], (tuple, list)) and all(isinstance(y, np.ndarray) for y in result[0])
-        return Several(f) if several else f
+        return Several(f) if several or any(map(ways_in, inputs)) else f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
         return Several(f)
     if found:
@@ -468,9 +468,12 @@ def in_order(
 ) -> tuple:
     """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape.
 
+    Those of arrays in a dict, a list or a tuple stand where the arrays do, in one like it: {"W": dW} or {"dW": dW}.
     parameters: names of an object's own arrays, whose gradients may be among them
     """
     names = [p.name for p in parameters_of(forward)]
+    if any(map(ways_in, inputs)):
+        return _in_order_with_containers(gradients, backward, names, inputs)
     floats = [name for name, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict):
         named = gradients
@@ -497,6 +500,63 @@ def in_order(
         return tuple(found)
     in_places = dict(zip(places_by_shape(gradients, arrays) or range(len(gradients)), gradients))
     return tuple(in_places.get(place) for place in range(len(floats)))
+
+
+def _in_order_with_containers(gradients, backward, names, inputs):
+    """`in_order`, where some inputs are dicts, lists or tuples with arrays"""
+    parts = list_of(gradients)
+    wanted = [(name, x, ways_in(x)) for name, x in zip(names, inputs) if is_floating(x) or ways_in(x)]
+    if len(parts) == len(inputs) > len(wanted):          # None for ids
+        parts = [g for g, x in zip(parts, inputs) if is_floating(x) or ways_in(x)]
+    if len(parts) != len(wanted) or isinstance(gradients, dict):
+        inside = iter([g for g in parts if isinstance(g, (dict, list, tuple))])
+        bare = [g for g in parts if not isinstance(g, (dict, list, tuple))]
+        called = [name for name in returned_names(backward) if not GRADIENTS.match(name) or is_upstream(name)]
+        named = dict(zip(called, bare)) if len(called) == len(bare) else {}
+        named |= gradients if isinstance(gradients, dict) else {}
+        arrays = [(name, x) for name, x, ways in wanted if not ways]
+        places = places_by_shape(bare, [x for _, x in arrays])
+        by_shape = {arrays[place][0]: g for place, g in zip(places, bare)}
+        parts = [next(inside, None) if ways else gradient_of(name, named) for name, _, ways in wanted]
+        parts = [by_shape.get(name) if g is None and not ways else g for g, (name, _, ways) in zip(parts, wanted)]
+    return tuple(g for part, (_, _, ways) in zip(parts, wanted) for g in (
+        [_gradient_in(part, way) for way in ways] if ways else [part]))  # fmt: skip
+
+
+def _gradient_in(gradients, way):
+    """The gradient at the end of a way, ("layers", 0, "W"), among gradients that are kept as the arrays are"""
+    for step in way:
+        if isinstance(gradients, dict):
+            gradients = gradients[step] if step in gradients else gradient_of(step, gradients)
+        else:
+            is_there = isinstance(gradients, (list, tuple)) and isinstance(step, int) and step < len(gradients)
+            gradients = gradients[step] if is_there else None
+    return gradients
+
+
+def ways_in(x: Any) -> list[tuple[str | int, ...]]:
+    """The ways to the floating arrays in a dict, a list or a tuple: [("W",), ("layers", 0, "W")]; [] for others."""
+    if isinstance(x, dict):
+        parts = [(key, part) for key, part in x.items() if isinstance(key, (str, int))]
+    elif isinstance(x, (list, tuple)):
+        parts = list(enumerate(x))
+    else:
+        return []
+    return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part))]
+
+
+def packed(x: Any, arrays: dict[tuple[str | int, ...], Array]) -> Any:
+    """A dict, list or tuple like x, with other arrays: {way: array}"""
+    if () in arrays:
+        return arrays[()]
+    if not arrays:
+        return x
+    steps = dict.fromkeys(way[0] for way in arrays)
+    parts = {step: {way[1:]: array for way, array in arrays.items() if way[0] == step} for step in steps}
+    if isinstance(x, dict):
+        return x | {key: packed(x[key], those) for key, those in parts.items()}
+    listed = [packed(part, parts[k]) if k in parts else part for k, part in enumerate(x)]
+    return listed if isinstance(x, list) else tuple(listed)
 
 
 def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
@@ -595,12 +655,13 @@ class Stored:
     """An array in an object, checked as a Parameter is.
 
     ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
+    shape   as it was given, where data may be larger
     """
 
     trainable = True
 
     def __init__(self, data: Array, way: tuple[str | int, ...]):
-        self.data, self.grad, self.ways = data, None, [way]
+        self.data, self.grad, self.ways, self.shape = data, None, [way], data.shape
 
     def put(self, machine: Any) -> None:
         """Give the machine this array's data."""
@@ -723,7 +784,18 @@ def with_parameters(machine: Any, parameters: dict[str, Stored], earlier: Sequen
         p.put(own)
     for g in earlier_gradients(machine, parameters) if earlier is None else earlier:
         copies[id(g)][...] = 0
+    _let_sizes_follow(own, parameters)
     return own
+
+
+def _let_sizes_follow(machine, parameters):
+    """self.hidden = 5 becomes 7 where all axes of 5 have become 7: a backward may begin with np.zeros(self.hidden)."""
+    sizes = {pair for p in parameters.values() for pair in zip(p.shape, p.data.shape)}
+    changed = {given: now for given, now in sizes if given != now}
+    once = Counter(given for given, _ in sizes)
+    ways = {way[:k] for p in parameters.values() for way in p.ways for k in range(len(way))} if changed else ()
+    for own in [members(reached(machine, way)) for way in ways]:
+        own |= {name: changed[x] for name, x in own.items() if type(x) is int and x in changed and once[x] == 1}
 
 
 def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array]:

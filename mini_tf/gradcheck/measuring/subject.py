@@ -14,7 +14,18 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import LEARNED, Brought, flat, gradient_of, in_contract, is_ours, is_upstream
+from mini_tf.gradcheck.measuring.styles import (
+    LEARNED,
+    Brought,
+    flat,
+    gradient_of,
+    in_contract,
+    is_ours,
+    is_upstream,
+    packed,
+    reached,
+    ways_in,
+)
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import codes_inside, place, source_line
 from mini_tf.types import Array, Backward
@@ -22,6 +33,7 @@ from mini_tf.types import Array, Backward
 import numpy as np
 from numpy.typing import DTypeLike
 
+STATISTICS = re.compile(r"running|moving")               # of batches seen before, which have no gradient
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
 
@@ -34,6 +46,7 @@ class Subject:
               those given, or, with None, f's own (see `own_parameters`)
     names     of the inputs
     by_name   names of inputs that were given by name, as options are; without a gradient they are not tested
+    leaves    {name: (name of the input, way)} of arrays in a dict, a list or a tuple: "params.W" is params["W"]
     left_out  names of what a learner's function gives no gradient for, in its own style (see `leave_out`)
     steps     the functions inside f that are checked by themselves (see `reasons.theirs`); None before they are known
     helpers   functions that look like steps, and do not run by themselves
@@ -45,7 +58,7 @@ class Subject:
         self, f: Any, inputs: Sequence[Any], params: dict | list | None, by_name: Collection[str] = (),
     ):  # fmt: skip
         self.f, self.by_name = in_contract(f, inputs), by_name
-        self.given = [native(x) for x in inputs]
+        self.names, self.given, self.leaves = self._spread(inputs)
         self.inputs = [_copied(x) for x in self.given]
         self.left_out, self.steps, self.helpers, self.forms = [], None, [], {}
         params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
@@ -56,9 +69,20 @@ class Subject:
             params = {f"self.{name}" if name in taken else name: p for name, p in params.items()}
         self.all_params = list({id(p): p for p in params.values()}.values())
         self.params = {name: p for name, p in params.items() if getattr(p, "trainable", True)}
-        if not any(map(is_float, inputs)) and not params:                # f(2.0): the gradient of the number is wanted
+        if not any(map(is_float, self.inputs)) and not params:           # f(2.0): the gradient of the number is wanted
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
-        self.names, self.option = argument_names(self.f, len(inputs)), None
+        self.option = None
+
+    def _spread(self, inputs):
+        """(names, inputs, leaves): behind a dict, a list or a tuple come the arrays in it, params.W and params.b"""
+        names, given, leaves = [], [], {}
+        for name, x in zip(argument_names(self.f, len(inputs)), map(native, inputs)):
+            ways = ways_in(x) if isinstance(self.f, Brought) else []
+            inside = {".".join(map(str, (name, *way))): way for way in ways}
+            names += [name, *inside]
+            given += [x, *(native(reached(x, way)) for way in inside.values())]
+            leaves |= {leaf: (name, way) for leaf, way in inside.items()}
+        return names, given, leaves
 
     @contextmanager
     def in_float64(self) -> Iterator[None]:
@@ -211,7 +235,7 @@ class Subject:
     def _defaults(self):
         """{name: default} of the arguments behind the inputs, as far as they can be given by place."""
         try:
-            behind = list(inspect.signature(self.f).parameters.values())[len(self.inputs) :]
+            behind = list(inspect.signature(self.f).parameters.values())[len(self.inputs) - len(self.leaves) :]
         except (TypeError, ValueError):
             return {}
         return {p.name: p.default for p in takewhile(lambda p: p.kind == p.POSITIONAL_OR_KEYWORD, behind)}
@@ -221,10 +245,14 @@ class Subject:
         return self.f(*self.arguments())
 
     def arguments(self) -> list[Any]:
-        """What f is given: the inputs, matrices in their forms."""
-        if not self.forms:
+        """What f is given: the inputs, matrices in their forms, arrays in their dicts and lists."""
+        if not self.forms and not self.leaves:
             return self.inputs
-        return [FORMS[self.forms[name]](x) if name in self.forms else x for name, x in zip(self.names, self.inputs)]
+        given, inside = dict(zip(self.names, self.inputs)), {}
+        given |= {name: FORMS[form](given[name]) for name, form in self.forms.items() if name in given}
+        for leaf, (name, way) in self.leaves.items():
+            inside.setdefault(name, {})[way] = given.pop(leaf)
+        return [packed(x, inside.get(name, {})) for name, x in given.items()]
 
     def is_defined(self) -> bool:
         """True if the forward runs here, and y is finite."""
@@ -260,13 +288,14 @@ class Subject:
         brought = isinstance(self.f, Brought)
         here = [name for name in self.params if brought and name not in self.left_out]
         unread = [name for name in here if not self.depends_on(name)]
-        idle = [name for name in unread if self.f.overwrites(self.params[name], self.inputs)]
+        idle = [name for name in unread if self.f.overwrites(self.params[name], self.arguments())]
         without = [name for name in self.tensors if gradients.get(name) is None and (brought or name in self.by_name)]
         missing = {name: x for name, x in self.tensors.items() if name in without or name in idle}
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
         data += [name for name in used if name in self.by_name and is_zeros_and_ones(missing[name])]
+        data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
         data = [name for name in dict.fromkeys(data) if not LEARNED.match(name)]
         return {name: missing[name] for name in used if name not in data}, data
 

@@ -17,13 +17,14 @@ from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
 from mini_tf.gradcheck.reasons.changes import ADDED, RARE, UNDONE, changes, changes_of_a_step, changes_of_what_is_kept
-from mini_tf.gradcheck.reasons.kinds.formulas import is_own_function, names_read
+from mini_tf.gradcheck.reasons.kinds.formulas import array_in, is_array, is_atom, is_own_function, names_read
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 
 import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
+LIKELY = 2               # the last stage of them: see `_stage`
 AT_ONCE = 400            # changes of one function, before it is another one's turn
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
@@ -40,8 +41,8 @@ class Rank(NamedTuple):
 
     not_of_note: bool
     of_forward: bool                                     # in a line that does not come from dy
-    line: int
     unlikely: int                                        # 2: in a line that only hands things on
+    line: int
 
 
 @dataclass
@@ -59,6 +60,7 @@ class Place:
     zeros: set[int]                                      # … in which sums begin, dW = np.zeros_like(W)
     begins: dict[int, int]                               # see _beginnings
     bare: set[int]                                       # … that only hand names on: return dx, dW
+    renamed: set[int]                                    # … that give an array of the forward a name: q = self.q
 
     @cached_property
     def with_dy(self) -> set[int]:
@@ -72,7 +74,9 @@ class Place:
         changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
         for number, change in enumerate(changed):
             new = {*NAME.findall(change.new)} - {*NAME.findall(change.old)}
-            if not _counts_outside(change.line, new & counted.keys(), counted) and not self._shifts_a_gradient(change):
+            renames = change.line in self.renamed and change.line not in self.with_dy
+            nonsense = self._shifts_a_gradient(change) or (renames and ADDED.search(change.name))
+            if not nonsense and not _counts_outside(change.line, new & counted.keys(), counted):
                 yield self._rank(change, new), number // AT_ONCE, change
 
     def _rank(self, change, new):
@@ -84,7 +88,7 @@ class Place:
         off = change.name in UNDONE or OFF.match(change.name)            # h = hs[t + 1]
         of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
-        return Rank(not noted, of_forward, bool(new & self.of_note) and -line, 2 if hands_on else int(bool(unlikely)))
+        return Rank(not noted, of_forward, 2 if hands_on else int(bool(unlikely)), bool(new & self.of_note) and -line)
 
     def _shifts_a_gradient(self, change):
         """True for 1 - d, d + 1 or d**2 in the place of d, if d comes from dy"""
@@ -137,7 +141,7 @@ def candidates(
             places.append(_place(evidence, part, source, node, is_helper=bool(places)))
 
     def of_the_backward():
-        before = set()
+        before, later = set(), []
         loops = [one for place in places for one in ast.walk(place.node) if isinstance(one, ast.For)]
         around = [{one.lineno for one in loops if not {*range(one.lineno, one.end_lineno + 1)}.isdisjoint(some)}
                   for some in lines]  # fmt: skip
@@ -149,7 +153,11 @@ def candidates(
                      for is_helper, some_places in enumerate((places[:1], places[1:]))
                      for turn, (rank, part, change) in enumerate(_in_order(some_places, here))]  # fmt: skip
             found.sort(key=lambda one: one[0])           # it is stable
-            yield from ((part, change) for _, part, change in found)
+            if some is None:
+                yield from later                         # what is unlikely in suspected lines comes before all others
+            first = [one for one in found if one[0] <= LIKELY or some is None]
+            yield from ((part, change) for _, part, change in first)
+            later += [(part, change) for _, part, change in found[len(first) :]]
             before.update(some or ())
 
     found = of_the_backward()
@@ -191,6 +199,7 @@ def _place(evidence, part, source, node, is_helper):
         formulas=[one for one in atoms if FORMULA.match(one) and one.strip("()") not in written],
         without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
         zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)}, bare=_bare(node),
+        renamed=_renamed(node, atoms),
     )  # fmt: skip
 
 
@@ -278,11 +287,26 @@ def _bare(node):
     statements = [one for one in ast.walk(node) if isinstance(one, kinds) and one.value is not None]
     found = set()
     for one in statements:
-        values = one.value.elts if isinstance(one.value, ast.Tuple) else [one.value]
+        values = _parts(one.value)
         kept = not isinstance(getattr(one, "targets", [None])[0], ast.Name)
-        if all(is_own_function(_call(value)) or (kept and isinstance(value, ast.Name)) for value in values):
+        calls = [is_own_function(_call(value)) and array_in(_call(value)) is None for value in values]    # not da.sum()
+        if all(is_call or (kept and isinstance(value, ast.Name)) for is_call, value in zip(calls, values)):
             found.add(one.lineno)
     return found
+
+
+def _parts(value):
+    """The values in a tuple or a list, and in those inside it"""
+    several = isinstance(value, (ast.Tuple, ast.List))
+    return [one for part in value.elts for one in _parts(part)] if several else [value]
+
+
+def _renamed(node, atoms):
+    """The numbers of the lines such as `q = self.q`; but in `n = self.n`, of a whole number, a factor may be missing"""
+    statements = [one for one in ast.walk(node) if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)]
+    statements = [one for one in statements if is_atom(one.value)]
+    known = {one.lineno: atoms.get(ast.unparse(one.value)) for one in statements}
+    return {line for line, x in known.items() if is_array(x) or isinstance(x, float)}
 
 
 def _call(value):
@@ -292,10 +316,22 @@ def _call(value):
 
 
 def _unused(node):
-    """The names that a function computes, or is given, and does not use."""
+    """The names that a function computes, or is given, and does not use; or computes in each round of a loop, and
+    does not use there, though it sets them before the loop: dh_next = np.zeros_like(h)
+    """
+    made, used = _set_and_read(node)
+    found = (made | {one.arg for one in node.args.args}) - used
+    for loop in [one for one in ast.walk(node) if isinstance(one, ast.For)]:
+        set_there, read_there = _set_and_read(loop)
+        before = {name for one in ast.walk(node) if isinstance(one, ast.Assign) and one.lineno < loop.lineno
+                  for name in _set_by(one)}  # fmt: skip
+        found |= (set_there & before) - read_there
+    return found
+
+
+def _set_and_read(node):
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-    made, used = ({one.id for one in names if isinstance(one.ctx, way)} for way in (ast.Store, ast.Load))
-    return (made | {one.arg for one in node.args.args}) - used
+    return ({one.id for one in names if isinstance(one.ctx, way)} for way in (ast.Store, ast.Load))
 
 
 @cache

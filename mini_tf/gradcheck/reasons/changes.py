@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, own_nodes, returned_values
-from mini_tf.gradcheck.reasons.kinds.factors import OF_OPERANDS, of_a_whole, of_quotients
-from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, SIZE, shape_of
+from mini_tf.gradcheck.reasons.kinds.factors import OF_OPERANDS, of_a_whole, of_quotients, of_upstream
+from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, SIZE, is_array, is_own_function, shape_of
 from mini_tf.gradcheck.reasons.kinds.places import (
     another_atom,
     atom_for_a_formula,
@@ -104,7 +104,7 @@ def changes(
     found += [change for part in [node, *everything] for change in of_order(source, part)]
     found += [change for part in [node, *everything] for change in of_a_later_order(source, part)]
     found += [change for part in [node, *everything] for change in of_neighbours(source, part)]
-    found += of_parts(of_exponents, atoms)
+    found += of_parts(of_exponents, atoms) + of_parts(of_upstream, node, atoms)
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
@@ -115,10 +115,18 @@ def changes(
         found += of_parts(kind, atoms)
     found += of_wholes(terms, atoms) + of_wholes(terms_of_gates, atoms) + of_wholes(terms_of_sums, atoms)
     found += of_wholes(terms_of_slices, atoms, slices)
+    for one in _given_on(parts, atoms):
+        found += [_made(source, one, *change) for change in terms(source, one, one, atoms)]
     found += of_parts(atom_for_a_formula, atoms)
     calls = [one for one in everything if isinstance(one, ast.Call)]
     zeros = [source.span(call) for call in calls if ZEROS.search(ast.unparse(call.func))]
     return _once(change for change in found if here(change.line) and not _of_zeros(change, zeros))
+
+
+def _given_on(parts, atoms):
+    """Arrays that are given on to a learner's function: dx of x_back(dx)"""
+    calls = [one for one in parts if is_own_function(one)]
+    return [x for call in calls for x in call.args if isinstance(x, ast.Name) and is_array(atoms.get(x.id))]
 
 
 def _of_zeros(change, zeros):
@@ -129,7 +137,9 @@ def _of_zeros(change, zeros):
 def _by_one(change):
     """The Mutation; if a dropped term is a whole number, as in range(n - 1), it says so."""
     before, after = (Counter(re.findall(r"[+-] ?\d+\b", text)) for text in (change.before, change.after))
-    return replace(change, name="a number is wrong") if change.name == "a term dropped" and before - after else change
+    names, others = (Counter(re.findall(r"[A-Za-z_]\w*", text)) for text in (change.before, change.after))
+    is_number = change.name == "a term dropped" and bool(before - after) and names == others
+    return replace(change, name="a number is wrong") if is_number else change
 
 
 def changes_of_a_step(source: Source, node: ast.FunctionDef | ast.Lambda) -> list[Mutation]:

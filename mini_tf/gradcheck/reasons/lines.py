@@ -26,6 +26,8 @@ import numpy as np
 
 SHORT = ast.Name, ast.Attribute, ast.Constant, ast.Subscript         # which compute nothing
 EMPTY = MappingProxyType({})
+VARIABLE = re.compile(r"[A-Za-z_]\w*\b(?!\()")
+LOSS = re.compile(r"loss|cost|err|nll|L$|J$")
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
 
@@ -58,6 +60,7 @@ def suspects(
         returning = {n: file_lines[n - 1].strip() for n, code in shown if code.strip().isidentifier()}
         longer = sorted({*longer, *returning.items()})
     longer = [(path, *line) for line in longer] + _inside_helpers(evidence, longer)
+    longer += _stored_by_helpers(evidence, [name for name in evidence.wrong if name not in feeds])
     if sharp:
         longer += _kept_for(evidence, node, shown, {line for name in right for line in feeds[name]})
     if not longer:                                       # only names are returned: say which of them is wrong
@@ -189,7 +192,7 @@ def _kept_for(evidence, node, shown, of_right):
     computed = [one for one in own if isinstance(one, (ast.Assign, ast.AugAssign))]
     kept = {id(n) for one in own if isinstance(one, (ast.Return, ast.Tuple, ast.Dict)) for n in ast.walk(one)}
     used = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in kept}
-    read, right = (set(re.findall(r"[A-Za-z_]\w*", " ".join(code for _, code in lines))) for lines in (shown, of_right))
+    read, right = ({name for _, code in lines for name in VARIABLE.findall(code)} for lines in (shown, of_right))
     found = [one for one in computed
              if {*_written_to(one.targets[0] if isinstance(one, ast.Assign) else one.target)} & (read - right - used)]
     found += [one for one in own if isinstance(one, (ast.Assign, ast.Return, ast.Expr)) and one not in found
@@ -198,10 +201,11 @@ def _kept_for(evidence, node, shown, of_right):
 
 
 def _unpacked(node):
-    """([names] of what a backward unpacks: `x, m, s = cache`, [names] of what it takes from a list, `x, h = kept[t]`)"""
+    """([names] of what a backward unpacks, `x, m, s = cache`; [names] of what it takes from a list, `x, h = kept[t]`)"""
     pairs = [(one.targets[0], one.value) for one in ast.walk(node) if isinstance(one, ast.Assign)]
     pairs += [(one.target, None) for one in ast.walk(node) if isinstance(one, ast.For)]
-    pairs = [([getattr(one, "id", "") for one in target.elts], x) for target, x in pairs if isinstance(target, ast.Tuple)]
+    pairs = [(target.elts, x) for target, x in pairs if isinstance(target, ast.Tuple)]
+    pairs = [([getattr(one, "id", "") for one in several], x) for several, x in pairs]
     listed = [names for names, x in pairs if x is None or isinstance(x, ast.Subscript) or _pops(x)]
     return [names for names, x in pairs if isinstance(x, (ast.Name, ast.Attribute))], listed
 
@@ -260,10 +264,12 @@ def _inside_helpers(evidence, shown):
 
     Of a helper that gives back several gradients, as in dx, dW = back(dy), the lines that the shown ones come from.
     """
-    own, *others = parts_of(evidence)
-    called = {g.__code__: name for name, g in closure_of(own.function).items() if inspect.isfunction(g)}
-    waiting = {part.function: {part.function.__name__, called.get(part.function.__code__)}
-               for part in others if not part.is_forward}  # fmt: skip
+    parts = [part.function for part in parts_of(evidence) if not part.is_forward]
+    waiting = {function: {function.__name__} for function in parts[1:]}
+    for function in parts:                               # h_back, of h, h_back = tanh(a)
+        for name, g in closure_of(function).items():
+            if inspect.isfunction(g) and g in waiting:
+                waiting[g].add(name)
     found, codes = [], [code for _, code in shown]
     while waiting:
         read = {code: {*re.findall(r"(\w+)\(", code)} for code in codes}
@@ -281,6 +287,18 @@ def _inside_helpers(evidence, shown):
     return found
 
 
+def _stored_by_helpers(evidence, names):
+    """[(file, line number, code)] of methods that store these gradients, self.dW = …, and are called on the way back"""
+    found = []
+    for part in parts_of(evidence)[1:] if names else ():
+        with suppress(UserError):
+            feeds, *_ = _feeds(source_of(part.function)[1], evidence.subject)
+            right = set().union(*(feeds[name] for name in evidence.right if name in feeds))
+            wrong = set().union(*(feeds[name] for name in names if name in feeds))
+            found += [(part.function.__code__.co_filename, *line) for line in sorted(wrong - right)]
+    return found
+
+
 def _wanted(code):
     """The number of the result that a line takes: 1 of dW in dx, dW = f(dy), which has a space behind it; else None"""
     with suppress(SyntaxError):
@@ -291,7 +309,7 @@ def _wanted(code):
 
 
 def _lines_of_result(node, subject, which):
-    """{(line number, code)} that result number `which` of a helper comes from; all of them if that is None, or unknown"""
+    """{(line number, code)} that result number `which` of a helper comes from; all of them if that is None"""
     results = [value.elts for value in returned_values(node) if isinstance(value, ast.Tuple)]
     if which is not None and results and all(which < len(some) for some in results):
         *_, sources = _feeds(node, subject)
@@ -328,6 +346,8 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
     returned, of_right = {}, set()
     loops = [one for one in ast.walk(function) if isinstance(one, (ast.For, ast.While))]
     looped = {id(one) for loop in loops for one in ast.walk(loop)}
+    looped_over = {name: [one.id for one in ast.walk(loop.iter) if isinstance(one, ast.Name)]
+                   for loop in loops if isinstance(loop, ast.For) for name in _names(loop.target)}  # fmt: skip
     run_over = {name: [one for one in ast.walk(loop.iter) if isinstance(one, ast.Attribute)]
                 for loop in loops if isinstance(loop, ast.For) for name in _names(loop.target)}  # fmt: skip
     statements = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
@@ -368,6 +388,9 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
                         for name in _stored_as(part, subject):
                             returns(name, lines)
+                    if isinstance(node, ast.AugAssign):  # for total, part in zip(grads, g): total += part
+                        for name in looped_over.get(getattr(target, "id", None), ()):
+                            sources[name] = sources.get(name, set()) | lines
             elif isinstance(node, ast.For):              # what the loop runs over, and in which order
                 lines = {(node.lineno, f"for {ast.unparse(node.target)} in {ast.unparse(node.iter)}")}
                 for name in _names(node.target):
@@ -386,19 +409,30 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                     for name in _stored_as(call.args[0], subject):
                         returns(name, lines)
             elif isinstance(node, ast.Return) and node.value is not None:
-                values = _returned(node.value)
+                values = _one_for_each(_returned(node.value), subject)
                 by_name = {name: lines for value in values for key, lines in _by_name(value, sources)
                            for name in _named(key, subject)}  # fmt: skip
                 for name, lines in by_name.items():
                     returns(name, lines)
-                if by_name:
-                    continue
-                for which, (name, value) in enumerate(zip(_receivers(values, subject), values)):
+                values = [value for value in values if not by_name or not _by_name(value, sources)]
+                receivers = _called(values, subject) if by_name else _receivers(values, subject)
+                for which, (name, value) in enumerate(zip(receivers, values)):
+                    if by_name and not name:
+                        continue
                     own = _own(value, which)             # a, a: two places
                     if len(values) == 1 and not isinstance(value, ast.Name):
                         own = _own(node)
                     returns(name, own | _lines_of(value, sources))
     return returned, of_right, sources
+
+
+def _one_for_each(values, subject):
+    """The returned expressions, in (dz, *grads) the starred one for as many as it stands for"""
+    starred = next((k for k, value in enumerate(values) if isinstance(value, ast.Starred)), None)
+    if starred is None:
+        return values
+    many = [values[starred].value] * max(1, len(subject.floats) - len(values) + 1)
+    return [*values[:starred], *many, *values[starred + 1 :]]
 
 
 def _by_name(value, sources):
@@ -452,7 +486,7 @@ def _receivers(values, subject):
         said = _called(values[1:], subject)
         return ["", *(said if any(said) else subject.floats[: len(said)])]
     names, called = subject.receivers(len(values)), _called(values, subject)
-    if any(called) and isinstance(values[0], ast.Name) and not called[0]:
+    if any(called) and isinstance(values[0], ast.Name) and LOSS.match(values[0].id):
         return called                                    # of `loss, dW` the first is none
     return names or called
 
@@ -491,7 +525,8 @@ def _returned(value):
     """The returned expressions, one for each receiver."""
     if isinstance(value, ast.IfExp):
         return _returned(value.body)
-    return [one for part in value.elts for one in _returned(part)] if isinstance(value, ast.Tuple) else [value]
+    several = isinstance(value, (ast.Tuple, ast.List))
+    return [one for part in value.elts for one in _returned(part)] if several else [value]
 
 
 def _own(node, which=0):

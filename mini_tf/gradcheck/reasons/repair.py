@@ -89,7 +89,7 @@ def find_repair(
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
     to_try = candidates(evidence, lines, texts)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
-    first, told = None, []
+    first, told, wrong = None, [], [name for name in evidence.slopes if name not in evidence.right]
     for part, change in to_try:
         if time.process_time() > deadline:
             break
@@ -103,24 +103,25 @@ def find_repair(
             continue
         right = _made_right(evidence, part, code)
         if len(right) < len(evidence.slopes):
-            if right > set(evidence.right) and not CHANCY.search(change.name) and not _of_what_is_returned(change):
+            more = right > set(evidence.right) and bool(evidence.gradients)          # than came back
+            if more and not CHANCY.search(change.name) and not _of_what_is_returned(change):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
             if first is not None:
-                return Found(told, list(evidence.wrong), _told(evidence, part, change), [])
+                return Found(told, wrong, _told(evidence, part, change), [])
             told = _told(evidence, part, change)
             if not MADE_UP_FOR.search(told[1]):
-                return Found(told, list(evidence.wrong), [], [])
+                return Found(told, wrong, [], [])
             first, deadline = change, time.process_time() + ANOTHER
     if first is not None:
-        return Found(told, list(evidence.wrong), [], [])
+        return Found(told, wrong, [], [])
     in_part.sort(key=lambda one: (-len(one[3]), one[1].before.startswith("return")))     # dx = dy * w, where dx is made
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     together = _together(evidence, in_part, texts, inside) if certain else []
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
-            return Found(_told(evidence, part, change), [name for name in evidence.wrong if name in right], [], [])
+            return Found(_told(evidence, part, change), [name for name in wrong if name in right], [], [])
     return Found([], [], [], together)
 
 

@@ -183,7 +183,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         with _all_the_same(report, evidence):
             found = find_repair(evidence, likely_lines, inside)
             repair, report.made_right, report.other_repair, report.repairs_together = found
-            all_of_them = len(report.made_right) == len(evidence.wrong)
+            all_of_them = {*report.made_right} >= {*evidence.wrong, *misfits}
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
             report.repair = repair if all_of_them else []
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better

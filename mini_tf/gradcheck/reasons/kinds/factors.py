@@ -4,9 +4,12 @@ import ast
 import itertools
 import re
 
+from mini_tf.gradcheck.measuring.subject import is_zeros_and_ones
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.formulas import (
+    REDUCED,
     SINGLE,
+    SIZE,
     Atoms,
     Changes,
     array_in,
@@ -15,6 +18,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     fits,
     is_array,
     is_own_function,
+    names_read,
     plus_or_minus,
     shape_of,
 )
@@ -120,6 +124,26 @@ def of_a_whole(source: Source, whole: ast.expr, target: ast.expr | None, atoms: 
     yield from _of_each_entry(source, whole, target, atoms)
 
 
+def of_upstream(source: Source, statement: ast.AST, function: ast.AST, atoms: Atoms) -> Changes:
+    """dy = dy * mask before the first statement that reads dy, if others read it, too"""
+    if not isinstance(statement, ast.stmt) or hasattr(statement, "body") or not getattr(function, "body", None):
+        return
+    for name in [argument.arg for argument in function.args.args if argument.arg not in ("self", "ctx")][:1]:
+        reading = [one for one in ast.walk(function) if isinstance(one, ast.stmt) and not hasattr(one, "body")
+                   and name in names_read(one)]  # fmt: skip
+        if len(reading) > 1 and statement is min(reading, key=lambda one: one.lineno) and name in atoms:
+            text, shape = source.within(source.span(statement)), np.shape(atoms[name])
+            for other, x in atoms.items():
+                for factor in (other, f"{other}[:, None]", f"{other}[..., None]")[: 1 + 2 * ("[" not in other)]:
+                    if isinstance(x, np.ndarray) and is_zeros_and_ones(x) and fits(_spread(x, factor), shape):
+                        yield f"a factor is missing, {factor}", statement, f"{name} = {name} * {factor}; {text}"
+
+
+def _spread(x, text):
+    """mask[:, None] of a mask"""
+    return x[:, None] if x.ndim and text.endswith("[:, None]") else x[..., None] if text.endswith("[..., None]") else x
+
+
 def of_quotients(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A factor that is missing in d /= n"""
     if isinstance(part, ast.AugAssign) and isinstance(part.op, ast.Div):
@@ -158,7 +182,7 @@ def _inside_a_sum(source, part, atoms):
     if inside := array_in(part):
         shape = shape_of(inside, source, atoms)
         for name, x in atoms.items():
-            if shape and is_array(x) and x.shape == shape:
+            if shape and is_array(x) and fits(x, shape):
                 yield from plus_or_minus(name, inside, source.atom(inside), True)
             if shape and not callable(x):
                 for words, factor in _factors(name, x, shape):
@@ -185,6 +209,10 @@ def _of_entries(source, part, atoms):
     """beta[t + 1], where E[t + 1] belongs, too"""
     if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Load) and isinstance(part.value, ast.Name):
         text, array, index = (source.within(source.span(one)) for one in (part, part.value, part.slice))
+        others = re.findall(rf"(?<![\w.]){array}\[(\w+)\]", source.text)
+        for other in dict.fromkeys(others):              # dr[home] - dr[away]
+            if other != index and is_array(atoms.get(array)) and not other.isdigit():
+                yield from plus_or_minus(f"{array}[{other}]", part, text, True)
         if is_array(atoms.get(array)) and ":" not in index:
             for name, x in atoms.items():
                 if name != array and is_array(x) and x.ndim == atoms[array].ndim:
@@ -294,8 +322,42 @@ def _of_ones(source, part, atoms):
         yield "a 1 is missing", part, f"(1 + {whole})"
 
 
+def _of_sums(source, part, atoms):
+    """(x * y).sum(…) for x.sum(…) * y, and for x.sum() * y.mean()"""
+    if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Mult):
+        return
+    words = "it is the sum of a product, not a product of sums"
+    for call, other in ((part.left, part.right), (part.right, part.left)):
+        x, y = array_in(call), array_in(other)
+        if x is not None and isinstance(call.func, ast.Attribute) and call.func.attr in REDUCED:
+            (start, end), (first, last) = source.span(call), source.span(x)
+            within = f"({source.product(x)} * {source.product(other if y is None else y)})"
+            yield words, part, source.text[start:first] + within + source.text[last:end]
+
+
+def _of_means(source, part, atoms):
+    """d * w[:, None] for d / len(w): of a weighted mean each row has its weight"""
+    if not isinstance(part, ast.BinOp) or not isinstance(part.op, ast.Div):
+        return
+    if SIZE.fullmatch(source.within(source.span(part.right))) or shape_of(part.right, source, atoms) == ():
+        left = source.product(part.left)
+        for name, x in atoms.items():
+            if is_array(x) and x.ndim == 1 and not name.startswith("("):
+                words = f"it is a mean with the weights {name}"
+                yield words, part, f"{left} * {name}[:, None]"
+                yield words, part, f"{left} * {name}"
+
+
+def _of_several_arguments(source, part, atoms):
+    """back(-da, -db): of a difference all gradients have the other sign"""
+    if is_own_function(part) and len(part.args) > 1 and not part.keywords:
+        (start, _), (_, end) = source.span(part.args[0]), source.span(part.args[-1])
+        yield "the signs are wrong", (start, end), ", ".join(f"-{source.atom(one)}" for one in part.args)
+
+
 OF_OPERANDS = (
-    _inside_a_sum, _of_listed, _of_entries, _of_indexed, _of_ones, _of_what_is_given, _of_where, _of_sides
+    _of_sums, _of_means, _of_several_arguments, _inside_a_sum, _of_listed, _of_entries, _of_indexed, _of_ones,
+    _of_what_is_given, _of_where, _of_sides,
 )  # fmt: skip
 
 

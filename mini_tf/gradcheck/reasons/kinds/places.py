@@ -191,6 +191,9 @@ def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
         flipped = f"{text}[::-1]" if value.ndim == 1 else f"{text}[..., ::-1, ::-1]" if value.ndim > 2 else None
         if flipped:
             yield f"{text} is not flipped", part, flipped            # as a convolution's kernel on the way back
+        for turned in ("[::-1]", "[:, ::-1]")[: value.ndim]:
+            if f"{text}{turned}" != flipped and turned in source.text:           # as elsewhere in the file
+                yield "its order is not reversed", part, f"{text}{turned}"
     for other in others:
         shown = other[1:-1] if other[0] == "(" else other
         yield f"{shown} belongs where {text} is", part, other

@@ -119,8 +119,18 @@ def _of_einsum(subscripts):
         for i, j in itertools.combinations(range(len(letters)), 2):
             swapped = list(letters)
             swapped[i], swapped[j] = swapped[j], swapped[i]
-            others = [*terms[:k], "".join(swapped), *terms[k + 1 :]]
-            yield ",".join(others[:-1]) + "->" + others[-1]
+            yield _einsum_with(terms, k, "".join(swapped))
+    every = sorted({letter for term in terms for letter in term if letter.isalpha()})
+    for k, term in [*enumerate(terms)][::-1]:            # the result first
+        letters = term.strip()
+        for i, other in itertools.product(range(len(letters)), every):
+            if other not in letters:
+                yield _einsum_with(terms, k, letters[:i] + other + letters[i + 1 :])
+
+
+def _einsum_with(terms, k, term):
+    *inputs, output = [*terms[:k], term, *terms[k + 1 :]]
+    return ",".join(inputs) + "->" + output
 
 
 def _of_index(source, index):

@@ -64,7 +64,8 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
     for name, x in atoms.items():                        # a gate of each channel: dy * g[:, :, None, None]
         if is_array(x) and x.ndim < len(shape) and x.shape == tuple(shape)[: x.ndim]:
             gate = f"{name}[{', '.join([':'] * x.ndim + ['None'] * (len(shape) - x.ndim))}]"
-            for term in (f"{one} * {gate}" for one in larger):
+            behind = [one for one, y in atoms.items() if is_array(y) and y.shape == tuple(shape)[x.ndim :]]      # a query
+            for term in [f"{one} * {gate}" for one in larger] + [f"{gate} * {one}" for one in behind]:
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
     for term in _outer_products(shape, atoms):
         yield f"a term is missing, {term}", span, f"{atom} + {term}"
@@ -99,14 +100,18 @@ def terms_of_unused(
     source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms, unused: Collection[str]
 ) -> Changes:  # fmt: skip
     """A term of what is computed and not used: 2 * centred * dvar / n"""
-    span, atom, shape = source.span(whole), source.atom(whole), shape_of(target, source, atoms)
+    shape = shape_of(target, source, atoms)
     arrays = {name: x for name, x in atoms.items() if shape and isinstance(x, np.ndarray) and fits(x, shape)}
     counts = [f" / {name}" for name in _counts(atoms)]
+    # r * (g - s1 - x_hat * s2), w * (u / p + du * np.log(p))
+    inside = [one for one in ast.walk(whole) if isinstance(one, ast.BinOp) and one is not whole]
     for name in unused & arrays.keys():
         others = [f"{other} * " for other in arrays if other not in unused]
         over = [f" / {other}" for other, x in arrays.items() if other not in unused and (x > 0).all()]
-        for twice, other, count in itertools.product(("", "2 * "), ("", *others), ("", *counts, *over)):
-            yield from plus_or_minus(f"{twice}{other}{name}{count}", span, atom)
+        for part, every in [(whole, ("", *counts, *over)), *((one, ("",)) for one in inside)]:
+            where, atom = source.span(part), source.atom(part)
+            for twice, other, count in itertools.product(("", "2 * "), ("", *others), every):
+                yield from plus_or_minus(f"{twice}{other}{name}{count}", where, atom, bracketed=part is not whole)
 
 
 def mirrored_terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
@@ -158,6 +163,9 @@ def terms_of_sums(source: Source, whole: ast.expr, target: ast.expr | None, atom
             if left and behind is not None:
                 term = f"{name}.sum(axis={axis}){behind}"
                 yield from plus_or_minus(term, span, atom)
+    rates = [name for name, x in atoms.items() if isinstance(x, SINGLE) and not isinstance(x, int)]
+    for name, rate in itertools.product(alike, rates):   # of (1 − c)·x + c·mean(x)
+        yield from plus_or_minus(f"{rate} * {name}.mean()", span, atom)
     if isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Div) and is_atom(whole.right):
         d, w = source.atom(whole.left), source.atom(whole.right)         # of log(w / Σ w), d / w − Σ d / Σ w
         yield f"a term is missing, −{d}.sum() / {w}.sum()", span, f"{atom} - {d}.sum() / {w}.sum()"
