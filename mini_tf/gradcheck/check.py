@@ -28,7 +28,8 @@ def gradcheck(
     """Check y, backward = f(*inputs, **options) against finite differences, and the op's contract. Returns a Report.
 
     f         an op, a layer, model.loss, or any function that keeps the contract of `mini_tf.ops`
-    inputs    its arguments; floating arrays are checked (in float64 copies), integers, booleans, others are passed on
+    inputs    its arguments; floating arrays are checked (in float64 copies), also those in the dicts, lists and tuples
+              that a function of your own takes; integers, booleans, others are passed on
     params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list. By default they are
               found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
     seed      of dy, of the generic point and of the sampled entries; f gets it, too, if it takes one

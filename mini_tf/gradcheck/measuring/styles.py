@@ -7,6 +7,7 @@
     net.loss(x, y); net.backward()                       the same, of a model that begins with its loss
     loss, dW = svm_loss(W, x, y)                         a loss that comes with its gradients
 
+Weights may also be in a dict, a list or a tuple that a function is given, grads in one like it (`in_order`).
 `in_contract` gives a Brought, which is called as any op is. The learner's object is copied for each call, so it stays
 as it is, and a backward can be called twice.
 """
@@ -504,23 +505,37 @@ def in_order(
 
 def _in_order_with_containers(gradients, backward, names, inputs):
     """`in_order`, where some inputs are dicts, lists or tuples with arrays"""
-    parts = list_of(gradients)
     wanted = [(name, x, ways_in(x)) for name, x in zip(names, inputs) if is_floating(x) or ways_in(x)]
+    parts = list_of(gradients)
     if len(parts) == len(inputs) > len(wanted):          # None for ids
         parts = [g for g, x in zip(parts, inputs) if is_floating(x) or ways_in(x)]
+    bare = [g for g in parts if not isinstance(g, (dict, list, tuple))]
+    if len(bare) == len(parts) != len(wanted):           # one by one, those of all arrays, or of those inside
+        places = [(reached(x, way), bool(ways)) for _, x, ways in wanted for way in ways or [()]]
+        inside = [x for x, is_inside in places if is_inside]
+        if len(parts) == len(places):
+            return tuple(parts)
+        more = len(parts) == len(inside) > len(places) - len(inside)
+        if more or [np.shape(g) for g in parts] == [x.shape for x in inside]:
+            left = iter(parts)
+            return tuple(next(left) if is_inside else None for _, is_inside in places)
     if len(parts) != len(wanted) or isinstance(gradients, dict):
-        inside = iter([g for g in parts if isinstance(g, (dict, list, tuple))])
-        bare = [g for g in parts if not isinstance(g, (dict, list, tuple))]
-        called = [name for name in returned_names(backward) if not GRADIENTS.match(name) or is_upstream(name)]
-        named = dict(zip(called, bare)) if len(called) == len(bare) else {}
-        named |= gradients if isinstance(gradients, dict) else {}
-        arrays = [(name, x) for name, x, ways in wanted if not ways]
-        places = places_by_shape(bare, [x for _, x in arrays])
-        by_shape = {arrays[place][0]: g for place, g in zip(places, bare)}
-        parts = [next(inside, None) if ways else gradient_of(name, named) for name, _, ways in wanted]
-        parts = [by_shape.get(name) if g is None and not ways else g for g, (name, _, ways) in zip(parts, wanted)]
-    return tuple(g for part, (_, _, ways) in zip(parts, wanted) for g in (
-        [_gradient_in(part, way) for way in ways] if ways else [part]))  # fmt: skip
+        parts = _by_kind(gradients, bare, returned_names(backward), wanted)
+    return tuple(g for part, (_, _, ways) in zip(parts, wanted)
+                 for g in ([_gradient_in(part, way) for way in ways] if ways else [part]))  # fmt: skip
+
+
+def _by_kind(gradients, bare, called, wanted):
+    """The gradients for `wanted`: dicts and lists for dicts and lists, in their order; arrays by name or by shape"""
+    inside = iter([g for g in list_of(gradients) if isinstance(g, (dict, list, tuple))])
+    called = [name for name in called if not GRADIENTS.match(name) or is_upstream(name)]
+    named = dict(zip(called, bare)) if len(called) == len(bare) else {}
+    named |= gradients if isinstance(gradients, dict) else {}
+    arrays = [(name, x) for name, x, ways in wanted if not ways]
+    by_shape = {arrays[place][0]: g for place, g in zip(places_by_shape(bare, [x for _, x in arrays]), bare)}
+    found = {name: gradient_of(name, named) for name, _ in arrays}
+    found |= {name: by_shape.get(name) for name, g in found.items() if g is None}
+    return [next(inside, None) if ways else found[name] for name, _, ways in wanted]
 
 
 def _gradient_in(gradients, way):

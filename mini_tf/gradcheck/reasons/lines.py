@@ -201,7 +201,7 @@ def _kept_for(evidence, node, shown, of_right):
 
 
 def _unpacked(node):
-    """([names] of what a backward unpacks, `x, m, s = cache`; [names] of what it takes from a list, `x, h = kept[t]`)"""
+    """([names] of what a backward unpacks, `x, s = cache`; [names] of what it takes from a list, `x, h = kept[t]`)"""
     pairs = [(one.targets[0], one.value) for one in ast.walk(node) if isinstance(one, ast.Assign)]
     pairs += [(one.target, None) for one in ast.walk(node) if isinstance(one, ast.For)]
     pairs = [(target.elts, x) for target, x in pairs if isinstance(target, ast.Tuple)]

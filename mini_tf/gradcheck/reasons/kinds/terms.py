@@ -64,7 +64,7 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
     for name, x in atoms.items():                        # a gate of each channel: dy * g[:, :, None, None]
         if is_array(x) and x.ndim < len(shape) and x.shape == tuple(shape)[: x.ndim]:
             gate = f"{name}[{', '.join([':'] * x.ndim + ['None'] * (len(shape) - x.ndim))}]"
-            behind = [one for one, y in atoms.items() if is_array(y) and y.shape == tuple(shape)[x.ndim :]]      # a query
+            behind = [one for one, y in atoms.items() if is_array(y) and y.shape == tuple(shape)[x.ndim :]]    # a query
             for term in [f"{one} * {gate}" for one in larger] + [f"{gate} * {one}" for one in behind]:
                 yield f"a term is missing, {term}", span, f"{atom} + {term}"
     for term in _outer_products(shape, atoms):
