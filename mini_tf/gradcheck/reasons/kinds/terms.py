@@ -103,8 +103,8 @@ def terms_of_unused(
     shape = shape_of(target, source, atoms)
     arrays = {name: x for name, x in atoms.items() if shape and isinstance(x, np.ndarray) and fits(x, shape)}
     counts = [f" / {name}" for name in _counts(atoms)]
-    # r * (g - s1 - x_hat * s2), w * (u / p + du * np.log(p))
-    inside = [one for one in ast.walk(whole) if isinstance(one, ast.BinOp) and one is not whole]
+    # r * (g - s1 - x_hat * s2), w * (u / p + du * np.log(p)), (dy[t] + dh_next) * (1 - h ** 2)
+    inside = [one for one in ast.walk(whole) if isinstance(one, (ast.BinOp, ast.Subscript)) and one is not whole]
     for name in unused & arrays.keys():
         others = [f"{other} * " for other in arrays if other not in unused]
         over = [f" / {other}" for other, x in arrays.items() if other not in unused and (x > 0).all()]
