@@ -40,6 +40,7 @@ RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
 # What an array may be called that is learned, and neither data nor a mask: b2, gamma
 LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
+DEEPEST = 4              # of dicts and lists that a function is given, those inside others
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
@@ -509,7 +510,7 @@ def _in_order_with_containers(gradients, backward, names, inputs):
     parts = list_of(gradients)
     if len(parts) == len(inputs) > len(wanted):          # None for ids
         parts = [g for g, x in zip(parts, inputs) if is_floating(x) or ways_in(x)]
-    bare = [g for g in parts if not isinstance(g, (dict, list, tuple))]
+    bare = [g for g in parts if not _is_container(g)]
     if len(bare) == len(parts) != len(wanted):           # one by one, those of all arrays, or of those inside
         places = [(reached(x, way), bool(ways)) for _, x, ways in wanted for way in ways or [()]]
         inside = [x for x, is_inside in places if is_inside]
@@ -527,7 +528,7 @@ def _in_order_with_containers(gradients, backward, names, inputs):
 
 def _by_kind(gradients, bare, called, wanted):
     """The gradients for `wanted`: dicts and lists for dicts and lists, in their order; arrays by name or by shape"""
-    inside = iter([g for g in list_of(gradients) if isinstance(g, (dict, list, tuple))])
+    inside = iter([g for g in list_of(gradients) if _is_container(g)])
     called = [name for name in called if not GRADIENTS.match(name) or is_upstream(name)]
     named = dict(zip(called, bare)) if len(called) == len(bare) else {}
     named |= gradients if isinstance(gradients, dict) else {}
@@ -538,40 +539,51 @@ def _by_kind(gradients, bare, called, wanted):
     return [next(inside, None) if ways else found[name] for name, _, ways in wanted]
 
 
+def _is_container(x):
+    return isinstance(x, (tuple, list, dict)) or bool(members(x))
+
+
 def _gradient_in(gradients, way):
     """The gradient at the end of a way, ("layers", 0, "W"), among gradients that are kept as the arrays are"""
     for step in way:
-        if isinstance(gradients, dict):
-            gradients = gradients[step] if step in gradients else gradient_of(step, gradients)
+        if not isinstance(gradients, (list, tuple)) and (those := members(gradients)):
+            gradients = those[step] if step in those else gradient_of(step, those)
         else:
             is_there = isinstance(gradients, (list, tuple)) and isinstance(step, int) and step < len(gradients)
             gradients = gradients[step] if is_there else None
     return gradients
 
 
-def ways_in(x: Any) -> list[tuple[str | int, ...]]:
-    """The ways to the floating arrays in a dict, a list or a tuple: [("W",), ("layers", 0, "W")]; [] for others."""
-    if isinstance(x, dict):
-        parts = [(key, part) for key, part in x.items() if isinstance(key, (str, int))]
-    elif isinstance(x, (list, tuple)):
-        parts = list(enumerate(x))
-    else:
+def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
+    """The ways to the floating arrays in a dict, list, tuple, or somebody's object: [("W",), ("layers", 0, "W")]"""
+    if depth > DEEPEST or is_floating(x):
         return []
-    return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part))]
+    parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
+    own = [] if isinstance(x, (dict, list, tuple)) else _not_gradients(parts)        # of an object, not its gradients
+    parts = [(key, part) for key, part in parts.items() if isinstance(key, (str, int)) and not str(key).startswith("_")
+             and not any(key != name and _is_gradient_beside(key, name, own) for name in own)]  # fmt: skip
+    return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part, depth + 1))]
+
+
+def _is_gradient_beside(said, name, own):
+    return is_gradient_name(said, name) or (plain(said) in BEHIND and len(own) == 1)
 
 
 def packed(x: Any, arrays: dict[tuple[str | int, ...], Array]) -> Any:
-    """A dict, list or tuple like x, with other arrays: {way: array}"""
+    """A dict, list, tuple or object like x, with other arrays: {way: array}"""
     if () in arrays:
         return arrays[()]
     if not arrays:
         return x
     steps = dict.fromkeys(way[0] for way in arrays)
     parts = {step: {way[1:]: array for way, array in arrays.items() if way[0] == step} for step in steps}
-    if isinstance(x, dict):
-        return x | {key: packed(x[key], those) for key, those in parts.items()}
-    listed = [packed(part, parts[k]) if k in parts else part for k, part in enumerate(x)]
-    return listed if isinstance(x, list) else tuple(listed)
+    if isinstance(x, (list, tuple)):
+        listed = [packed(part, parts[k]) if k in parts else part for k, part in enumerate(x)]
+        named = hasattr(x, "_fields")                    # a NamedTuple
+        return listed if isinstance(x, list) else type(x)(*listed) if named else tuple(listed)
+    other = x.copy() if isinstance(x, dict) else copy.deepcopy(x)        # an object may keep things, and change them
+    members(other).update({key: packed(members(x)[key], those) for key, those in parts.items()})
+    return other
 
 
 def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
@@ -705,7 +717,15 @@ def _gradient_at(machine, way):
     holders = [way, way[:-1]] if way else [way]          # self.W and self.dW; self.params["W"] and self.grads["W"]
     around = [members(reached(machine, holder)) for holder in holders]
     found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
-    return next((g for g in found if g is not None), None)
+    found = next((g for g in found if g is not None), None)
+    if found is None and way and len(_not_gradients(around[0])) == 1:    # self.W.data and self.W.grad
+        found = next((g for name, g in around[0].items() if plain(name) in BEHIND), None)
+    return found
+
+
+def _not_gradients(those):
+    """The names of the floating arrays among members that are not called grad, or g"""
+    return [name for name, x in those.items() if is_floating(x) and plain(name) not in BEHIND]
 
 
 def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool = True) -> Any:
@@ -731,6 +751,8 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
     def is_gradient(name, those):
         x = those[name]
         others = {other: y for other, y in those.items() if is_floating(y) and plain(name) != plain(other)}
+        if plain(name) in BEHIND and those is not members(machine) and len(_not_gradients(those)) == 1:
+            return True                                  # self.W.grad, beside self.W.data
         return any(is_gradient_name(name, other) and not (_may_be_a_weight(name, other) and (name in read or (
             is_floating(x) and x.shape != y.shape))) for other, y in others.items())  # fmt: skip
 

