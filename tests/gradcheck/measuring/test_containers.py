@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mini_tf.gradcheck import gradcheck
-
 from mini_tf.layers import Linear
 
 import numpy as np
