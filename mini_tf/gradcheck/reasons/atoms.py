@@ -31,6 +31,7 @@ DERIVATIVES = {                                          # of the forward's func
     "cos": "(-np.sin({0}))", "tanh": "(1 - np.tanh({0}) ** 2)", "square": "(2 * {0})",
 }  # fmt: skip
 SOFTPLUS = re.compile(r"np\.logaddexp\(0(?:\.0)?, ([\w.'[\]]+)\)|np\.log1p\(np\.exp\(([\w.'[\]]+)\)\)")
+BACK = re.compile(r"back|bwd|bprop|grad")               # in the name of a function that goes back
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
 
 
@@ -99,11 +100,15 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
             found |= {f"{name}.{own}": x for own, x in kept.items()}
             dicts = [(own, x) for own, x in kept.items() if isinstance(x, dict)]
             found |= {f'{name}.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
+    phrases = 0
     for phrase in _phrases(evidence, values, found):
         with suppress(*FAILURES):
             x = eval(phrase, part.function.__globals__, values)
             if not phrase.startswith("(-") or not any(np.array_equal(x, -y) for y in found.values() if _alike(x, y)):
                 found[phrase] = x                        # not -np.sin(t), where s is np.sin(t)
+                phrases += 1
+        if phrases == PHRASES:
+            break
     return found
 
 
@@ -129,7 +134,9 @@ def _phrases(evidence, values, kept):
         _, node = source_of(forward)
     except ValueError:                                   # UserError: no source
         return []
-    parts = [*own_nodes(node, loops=True)]               # without those of a backward inside it
+    inner = [one for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node]
+    inner = [one for one in inner if not BACK.search(one.name)]
+    parts = [part for one in [node, *inner] for part in own_nodes(one, loops=True)]      # without those of a backward
     named = [one.value for one in parts if isinstance(one, ast.Assign)
              and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
     found = dict.fromkeys(text for one in parts for text in _phrase_of(one) if one not in named or ">" in text)
@@ -137,7 +144,7 @@ def _phrases(evidence, values, kept):
     for name, x in at_the_end.items():
         if name not in values and isinstance(x, np.ndarray):
             names[name] = next((text for text, y in kept.items() if y is x or np.array_equal(x, y)), name)
-    return [NAME.sub(lambda word: names.get(word[0], word[0]), text) for text in found][:PHRASES]
+    return [NAME.sub(lambda word: names.get(word[0], word[0]), text) for text in found]
 
 
 def _phrase_of(one):

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, own_nodes, returned_values
-from mini_tf.gradcheck.reasons.kinds.factors import OF_OPERANDS, of_a_whole, of_quotients, of_upstream
+from mini_tf.gradcheck.reasons.kinds.factors import OF_OPERANDS, of_a_whole, of_loop_entries, of_quotients, of_upstream
 from mini_tf.gradcheck.reasons.kinds.formulas import SINGLE, SIZE, is_array, is_own_function, shape_of
 from mini_tf.gradcheck.reasons.kinds.places import (
     another_atom,
@@ -28,6 +28,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     of_keywords,
     of_numbers,
     of_padding,
+    of_targets,
 )
 from mini_tf.gradcheck.reasons.kinds.syntax import (
     NOT_ADDED,
@@ -111,7 +112,11 @@ def changes(
     loaded = {one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     found += of_wholes(terms_of_unused, atoms, sums.keys() - loaded) + of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)
-    for kind in (everywhere, of_keywords, of_atoms, *OF_OPERANDS, terms_inside, terms_of_arguments, another_atom):
+    loops = [one for one in everything if isinstance(one, ast.For) and isinstance(one.target, ast.Name)]
+    counters = {one.target.id: range(one.lineno, one.end_lineno + 1) for one in loops}
+    found += [_made(source, w, *change) for w, _ in wholes for change in of_loop_entries(source, w, counters, atoms)]
+    kinds = everywhere, of_keywords, of_targets, of_atoms, *OF_OPERANDS, terms_inside, terms_of_arguments, another_atom
+    for kind in kinds:
         found += of_parts(kind, atoms)
     found += of_wholes(terms, atoms) + of_wholes(terms_of_gates, atoms) + of_wholes(terms_of_sums, atoms)
     found += of_wholes(terms_of_slices, atoms, slices)

@@ -177,6 +177,17 @@ def _of_each_entry(source, whole, target, atoms):
                         yield f"a factor is missing, {factor}", whole, f"{source.product(whole)} * {factor}"
 
 
+def of_loop_entries(source: Source, whole: ast.expr, counters: dict[str, range], atoms: Atoms) -> Changes:
+    """A factor cont[t] that is missing in a loop over t"""
+    text = source.within(source.span(whole))
+    for counter, lines in counters.items():
+        if whole.lineno in lines and f"[{counter}]" not in text:
+            for name, value in atoms.items():
+                if isinstance(value, np.ndarray) and value.ndim and name[0] != "(":
+                    factor = f"{name}[{counter}]"
+                    yield f"a factor is missing, {factor}", whole, f"{source.product(whole)} * {factor}"
+
+
 def _inside_a_sum(source, part, atoms):
     """A factor that is missing inside x.sum(…)"""
     if inside := array_in(part):
@@ -302,6 +313,35 @@ def _of_sides(source, part, atoms):
         yield "it should be divided by the square root", part.right, root
 
 
+def _of_leaky(source, part, atoms):
+    """np.where(z > 0, 1.0, 0.1) for z > 0, and dz[z < 0] *= 0.1 for dz[z < 0] = 0"""
+    text, slopes = source.within(source.span(part)), dict.fromkeys(slope for _, slope in LEAKY.findall(source.text))
+    if isinstance(part, ast.Compare) and len(part.ops) == 1 and text.endswith(" > 0"):
+        for slope in slopes:
+            leaky = f"np.where({text}, 1.0, {slope})"
+            yield f"{leaky} belongs where {text} is (the derivative of a leaky ReLU)", part, leaky
+    if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Subscript) and _is_zero(part.value):
+        target = source.within(source.span(part.targets[0]))
+        numbers = [one for slope in slopes for one in (slope, *re.findall(rf"\b{slope} ?= ?([\d.]+)", source.text))]
+        for number in dict.fromkeys(numbers):
+            yield f"a leaky ReLU has the slope {number} there", part, f"{target} *= {number}"
+
+
+def _is_zero(part):
+    return isinstance(part, ast.Constant) and part.value == 0
+
+
+def _of_gates(source, part, atoms):
+    """s + z * s * (1 - s), the derivative of z·σ(z), for s"""
+    text = source.within(source.span(part))
+    s = atoms.get(text) if isinstance(getattr(part, "ctx", None), ast.Load) else None
+    if is_array(s) and (s > 0).all() and (s < 1).all():
+        for z, x in atoms.items():
+            if is_array(x) and x.shape == s.shape and z != text and z[0] != "(":
+                term = f"{z} * {text} * (1 - {text})"
+                yield f"a term is missing, {term}", part, f"({text} + {term})"
+
+
 def _of_ones(source, part, atoms):
     """A 1 that is missing: 1 - x for x, f(x) - 1"""
     whole = source.within(source.span(part))
@@ -357,7 +397,7 @@ def _of_several_arguments(source, part, atoms):
 
 OF_OPERANDS = (
     _of_sums, _of_means, _of_several_arguments, _inside_a_sum, _of_listed, _of_entries, _of_indexed, _of_ones,
-    _of_what_is_given, _of_where, _of_sides,
+    _of_what_is_given, _of_where, _of_leaky, _of_gates, _of_sides,
 )  # fmt: skip
 
 

@@ -191,12 +191,24 @@ def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
         flipped = f"{text}[::-1]" if value.ndim == 1 else f"{text}[..., ::-1, ::-1]" if value.ndim > 2 else None
         if flipped:
             yield f"{text} is not flipped", part, flipped            # as a convolution's kernel on the way back
+        for number, x in atoms.items():
+            if isinstance(x, (int, float)) and x > 0 and "clip" not in source.text:      # beyond a Huber loss's bound
+                yield f"it is not bounded by ±{number}", part, f"np.clip({text}, -{number}, {number})"
         for turned in ("[::-1]", "[:, ::-1]")[: value.ndim]:
             if f"{text}{turned}" != flipped and turned in source.text:           # as elsewhere in the file
                 yield "its order is not reversed", part, f"{text}{turned}"
     for other in others:
         shown = other[1:-1] if other[0] == "(" else other
         yield f"{shown} belongs where {text} is", part, other
+
+
+def of_targets(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """dv += g where dx += g stands"""
+    if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and is_array(atoms.get(part.target.id)):
+        name = part.target.id
+        for other, x in atoms.items():
+            if other.isidentifier() and other != name and is_array(x) and x.shape == atoms[name].shape:
+                yield f"{other} belongs where {name} is", part.target, other
 
 
 def in_each_others_place(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:

@@ -58,6 +58,12 @@ def terms(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms
         for product, left, right in products:
             if (a if left is not a else b).ndim == 2 and _product_shape(left, right) == tuple(shape):
                 yield f"a term is missing, {product}", span, f"{atom} + {product}"
+    vectors = {name: x for name, x in atoms.items() if is_array(x) and x.ndim == 1} if len(shape) == 1 else {}
+    for (one, a), (other, b) in itertools.product(matrices.items(), vectors.items()):
+        if a.ndim == 2 and a.shape == (*b.shape, *shape):
+            yield from plus_or_minus(f"{one}.T @ {other}", span, atom)
+        if a.ndim == 2 and a.shape == (*shape, *b.shape):
+            yield from plus_or_minus(f"{one} @ {other}", span, atom)
     alike = [name for name, x in atoms.items() if is_array(x) and x.shape == tuple(shape)]
     larger = [name for name, x in atoms.items() if is_array(x) and x.ndim == len(shape)
               and all(m in (1, n) for m, n in zip(shape, x.shape))]  # fmt: skip
@@ -163,6 +169,8 @@ def terms_of_sums(source: Source, whole: ast.expr, target: ast.expr | None, atom
             if left and behind is not None:
                 term = f"{name}.sum(axis={axis}){behind}"
                 yield from plus_or_minus(term, span, atom)
+    for name in [name for name, x in atoms.items() if is_array(x) and x.shape != shape and is_upstream(name)]:
+        yield from plus_or_minus(f"{name}.sum()", span, atom)
     rates = [name for name, x in atoms.items() if isinstance(x, SINGLE) and not isinstance(x, int)]
     for name, rate in itertools.product(alike, rates):   # of (1 − c)·x + c·mean(x)
         yield from plus_or_minus(f"{rate} * {name}.mean()", span, atom)
@@ -244,6 +252,8 @@ def couplings(source: Source, whole: ast.expr, target: ast.expr | None, atoms: A
                 yield of.format("a variance"), part, f"({d} - {other} * ({d} * {other}).mean({along}))"
                 yield of.format("a length"), part, f"({d} - {other} * ({d} * {other}).sum({along}))"
                 yield of.format("a common sum (in a softmax)"), part, f"({d} - ({d} * {other}).sum({along}))"
+        for other in [name for name, x in atoms.items() if name != d and is_array(x) and x.shape == shape]:
+            yield of.format("a variance"), part, f"({d} - {other} * ({d} * {other}).mean())"
         for axis in (-1, 0, 1)[: len(shape)] + (PAIRS if len(shape) > 2 else ()):
             yield of.format("a mean"), part, f"({d} - {d}.mean(axis={axis}, keepdims=True))"
         for own in [name for name, g in atoms.items() if callable(g) and f"{name}(" in source.text]:
