@@ -49,7 +49,7 @@ def other_slope(e: Evidence, name: str) -> Words | None:
     diagonal = e.diagonal(name)
     if diagonal is not None and close(yours, e.dy * diagonal, known):
         return Words(
-            f"It is {e.upstream}·∂y_i/∂{name}_i, the diagonal of the Jacobian only: every entry of {name} changes "
+            f"It is {e.upstream}·∂y_i/∂{name}_i, the diagonal of the Jacobian only: entries of {name} change "
             f"other entries of y, too, and what these give back is missing (in softmax: −y_i·Σ_j y_j·{e.upstream}_j)."
         )
     if elementwise(e, name) is None:
@@ -58,9 +58,11 @@ def other_slope(e: Evidence, name: str) -> Words | None:
     at = np.unravel_index(int(np.argmax(np.where(known, np.abs(slope - diagonal), -1))), slope.shape)
     said, true = _formula(e, slope, known), _formula(e, diagonal, known)
     names = f" Yours is {said}" + (f", the right one {true}." if true else ".") if said else ""
+    several = len(e.subject.tensors) > 1
+    alone = f"An entry of y depends on one of {name} only" if several else "The function acts on every entry by itself"
     return Words(
-        f"The function acts on every entry by itself, and your derivative of it is wrong: at {name} = "
-        f"{e.subject.tensors[name][at]:.4g} yours is {slope[at]:.9g}, the right one {diagonal[at]:.9g}.{names}"
+        f"{alone}, and your derivative of it is wrong: at {name} = {e.subject.tensors[name][at]:.4g} "
+        f"yours is {slope[at]:.9g}, the right one {diagonal[at]:.9g}.{names}"
     )
 
 
