@@ -17,7 +17,14 @@ from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
 from mini_tf.gradcheck.reasons.changes import ADDED, RARE, UNDONE, changes, changes_of_a_step, changes_of_what_is_kept
-from mini_tf.gradcheck.reasons.kinds.formulas import array_in, is_array, is_atom, is_own_function, names_read
+from mini_tf.gradcheck.reasons.kinds.formulas import (
+    array_in,
+    is_array,
+    is_atom,
+    is_own_function,
+    multiplied,
+    names_read,
+)
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 
@@ -289,10 +296,17 @@ def _bare(node):
     for one in statements:
         values = _parts(one.value)
         kept = not isinstance(getattr(one, "targets", [None])[0], ast.Name)
-        calls = [is_own_function(_call(value)) and array_in(_call(value)) is None for value in values]    # not da.sum()
+        calls = [any(map(_calls_own, multiplied(value))) for value in values]
         if all(is_call or (kept and isinstance(value, ast.Name)) for is_call, value in zip(calls, values)):
             found.add(one.lineno)
     return found
+
+
+def _calls_own(value):
+    """True for back(dy), and back(dy) / n; not for da.sum()"""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+        return _calls_own(value.left)
+    return is_own_function(_call(value)) and array_in(_call(value)) is None
 
 
 def _parts(value):

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -39,12 +40,13 @@ class Inner(NamedTuple):
     """A variable of a backward, such as dA: what its name says it is the gradient of; its states; those that are right.
 
     A state is (number of the line after which it is, value). Later lines may make another gradient of one that is
-    right: `dA[~mask] = 0`.
+    right: `dA[~mask] = 0`. fits(x) says whether an array is the slope, too.
     """
 
     of: str
     states: list[tuple[int, Array]]
     right: list[tuple[int, Array]]
+    fits: Callable[[Array], bool]
 
 
 def measured_inside(evidence: Evidence) -> dict[str, Inner]:
@@ -62,15 +64,17 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
     states, found = states_of(evidence, backward.__code__, lambda: _there_and_back(evidence)), {}
     until = time.process_time() + SECONDS
     for said, name in _pairs(states, [*made, *evidence.slopes]):
-        right = None
+        fits = None
         if name in evidence.slopes:
             if evidence.is_zero(name):
                 continue
-            right = [(line, x) for line, x in states[said] if evidence.agrees(name, x)]
+            fits = partial(evidence.agrees, name)
         elif time.process_time() < until:
-            right = _right_states(evidence, forward.__code__, made[name], name, states[said])
-        if right or (right is not None and said not in terms | windows):
-            found[said] = Inner(name, states[said], right)
+            shapes = {x.shape for _, x in states[said]}
+            fits = _slope_test(evidence, forward.__code__, made[name], name, shapes)
+        right = [(line, x) for line, x in states[said] if fits(x)] if fits else []
+        if right or (fits and said not in terms | windows):
+            found[said] = Inner(name, states[said], right, fits)
     return found
 
 
@@ -99,14 +103,17 @@ def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) ->
     return f"Measured inside: {'; '.join(said)}." if said else ""
 
 
-def _right_states(evidence, code, lines, name, states):
-    """Those of the states that are the slope in the forward's variable; None if that cannot be measured."""
+def _slope_test(evidence, code, lines, name, shapes):
+    """A function that says whether an array is the slope in the forward's variable; None if that cannot be measured.
+
+    shapes: of the backward's variable, of which one must be the forward's
+    """
     evidence.back_to_the_point()
     try:
         phi = Inside(lambda: evidence.subject.forward()[0], evidence.dy, code, lines, name)
-        states = [(line, x) for line, x in states if phi.x is not None and x.shape == phi.x.shape]
-        if not states:
+        if phi.x is None or phi.x.shape not in shapes:
             return None
+        shape = phi.x.shape
         rng = np.random.default_rng(0)
         directions = rng.choice([-1, 1], (DIRECTIONS, phi.x.size)) * rng.uniform(0.5, 1.5, (DIRECTIONS, phi.x.size))
         with np.errstate(all="ignore"):
@@ -120,10 +127,12 @@ def _right_states(evidence, code, lines, name, states):
     sizes = CLOSE * np.linalg.norm(directions, axis=1)
 
     def is_right(x):
+        if x.shape != shape:
+            return False
         x = x.reshape(-1)
-        return (np.abs(directions @ x - found.slope) <= found.uncertainty + sizes * np.linalg.norm(x)).all()
+        return bool((np.abs(directions @ x - found.slope) <= found.uncertainty + sizes * np.linalg.norm(x)).all())
 
-    return [(line, x) for line, x in states if is_right(x)]
+    return is_right
 
 
 def _pairs(states, names):

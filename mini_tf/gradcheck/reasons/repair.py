@@ -80,7 +80,8 @@ def find_repair(
     inside    the backward's variables (see `measured_inside`): a change that makes another value of one that is right
               makes up for a mistake elsewhere
     Where no single change makes all gradients right: several that do it together, or the one that makes most of them
-    right. Another one is looked for where the first may make up for what is wrong in another line (MADE_UP_FOR). Every
+    right. Another one is looked for where the first may make up for what is wrong in another line: if it leaves a
+    gradient wrong inside (one that does not is better), or is of such a kind (MADE_UP_FOR). Every
     change runs in a fresh forward, on copies, because many changes write where they should not.
     """
     began = time.process_time()
@@ -89,11 +90,12 @@ def find_repair(
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
     to_try = candidates(evidence, lines, texts)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
-    first, told, wrong = None, [], [name for name in evidence.slopes if name not in evidence.right]
+    wrong = [name for name in evidence.slopes if name not in evidence.right]
+    first, mended, told, another = None, False, [], []
     for part, change in to_try:
         if time.process_time() > deadline:
             break
-        if first is not None and not _is_another(first, change):
+        if first is not None and mended and not _is_another(first, change):
             continue
         try:
             with warnings.catch_warnings():              # of what Python thinks of the change
@@ -108,14 +110,21 @@ def find_repair(
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
-            if first is not None:
-                return Found(told, wrong, _told(evidence, part, change), [])
-            told = _told(evidence, part, change)
-            if not MADE_UP_FOR.search(told[1]):
-                return Found(told, wrong, [], [])
-            first, deadline = change, time.process_time() + ANOTHER
+            mends = _mends(evidence, part, code, inside)
+            if first is None:
+                first, mended, told = change, mends, _told(evidence, part, change)
+                makes_up = MADE_UP_FOR.search(told[1])
+                if mends and not makes_up:
+                    return Found(told, wrong, [], [])
+                deadline = time.process_time() + ANOTHER
+            elif mends and not mended:
+                return Found(_told(evidence, part, change), wrong, [], [])
+            elif makes_up and not another and _is_another(first, change):
+                another = _told(evidence, part, change)
+                if mended:
+                    break
     if first is not None:
-        return Found(told, wrong, [], [])
+        return Found(told, wrong, another, [])
     in_part.sort(key=lambda one: (-len(one[3]), one[1].before.startswith("return")))     # dx = dy * w, where dx is made
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     together = _together(evidence, in_part, texts, inside) if certain else []
@@ -215,12 +224,24 @@ def _is_right_everywhere(evidence, part, change, code, names):
 
 def _leaves(evidence, part, code, inside):
     """True if the variables of the backward that are right have the same values with the changed code."""
+    states = _states_with(evidence, part, code)
+    return all(any(_same(x, y) for _, x in states[name] for _, y in inner.right)
+               for name, inner in inside.items() if inner.right and name in states)  # fmt: skip
+
+
+def _mends(evidence, part, code, inside):
+    """True if the changed code makes right what is wrong inside: otherwise it may make up for it in a later line."""
+    wrong = {name: inner for name, inner in inside.items() if not inner.right and inner.of not in evidence.slopes}
+    states = _states_with(evidence, part, code) if wrong else {}
+    return all(any(inner.fits(x) for _, x in states[name]) for name, inner in wrong.items() if name in states)
+
+
+def _states_with(evidence, part, code):
+    """`states_of` the backward's variables with the changed code"""
     own = function_of(evidence.backward).__code__
     where = own.co_qualname, own.co_firstlineno
     changed = next((one for one in codes_inside(code) if (one.co_qualname, one.co_firstlineno) == where), own)
-    states = states_of(evidence, changed, lambda: _made_right(evidence, part, code))
-    return all(any(_same(x, y) for _, x in states[name] for _, y in inner.right)
-               for name, inner in inside.items() if inner.right and name in states)  # fmt: skip
+    return states_of(evidence, changed, lambda: _made_right(evidence, part, code))
 
 
 def _same(x, y):

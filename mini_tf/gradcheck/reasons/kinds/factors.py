@@ -196,7 +196,7 @@ def _inside_a_sum(source, part, atoms):
             if shape and is_array(x) and fits(x, shape):
                 yield from plus_or_minus(name, inside, source.atom(inside), True)
             if shape and not callable(x):
-                for words, factor in _factors(name, x, shape):
+                for words, factor in _factors(name, x, shape, larger=1 in shape):
                     if factor in (f"* {name}", f"* {name}[:, None]", f"* {name}[..., None]", f"* np.sign({name})"):
                         yield words, inside, f"({source.product(inside)} {factor})"
 
@@ -256,7 +256,7 @@ def _of_what_is_given(source, part, atoms):
         for value in part.args:
             text, shape = source.within(source.span(value)), shape_of(value, source, atoms)
             for name, x in atoms.items() if shape is not None else ():
-                if isinstance(x, SINGLE) or (is_array(x) and fits(x, shape) and name != text):
+                if isinstance(x, SINGLE) or (is_array(x) and fits(x, shape, larger=1 in shape) and name != text):
                     factors += [(value, *one) for one in _times_and_over(name)[: 1 + isinstance(x, SINGLE)]]
     yield from ((words, value, f"{source.product(value)} {factor}") for value, words, factor in factors)
 
