@@ -1,6 +1,7 @@
 """Arguments for a learner's function: their shapes, from a docstring or from options, and random numbers of that shape.
 
 A docstring says the shapes in numbers,   Example: z (2, 5), ids (2, 3) int < 7, mask (2, 5) bool, p (3,) positive
+of arrays in a dict or a list too,        Example: x (5, 4), params.W (4, 3), params.b (3,), layers.0.W (3, 3)
 in letters, as those of `mini_tf.ops`:    z (…, k), gamma (k,)
 or in words:                              x: array of shape (batch, features)
 """
@@ -19,14 +20,21 @@ from typing import Any, NamedTuple
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine, parameters_of
+from mini_tf.gradcheck.measuring.styles import (
+    forward_of,
+    in_contract,
+    is_machine,
+    parameters_of,
+    reached,
+    ways_in,
+)
 
 import numpy as np
 
 LARGEST = 100_000        # entries of one argument, and ids: the checker runs the function thousands of times
 KIND = r"positive|bool|int(?: ?< ?\w+)?"
 SAID = r":? ?[^()\n]{0,60}?\bshape:? ?|: ?| "             # between a name and its shape: "x: input of shape (N, D)"
-ARGUMENT = re.compile(rf"(?<![\w.])(\w+)({SAID})\(([^()]*)\)(?: ({KIND})\b)?")
+ARGUMENT = re.compile(rf"(?<![\w.])(\w+(?:\.\w+)*)({SAID})\(([^()]*)\)(?: ({KIND})\b)?")
 USUAL = dict.fromkeys(("ids", "targets", "labels"), " int<7") | dict.fromkeys(("mask", "keep"), " bool")
 SHAPES = [(2, 3), (3, 4), (4,), (3,), (2,), (2, 4), (4, 3), (2, 3, 4), (4, 5), (5,), (4, 4), (2, 3, 6, 5), ()]
 MOST, SECONDS = 3000, 3.0        # combinations of shapes to try, and for how long
@@ -90,19 +98,56 @@ def inputs_for(f: Any, shapes: Sequence[str], values: dict[str, Any], rng: np.ra
     sizes = _sizes(found.values())
     found = {name: (_shape(name, a, sizes), a.kind, _bound(name, a, sizes)) for name, a in found.items()}
 
-    missing = [p.name for p in parameters if p.name not in found and p.name not in values and p.default is p.empty]
+    owners = {*map(_owner, found), *values}
+    missing = [p.name for p in parameters if p.name not in owners and p.default is p.empty]
     if missing:
         said = " (what stands after Example: was not understood)" if not found and "Example:" in doc else ""
-        arguments = {n: found.get(n) for n in names if n in found or n in missing}
+        wanted = [each for n in names for each in (_keys_in(called, n) if n in missing else [n])]
+        arguments = {n: found.get(n) for n in dict.fromkeys([*wanted, *found]) if n in found or _owner(n) in missing}
         raise UserError(_ask(f, missing, *_proposed(f, arguments, values)) + said)
     given = [*found, *values]
-    if from_letters and not _runs(f, {n: _draw(*a, np.random.default_rng(0)) for n, a in found.items()} | values):
+    draws = {n: _draw(*a, np.random.default_rng(0)) for n, a in found.items()} if from_letters else {}
+    if from_letters and not _runs(f, draws | values):
         arguments, proposed = _proposed(f, dict.fromkeys(n for n in names if n in found), values)
         if proposed:
             raise UserError(f"with the shapes of its docstring it does not run. {_ask(f, found, arguments, proposed)}")
-    used = parameters[: max(names.index(name) for name in given) + 1] if given else []
-    return [values[p.name] if p.name in values else _draw(*found[p.name], rng) if p.name in found else p.default
-            for p in used]  # fmt: skip
+    used = parameters[: max(names.index(_owner(name)) for name in given) + 1] if given else []
+    drawn = _nested({name: _draw(*argument, rng) for name, argument in found.items()}) | values
+    return [drawn.get(p.name, p.default) for p in used]
+
+
+def _owner(name):
+    """params of params.W"""
+    return name.partition(".")[0]
+
+
+def _keys_in(f, name):
+    """["params.W1", …] of an argument of which f reads params["W1"]; [name] of others"""
+    try:
+        keys = re.findall(rf"""\b{name}\[["'](\w+)["']\]""", inspect.getsource(f))
+    except (OSError, TypeError):
+        keys = []
+    return [f"{name}.{key}" for key in dict.fromkeys(keys)] or [name]
+
+
+def _nested(arrays):
+    """{"x": x, "params": {"W": W}} of {"x": x, "params.W": W}; numbers are the places of a list: layers.0"""
+    found = {}
+    for name, array in arrays.items():
+        *way, last = name.split(".")
+        holder = found
+        for step in way:
+            holder = holder.setdefault(step, {})
+        holder[last] = array
+    return {name: _with_lists(x) for name, x in found.items()}
+
+
+def _with_lists(x):
+    if not isinstance(x, dict):
+        return x
+    parts = {key: _with_lists(part) for key, part in x.items()}
+    places = [str(k) for k in range(len(parts))]
+    return [parts[k] for k in places] if parts.keys() == {*places} else parts
 
 
 def placed(f: Any, inputs: Sequence[Any], options: dict[str, Any]) -> list[Any]:
@@ -157,7 +202,7 @@ def _from_options(f_name, shapes, names):
         if not equals or not match or not (argument := _argument(*match.groups())):
             raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool', "
                             "or s= for a single number")  # fmt: skip
-        if name not in names:
+        if _owner(name) not in names:
             raise UserError(f"--shape {option!r}: {f_name} has no argument {name!r}; it has {', '.join(names)}")
         found[name] = argument
     return found
@@ -166,14 +211,15 @@ def _from_options(f_name, shapes, names):
 def _from_example(doc, names):
     """The arguments after "Example:" in a docstring, to the next empty line."""
     example = re.search(r"^ *Example:(.*?)(?:\n *\n|\Z)", doc, re.S | re.M)
-    return _from_letters(example[1], names) if example else {}
+    return _from_letters(example[1], names, inside=True) if example else {}
 
 
-def _from_letters(text, names):
-    """The arguments of a text, each where it is first followed by a shape."""
+def _from_letters(text, names, inside=False):
+    """The arguments of a text, each where it is first followed by a shape. inside: arrays in dicts, params.W, too"""
     found = {}
     for name, said, axes, kind in ARGUMENT.findall(text):
-        if name in names and name not in found and (argument := _argument(axes, kind, bool(said.strip()))):
+        known = (_owner(name) if inside else name) in names and name not in found
+        if known and (argument := _argument(axes, kind, bool(said.strip()))):
             found[name] = argument
     return found
 
@@ -326,8 +372,9 @@ def _drawn_again(arguments, chosen, values):
 def _runs(f, given):
     """ "back" if f runs forward and back, and all gradients have the right shapes; "forward" if it runs; "" if not"""
     parameters = parameters_of(_called(f))[inspect.isclass(f) :]
-    parameters = [p for p in parameters if p.name in given or p.default is p.empty]
+    parameters = [p for p in parameters if p.name in {*map(_owner, given)} or p.default is p.empty]
     try:
+        given = _nested(given)
         inputs = [given[p.name] for p in parameters]
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -339,7 +386,8 @@ def _runs(f, given):
     try:
         came = backward(np.ones_like(y) if np.ndim(y) else 1.0)
         came = [g for g in (came if isinstance(came, (tuple, list)) else [came]) if g is not None]
-        shapes = [np.shape(x) for x in inputs if getattr(x, "dtype", None) == np.float64]
+        arrays = [reached(x, way) for x in inputs for way in ways_in(x) or [()]]
+        shapes = [np.shape(x) for x in arrays if getattr(x, "dtype", None) == np.float64]
         return "back" if not came or [np.shape(g) for g in came] == shapes else "forward"
     except FAILURES:
         return "forward"

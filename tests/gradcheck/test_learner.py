@@ -265,6 +265,47 @@ def test_shapes_from_letters(inputs):
     assert shapes((ids, mask)) == [(2,), (2, 2)]
 
 
+NET = '''
+import numpy as np
+
+def net_forward(x, params):
+    """{}"""
+    h = np.tanh(x @ params["W1"] + params["b1"])
+    return h @ params["W2"], (x, h)
+
+def net_backward(dout, cache, params):
+    x, h = cache
+    dz = dout @ params["W2"].T * (1 - h**2)
+    return dz @ params["W1"].T, {{"W1": x.T @ dz, "b1": dz.sum(0), "W2": h.T @ dout}}
+'''
+IN_A_DICT = "x", "params.W1", "params.b1", "params.W2"
+
+
+def test_shapes_of_arrays_in_a_dict_from_options(write):
+    path = write(NET.format(""))
+    shapes = ["x=5,4", "params.W1=4,3", "params.b1=3", "params.W2=3,2"]
+    report = check(f"{path}::net_forward", shapes)
+    assert report
+    assert [t.name for t in report.tensors] == [*IN_A_DICT]
+    with pytest.raises(UserError, match=r"--shape x=2,3 --shape params.W1=3,4 .*params.W2=4,3 \(with these it runs\)"):
+        check(f"{path}::net_forward", [])
+
+
+def test_shapes_of_arrays_in_a_dict_from_the_example(write):
+    path = write(NET.format("Example: x (5, 4), params.W1 (4, 3), params.b1 (3,), params.W2 (3, 2)"))
+    report = check(f"{path}::net_forward", [])
+    assert report
+    assert [t.name for t in report.tensors] == [*IN_A_DICT]
+
+
+def test_numbers_are_places_in_a_list(inputs):
+    x, layers = inputs("f(x, layers)", "", "x=2,3", "layers.0.W=3,4", "layers.0.b=4", "layers.1.W=4,2")
+    assert x.shape == (2, 3)
+    assert [{name: array.shape for name, array in layer.items()} for layer in layers] == [
+        {"W": (3, 4), "b": (4,)}, {"W": (4, 2)},
+    ]  # fmt: skip
+
+
 def test_a_default_before_a_given_argument_is_passed_on(inputs):
     x, mask, scale = inputs("f(x, mask=None, scale=1.0)", "", "x=2", "scale=3")
     assert mask is None

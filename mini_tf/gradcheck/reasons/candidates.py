@@ -90,6 +90,7 @@ class Place:
         line = self.begins.get(change.line, change.line)
         unlikely = RARE.search(change.name) or not self._is_linear(change)
         hands_on = line in self.bare and (ADDED.search(change.name) or SIGN.search(change.name))
+        hands_on = hands_on and "-= " not in change.before               # which may itself be wrong
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         off = change.name in UNDONE or OFF.match(change.name)            # h = hs[t + 1]
