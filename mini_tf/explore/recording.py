@@ -27,7 +27,7 @@ from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder
 from mini_tf.explore.sheets import Sheet, written_code
-from mini_tf.gradcheck.measuring.styles import FORWARD
+from mini_tf.gradcheck.measuring.stored import FORWARD
 
 import numpy as np
 

@@ -4,7 +4,8 @@ import inspect
 import re
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import LEARNED, in_this_case, is_gradient_name, partner_wanted
+from mini_tf.gradcheck.measuring.naming import LEARNED, in_this_case, is_gradient_name
+from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
     Subject,
     call_backward,

@@ -16,32 +16,34 @@ import copy
 import inspect
 import re
 import sysconfig
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.trace import codes_inside, keeps_contract
+from mini_tf.gradcheck.measuring.naming import GRADIENTS, gradient_of, is_gradient_name, is_upstream
+from mini_tf.gradcheck.measuring.stored import (
+    FORWARD,
+    Stored,
+    earlier_gradients,
+    is_floating,
+    members,
+    reached,
+    stored_arrays,
+    ways_in,
+    with_parameters,
+)
+from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
 CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
-FORWARD = ("forward", "fwd", "fw")
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
-BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
-BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
-GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
-NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
 RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
-# What an array may be called that is learned, and neither data nor a mask: b2, gamma
-LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
-DEEPEST = 4              # of dicts and lists that a function is given, those inside others
-NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
 
@@ -554,38 +556,6 @@ def _gradient_in(gradients, way):
     return gradients
 
 
-def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
-    """The ways to the floating arrays in a dict, list, tuple, or somebody's object: [("W",), ("layers", 0, "W")]"""
-    if depth > DEEPEST or is_floating(x):
-        return []
-    parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
-    own = [] if isinstance(x, (dict, list, tuple)) else _not_gradients(parts)        # of an object, not its gradients
-    parts = [(key, part) for key, part in parts.items() if isinstance(key, (str, int)) and not str(key).startswith("_")
-             and not any(key != name and _is_gradient_beside(key, name, own) for name in own)]  # fmt: skip
-    return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part, depth + 1))]
-
-
-def _is_gradient_beside(said, name, own):
-    return is_gradient_name(said, name) or (plain(said) in BEHIND and len(own) == 1)
-
-
-def packed(x: Any, arrays: dict[tuple[str | int, ...], Array]) -> Any:
-    """A dict, list, tuple or object like x, with other arrays: {way: array}"""
-    if () in arrays:
-        return arrays[()]
-    if not arrays:
-        return x
-    steps = dict.fromkeys(way[0] for way in arrays)
-    parts = {step: {way[1:]: array for way, array in arrays.items() if way[0] == step} for step in steps}
-    if isinstance(x, (list, tuple)):
-        listed = [packed(part, parts[k]) if k in parts else part for k, part in enumerate(x)]
-        named = hasattr(x, "_fields")                    # a NamedTuple
-        return listed if isinstance(x, list) else type(x)(*listed) if named else tuple(listed)
-    other = x.copy() if isinstance(x, dict) else copy.deepcopy(x)        # an object may keep things, and change them
-    members(other).update({key: packed(members(x)[key], those) for key, those in parts.items()})
-    return other
-
-
 def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
     """The places of the arrays to which the gradients belong, by shapes and in their order; [] if one fits nowhere.
 
@@ -610,49 +580,6 @@ def returned_names(backward: Callable) -> list[str]:
     return [name.strip().rpartition(".")[2] for name in returns[-1].split(",") if name.strip()] if returns else []
 
 
-@lru_cache(10_000)
-def is_gradient_name(said: str | int, name: str | int) -> bool:
-    """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
-    said, name = plain(said), plain(name)
-    without = {said.removeprefix(word) for word in BEFORE} | {said.removesuffix(word) for word in BEHIND}
-    return name in without or said == name
-
-
-def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
-    """What is named as the gradient of `name` among {name: gradient}, or None. Of dB and db, b's is db.
-
-    W's is dW, if there is one, and not Wg, which may be the weight of a gate.
-    """
-    def unlikely(said):
-        return said != name, not in_this_case(said, name), _may_be_a_weight(said, name)
-
-    said = min((one for one in named if is_gradient_name(one, name)), key=unlikely, default=None)
-    return None if said is None else named[said]
-
-
-def _may_be_a_weight(said, name):
-    """True if `said` is `name` with a letter more that may mean something else: Wg, of a gate; Wd, of a decoder"""
-    said, name = plain(said), plain(name)
-    return len(said) == len(name) + 1 and not said.startswith("d")
-
-
-@lru_cache(10_000)
-def in_this_case(said: str | int, name: str | int) -> bool:
-    """True if the name of a gradient has the name itself, with its capitals: dB has B, and not b."""
-    said, name = (str(one).replace("_", "") for one in (said, name))
-    return said.startswith(name) or said.endswith(name)
-
-
-@lru_cache(10_000)
-def plain(name: str | int) -> str:
-    return str(name).replace("_", "").lower()
-
-
-def is_upstream(name: str) -> bool:
-    """True for what the gradient that a backward is given may be called: dy, d_out, grad, g, upstream."""
-    return NAMED_AS_GRADIENT.match(name) is not None
-
-
 def list_of(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (tuple, list)) else [x]
 
@@ -662,10 +589,6 @@ def flat(x: Any) -> list[Any]:
     return [g for part in x for g in flat(part)] if isinstance(x, (tuple, list)) else [x]
 
 
-def is_floating(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
-
-
 def parameters_of(f: Callable) -> list[inspect.Parameter]:
     """The parameters of a function or bound method that can be given by place."""
     try:
@@ -673,169 +596,3 @@ def parameters_of(f: Callable) -> list[inspect.Parameter]:
     except (TypeError, ValueError):
         return []
     return [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
-
-
-# An object's own arrays ---------------------------------------------------------------------------------------------
-
-
-class Stored:
-    """An array in an object, checked as a Parameter is.
-
-    ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
-    shape   as it was given, where data may be larger
-    """
-
-    trainable = True
-
-    def __init__(self, data: Array, way: tuple[str | int, ...]):
-        self.data, self.grad, self.ways, self.shape = data, None, [way], data.shape
-
-    def put(self, machine: Any) -> None:
-        """Give the machine this array's data."""
-        for *way, last in self.ways:
-            holder = reached(machine, way)
-            if isinstance(holder, (dict, list)):
-                holder[last] = self.data
-            else:
-                setattr(holder, last, self.data)
-
-    def gradient_in(self, machine: Any, returned: dict[str, Any]) -> Array | float | None:
-        """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
-        found = [_gradient_at(machine, way) for way in self.ways]
-        if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
-            found.append(gradient_of(self.ways[0][-1], returned))
-        return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
-
-
-def _gradient_at(machine, way):
-    """The gradient beside the array at the end of the way, or None."""
-    *way, last = way
-    if isinstance(last, int):                            # weights[i] and dweights[i]
-        *way, listed = way
-        beside = gradient_beside(members(reached(machine, way)), listed)
-        return beside[last] if isinstance(beside, (list, dict)) and beside else None
-    holders = [way, way[:-1]] if way else [way]          # self.W and self.dW; self.params["W"] and self.grads["W"]
-    around = [members(reached(machine, holder)) for holder in holders]
-    found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
-    found = next((g for g in found if g is not None), None)
-    if found is None and way and len(_not_gradients(around[0])) == 1:    # self.W.data and self.W.grad
-        found = next((g for name, g in around[0].items() if plain(name) in BEHIND), None)
-    return found
-
-
-def _not_gradients(those):
-    """The names of the floating arrays among members that are not called grad, or g"""
-    return [name for name, x in those.items() if is_floating(x) and plain(name) not in BEHIND]
-
-
-def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool = True) -> Any:
-    """The gradient of `name` among members {name: value}, or in a dict of gradients among them.
-
-    weights: with False, none that may be another weight, such as Wg
-    """
-    beside = {said: value for said, value in those.items() if plain(said) != plain(name)}
-    found = gradient_of(name, {said: g for said, g in beside.items() if weights or not _may_be_a_weight(said, name)})
-    dicts = [value for said, value in those.items()
-             if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g")]  # fmt: skip
-    return next((g for g in [found, *(gradient_of(name, value) for value in dicts)] if g is not None), None)
-
-
-def stored_arrays(machine: Any) -> dict[str, Stored]:
-    """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
-
-    What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and
-    ones, or of zeros and what dropout divides by.
-    """
-    found, seen, read = {}, Counter(), _read_in_forward(machine)
-
-    def is_gradient(name, those):
-        x = those[name]
-        others = {other: y for other, y in those.items() if is_floating(y) and plain(name) != plain(other)}
-        if plain(name) in BEHIND and those is not members(machine) and len(_not_gradients(those)) == 1:
-            return True                                  # self.W.grad, beside self.W.data
-        return any(is_gradient_name(name, other) and not (_may_be_a_weight(name, other) and (name in read or (
-            is_floating(x) and x.shape != y.shape))) for other, y in others.items())  # fmt: skip
-
-    def walk(x, way):
-        if is_floating(x):
-            if id(x) in found:
-                found[id(x)].ways.append(way)            # one array with two names
-            elif x.size and (LEARNED.match(str(way[-1]) if way else "") or not (len(np.unique(x)) == 2 and 0 in x)):
-                found[id(x)] = Stored(x, way)
-            return
-        if seen[id(x)] >= NAMES or len(way) > 6:
-            return
-        seen[id(x)] += 1
-        those = members(x)
-        for name, value in those.items():
-            grads = isinstance(value, dict) and (GRADIENTS.search(plain(name)) or "cache" in plain(name))
-            if not grads and not is_gradient(name, those) and not str(name).startswith("_"):
-                walk(value, (*way, name))
-
-    walk(machine, ())
-    for p in found.values():
-        p.ways.sort(key=len)                             # the shortest gives it its name
-    return {".".join(map(str, p.ways[0])): p for p in found.values()}
-
-
-def _read_in_forward(machine):
-    """The names of attributes and keys in an object's forward, and in the methods that it calls"""
-    everything = [one for cls in reversed(type(machine).__mro__) for one in vars(cls).items()]
-    methods = {name: g for name, g in everything if inspect.isfunction(g)}
-    waiting, found, seen = [name for name in (*FORWARD, "__call__") if name in methods], set(), set()
-    while waiting:
-        name = waiting.pop()
-        seen.add(name)
-        for code in codes_inside(methods[name].__code__):
-            found |= {*code.co_names, *(one for one in code.co_consts if isinstance(one, str))}
-        waiting += found & methods.keys() - seen - {*waiting}
-    return found
-
-
-def members(x: Any) -> dict[str | int, Any]:
-    """{name or index: value} of a dict, a list, or the attributes of somebody's object"""
-    if isinstance(x, dict):
-        return x
-    if isinstance(x, list):                              # not a tuple, which cannot be given other arrays
-        return dict(enumerate(x))
-    module = type(x).__module__.partition(".")[0]
-    if module in ("builtins", "numpy", "mini_tf", "random", "functools") or not hasattr(x, "__dict__"):
-        return {}
-    return vars(x)
-
-
-def reached(machine: Any, steps: Sequence[str | int]) -> Any:
-    for step in steps:
-        machine = machine[step] if isinstance(machine, (dict, list, tuple)) else getattr(machine, step)
-    return machine
-
-
-def with_parameters(machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None) -> Any:
-    """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero.
-
-    earlier: those gradients, if they are known
-    """
-    copies = {}                                          # {id: copy}, as copy.deepcopy notes them
-    own = copy.deepcopy(machine, copies)
-    for p in parameters.values():
-        p.put(own)
-    for g in earlier_gradients(machine, parameters) if earlier is None else earlier:
-        copies[id(g)][...] = 0
-    _let_sizes_follow(own, parameters)
-    return own
-
-
-def _let_sizes_follow(machine, parameters):
-    """self.hidden = 5 becomes 7 where all axes of 5 have become 7: a backward may begin with np.zeros(self.hidden)."""
-    sizes = {pair for p in parameters.values() for pair in zip(p.shape, p.data.shape)}
-    changed = {given: now for given, now in sizes if given != now}
-    once = Counter(given for given, _ in sizes)
-    ways = {way[:k] for p in parameters.values() for way in p.ways for k in range(len(way))} if changed else ()
-    for own in [members(reached(machine, way)) for way in ways]:
-        own |= {name: changed[x] for name, x in own.items() if type(x) is int and x in changed and once[x] == 1}
-
-
-def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array]:
-    """The gradients that an object has already: arrays of zeros, or what an earlier backward has left."""
-    found = [_gradient_at(machine, way) for p in parameters.values() for way in p.ways]
-    return [g for g in found if is_floating(g)]

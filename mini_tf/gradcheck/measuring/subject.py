@@ -14,18 +14,9 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import (
-    LEARNED,
-    Brought,
-    flat,
-    gradient_of,
-    in_contract,
-    is_ours,
-    is_upstream,
-    packed,
-    reached,
-    ways_in,
-)
+from mini_tf.gradcheck.measuring.naming import LEARNED, gradient_of, is_upstream
+from mini_tf.gradcheck.measuring.stored import packed, reached, ways_in
+from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_ours
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import codes_inside, place, source_line
 from mini_tf.types import Array, Backward

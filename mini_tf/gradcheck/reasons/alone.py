@@ -6,6 +6,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from mini_tf.backend import to_host
+from mini_tf.gradcheck.measuring.stored import ways_in
 from mini_tf.gradcheck.measuring.styles import Brought, Pair, in_contract, in_order, places_by_shape
 from mini_tf.gradcheck.measuring.subject import argument_names, as_list, is_float
 from mini_tf.ops.op import Op
@@ -46,10 +47,12 @@ def gradients_of_inputs(call: Call) -> list[tuple[int, Any]]:
     if isinstance(function, Brought):
         came = in_order(call.gradients, function.written_backward, list(call.inputs), function.written_forward,
                         function.parameters)  # fmt: skip
+        inside = [[k] if is_float(x) else [None] * len(ways_in(x)) for k, x in enumerate(call.inputs)]
+        floats = [k for some in inside for k in some]    # None for an array in a dict
     else:
         floats, came = _with_gradients(call) or floats, as_list(call.gradients)
         came = came if len(came) == len(floats) else []
-    return [(k, g) for k, g in zip(floats, came) if g is not None]
+    return [(k, g) for k, g in zip(floats, came) if g is not None and k is not None]
 
 
 def is_understood(call: Call) -> bool:

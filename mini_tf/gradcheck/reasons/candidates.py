@@ -12,7 +12,8 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import is_theirs, is_upstream
+from mini_tf.gradcheck.measuring.naming import is_upstream
+from mini_tf.gradcheck.measuring.styles import is_theirs
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of

@@ -17,8 +17,8 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
 from mini_tf.gradcheck.measuring.inside import Inside
+from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name, plain
 from mini_tf.gradcheck.measuring.slopes import slopes_along
-from mini_tf.gradcheck.measuring.styles import in_this_case, is_gradient_name, plain
 from mini_tf.gradcheck.measuring.subject import is_float
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.reasons.lines import array_of, pairs_of

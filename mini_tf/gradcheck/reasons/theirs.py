@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.naming import is_gradient_name
+from mini_tf.gradcheck.measuring.stored import FORWARD
 from mini_tf.gradcheck.measuring.styles import (
-    FORWARD,
     Brought,
     Machine,
     is_gradient,
-    is_gradient_name,
     is_static,
     is_their_file,
     is_theirs,

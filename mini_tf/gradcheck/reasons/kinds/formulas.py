@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.styles import is_floating
+from mini_tf.gradcheck.measuring.stored import is_floating
 from mini_tf.gradcheck.planting.mutations import Source
 
 import numpy as np

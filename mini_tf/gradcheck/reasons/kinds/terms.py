@@ -5,7 +5,7 @@ import itertools
 import re
 from collections.abc import Collection
 
-from mini_tf.gradcheck.measuring.styles import is_upstream
+from mini_tf.gradcheck.measuring.naming import is_upstream
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.kinds.factors import PAIRS
 from mini_tf.gradcheck.reasons.kinds.formulas import (

@@ -1,0 +1,55 @@
+"""What names say: which may be the gradient of which, and what is learned."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
+BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
+GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
+NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
+# What an array may be called that is learned, and neither data nor a mask: b2, gamma
+LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
+
+
+@lru_cache(10_000)
+def is_gradient_name(said: str | int, name: str | int) -> bool:
+    """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
+    said, name = plain(said), plain(name)
+    without = {said.removeprefix(word) for word in BEFORE} | {said.removesuffix(word) for word in BEHIND}
+    return name in without or said == name
+
+
+def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
+    """What is named as the gradient of `name` among {name: gradient}, or None. Of dB and db, b's is db.
+
+    W's is dW, if there is one, and not Wg, which may be the weight of a gate.
+    """
+    def unlikely(said):
+        return said != name, not in_this_case(said, name), may_be_a_weight(said, name)
+
+    said = min((one for one in named if is_gradient_name(one, name)), key=unlikely, default=None)
+    return None if said is None else named[said]
+
+
+def may_be_a_weight(said: str | int, name: str | int) -> bool:
+    """True if `said` is `name` with a letter more that may mean something else: Wg, of a gate; Wd, of a decoder"""
+    said, name = plain(said), plain(name)
+    return len(said) == len(name) + 1 and not said.startswith("d")
+
+
+@lru_cache(10_000)
+def in_this_case(said: str | int, name: str | int) -> bool:
+    """True if the name of a gradient has the name itself, with its capitals: dB has B, and not b."""
+    said, name = (str(one).replace("_", "") for one in (said, name))
+    return said.startswith(name) or said.endswith(name)
+
+
+@lru_cache(10_000)
+def plain(name: str | int) -> str:
+    return str(name).replace("_", "").lower()
+
+
+def is_upstream(name: str) -> bool:
+    """True for what the gradient that a backward is given may be called: dy, d_out, grad, g, upstream."""
+    return NAMED_AS_GRADIENT.match(name) is not None

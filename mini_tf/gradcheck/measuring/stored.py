@@ -1,0 +1,224 @@
+"""Arrays in somebody's objects, dicts, lists and tuples: found, exchanged, and where their gradients are."""
+
+import copy
+import inspect
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from mini_tf.gradcheck.measuring.naming import (
+    BEHIND,
+    GRADIENTS,
+    LEARNED,
+    gradient_of,
+    is_gradient_name,
+    may_be_a_weight,
+    plain,
+)
+from mini_tf.trace import codes_inside
+from mini_tf.types import Array
+
+import numpy as np
+
+FORWARD = ("forward", "fwd", "fw")
+DEEPEST = 4              # of dicts and lists that a function is given, those inside others
+NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
+
+
+def is_floating(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f"
+
+
+class Stored:
+    """An array in an object, checked as a Parameter is.
+
+    ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
+    shape   as it was given, where data may be larger
+    """
+
+    trainable = True
+
+    def __init__(self, data: Array, way: tuple[str | int, ...]):
+        self.data, self.grad, self.ways, self.shape = data, None, [way], data.shape
+
+    def put(self, machine: Any) -> None:
+        """Give the machine this array's data."""
+        for *way, last in self.ways:
+            holder = reached(machine, way)
+            if isinstance(holder, (dict, list)):
+                holder[last] = self.data
+            else:
+                setattr(holder, last, self.data)
+
+    def gradient_in(self, machine: Any, returned: dict[str, Any]) -> Array | float | None:
+        """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
+        found = [_gradient_at(machine, way) for way in self.ways]
+        if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
+            found.append(gradient_of(self.ways[0][-1], returned))
+        return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
+
+
+def _gradient_at(machine, way):
+    """The gradient beside the array at the end of the way, or None."""
+    *way, last = way
+    if isinstance(last, int):                            # weights[i] and dweights[i]
+        *way, listed = way
+        beside = gradient_beside(members(reached(machine, way)), listed)
+        return beside[last] if isinstance(beside, (list, dict)) and beside else None
+    holders = [way, way[:-1]] if way else [way]          # self.W and self.dW; self.params["W"] and self.grads["W"]
+    around = [members(reached(machine, holder)) for holder in holders]
+    found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
+    found = next((g for g in found if g is not None), None)
+    if found is None and way and len(_not_gradients(around[0])) == 1:    # self.W.data and self.W.grad
+        found = next((g for name, g in around[0].items() if plain(name) in BEHIND), None)
+    return found
+
+
+def _not_gradients(those):
+    """The names of the floating arrays among members that are not called grad, or g"""
+    return [name for name, x in those.items() if is_floating(x) and plain(name) not in BEHIND]
+
+
+def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool = True) -> Any:
+    """The gradient of `name` among members {name: value}, or in a dict of gradients among them.
+
+    weights: with False, none that may be another weight, such as Wg
+    """
+    beside = {said: value for said, value in those.items() if plain(said) != plain(name)}
+    found = gradient_of(name, {said: g for said, g in beside.items() if weights or not may_be_a_weight(said, name)})
+    dicts = [value for said, value in those.items()
+             if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g")]  # fmt: skip
+    return next((g for g in [found, *(gradient_of(name, value) for value in dicts)] if g is not None), None)
+
+
+def stored_arrays(machine: Any) -> dict[str, Stored]:
+    """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
+
+    What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and
+    ones, or of zeros and what dropout divides by.
+    """
+    found, seen, read = {}, Counter(), _read_in_forward(machine)
+
+    def is_gradient(name, those):
+        x = those[name]
+        others = {other: y for other, y in those.items() if is_floating(y) and plain(name) != plain(other)}
+        if plain(name) in BEHIND and those is not members(machine) and len(_not_gradients(those)) == 1:
+            return True                                  # self.W.grad, beside self.W.data
+        return any(is_gradient_name(name, other) and not (may_be_a_weight(name, other) and (name in read or (
+            is_floating(x) and x.shape != y.shape))) for other, y in others.items())  # fmt: skip
+
+    def walk(x, way):
+        if is_floating(x):
+            if id(x) in found:
+                found[id(x)].ways.append(way)            # one array with two names
+            elif x.size and (LEARNED.match(str(way[-1]) if way else "") or not (len(np.unique(x)) == 2 and 0 in x)):
+                found[id(x)] = Stored(x, way)
+            return
+        if seen[id(x)] >= NAMES or len(way) > 6:
+            return
+        seen[id(x)] += 1
+        those = members(x)
+        for name, value in those.items():
+            grads = isinstance(value, dict) and (GRADIENTS.search(plain(name)) or "cache" in plain(name))
+            if not grads and not is_gradient(name, those) and not str(name).startswith("_"):
+                walk(value, (*way, name))
+
+    walk(machine, ())
+    for p in found.values():
+        p.ways.sort(key=len)                             # the shortest gives it its name
+    return {".".join(map(str, p.ways[0])): p for p in found.values()}
+
+
+def _read_in_forward(machine):
+    """The names of attributes and keys in an object's forward, and in the methods that it calls"""
+    everything = [one for cls in reversed(type(machine).__mro__) for one in vars(cls).items()]
+    methods = {name: g for name, g in everything if inspect.isfunction(g)}
+    waiting, found, seen = [name for name in (*FORWARD, "__call__") if name in methods], set(), set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        for code in codes_inside(methods[name].__code__):
+            found |= {*code.co_names, *(one for one in code.co_consts if isinstance(one, str))}
+        waiting += found & methods.keys() - seen - {*waiting}
+    return found
+
+
+def members(x: Any) -> dict[str | int, Any]:
+    """{name or index: value} of a dict, a list, or the attributes of somebody's object"""
+    if isinstance(x, dict):
+        return x
+    if isinstance(x, list):                              # not a tuple, which cannot be given other arrays
+        return dict(enumerate(x))
+    module = type(x).__module__.partition(".")[0]
+    if module in ("builtins", "numpy", "mini_tf", "random", "functools") or not hasattr(x, "__dict__"):
+        return {}
+    return vars(x)
+
+
+def reached(machine: Any, steps: Sequence[str | int]) -> Any:
+    for step in steps:
+        machine = machine[step] if isinstance(machine, (dict, list, tuple)) else getattr(machine, step)
+    return machine
+
+
+def with_parameters(machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None) -> Any:
+    """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero.
+
+    earlier: those gradients, if they are known
+    """
+    copies = {}                                          # {id: copy}, as copy.deepcopy notes them
+    own = copy.deepcopy(machine, copies)
+    for p in parameters.values():
+        p.put(own)
+    for g in earlier_gradients(machine, parameters) if earlier is None else earlier:
+        copies[id(g)][...] = 0
+    _let_sizes_follow(own, parameters)
+    return own
+
+
+def _let_sizes_follow(machine, parameters):
+    """self.hidden = 5 becomes 7 where all axes of 5 have become 7: a backward may begin with np.zeros(self.hidden)."""
+    sizes = {pair for p in parameters.values() for pair in zip(p.shape, p.data.shape)}
+    changed = {given: now for given, now in sizes if given != now}
+    once = Counter(given for given, _ in sizes)
+    ways = {way[:k] for p in parameters.values() for way in p.ways for k in range(len(way))} if changed else ()
+    for own in [members(reached(machine, way)) for way in ways]:
+        own |= {name: changed[x] for name, x in own.items() if type(x) is int and x in changed and once[x] == 1}
+
+
+def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array]:
+    """The gradients that an object has already: arrays of zeros, or what an earlier backward has left."""
+    found = [_gradient_at(machine, way) for p in parameters.values() for way in p.ways]
+    return [g for g in found if is_floating(g)]
+
+
+def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
+    """The ways to the floating arrays in a dict, list, tuple, or somebody's object: [("W",), ("layers", 0, "W")]"""
+    if depth > DEEPEST or is_floating(x):
+        return []
+    parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
+    own = [] if isinstance(x, (dict, list, tuple)) else _not_gradients(parts)        # of an object, not its gradients
+    parts = [(key, part) for key, part in parts.items() if isinstance(key, (str, int)) and not str(key).startswith("_")
+             and not any(key != name and _is_gradient_beside(key, name, own) for name in own)]  # fmt: skip
+    return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part, depth + 1))]
+
+
+def _is_gradient_beside(said, name, own):
+    return is_gradient_name(said, name) or (plain(said) in BEHIND and len(own) == 1)
+
+
+def packed(x: Any, arrays: dict[tuple[str | int, ...], Array]) -> Any:
+    """A dict, list, tuple or object like x, with other arrays: {way: array}"""
+    if () in arrays:
+        return arrays[()]
+    if not arrays:
+        return x
+    steps = dict.fromkeys(way[0] for way in arrays)
+    parts = {step: {way[1:]: array for way, array in arrays.items() if way[0] == step} for step in steps}
+    if isinstance(x, (list, tuple)):
+        listed = [packed(part, parts[k]) if k in parts else part for k, part in enumerate(x)]
+        named = hasattr(x, "_fields")                    # a NamedTuple
+        return listed if isinstance(x, list) else type(x)(*listed) if named else tuple(listed)
+    other = x.copy() if isinstance(x, dict) else copy.deepcopy(x)        # an object may keep things, and change them
+    members(other).update({key: packed(members(x)[key], those) for key, those in parts.items()})
+    return other
