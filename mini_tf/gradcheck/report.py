@@ -257,7 +257,7 @@ class Report:
         steps, wrong = self.steps, self.wrong_step
         if wrong is None:
             right = f"Its {len(steps)} steps are right by themselves"
-            if self.repair_of_a_step:                    # which sets a gradient that its two uses should add to
+            if self.repair_of_a_step and steps:          # which sets a gradient that its two uses should add to
                 return [f"  {right}, each run once."]
             beside = ", in a function that is no step" if self.has_helpers else ""
             where = f"the mistake is in the function's own lines{beside}, or in how it joins the steps"

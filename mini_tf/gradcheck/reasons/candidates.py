@@ -41,6 +41,7 @@ SIGN = re.compile(r"a sign (is|flipped)")
 OFF = re.compile(r"an? (index|number) is ")
 SHIFTED = re.compile(r"\(?(?:1 - )?([^()]+?)(?:\*\*2| - 1| \+ 1)?\)? belongs where (.+) is$")
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
+SPLIT = re.compile(r"the axes (are split|need another order)")
 ZEROS = re.compile(r"\.zeros(_like)?\(")
 
 
@@ -92,12 +93,18 @@ class Place:
         unlikely = RARE.search(change.name) or not self._is_linear(change)
         hands_on = line in self.bare and (ADDED.search(change.name) or SIGN.search(change.name))
         hands_on = hands_on and "-= " not in change.before               # which may itself be wrong
+        unlikely = unlikely or (SPLIT.match(change.name) and self._transposes_elsewhere(line))
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         off = change.name in UNDONE or OFF.match(change.name)            # h = hs[t + 1]
         of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
         return Rank(not noted, of_forward, 2 if hands_on else int(bool(unlikely)), bool(new & self.of_note) and -line)
+
+    def _transposes_elsewhere(self, line):
+        """True if another line has a transpose(…), whose axes are more likely wrong than those of a reshape"""
+        numbers = range(self.node.lineno, self.node.end_lineno + 1)
+        return any(".transpose(" in self.source.lines[number - 1] for number in numbers if number != line)
 
     def _shifts_a_gradient(self, change):
         """True for 1 - d, d + 1 or d**2 in the place of d, if d comes from dy"""

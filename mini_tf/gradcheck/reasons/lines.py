@@ -116,7 +116,8 @@ def never_run(evidence: Evidence) -> list[str]:
     if all(call.ended is None for call in calls):        # nothing ran
         return []
     places = [(_name_of(call), call.line) for call in calls]
-    forgotten = [place for call, place in zip(calls, places) if call.ended is call.error is None and call.backward]
+    forgotten = [place for call, place in zip(calls, places)
+                 if call.ended is call.error is None and call.backward and not call.is_going_back]  # fmt: skip
     found = []
     for (name, line), count in Counter(forgotten).items():               # of a loop once
         every = places.count((name, line))

@@ -47,7 +47,12 @@ def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
     inputs = [copied(x) for x in subject.arguments()]    # which it may change
     with trace(partial(their_code, subject.f)) as calls, contextlib.suppress(*FAILURES):
         y, backward = subject.f(*inputs)
-        backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else copy.copy(dy))
+        forwards = len(calls)
+        try:
+            backward((np.ones_like(y) if np.ndim(y) else 1.0) if dy is None else copy.copy(dy))
+        finally:
+            for call in calls[forwards:]:
+                call.is_going_back = True
     whole = type(subject.f.machine) if isinstance(subject.f, Machine) else None
     return [call for call in calls if call.f is not subject.f and not (call.depth == 0 and type(call.f) is whole)]
 

@@ -276,3 +276,61 @@ def test_a_line_that_only_gives_a_name_is_not_where_a_factor_is_missing():
     report = gradcheck(Sparse(), R(5))
     assert report.repair, report
     assert report.repair[2].startswith("return ")
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def sigmoid_backward(dout, z):
+    s = sigmoid(z)                                       # computed anew
+    return dout * z * (1 - s)
+
+
+def gate_forward(x, W):
+    z = x @ W
+    return sigmoid(z), (x, z, W)
+
+
+def gate_backward(dout, cache):
+    x, z, W = cache
+    dz = sigmoid_backward(dout, z)
+    return dz @ W.T, x.T @ dz
+
+
+def test_a_forward_that_a_backward_computes_anew_needs_no_backward():
+    report = gradcheck((gate_forward, gate_backward), R((5, 3)), R((3, 4)))
+    text = report.explain()
+    assert "s belongs where z is" in text
+    assert "never runs" not in text
+    assert "Its 0 steps" not in text
+
+
+class Patches:
+    """In merge two axes are exchanged that split does not exchange."""
+
+    size = 3
+
+    def split(self, x):
+        n, h, w = x.shape
+        t = x.reshape(n, h // self.size, self.size, w // self.size, self.size).transpose(0, 1, 3, 2, 4)
+        return t.reshape(n, -1, self.size**2)
+
+    def merge(self, d, shape):
+        n, h, w = shape
+        t = d.reshape(n, h // self.size, w // self.size, self.size, self.size)
+        t = t.transpose(0, 1, 4, 2, 3)
+        return t.reshape(n, h, w)
+
+    def forward(self, x):
+        self.x = x
+        return np.tanh(self.split(x))
+
+    def backward(self, dy):
+        return self.merge(dy * (1 - np.tanh(self.split(self.x)) ** 2), self.x.shape)
+
+
+def test_axes_that_a_transpose_has_wrong_are_not_put_right_in_the_reshape_before_it():
+    _, words, _, after = gradcheck(Patches(), R((2, 9, 6))).repair
+    assert words == "two axes are exchanged"
+    assert after == "t = t.transpose(0, 1, 3, 2, 4)"
