@@ -96,7 +96,7 @@ class Place:
         unlikely = unlikely or (SPLIT.match(change.name) and self._transposes_elsewhere(line))
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
-        off = change.name in UNDONE or OFF.match(change.name)            # h = hs[t + 1]
+        off = change.name in UNDONE or OFF.match(change.name) or "wrong way round" in change.name        # h = hs[t + 1]
         of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
         return Rank(not noted, of_forward, 2 if hands_on else int(bool(unlikely)), bool(new & self.of_note) and -line)

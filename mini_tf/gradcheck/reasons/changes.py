@@ -23,6 +23,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     everywhere,
     in_each_others_place,
     of_atoms,
+    of_complements,
     of_exponents,
     of_index_arrays,
     of_keywords,
@@ -105,7 +106,7 @@ def changes(
     found += [change for part in [node, *everything] for change in of_order(source, part)]
     found += [change for part in [node, *everything] for change in of_a_later_order(source, part)]
     found += [change for part in [node, *everything] for change in of_neighbours(source, part)]
-    found += of_parts(of_exponents, atoms) + of_parts(of_upstream, node, atoms)
+    found += of_parts(of_exponents, atoms) + of_parts(of_complements, atoms) + of_parts(of_upstream, node, atoms)
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)

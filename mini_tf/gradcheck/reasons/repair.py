@@ -183,7 +183,7 @@ def _is_another(first, change):
     else:                                                # dstd = (dx * x).sum(), where the power of std is wrong
         twice = change.name.partition(" belongs where ")[0] in WORD.findall(change.before)       # keep h, and h again
         like_it = change.name in (first.name, "a number is wrong") and not twice
-    return change.line != first.line and bool(like_it)
+    return change.line != first.line and bool(like_it) and not _of_what_is_returned(change)
 
 
 def _words(change):

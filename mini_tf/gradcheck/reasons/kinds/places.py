@@ -115,6 +115,14 @@ def of_exponents(source: Source, part: ast.AST, _: Atoms) -> Changes:
             yield "a number is wrong", exponent, f"{other:g}" if other >= 0 else f"({other:g})"
 
 
+def of_complements(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """1 − z for z, if z is a gate"""
+    z = atoms.get(source.within(source.span(part))) if is_atom(part) else None
+    if isinstance(getattr(part, "ctx", None), ast.Load) and is_array(z) and (z > 0).all() and (z < 1).all():
+        text = source.within(source.span(part))
+        yield f"1 - {text} belongs where {text} is", part, f"(1 - {text})"
+
+
 def another_atom(source: Source, part: ast.AST, atoms: Atoms, alike: bool = False) -> Changes:
     """Another array in its place: of the same shape if alike is True, else of other shapes, or a number."""
     text = source.within(source.span(part))
