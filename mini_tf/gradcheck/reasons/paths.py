@@ -62,7 +62,9 @@ def _times(held, which, x, yours, right, directions):
         unsure = slopes.uncertainty[0] * abs(times - 1) + CLOSE * size
         if not abs(error - (times - 1) * path) < unsure < 0.1 * abs(error):
             return None
-    return times if _is_plain(times) or right.size > 1 else None         # one number is a multiple of any other
+    off = np.abs(yours - right)
+    several = np.count_nonzero(off > CLOSE * off.max()) > 1              # one number is a multiple of any other
+    return times if _is_plain(times) or several else None
 
 
 def _is_plain(times):

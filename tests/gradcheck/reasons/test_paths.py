@@ -183,3 +183,24 @@ def test_words_that_are_said_again_are_named():
     found = report(recurrent)
     assert "Only the first of the 4" in found.tensor("h").diagnosis
     assert found.explain().count("→ The same as for dxs.") == 2         # not as for dh, which stands between
+
+
+def test_one_wrong_entry_of_two_is_a_multiple_of_any_path():
+    def f(raw, x):
+        rate, keep = 1 / (1 + np.exp(-raw))
+        y = np.tanh(rate * x[1:]) + keep * (x[1:] - x[:-1]) + (1 - keep) * 0.7 * x[:-1]
+
+        def backward(dy):
+            drate = (dy * (1 - np.tanh(rate * x[1:]) ** 2) * x[1:]).sum()
+            dkeep = (dy * (x[1:] - x[:-1] - x[:-1])).sum()               # 0.7 is forgotten
+            dx = np.zeros_like(x)
+            dx[1:] = dy * ((1 - np.tanh(rate * x[1:]) ** 2) * rate + keep)
+            dx[:-1] += dy * (0.7 * (1 - keep) - keep)
+            return np.array([drate * rate * (1 - rate), dkeep * keep * (1 - keep)]), dx
+
+        return y, backward
+
+    report = gradcheck(f, rng.normal(size=2), rng.normal(size=6))
+    assert report.tensor("raw").verdict == "FAIL"
+    assert report.tensor("x").verdict == "PASS"
+    assert "counts" not in report.explain()
