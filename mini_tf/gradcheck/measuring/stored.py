@@ -70,9 +70,14 @@ def _gradient_at(machine, way):
     around = [members(reached(machine, holder)) for holder in holders]
     found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
     found = next((g for g in found if g is not None), None)
-    if found is None and way and len(_not_gradients(around[0])) == 1:    # self.W.data and self.W.grad
-        found = next((g for name, g in around[0].items() if plain(name) in BEHIND), None)
+    if found is None and way:
+        found = next((g for name, g in around[0].items() if _is_its_gradient(name, around[0])), None)
     return found
+
+
+def _is_its_gradient(name, those):
+    """True for grad among members that have one other array: self.W.grad, beside self.W.data"""
+    return plain(name) in BEHIND and len(_not_gradients(those)) == 1
 
 
 def _not_gradients(those):
@@ -103,8 +108,8 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
     def is_gradient(name, those):
         x = those[name]
         others = {other: y for other, y in those.items() if is_floating(y) and plain(name) != plain(other)}
-        if plain(name) in BEHIND and those is not members(machine) and len(_not_gradients(those)) == 1:
-            return True                                  # self.W.grad, beside self.W.data
+        if those is not members(machine) and _is_its_gradient(name, those):
+            return True
         return any(is_gradient_name(name, other) and not (may_be_a_weight(name, other) and (name in read or (
             is_floating(x) and x.shape != y.shape))) for other, y in others.items())  # fmt: skip
 
@@ -221,14 +226,12 @@ def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
     if depth > DEEPEST or is_floating(x):
         return []
     parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
-    own = [] if isinstance(x, (dict, list, tuple)) else _not_gradients(parts)        # of an object, not its gradients
+    known = {} if isinstance(x, (dict, list, tuple)) else parts          # of an object, not its gradients
+    own = _not_gradients(known)
     parts = [(key, part) for key, part in parts.items() if isinstance(key, (str, int)) and not str(key).startswith("_")
-             and not any(key != name and _is_gradient_beside(key, name, own) for name in own)]  # fmt: skip
+             and not _is_its_gradient(key, known)
+             and not any(key != name and is_gradient_name(key, name) for name in own)]  # fmt: skip
     return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part, depth + 1))]
-
-
-def _is_gradient_beside(said, name, own):
-    return is_gradient_name(said, name) or (plain(said) in BEHIND and len(own) == 1)
 
 
 def packed(x: Any, arrays: dict[tuple[str | int, ...], Array]) -> Any:

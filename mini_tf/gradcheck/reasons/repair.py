@@ -109,8 +109,11 @@ def find_repair(
             if more and not CHANCY.search(change.name) and not _of_what_is_returned(change):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
-        if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
-            mends = _mends(evidence, part, code, inside)
+        if _is_right_everywhere(evidence, part, change, code, right):
+            states = _states_with(evidence, part, code)
+            if not _leaves(states, inside):
+                continue
+            mends = _mends(states, inside, evidence)
             if first is None:
                 first, mended, told = change, mends, _told(evidence, part, change)
                 makes_up = MADE_UP_FOR.search(told[1])
@@ -129,7 +132,9 @@ def find_repair(
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     together = _together(evidence, in_part, texts, inside) if certain else []
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
-        if _is_right_everywhere(evidence, part, change, code, right) and _leaves(evidence, part, code, inside):
+        if not _is_right_everywhere(evidence, part, change, code, right):
+            continue
+        if _leaves(_states_with(evidence, part, code), inside):
             return Found(_told(evidence, part, change), [name for name in wrong if name in right], [], [])
     return Found([], [], [], together)
 
@@ -157,7 +162,8 @@ def _together(evidence, in_part, texts, inside):
         with suppress(SyntaxError, StopIteration):
             code = recompiled(part.runs, changed, text)
             right = all(_is_right_everywhere(evidence, part, change, code, evidence.slopes) for change in chosen)
-            if right and _made_right(evidence, part, code) >= missing and _leaves(evidence, part, code, inside):
+            right = right and _made_right(evidence, part, code) >= missing
+            if right and _leaves(_states_with(evidence, part, code), inside):
                 return [_told(evidence, part, change) for change in chosen]
     return []
 
@@ -222,17 +228,15 @@ def _is_right_everywhere(evidence, part, change, code, names):
                for other in points)  # fmt: skip
 
 
-def _leaves(evidence, part, code, inside):
-    """True if the variables of the backward that are right have the same values with the changed code."""
-    states = _states_with(evidence, part, code)
+def _leaves(states, inside):
+    """True if the variables of the backward that are right have the same values in the states with a change."""
     return all(any(_same(x, y) for _, x in states[name] for _, y in inner.right)
                for name, inner in inside.items() if inner.right and name in states)  # fmt: skip
 
 
-def _mends(evidence, part, code, inside):
-    """True if the changed code makes right what is wrong inside: otherwise it may make up for it in a later line."""
+def _mends(states, inside, evidence):
+    """True if a change makes right what is wrong inside: otherwise it may make up for it in a later line."""
     wrong = {name: inner for name, inner in inside.items() if not inner.right and inner.of not in evidence.slopes}
-    states = _states_with(evidence, part, code) if wrong else {}
     return all(any(inner.fits(x) for _, x in states[name]) for name, inner in wrong.items() if name in states)
 
 
