@@ -5,7 +5,6 @@ import re
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.naming import LEARNED, in_this_case, is_gradient_name
-from mini_tf.gradcheck.measuring.stored import weights_outside
 from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
     Subject,
@@ -150,11 +149,6 @@ def check_backward(
             comparable[name] = gradients[name]
         elif matched or name in subject.params:
             findings.append(finding)
-    outside = weights_outside(getattr(subject.f, "written_forward", subject.f), backward)
-    outside = {name: x for name, x in outside.items() if name not in subject.names}
-    notes += [f"{name} is a variable of the file, and its gradient is kept in another: not tested; make it an argument "
-              f"of {name_of(subject.f)}, and let the backward return its gradient" for name in outside]  # fmt: skip
-    missing = missing | outside
     notes += [f"y does not depend on {', '.join(unused)}"] if unused else []
     if any(gradient is Ellipsis for gradient in gradients.values()):
         notes += _blanks(backward)

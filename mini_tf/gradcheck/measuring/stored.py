@@ -1,7 +1,6 @@
 """Arrays in somebody's objects, dicts, lists and tuples: found, exchanged, and where their gradients are."""
 
 import copy
-import dis
 import inspect
 from collections import Counter
 from collections.abc import Sequence
@@ -167,29 +166,6 @@ def reached(machine: Any, steps: Sequence[str | int]) -> Any:
     return machine
 
 
-def weights_outside(forward: Any, backward: Any) -> dict[str, Array]:
-    """{"W": array, "params.b": array} of a file's variables that a forward reads, and whose gradients its backward
-    keeps in others: global dW, or grads["b"]
-    """
-    forward, backward = inspect.unwrap(forward), inspect.unwrap(backward)
-    if not inspect.isfunction(forward) or not inspect.isfunction(backward):
-        return {}
-    space, found = forward.__globals__, {}
-    codes = codes_inside(backward.__code__)
-    kept = {one.argval for code in codes for one in dis.get_instructions(code) if one.opname == "STORE_GLOBAL"}
-    named = {name for code in codes for name in code.co_names if GRADIENTS.search(plain(name))}
-    dicts = [space[name] for name in named if isinstance(space.get(name), dict)]
-    for name in {name for code in codes_inside(forward.__code__) for name in code.co_names if name in space}:
-        x = space[name]
-        for way in ways_in(x) if isinstance(x, (dict, list)) else [()] if is_floating(x) else []:
-            own = way[-1] if way else name
-            if any(said != own and is_gradient_name(said, own) for said in kept) or any(
-                gradient_of(own, gradients) is not None for gradients in dicts if gradients is not x
-            ):
-                found[".".join(map(str, (name, *way)))] = reached(x, way)
-    return found
-
-
 def with_parameters(machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None) -> Any:
     """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero.
 
@@ -219,6 +195,21 @@ def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array
     """The gradients that an object has already: arrays of zeros, or what an earlier backward has left."""
     found = [_gradient_at(machine, way) for p in parameters.values() for way in p.ways]
     return [g for g in found if is_floating(g)]
+
+
+def is_container(x: Any) -> bool:
+    return isinstance(x, (tuple, list, dict)) or bool(members(x))
+
+
+def gradient_inside(gradients: Any, way: Sequence[str | int]) -> Any:
+    """The gradient at the end of a way, ("layers", 0, "W"), among gradients that are kept as the arrays are, or None"""
+    for step in way:
+        if not isinstance(gradients, (list, tuple)) and (those := members(gradients)):
+            gradients = those[step] if step in those else gradient_of(step, those)
+        else:
+            is_there = isinstance(gradients, (list, tuple)) and isinstance(step, int) and step < len(gradients)
+            gradients = gradients[step] if is_there else None
+    return gradients
 
 
 def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:

@@ -12,28 +12,38 @@ Weights may also be in a dict, a list or a tuple that a function is given, grads
 as it is, and a backward can be called twice.
 """
 
+import ast
 import copy
 import inspect
 import re
 import sysconfig
+import textwrap
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.naming import GRADIENTS, gradient_of, is_gradient_name, is_upstream
+from mini_tf.gradcheck.measuring.naming import GRADIENTS, LEARNED, gradient_of, is_gradient_name, is_upstream
 from mini_tf.gradcheck.measuring.stored import (
     FORWARD,
     Stored,
     earlier_gradients,
+    gradient_inside,
+    is_container,
     is_floating,
-    members,
     reached,
     stored_arrays,
     ways_in,
     with_parameters,
+)
+from mini_tf.gradcheck.measuring.variables import (
+    Variable,
+    Variables,
+    arrays_named_in,
+    gradients_named_in,
+    keeping,
 )
 from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
@@ -42,7 +52,6 @@ import numpy as np
 
 CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
-RETURNED_GRADIENTS = re.compile(r"\s*return\s+\(?([\w\s,.]+)\)?\s*(?:#.*)?$", re.M)
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
@@ -53,8 +62,10 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     f may be an object with forward and backward, its method forward, a pair (forward, backward), a class with static
     forward(ctx, …) and backward(ctx, …), or a function whose partner is found by its name: see `partner`.
     """
-    if isinstance(f, Brought):
-        return f
+    return f if isinstance(f, Brought) else _with_variables(_in_style(f, inputs), inputs)
+
+
+def _in_style(f, inputs):
     if isinstance(f, (tuple, list)) and len(f) == 2 and all(map(callable, f)):
         return Pair(*f)
     owner = getattr(f, "__self__", None)
@@ -93,6 +104,31 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     if np.ndim(result[0]) == 0 and is_gradient(gradients, shapes):
         return WithGradients(f, owner if a_method else None)
     return f
+
+
+def _with_variables(f, inputs):
+    """f, or a Brought whose parameters are variables of f's file: those whose gradients come back"""
+    if isinstance(f, Brought):
+        other = f
+    elif inspect.isfunction(f) and not is_ours(f):
+        other = Several(f)
+    else:
+        return f
+    found = {} if other.parameters else arrays_named_in(other.written_forward)
+    if not found:
+        return f
+    other.keeps(found)
+    try:
+        y, backward = other(*copy.deepcopy(list(inputs)))
+        backward(np.ones_like(y) if np.ndim(y) else 1.0)
+    except FAILURES:                                     # the check itself will say what is wrong
+        found = {}
+    have_one = [name for name, p in found.items() if p.grad is not None]
+    found = {name: p for name, p in found.items() if name in have_one or LEARNED.match(str(p.ways[0][-1]))}
+    for p in found.values():
+        p.grad = None
+    other.keeps(found if have_one else {})
+    return other if have_one else f
 
 
 def is_static(cls: type) -> bool:
@@ -192,11 +228,13 @@ class Brought:
     """
 
     parameters, inputs_are_data, goes_back_once = {}, False, False
+    variables, kept_in = None, ()                        # of the file, and those of them that keep gradients
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
         self.__name__ = self.named()
         self.__signature__ = inspect.signature(forward)
+        self.returned = returned_names(backward)
 
     def named(self) -> str:
         return self.written_forward.__name__
@@ -206,6 +244,35 @@ class Brought:
         other = Changed.__new__(Changed)
         vars(other).update(vars(self), brought=self, change=change, inputs_are_data=self.inputs_are_data)
         return other
+
+    def keeps(self, weights: dict[str, Variable]) -> None:
+        """From now on, these variables of the file are the parameters."""
+        self.parameters = weights
+        if weights:
+            functions = self.written_forward, self.written_backward
+            self.variables, self.kept_in = Variables(functions[0]), gradients_named_in(functions, weights)
+
+    def gone_back(self, backward: Callable[[], Any], inputs: Sequence[Any], called: Sequence[str]) -> tuple:
+        """The gradients of the floating inputs, in their order; those of the file's variables are noted.
+
+        backward   called without arguments; called: what its `return` calls the gradients
+        """
+        if self.parameters:
+            with keeping(self.variables, self.kept_in) as kept:
+                came = backward()
+            called = self.by_place(came, inputs) or called
+            self.collect(kept, by_name(came, called), None)
+        else:
+            came = backward()
+        return in_order(came, called, inputs, self.written_forward, self.parameters)
+
+    def by_place(self, gradients: Any, inputs: Sequence[Any]) -> list[str]:
+        """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables."""
+        names = [p.name for p in parameters_of(self.written_forward)]
+        wanted = {name: x for name, x in zip(names, inputs) if is_floating(x)}
+        wanted |= {name: p.data for name, p in self.parameters.items()}
+        shapes = [x.shape for x in wanted.values()]
+        return [f"d{name}" for name in wanted] if shapes == [np.shape(g) for g in list_of(gradients)] else []
 
     def collect(self, machine: Any, returned: dict[str, Any], factor: Array | float | None) -> None:
         """Add to the parameters the gradients that the object keeps, or has returned by name: see `scaled`."""
@@ -217,12 +284,17 @@ class Brought:
 
     def overwrites(self, p: "Stored", inputs: Sequence[Any]) -> bool:
         """True if the forward puts another array, or other numbers, in the place of an object's array."""
-        own, before = with_parameters(self.written_forward.__self__, self.parameters), np.copy(p.data)
+        given, before = p.data, np.copy(p.data)
         try:
+            if isinstance(p, Variable):
+                self.written_forward(*inputs)
+                return p.data is not given or not np.array_equal(given, before)
+            own = with_parameters(self.written_forward.__self__, self.parameters)
             getattr(own, self.written_forward.__name__)(*inputs)
-            return reached(own, p.ways[0]) is not p.data or not np.array_equal(p.data, before)
+            return reached(own, p.ways[0]) is not given or not np.array_equal(given, before)
         finally:
-            p.data[...] = before
+            given[...] = before
+            p.data = given
 
     def closed(self, backward: Backward, takes_dy: bool = True) -> Backward:
         """The backward of one call. Tools that look for its source find the learner's function.
@@ -261,12 +333,10 @@ class Pair(Brought):
             self.takes_dy = self.arguments([y] * (1 if self.together else len(outputs)), cache, inputs) is not None
 
         def backward(dy):
-            if self.takes_dy:
-                dys = [tuple(pieces(dy))] if self.together else pieces(dy)
-                gradients = self.written_backward(*self.arguments(dys, cache, inputs))
-            else:                                        # that of a loss may take no dloss: it is 1
-                gradients = scaled(self.written_backward(*self.arguments([], cache, inputs)), dy)
-            return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
+            dys = [tuple(pieces(dy))] if self.together else pieces(dy)
+            arguments = self.arguments(dys if self.takes_dy else [], cache, inputs)
+            factor = None if self.takes_dy else dy       # that of a loss may take no dloss: it is 1
+            return self.gone_back(lambda: scaled(self.written_backward(*arguments), factor), inputs, self.returned)
 
         return y, self.closed(backward, self.takes_dy)
 
@@ -342,8 +412,8 @@ class Several(Brought):
         one_by_one = len(parameters_of(written)) >= len(outputs)
 
         def backward(dy):
-            came = written(*pieces(dy)) if one_by_one else written(tuple(pieces(dy)))
-            return in_order(came, written, list(inputs), self.written_forward)
+            dys = pieces(dy) if one_by_one else [tuple(pieces(dy))]
+            return self.gone_back(lambda: written(*dys), inputs, returned_names(written))
 
         backward.__wrapped__ = written
         return y, backward
@@ -363,8 +433,7 @@ class WithContext(Brought):
         y, pieces = together(list_of(self.written_forward(ctx, *inputs)))
 
         def backward(dy):
-            gradients = self.written_backward(ctx, *pieces(dy))
-            return in_order(gradients, self.written_backward, list(inputs), self.written_forward)
+            return self.gone_back(lambda: self.written_backward(ctx, *pieces(dy)), inputs, self.returned)
 
         return y, self.closed(backward)
 
@@ -388,7 +457,6 @@ class Machine(Brought):
         super().__init__(getattr(machine, self.way), machine.backward)
         self.parameters = stored_arrays(machine)
         self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
-        self.returned = returned_names(self.written_backward)
 
     def named(self) -> str:
         return type(self.machine).__name__
@@ -407,10 +475,8 @@ class Machine(Brought):
             once = own if self.goes_back_once else copy.deepcopy(own)        # a backward may change the object
             came = once.backward(*pieces(dy), *cache) if taken else once.backward()
             factor = None if taken else dy
-            names = self.returned
-            self.collect(once, came if isinstance(came, dict) else dict(zip(names, list_of(came))), factor)
-            came = scaled(came, factor)
-            return in_order(came, self.written_backward, list(inputs), self.written_forward, self.parameters)
+            self.collect(once, by_name(came, self.returned), factor)
+            return in_order(scaled(came, factor), self.returned, inputs, self.written_forward, self.parameters)
 
         return y, self.closed(backward, bool(taken))
 
@@ -424,17 +490,18 @@ class WithGradients(Brought):
         super().__init__(f, f)
         self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
         self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
+        self.returned = self.returned[1:]
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
-        loss, *gradients = f(*inputs)
+        with keeping(self.variables, self.kept_in) as kept:
+            loss, *gradients = f(*inputs)
         gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
 
         def backward(dy):
-            self.collect(own, gradients if isinstance(gradients, dict) else {}, dy)
-            came = scaled(gradients, dy)
-            return in_order(came, self.written_backward, list(inputs), self.written_forward, self.parameters)
+            self.collect(kept if own is None else own, by_name(gradients, self.returned), dy)
+            return in_order(scaled(gradients, dy), self.returned, inputs, self.written_forward, self.parameters)
 
         return loss, self.closed(backward, takes_dy=False)
 
@@ -468,21 +535,23 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
 
 
 def in_order(
-    gradients: Any, backward: Callable, inputs: list[Any], forward: Callable, parameters: Collection[str] = ()
+    gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable, parameters: Collection[str] = ()
 ) -> tuple:
     """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape.
 
     Those of arrays in a dict, a list or a tuple stand where the arrays do, in one like it: {"W": dW} or {"dW": dW}.
-    parameters: names of an object's own arrays, whose gradients may be among them
+    called: their names; parameters: names of an object's own arrays, whose gradients may be among them
     """
     names = [p.name for p in parameters_of(forward)]
     if any(map(ways_in, inputs)):
-        return _in_order_with_containers(gradients, backward, names, inputs)
+        return _in_order_with_containers(gradients, called, names, inputs)
     floats = [name for name, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict):
         named = gradients
     else:
         gradients = flat(gradients)
+        if parameters and len(called) == len(gradients):
+            gradients, called = _without_those_of(parameters, gradients, called, floats)
         if len(gradients) == len(floats):
             return tuple(gradients)
         arrays = [x for x in inputs if isinstance(x, np.ndarray)]
@@ -490,8 +559,6 @@ def in_order(
             return tuple(gradients)
         if len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x)):
             return tuple(g for g, x in zip(gradients, inputs) if is_floating(x))
-        called = returned_names(backward)
-        called = called[1:] if len(called) == len(gradients) + 1 else called     # loss, dW
         named = dict(zip(called, gradients)) if len(called) == len(gradients) else {}
     found = [gradient_of(name, named) for name in floats]
     arrays = [x for _, x in zip(names, inputs) if is_floating(x)]
@@ -506,13 +573,43 @@ def in_order(
     return tuple(in_places.get(place) for place in range(len(floats)))
 
 
-def _in_order_with_containers(gradients, backward, names, inputs):
+def _without_those_of(parameters, gradients, called, floats):
+    """(gradients, names) but for those of parameters and, where there are such, states and the like: hs[-1]"""
+    owns = [name.rpartition(".")[2] for name in parameters]
+
+    def is_theirs(said, g):
+        names = g if isinstance(g, dict) else [said]
+        return any(is_gradient_name(name, own) for name in names for own in owns) and not any(
+            is_gradient_name(said, name) for name in floats)  # fmt: skip
+
+    theirs = [is_theirs(said, g) for said, g in zip(called, gradients)]
+    left = [(g, said) for g, said, is_one in zip(gradients, called, theirs)
+            if not is_one and (not any(theirs) or may_be_a_gradient(said))]  # fmt: skip
+    return [g for g, _ in left], [said for _, said in left]
+
+
+def by_name(gradients: Any, called: Sequence[str]) -> dict[str, Any]:
+    """{name: gradient} of what a backward returned, by their keys in dicts, and else as its `return` calls them"""
+    if isinstance(gradients, dict):
+        return gradients
+    parts = list_of(gradients)
+    named = next((dict(zip(called, some)) for some in (parts, flat(gradients)) if len(some) == len(called)), {})
+    named = {name: g for name, g in named.items() if may_be_a_gradient(name) or isinstance(g, list)}
+    return named | {name: g for part in parts if isinstance(part, dict) for name, g in part.items()}
+
+
+def may_be_a_gradient(said: str) -> bool:
+    """True for a gradient's name, and for an expression in which there is one: dW, x.T @ dy"""
+    return any(map(is_upstream, re.findall(r"[^\W\d]\w*", said)))
+
+
+def _in_order_with_containers(gradients, called, names, inputs):
     """`in_order`, where some inputs are dicts, lists or tuples with arrays"""
     wanted = [(name, x, ways_in(x)) for name, x in zip(names, inputs) if is_floating(x) or ways_in(x)]
     parts = list_of(gradients)
     if len(parts) == len(inputs) > len(wanted):          # None for ids
         parts = [g for g, x in zip(parts, inputs) if is_floating(x) or ways_in(x)]
-    bare = [g for g in parts if not _is_container(g)]
+    bare = [g for g in parts if not is_container(g)]
     if len(bare) == len(parts) != len(wanted):           # one by one, those of all arrays, or of those inside
         places = [(reached(x, way), bool(ways)) for _, x, ways in wanted for way in ways or [()]]
         inside = [x for x, is_inside in places if is_inside]
@@ -523,14 +620,14 @@ def _in_order_with_containers(gradients, backward, names, inputs):
             left = iter(parts)
             return tuple(next(left) if is_inside else None for _, is_inside in places)
     if len(parts) != len(wanted) or isinstance(gradients, dict):
-        parts = _by_kind(gradients, bare, returned_names(backward), wanted)
+        parts = _by_kind(gradients, bare, called, wanted)
     return tuple(g for part, (_, _, ways) in zip(parts, wanted)
-                 for g in ([_gradient_in(part, way) for way in ways] if ways else [part]))  # fmt: skip
+                 for g in ([gradient_inside(part, way) for way in ways] if ways else [part]))  # fmt: skip
 
 
 def _by_kind(gradients, bare, called, wanted):
     """The gradients for `wanted`: dicts and lists for dicts and lists, in their order; arrays by name or by shape"""
-    inside = iter([g for g in list_of(gradients) if _is_container(g)])
+    inside = iter([g for g in list_of(gradients) if is_container(g)])
     called = [name for name in called if not GRADIENTS.match(name) or is_upstream(name)]
     named = dict(zip(called, bare)) if len(called) == len(bare) else {}
     named |= gradients if isinstance(gradients, dict) else {}
@@ -539,21 +636,6 @@ def _by_kind(gradients, bare, called, wanted):
     found = {name: gradient_of(name, named) for name, _ in arrays}
     found |= {name: by_shape.get(name) for name, g in found.items() if g is None}
     return [next(inside, None) if ways else found[name] for name, _, ways in wanted]
-
-
-def _is_container(x):
-    return isinstance(x, (tuple, list, dict)) or bool(members(x))
-
-
-def _gradient_in(gradients, way):
-    """The gradient at the end of a way, ("layers", 0, "W"), among gradients that are kept as the arrays are"""
-    for step in way:
-        if not isinstance(gradients, (list, tuple)) and (those := members(gradients)):
-            gradients = those[step] if step in those else gradient_of(step, those)
-        else:
-            is_there = isinstance(gradients, (list, tuple)) and isinstance(step, int) and step < len(gradients)
-            gradients = gradients[step] if is_there else None
-    return gradients
 
 
 def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
@@ -572,12 +654,36 @@ def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int
 
 
 def returned_names(backward: Callable) -> list[str]:
-    """The names in the last `return dx, dW` of a function; [] if it returns something else."""
+    """The names in the last `return dx, dW` of a function: of hs[-1], "hs", and of an expression, its text"""
+    code = getattr(inspect.unwrap(getattr(backward, "__func__", backward)), "__code__", None)
+    return [] if code is None else [*_names_returned(code)]
+
+
+@lru_cache(1000)
+def _names_returned(code):
     try:
-        returns = RETURNED_GRADIENTS.findall(inspect.getsource(inspect.unwrap(backward)))
-    except (OSError, TypeError):
-        return []
-    return [name.strip().rpartition(".")[2] for name in returns[-1].split(",") if name.strip()] if returns else []
+        function = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return ()
+    waiting, returned = list(getattr(function, "body", [])), None
+    while waiting:                                       # its own, not those of functions inside
+        node = waiting.pop(0)
+        returned = node.value if isinstance(node, ast.Return) else returned
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting[:0] = ast.iter_child_nodes(node)
+    return tuple(map(_name_of_part, _parts_of(returned))) if returned else ()
+
+
+def _parts_of(node):
+    return [part for one in node.elts for part in _parts_of(one)] if isinstance(node, (ast.Tuple, ast.List)) else [node]
+
+
+def _name_of_part(part):
+    while isinstance(part, (ast.Subscript, ast.Attribute)):
+        if isinstance(part, ast.Attribute) and part.attr != "T":
+            return part.attr
+        part = part.value
+    return ast.unparse(part)
 
 
 def list_of(x: Any) -> list[Any]:

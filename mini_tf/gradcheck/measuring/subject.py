@@ -17,8 +17,9 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.naming import LEARNED, gradient_of, is_upstream
 from mini_tf.gradcheck.measuring.stored import packed, reached, ways_in
 from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_ours
+from mini_tf.gradcheck.measuring.variables import Variables, named_in
 from mini_tf.layers import MemoryFreed
-from mini_tf.trace import codes_inside, place, source_line
+from mini_tf.trace import place, source_line
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -168,17 +169,9 @@ class Subject:
         waiting = [self.f.written_forward, self.f.written_backward] if isinstance(self.f, Brought) else [self.f]
         if is_ours(waiting[0]):
             return {}
-        space, read = self._globals(), {}
-        while waiting:
-            g = waiting.pop()
-            g = inspect.unwrap(getattr(g, "__func__", g))
-            if not inspect.isfunction(g) or g.__globals__ is not space:
-                continue
-            for name in [name for code in codes_inside(g.__code__) for name in code.co_names]:
-                if name in space and name not in read:
-                    read[name] = space[name]
-                    waiting += vars(read[name]).values() if inspect.isclass(read[name]) else [read[name]]
-        return {name: x for name, x in read.items() if type(x) in (int, float)}
+        variables = Variables(waiting[0])
+        read = named_in(waiting, variables)
+        return {name: x for name, x in read.items() if type(x) in (int, float) and name not in variables.around}
 
     def _globals(self):
         """The names in f's file, and what they stand for"""

@@ -249,37 +249,3 @@ def test_a_step_that_is_given_a_tuple_of_weights_is_checked_with_them(rng):
     report = gradcheck((two_steps_forward, two_steps_backward), *map(rng.standard_normal, shapes))
     assert report.wrong_step.name == "field_backward"
     assert report.wrong_step.repair[1] == "a factor is missing, t"
-
-
-W_OUT, dW_OUT = np.array([[0.5, -0.3], [0.2, 0.9], [-0.7, 0.4]]), None
-PARAMS, GRADS = {"b": np.array([0.3, -0.2])}, {}
-
-
-def notebook_forward(x):
-    return x @ W_OUT + PARAMS["b"], x
-
-
-def notebook_backward(dout, x):
-    global dW_OUT
-    dW_OUT = 2 * x.T @ dout                              # wrong, and kept where nobody is given it
-    GRADS["db"] = dout.sum(0)
-    return dout @ W_OUT.T
-
-
-def test_weights_among_a_files_variables_do_not_pass_unseen(rng):
-    report = gradcheck((notebook_forward, notebook_backward), rng.standard_normal((4, 3)))
-    assert verdicts(report) == {"x": "PASS", "W_OUT": "NOT TESTED", "PARAMS.b": "NOT TESTED"}
-    assert report.verdict == "NOT TESTED"
-    assert "make it an argument of notebook_forward" in report.explain()
-
-
-def data_forward(x):
-    return x @ W_OUT, x
-
-
-def data_backward(dout, x):
-    return dout @ W_OUT.T
-
-
-def test_data_among_a_files_variables_need_no_gradient(rng):
-    assert gradcheck((data_forward, data_backward), rng.standard_normal((4, 3)))

@@ -1,0 +1,159 @@
+"""Weights among the variables of a learner's file, or of the function around: read without being given.
+
+    W = rng.standard_normal((4, 3))
+    def forward(x): return x @ W, x
+    def backward(dout, x): return dout @ W.T, x.T @ dout        # or global dW, or grads["W"] = …
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mini_tf.gradcheck.measuring.naming import (
+    GRADIENTS,
+    gradient_of,
+    in_this_case,
+    is_gradient_name,
+    may_be_a_weight,
+    plain,
+)
+from mini_tf.gradcheck.measuring.stored import (
+    Stored,
+    gradient_beside,
+    gradient_inside,
+    is_container,
+    is_floating,
+    reached,
+    ways_in,
+)
+from mini_tf.trace import codes_inside
+from mini_tf.types import Array
+
+import numpy as np
+
+
+class Variables:
+    """What the names in a function stand for that are not its own: in its file, and in the functions around it."""
+
+    def __init__(self, function: Callable):
+        function = inspect.unwrap(getattr(function, "__func__", function))
+        self.function, self.file = function, getattr(function, "__globals__", {})
+        cells = getattr(function, "__closure__", None) or ()
+        self.around = dict(zip(function.__code__.co_freevars, cells)) if cells else {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.around or name in self.file
+
+    def __getitem__(self, name: str) -> Any:
+        return self.around[name].cell_contents if name in self.around else self.file[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in self.around:
+            self.around[name].cell_contents = value
+        else:
+            self.file[name] = value
+
+
+class Variable(Stored):
+    """A floating array among a file's variables, or in a dict or list there; `data` is what the file has."""
+
+    def __init__(self, variables: Variables, way: Sequence[str | int]):
+        self.variables, self.ways, self.grad = variables, [way], None
+        self.shape = self.data.shape
+
+    @property
+    def data(self) -> Array:
+        first, *others = self.ways[0]
+        return reached(self.variables[first], others)
+
+    @data.setter
+    def data(self, array: Array) -> None:
+        *holders, last = self.ways[0]
+        holder = reached(self.variables[holders[0]], holders[1:]) if holders else self.variables
+        if holders and not isinstance(holder, (dict, list)):
+            setattr(holder, last, array)
+        else:
+            holder[last] = array
+
+    def gradient_in(self, kept: dict[str, Any], returned: dict[str, Any]) -> Array | float | None:
+        """The gradient that was returned by name, or is kept in another variable; None if there is none."""
+        (first, *inner), last = self.ways[0], self.ways[0][-1]
+        kept_for_it = {said: g for said, g in kept.items() if not is_container(g) or (
+            is_gradient_name(said, first) or GRADIENTS.search(plain(said)))}  # fmt: skip
+        found = []
+        for those in (returned, kept_for_it):
+            found += [gradient_inside(g, inner) for g in those.values() if inner and is_container(g)]
+            named = {said: g for said, g in those.items() if inner or is_container(g) or in_this_case(said, first)}
+            found += [gradient_of(last, named), gradient_beside(named, last)]
+        return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
+
+
+def named_in(functions: Sequence[Any], variables: Variables) -> dict[str, Any]:
+    """{name: value} of the variables that functions name, and what they call in their file"""
+    waiting, found = list(functions), {}
+    while waiting:
+        g = waiting.pop()
+        g = inspect.unwrap(getattr(g, "__func__", g))
+        if not inspect.isfunction(g) or g.__globals__ is not variables.file:
+            continue
+        names = [name for code in codes_inside(g.__code__) for name in code.co_names]
+        for name in (*names, *(g.__code__.co_freevars if g is variables.function else ())):
+            if name in variables and name not in found:
+                found[name] = variables[name]
+                waiting += vars(found[name]).values() if inspect.isclass(found[name]) else [found[name]]
+    return found
+
+
+def arrays_named_in(function: Callable) -> dict[str, Variable]:
+    """{"W": Variable, "params.b": Variable} of the floating arrays among a function's variables; of W and dW, only W"""
+    variables, found = Variables(function), {}
+    for name, x in named_in([function], variables).items():
+        ways = [()] if is_floating(x) else ways_in(x) if isinstance(x, (dict, list)) else []
+        for way in ways:
+            if not any(isinstance(reached(x, way[:k]), tuple) for k in range(len(way))):     # it cannot be given others
+                found[".".join(map(str, (name, *way)))] = Variable(variables, (name, *way))
+    lasts = {p.ways[0][-1] for p in found.values()}
+    return {name: p for name, p in found.items() if not any(_is_kept_for(p.ways[0], last) for last in lasts)}
+
+
+def _is_kept_for(way, last):
+    """True for the gradient of `last`: dW, or grads.W"""
+    *holders, own = way
+    inside = any(GRADIENTS.search(plain(holder)) for holder in holders)
+    return is_gradient_name(own, last) and (inside or own != last and not may_be_a_weight(own, last))
+
+
+def gradients_named_in(functions: Sequence[Any], weights: dict[str, Variable]) -> list[str]:
+    """The names of variables that keep gradients: dW of W, or a dict grads"""
+    ways = [p.ways[0] for p in weights.values()]
+    named = named_in(functions, next(iter(weights.values())).variables)
+    others = {name: x for name, x in named.items() if name not in {way[0] for way in ways}}
+    return [name for name, x in others.items() if isinstance(x, dict) and GRADIENTS.search(plain(name))
+            or any(is_gradient_name(name, way[-1]) for way in ways)]  # fmt: skip
+
+
+@contextmanager
+def keeping(variables: Variables, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Inside the block, these variables begin with zeros; afterwards the dict has what was kept in them.
+
+    They themselves are as they were before.
+    """
+    before, kept = {name: variables[name] for name in names}, {}
+    try:
+        for name, x in before.items():
+            variables[name] = _with_zeros(copy.deepcopy(x))
+        yield kept
+    finally:
+        for name, x in before.items():
+            kept[name], variables[name] = variables[name], x
+
+
+def _with_zeros(x):
+    if is_floating(x):
+        x[...] = 0
+    elif isinstance(x, (dict, list)):
+        for way in ways_in(x):
+            reached(x, way)[...] = 0
+    return x
