@@ -212,6 +212,19 @@ def gradient_inside(gradients: Any, way: Sequence[str | int]) -> Any:
     return gradients
 
 
+def gradients_kept(x: Any) -> list[Array | None]:
+    """The gradients that somebody's object keeps beside its arrays, None where it has none, in the order of `ways_in`"""
+    ways = [] if isinstance(x, (dict, list, tuple)) else ways_in(x)
+    found = [_gradient_at(x, way) for way in ways]
+    return [g if isinstance(g, (np.ndarray, np.generic, float)) else None for g in found]
+
+
+def forget_gradients(inputs: Sequence[Any]) -> None:
+    """Make zero what objects among the inputs keep as gradients, from earlier runs."""
+    for g in [g for x in inputs for g in gradients_kept(x) if is_floating(g)]:
+        g[...] = 0
+
+
 def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
     """The ways to the floating arrays in a dict, list, tuple, or somebody's object: [("W",), ("layers", 0, "W")]"""
     if depth > DEEPEST or is_floating(x):

@@ -20,6 +20,7 @@ import sysconfig
 import textwrap
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -30,7 +31,9 @@ from mini_tf.gradcheck.measuring.stored import (
     FORWARD,
     Stored,
     earlier_gradients,
+    forget_gradients,
     gradient_inside,
+    gradients_kept,
     is_container,
     is_floating,
     reached,
@@ -257,6 +260,7 @@ class Brought:
 
         backward   called without arguments; called: what its `return` calls the gradients
         """
+        forget_gradients(inputs)
         if self.parameters:
             with keeping(self.variables, self.kept_in) as kept:
                 came = backward()
@@ -472,6 +476,7 @@ class Machine(Brought):
         y, pieces = together(list_of(result)[: -1 if keeps else None])
 
         def backward(dy):
+            forget_gradients(inputs)
             once = own if self.goes_back_once else copy.deepcopy(own)        # a backward may change the object
             came = once.backward(*pieces(dy), *cache) if taken else once.backward()
             factor = None if taken else dy
@@ -495,6 +500,7 @@ class WithGradients(Brought):
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
+        forget_gradients(inputs)
         with keeping(self.variables, self.kept_in) as kept:
             loss, *gradients = f(*inputs)
         gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
@@ -621,8 +627,12 @@ def _in_order_with_containers(gradients, called, names, inputs):
             return tuple(next(left) if is_inside else None for _, is_inside in places)
     if len(parts) != len(wanted) or isinstance(gradients, dict):
         parts = _by_kind(gradients, bare, called, wanted)
-    return tuple(g for part, (_, _, ways) in zip(parts, wanted)
-                 for g in ([gradient_inside(part, way) for way in ways] if ways else [part]))  # fmt: skip
+    found = []
+    for part, (_, x, ways) in zip(parts, wanted):
+        inside = [gradient_inside(part, way) for way in ways]
+        found += [np.copy(kept) if g is None and kept is not None else g
+                  for g, kept in zip_longest(inside, gradients_kept(x))] if ways else [part]  # fmt: skip
+    return tuple(found)
 
 
 def _by_kind(gradients, bare, called, wanted):
