@@ -124,14 +124,18 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
         seen[id(x)] += 1
         those = members(x)
         for name, value in those.items():
-            grads = isinstance(value, dict) and (GRADIENTS.search(plain(name)) or "cache" in plain(name))
-            if not grads and not is_gradient(name, those) and not str(name).startswith("_"):
+            if not _keeps_gradients(name, value) and not is_gradient(name, those) and not str(name).startswith("_"):
                 walk(value, (*way, name))
 
     walk(machine, ())
     for p in found.values():
         p.ways.sort(key=len)                             # the shortest gives it its name
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
+
+
+def _keeps_gradients(name, x):
+    """True for dicts of gradients, or of what the backward needs: self.grads, self.cache"""
+    return isinstance(x, dict) and bool(GRADIENTS.search(plain(name)) or "cache" in plain(name))
 
 
 def _read_in_forward(machine):
@@ -212,17 +216,18 @@ def gradient_inside(gradients: Any, way: Sequence[str | int]) -> Any:
     return gradients
 
 
-def gradients_kept(x: Any) -> list[Array | None]:
-    """The gradients that somebody's object keeps beside its arrays, None where it has none, in the order of `ways_in`"""
-    ways = [] if isinstance(x, (dict, list, tuple)) else ways_in(x)
-    found = [_gradient_at(x, way) for way in ways]
-    return [g if isinstance(g, (np.ndarray, np.generic, float)) else None for g in found]
+def gradient_kept(x: Any, way: tuple[str | int, ...]) -> Array | float | None:
+    """A copy of the gradient that somebody's object keeps beside the array at the end of the way, or None"""
+    found = None if isinstance(x, (dict, list, tuple)) else _gradient_at(x, way)
+    return np.copy(found) if isinstance(found, (np.ndarray, np.generic, float)) else None
 
 
-def forget_gradients(inputs: Sequence[Any]) -> None:
-    """Make zero what objects among the inputs keep as gradients, from earlier runs."""
-    for g in [g for x in inputs for g in gradients_kept(x) if is_floating(g)]:
-        g[...] = 0
+def forget_gradients(inputs: Sequence[Any], inside: Sequence[list]) -> None:
+    """Make zero what objects among the inputs keep as gradients, from earlier runs. inside: the ways to their arrays"""
+    for x, ways in zip(inputs, inside or ()):
+        for way in ways if not isinstance(x, (dict, list, tuple)) else ():
+            if is_floating(g := _gradient_at(x, way)):
+                g[...] = 0
 
 
 def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
@@ -233,7 +238,7 @@ def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
     known = {} if isinstance(x, (dict, list, tuple)) else parts          # of an object, not its gradients
     own = _not_gradients(known)
     parts = [(key, part) for key, part in parts.items() if isinstance(key, (str, int)) and not str(key).startswith("_")
-             and not _is_its_gradient(key, known)
+             and not _is_its_gradient(key, known) and not (key in known and _keeps_gradients(key, part))
              and not any(key != name and is_gradient_name(key, name) for name in own)]  # fmt: skip
     return [(key, *way) for key, part in parts for way in ([()] if is_floating(part) else ways_in(part, depth + 1))]
 

@@ -20,7 +20,6 @@ import sysconfig
 import textwrap
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, lru_cache
-from itertools import zip_longest
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -33,7 +32,7 @@ from mini_tf.gradcheck.measuring.stored import (
     earlier_gradients,
     forget_gradients,
     gradient_inside,
-    gradients_kept,
+    gradient_kept,
     is_container,
     is_floating,
     reached,
@@ -65,7 +64,14 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     f may be an object with forward and backward, its method forward, a pair (forward, backward), a class with static
     forward(ctx, …) and backward(ctx, …), or a function whose partner is found by its name: see `partner`.
     """
-    return f if isinstance(f, Brought) else _with_variables(_in_style(f, inputs), inputs)
+    if isinstance(f, Brought):
+        return f
+    found = _with_variables(_in_style(f, inputs), inputs)
+    if isinstance(found, Brought):
+        found.inside = [ways_in(x) for x in inputs]
+        with_objects = [x for x, ways in zip(inputs, found.inside) if ways and not isinstance(x, (dict, list, tuple))]
+        found.inputs_are_data |= bool(with_objects)
+    return found
 
 
 def _in_style(f, inputs):
@@ -90,7 +96,8 @@ def _in_style(f, inputs):
     goes_back = a_method and callable(getattr(owner, "backward", None))
     try:
         trial = getattr(copy.deepcopy(owner), f.__name__) if a_method else f
-        result = trial(*copy.deepcopy(list(inputs)))
+        given = copy.deepcopy(list(inputs))
+        result = trial(*given)
     except FAILURES:                                     # the check itself will say what is wrong
         return Machine(owner, f.__name__) if goes_back else f
     if keeps_contract(result):
@@ -101,6 +108,9 @@ def _in_style(f, inputs):
     if found:
         return Pair(f, found)
     if not isinstance(result, tuple):
+        kept = [gradient_kept(x, way) for x in given for way in ways_in(x)]
+        if np.ndim(result) == 0 and any(g is not None for g in kept):
+            return WithGradients(f)
         return Machine(owner, f.__name__) if goes_back else f
     gradients = result[1] if len(result) == 2 else result[1:]
     shapes = {x.shape for x in inputs if is_floating(x)}
@@ -112,26 +122,31 @@ def _in_style(f, inputs):
 def _with_variables(f, inputs):
     """f, or a Brought whose parameters are variables of f's file: those whose gradients come back"""
     if isinstance(f, Brought):
-        other = f
-    elif inspect.isfunction(f) and not is_ours(f):
-        other = Several(f)
+        candidates = [f]
     else:
-        return f
-    found = {} if other.parameters else arrays_named_in(other.written_forward)
-    if not found:
-        return f
-    other.keeps(found)
+        candidates = [Several(f), WithGradients(f)] if inspect.isfunction(f) and not is_ours(f) else []
+    for brought in candidates:
+        found = {} if brought.parameters else arrays_named_in(brought.written_forward)
+        if found and _take_up(brought, found, inputs):
+            return brought
+    return f
+
+
+def _take_up(brought, found, inputs):
+    """Whether some of the variables found have gradients; they, and what else is learned, become parameters."""
+    brought.keeps(found)
     try:
-        y, backward = other(*copy.deepcopy(list(inputs)))
+        y, backward = brought(*copy.deepcopy(list(inputs)))
         backward(np.ones_like(y) if np.ndim(y) else 1.0)
     except FAILURES:                                     # the check itself will say what is wrong
-        found = {}
+        brought.keeps({})
+        return False
     have_one = [name for name, p in found.items() if p.grad is not None]
-    found = {name: p for name, p in found.items() if name in have_one or LEARNED.match(str(p.ways[0][-1]))}
     for p in found.values():
         p.grad = None
-    other.keeps(found if have_one else {})
-    return other if have_one else f
+    learned = {name: p for name, p in found.items() if name in have_one or LEARNED.match(str(p.ways[0][-1]))}
+    brought.keeps(learned if have_one else {})
+    return bool(have_one)
 
 
 def is_static(cls: type) -> bool:
@@ -232,6 +247,7 @@ class Brought:
 
     parameters, inputs_are_data, goes_back_once = {}, False, False
     variables, kept_in = None, ()                        # of the file, and those of them that keep gradients
+    inside = None                                        # the ways to arrays in each of the inputs
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -250,7 +266,7 @@ class Brought:
 
     def keeps(self, weights: dict[str, Variable]) -> None:
         """From now on, these variables of the file are the parameters."""
-        self.parameters = weights
+        self.parameters, self.inputs_are_data = weights, bool(weights) or type(self).inputs_are_data
         if weights:
             functions = self.written_forward, self.written_backward
             self.variables, self.kept_in = Variables(functions[0]), gradients_named_in(functions, weights)
@@ -260,7 +276,7 @@ class Brought:
 
         backward   called without arguments; called: what its `return` calls the gradients
         """
-        forget_gradients(inputs)
+        forget_gradients(inputs, self.inside)
         if self.parameters:
             with keeping(self.variables, self.kept_in) as kept:
                 came = backward()
@@ -268,7 +284,11 @@ class Brought:
             self.collect(kept, by_name(came, called), None)
         else:
             came = backward()
-        return in_order(came, called, inputs, self.written_forward, self.parameters)
+        return self.in_order(came, called, inputs)
+
+    def in_order(self, gradients: Any, called: Sequence[str], inputs: Sequence[Any]) -> tuple:
+        """The gradients of the floating inputs, in their order: see the function `in_order`."""
+        return in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
 
     def by_place(self, gradients: Any, inputs: Sequence[Any]) -> list[str]:
         """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables."""
@@ -363,13 +383,15 @@ class Pair(Brought):
         needed = [p.name for p in parameters if p.default is p.empty]
         caches = [p.name for p in parameters if p.name.lower() in CACHES or "cache" in p.name.lower()]
         if not caches and cache is not None:             # by its place
-            rest = needed[len(dys) :]
+            upstream = [name for name in needed if name not in given and is_upstream(name)][: len(dys)]
+            first = upstream if len(upstream) == len(dys) else needed[: len(dys)]    # backward(net, dout, cache), too
+            rest = [name for name in needed if name not in first]
             left = [name for name in rest if name not in given]          # backward(da, db, w, kept)
-            if isinstance(cache, tuple) and len(rest) == len(cache) > 1:
+            if isinstance(cache, tuple) and len(rest) == len(cache) > 1 and rest == needed[len(dys) :]:
                 others = [name for name, x in zip(rest, cache) if name in given and given[name] is not x]
                 if len(left) != 1 or not others:
                     return [*dys, *cache]
-            caches = needed[-1:] if len(needed) == len(dys) + 1 or not dys else left if len(left) == 1 else []
+            caches = rest[-1:] if len(rest) == 1 or not dys else left if len(left) == 1 else []
         elif not caches and len(needed) == len(dys) + len(inputs) and not set(needed[len(dys) :]) <= given.keys():
             return [*dys, *inputs]
         dys, arguments, used = list(dys), [], 0
@@ -386,7 +408,6 @@ class Pair(Brought):
             else:
                 break
         return arguments if not dys else None
-
 
     def goes_with(self, inputs: Sequence[Any], given: Sequence[Any]) -> bool:
         """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
@@ -476,18 +497,21 @@ class Machine(Brought):
         y, pieces = together(list_of(result)[: -1 if keeps else None])
 
         def backward(dy):
-            forget_gradients(inputs)
+            forget_gradients(inputs, self.inside)
             once = own if self.goes_back_once else copy.deepcopy(own)        # a backward may change the object
             came = once.backward(*pieces(dy), *cache) if taken else once.backward()
             factor = None if taken else dy
             self.collect(once, by_name(came, self.returned), factor)
-            return in_order(scaled(came, factor), self.returned, inputs, self.written_forward, self.parameters)
+            return self.in_order(scaled(came, factor), self.returned, inputs)
 
         return y, self.closed(backward, bool(taken))
 
 
 class WithGradients(Brought):
-    """loss, dW = f(W, …): a loss that comes with its gradients; a method's may be in a dict, named as its weights"""
+    """loss, dW = f(W, …): a loss that comes with its gradients; a method's may be in a dict, named as its weights
+
+    Gradients that f keeps, in objects that it is given or in variables of its file, need not come with the loss.
+    """
 
     inputs_are_data = True
 
@@ -500,14 +524,14 @@ class WithGradients(Brought):
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
-        forget_gradients(inputs)
+        forget_gradients(inputs, self.inside)
         with keeping(self.variables, self.kept_in) as kept:
-            loss, *gradients = f(*inputs)
+            loss, *gradients = list_of(f(*inputs))
         gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
 
         def backward(dy):
             self.collect(kept if own is None else own, by_name(gradients, self.returned), dy)
-            return in_order(scaled(gradients, dy), self.returned, inputs, self.written_forward, self.parameters)
+            return self.in_order(scaled(gradients, dy), self.returned, inputs)
 
         return loss, self.closed(backward, takes_dy=False)
 
@@ -541,16 +565,20 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
 
 
 def in_order(
-    gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable, parameters: Collection[str] = ()
-) -> tuple:
+    gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable, parameters: Collection[str] = (),
+    inside: Sequence[list] | None = None,
+) -> tuple:  # fmt: skip
     """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape.
 
     Those of arrays in a dict, a list or a tuple stand where the arrays do, in one like it: {"W": dW} or {"dW": dW}.
-    called: their names; parameters: names of an object's own arrays, whose gradients may be among them
+    called       their names
+    parameters   names of an object's own arrays, whose gradients may be among them
+    inside       the ways to arrays in each input, if they are known: an object may have got others meanwhile
     """
     names = [p.name for p in parameters_of(forward)]
-    if any(map(ways_in, inputs)):
-        return _in_order_with_containers(gradients, called, names, inputs)
+    inside = [ways_in(x) for x in inputs] if inside is None else inside
+    if any(inside):
+        return _in_order_with_containers(gradients, called, names, inputs, inside)
     floats = [name for name, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict):
         named = gradients
@@ -609,12 +637,12 @@ def may_be_a_gradient(said: str) -> bool:
     return any(map(is_upstream, re.findall(r"[^\W\d]\w*", said)))
 
 
-def _in_order_with_containers(gradients, called, names, inputs):
+def _in_order_with_containers(gradients, called, names, inputs, inside):
     """`in_order`, where some inputs are dicts, lists or tuples with arrays"""
-    wanted = [(name, x, ways_in(x)) for name, x in zip(names, inputs) if is_floating(x) or ways_in(x)]
+    wanted = [(name, x, ways) for name, x, ways in zip(names, inputs, inside) if is_floating(x) or ways]
     parts = list_of(gradients)
     if len(parts) == len(inputs) > len(wanted):          # None for ids
-        parts = [g for g, x in zip(parts, inputs) if is_floating(x) or ways_in(x)]
+        parts = [g for g, x, ways in zip(parts, inputs, inside) if is_floating(x) or ways]
     bare = [g for g in parts if not is_container(g)]
     if len(bare) == len(parts) != len(wanted):           # one by one, those of all arrays, or of those inside
         places = [(reached(x, way), bool(ways)) for _, x, ways in wanted for way in ways or [()]]
@@ -629,9 +657,8 @@ def _in_order_with_containers(gradients, called, names, inputs):
         parts = _by_kind(gradients, bare, called, wanted)
     found = []
     for part, (_, x, ways) in zip(parts, wanted):
-        inside = [gradient_inside(part, way) for way in ways]
-        found += [np.copy(kept) if g is None and kept is not None else g
-                  for g, kept in zip_longest(inside, gradients_kept(x))] if ways else [part]  # fmt: skip
+        pairs = [(gradient_inside(part, way), gradient_kept(x, way)) for way in ways]
+        found += [kept if g is None else g for g, kept in pairs] if ways else [part]
     return tuple(found)
 
 

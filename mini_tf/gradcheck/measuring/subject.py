@@ -286,6 +286,8 @@ class Subject:
         self.left_out += missing
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
         data += [name for name in used if name in self.by_name and is_zeros_and_ones(missing[name])]
+        learned = {holder for name, (holder, _) in self.leaves.items() if name not in missing}
+        data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]
         data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
         data = [name for name in dict.fromkeys(data) if not LEARNED.match(name)]
         return {name: missing[name] for name in used if name not in data}, data

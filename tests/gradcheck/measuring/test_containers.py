@@ -201,12 +201,74 @@ def through(x, layer):
     return np.tanh(y), lambda dy: layer.backward(dy * (1 - np.tanh(y) ** 2))
 
 
-def test_the_weights_of_an_object_that_is_given_do_not_pass_unseen(rng):
-    layer = Affine(rng)
-    report = gradcheck(through, rng.standard_normal((5, 4)), layer)
-    assert verdicts(report) == {"layer.W.data": "NOT TESTED", "layer.b.data": "NOT TESTED", "x": "PASS"}
-    assert report.verdict == "NOT TESTED"
-    assert not layer.W.grad.any()                        # its gradients stay as they were
+def through_twice(x, layer):
+    y, backward = through(x, layer)
+    return y, lambda dy: backward(2 * dy)                # the 2 is wrong
+
+
+def test_the_weights_of_an_object_that_is_given_are_checked(rng):
+    layer, x = Affine(rng), rng.standard_normal((5, 4))
+    layer.W.grad[...] = 7.0
+    names = ["layer.W.data", "layer.b.data", "x"]
+    assert verdicts(gradcheck(through, x, layer)) == dict.fromkeys(names, "PASS")
+    assert verdicts(gradcheck(through_twice, x, layer)) == dict.fromkeys(names, "FAIL")
+    assert (layer.W.grad == 7.0).all()                   # its gradients stay as they were
+
+
+class Net:
+    """Weights and their gradients, for functions that are given it"""
+
+    def __init__(self, rng):
+        self.W, self.b = rng.standard_normal((4, 3)), rng.standard_normal(3)
+        self.dW, self.db, self.grads = np.ones((4, 3)), np.ones(3), {}
+
+
+def net_of_object(net, x):
+    net.y = np.tanh(x @ net.W + net.b)                   # an array that is neither weight nor gradient
+    return net.y, x
+
+
+def adding(net, dout, x):
+    dz = dout * (1 - net.y**2)
+    net.dW += x.T @ dz
+    net.db += dz.sum(0)
+    return dz @ net.W.T
+
+
+def replacing(net, dout, x):
+    dz = dout * (1 - net.y**2)
+    net.grads = {"W": x.T @ dz, "b": 2 * dz.sum(0)}      # the 2 is wrong
+    net.dW = net.db = None
+
+
+def forgetting(net, dout, x):
+    net.grads["W"] = x.T @ (dout * (1 - net.y**2))
+    net.db = None
+
+
+@pytest.mark.parametrize(("backward", "expected"), [
+    (adding, {"net.W": "PASS", "net.b": "PASS", "x": "PASS"}),
+    (replacing, {"net.W": "PASS", "net.b": "FAIL"}),     # x is data
+    (forgetting, {"net.W": "FAIL", "net.b": "NOT TESTED"}),      # grads.dW stays zero
+])  # fmt: skip
+def test_functions_that_keep_gradients_in_an_object_that_they_are_given(backward, expected, rng):
+    net = Net(rng)
+    report = gradcheck((net_of_object, backward), net, rng.standard_normal((5, 4)))
+    assert verdicts(report) == expected
+    assert (net.dW == 1).all()
+    assert net.grads == {}
+    assert not hasattr(net, "y")
+
+
+def loss_of_object(net, x, target):
+    y, kept = net_of_object(net, x)
+    adding(net, y - target, kept)
+    return ((y - target) ** 2).sum() / 2
+
+
+def test_a_loss_alone_whose_gradients_are_kept_in_an_object(rng):
+    report = gradcheck(loss_of_object, Net(rng), rng.standard_normal((5, 4)), rng.standard_normal((5, 3)))
+    assert verdicts(report) == {"net.W": "PASS", "net.b": "PASS"}
 
 
 def doubled(x, layer):
