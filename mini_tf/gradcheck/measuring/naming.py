@@ -1,6 +1,7 @@
 """What names say: which may be the gradient of which, and what is learned."""
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +31,16 @@ def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
 
     said = min((one for one in named if is_gradient_name(one, name)), key=unlikely, default=None)
     return None if said is None else named[said]
+
+
+def unclaimed(named: Collection[str], tensors: Collection[str]) -> list[str]:
+    """The names of gradients of which nobody can tell whose they are.
+
+    Where the gradient of W is called W, all names may be of gradients; else only those that begin like one.
+    """
+    as_theirs = any(said in tensors for said in named)
+    return [said for said in named if (as_theirs or NAMED_AS_GRADIENT.match(said))
+            and not any(is_gradient_name(said, name) for name in tensors)]  # fmt: skip
 
 
 def may_be_a_weight(said: str | int, name: str | int) -> bool:

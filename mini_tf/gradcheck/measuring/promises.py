@@ -4,10 +4,11 @@ import inspect
 import re
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.naming import LEARNED, in_this_case, is_gradient_name
-from mini_tf.gradcheck.measuring.styles import partner_wanted
+from mini_tf.gradcheck.measuring.naming import LEARNED, in_this_case, is_gradient_name, unclaimed
+from mini_tf.gradcheck.measuring.styles import is_theirs, partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
     Subject,
+    argument_names,
     call_backward,
     is_float,
     kind_of,
@@ -16,6 +17,7 @@ from mini_tf.gradcheck.measuring.subject import (
     told,
     upstream_name,
 )
+from mini_tf.gradcheck.measuring.variables import arrays_named_in
 from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
 
@@ -150,9 +152,52 @@ def check_backward(
         elif matched or name in subject.params:
             findings.append(finding)
     notes += [f"y does not depend on {', '.join(unused)}"] if unused else []
+    notes += _weights_around(subject)
+    if unknown := _unclaimed(subject, returned):
+        missing = missing | unknown
+        notes.append(f"the backward returns {', '.join(map(repr, unknown))}, and nothing is called so: not tested; the "
+                     "gradient of W may be called W, dW, W_grad and the like")  # fmt: skip
     if any(gradient is Ellipsis for gradient in gradients.values()):
         notes += _blanks(backward)
     return comparable, missing, findings, notes
+
+
+def _weights_around(subject):
+    """A note on weights of a learner's file, or around f, that y depends on, and of which no gradient was found."""
+    f = getattr(subject.f, "written_forward", subject.f)
+    if not inspect.isfunction(f) or f.__name__ == "<lambda>" or not is_theirs(f):
+        return []
+    known = {id(p.data) for p in subject.all_params} | {id(x) for x in subject.given}
+    around = {name: p for name, p in arrays_named_in(f).items() if LEARNED.match(name.rpartition(".")[2])}
+    y, found = subject.forward()[0], []
+    for name, p in around.items():
+        x = p.data
+        if id(x) not in known:
+            try:
+                p.data = x * 1.5 + 0.1
+                found += [name] if not np.array_equal(y, subject.forward()[0]) else []
+            except FAILURES:
+                found.append(name)
+            finally:
+                p.data = x
+    if not found:
+        return []
+    return [f"no gradient of {', '.join(found)} was found, which {name_of(f)} is not given, but reads: not checked"]
+
+
+def _unclaimed(subject, returned):
+    """{name: gradient} of those that a backward returned by names that fit nothing"""
+    named = returned if isinstance(returned, dict) else getattr(subject.f, "by_key", {})
+    by_key = {said: g for said, g in named.items() if isinstance(said, str) and isinstance(g, np.ndarray)}
+    tensors = [*subject.names, *subject.params, *subject.leaves, *argument_names(subject.f, len(subject.inputs))]
+    parts = {part for name in tensors for part in (name, name.rpartition(".")[2], *_numbered(name))}
+    return {said: by_key[said] for said in unclaimed(by_key, parts)}
+
+
+def _numbered(name):
+    """["W0", "0W"] of layers.0.W"""
+    *_, number, last = ["", *name.split(".")]
+    return [f"{last}{number}", f"{number}{last}"] if number.isdigit() else []
 
 
 def _whole_numbers(subject, gradients):

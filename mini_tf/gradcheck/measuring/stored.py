@@ -3,7 +3,8 @@
 import copy
 import inspect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mini_tf.gradcheck.measuring.naming import (
@@ -228,6 +229,30 @@ def forget_gradients(inputs: Sequence[Any], inside: Sequence[list]) -> None:
         for way in ways if not isinstance(x, (dict, list, tuple)) else ():
             if is_floating(g := _gradient_at(x, way)):
                 g[...] = 0
+
+
+@contextmanager
+def gradients_apart(x: Any, ways: Sequence[Sequence[str | int]]) -> Iterator[None]:
+    """Inside the block, somebody's object has no gradients of earlier runs; afterwards it has those it had before.
+
+    ways: to its arrays. Dicts and lists stay as they are: they have no gradients of their own.
+    """
+    if isinstance(x, (dict, list, tuple)) or not ways:
+        yield
+        return
+    holders = [reached(x, way[:k]) for way in ways for k in range(len(way))]
+    holders += [part for own in holders for name, part in members(own).items() if _keeps_gradients(name, part)]
+    known = [(members(own), dict(members(own))) for own in holders if not isinstance(own, (list, tuple))]
+    arrays = [(g, g.copy()) for g in (_gradient_at(x, way) for way in ways) if is_floating(g)]
+    try:
+        forget_gradients([x], [ways])
+        yield
+    finally:
+        for those, before in known:
+            those.clear()
+            those |= before
+        for g, before in arrays:
+            g[...] = before
 
 
 def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:

@@ -18,10 +18,11 @@ import inspect
 import re
 import sysconfig
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -46,6 +47,7 @@ from mini_tf.gradcheck.measuring.variables import (
     arrays_named_in,
     gradients_named_in,
     keeping,
+    named_in,
 )
 from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
@@ -66,12 +68,10 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     """
     if isinstance(f, Brought):
         return f
-    found = _with_variables(_in_style(f, inputs), inputs)
+    found = _in_style(f, inputs)
     if isinstance(found, Brought):
-        found.inside = [ways_in(x) for x in inputs]
-        with_objects = [x for x, ways in zip(inputs, found.inside) if ways and not isinstance(x, (dict, list, tuple))]
-        found.inputs_are_data |= bool(with_objects)
-    return found
+        found.is_given(inputs)
+    return _with_variables(found, inputs)
 
 
 def _in_style(f, inputs):
@@ -126,7 +126,10 @@ def _with_variables(f, inputs):
     else:
         candidates = [Several(f), WithGradients(f)] if inspect.isfunction(f) and not is_ours(f) else []
     for brought in candidates:
+        brought.is_given(inputs)
         found = {} if brought.parameters else arrays_named_in(brought.written_forward)
+        given = {id(x) for x in inputs}
+        found = {name: p for name, p in found.items() if id(p.variables[p.ways[0][0]]) not in given}
         if found and _take_up(brought, found, inputs):
             return brought
     return f
@@ -246,8 +249,9 @@ class Brought:
     """
 
     parameters, inputs_are_data, goes_back_once = {}, False, False
-    variables, kept_in = None, ()                        # of the file, and those of them that keep gradients
-    inside = None                                        # the ways to arrays in each of the inputs
+    inside, bound = None, ()                             # ways to arrays in each input; other names of objects there
+    kept_in = ()                                         # names of variables that keep gradients
+    by_key = MappingProxyType({})                        # arrays in dicts that the backward has returned
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -264,31 +268,57 @@ class Brought:
         vars(other).update(vars(self), brought=self, change=change, inputs_are_data=self.inputs_are_data)
         return other
 
+    def is_given(self, inputs: Sequence[Any]) -> None:
+        """Note what is known of the inputs: arrays inside them, and the names of objects among them."""
+        self.inside = [ways_in(x) for x in inputs]
+        objects = {id(x): k for k, x in enumerate(inputs) if self.inside[k] and not isinstance(x, (dict, list, tuple))}
+        self.inputs_are_data |= bool(objects)
+        for function in {self.written_forward, self.written_backward} if objects else ():
+            variables = Variables(function)
+            self.bound += tuple((variables, name, objects[id(x)])
+                                for name, x in named_in([function], variables).items() if id(x) in objects)  # fmt: skip
+
+    @contextmanager
+    def pointing_to(self, inputs: Sequence[Any]) -> Iterator[None]:
+        """Inside the block, names of an object that is also an input stand for this input, which is a copy of it."""
+        before = [variables[name] for variables, name, _ in self.bound]
+        try:
+            for variables, name, k in self.bound:
+                variables[name] = inputs[k]
+            yield
+        finally:
+            for (variables, name, _), x in zip(self.bound, before):
+                variables[name] = x
+
     def keeps(self, weights: dict[str, Variable]) -> None:
         """From now on, these variables of the file are the parameters."""
-        self.parameters, self.inputs_are_data = weights, bool(weights) or type(self).inputs_are_data
-        if weights:
-            functions = self.written_forward, self.written_backward
-            self.variables, self.kept_in = Variables(functions[0]), gradients_named_in(functions, weights)
+        self.parameters, self.inputs_are_data = weights, bool(weights) or self.inputs_are_data
+        functions = self.written_forward, self.written_backward
+        self.kept_in = gradients_named_in(functions, weights) if weights else ()
 
-    def gone_back(self, backward: Callable[[], Any], inputs: Sequence[Any], called: Sequence[str]) -> tuple:
+    def gone_back(
+        self, backward: Callable[[], Any], inputs: Sequence[Any], called: Sequence[str],
+        factor: Array | float | None = None,
+    ) -> tuple:  # fmt: skip
         """The gradients of the floating inputs, in their order; those of the file's variables are noted.
 
-        backward   called without arguments; called: what its `return` calls the gradients
+        backward   called without arguments; called: what its `return` calls the gradients; factor: see `scaled`
         """
         forget_gradients(inputs, self.inside)
-        if self.parameters:
-            with keeping(self.variables, self.kept_in) as kept:
-                came = backward()
-            called = self.by_place(came, inputs) or called
-            self.collect(kept, by_name(came, called), None)
-        else:
+        with self.pointing_to(inputs), keeping(self.parameters, self.kept_in) as kept:
             came = backward()
-        return self.in_order(came, called, inputs)
+            called = self.by_place(came, inputs) or called if self.parameters else called
+            self.collect(self.found_in(kept(), by_name(came, called)), factor)
+        return self.in_order(came, called, inputs, factor)
 
-    def in_order(self, gradients: Any, called: Sequence[str], inputs: Sequence[Any]) -> tuple:
-        """The gradients of the floating inputs, in their order: see the function `in_order`."""
-        return in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
+    def in_order(
+        self, gradients: Any, called: Sequence[str], inputs: Sequence[Any], factor: Array | float | None
+    ) -> tuple:
+        """The gradients of the floating inputs, in their order, times the factor: see the function `in_order`."""
+        dicts = [part for part in list_of(gradients) if isinstance(part, dict)]
+        self.by_key = {said: g for part in dicts for said, g in part.items() if is_floating(g)}
+        found = in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
+        return tuple(scaled(g, factor) for g in found)
 
     def by_place(self, gradients: Any, inputs: Sequence[Any]) -> list[str]:
         """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables."""
@@ -298,13 +328,16 @@ class Brought:
         shapes = [x.shape for x in wanted.values()]
         return [f"d{name}" for name in wanted] if shapes == [np.shape(g) for g in list_of(gradients)] else []
 
-    def collect(self, machine: Any, returned: dict[str, Any], factor: Array | float | None) -> None:
-        """Add to the parameters the gradients that the object keeps, or has returned by name: see `scaled`."""
-        for p in self.parameters.values():
-            found = p.gradient_in(machine, returned)
-            if found is not None:
-                found = np.copy(scaled(found, factor))   # a backward may write into its array again
-                p.grad = found if p.grad is None else p.grad + found
+    def found_in(self, machine: Any, returned: dict[str, Any]) -> list[tuple[Stored, Array]]:
+        """[(parameter, its gradient)], which the object keeps, or has returned by name"""
+        found = [(p, p.gradient_in(machine, returned)) for p in self.parameters.values()]
+        return [(p, np.copy(g)) for p, g in found if g is not None]      # a backward may write into its array again
+
+    @staticmethod
+    def collect(found: Sequence[tuple[Stored, Any]], factor: Array | float | None) -> None:
+        """Add to the parameters their gradients, times the factor: see `scaled`."""
+        for p, g in found:
+            p.grad = scaled(g, factor) if p.grad is None else p.grad + scaled(g, factor)
 
     def overwrites(self, p: "Stored", inputs: Sequence[Any]) -> bool:
         """True if the forward puts another array, or other numbers, in the place of an object's array."""
@@ -349,7 +382,8 @@ class Pair(Brought):
     together = False         # the outputs come in a tuple of their own, and their gradients go back in one
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        result = self.written_forward(*inputs)
+        with self.pointing_to(inputs):
+            result = self.written_forward(*inputs)
         outputs, cache = self.split(result)
         y, pieces = together(outputs)
 
@@ -360,7 +394,7 @@ class Pair(Brought):
             dys = [tuple(pieces(dy))] if self.together else pieces(dy)
             arguments = self.arguments(dys if self.takes_dy else [], cache, inputs)
             factor = None if self.takes_dy else dy       # that of a loss may take no dloss: it is 1
-            return self.gone_back(lambda: scaled(self.written_backward(*arguments), factor), inputs, self.returned)
+            return self.gone_back(lambda: self.written_backward(*arguments), inputs, self.returned, factor)
 
         return y, self.closed(backward, self.takes_dy)
 
@@ -431,7 +465,8 @@ class Several(Brought):
         super().__init__(f, f)
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        *outputs, written = self.written_forward(*inputs)
+        with self.pointing_to(inputs):
+            *outputs, written = self.written_forward(*inputs)
         outputs = list_of(outputs[0]) if len(outputs) == 1 else outputs
         y, pieces = together(outputs)
         one_by_one = len(parameters_of(written)) >= len(outputs)
@@ -501,8 +536,8 @@ class Machine(Brought):
             once = own if self.goes_back_once else copy.deepcopy(own)        # a backward may change the object
             came = once.backward(*pieces(dy), *cache) if taken else once.backward()
             factor = None if taken else dy
-            self.collect(once, by_name(came, self.returned), factor)
-            return self.in_order(scaled(came, factor), self.returned, inputs)
+            self.collect(self.found_in(once, by_name(came, self.returned)), factor)
+            return self.in_order(came, self.returned, inputs, factor)
 
         return y, self.closed(backward, bool(taken))
 
@@ -524,14 +559,16 @@ class WithGradients(Brought):
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
+        variables = self.parameters if own is None else {}
         forget_gradients(inputs, self.inside)
-        with keeping(self.variables, self.kept_in) as kept:
+        with self.pointing_to(inputs), keeping(variables, self.kept_in) as kept:
             loss, *gradients = list_of(f(*inputs))
-        gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
+            gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
+            found = self.found_in(kept() if own is None else own, by_name(gradients, self.returned))
 
         def backward(dy):
-            self.collect(kept if own is None else own, by_name(gradients, self.returned), dy)
-            return self.in_order(scaled(gradients, dy), self.returned, inputs)
+            self.collect(found, dy)
+            return self.in_order(gradients, self.returned, inputs, dy)
 
         return loss, self.closed(backward, takes_dy=False)
 

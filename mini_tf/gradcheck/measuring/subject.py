@@ -287,9 +287,10 @@ class Subject:
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
         data += [name for name in used if name in self.by_name and is_zeros_and_ones(missing[name])]
         learned = {holder for name, (holder, _) in self.leaves.items() if name not in missing}
+        learned |= {name for name, x in zip(self.names, self.given) if not isinstance(x, (dict, list, tuple))}
         data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]
         data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
-        data = [name for name in dict.fromkeys(data) if not LEARNED.match(name)]
+        data = [name for name in dict.fromkeys(data) if not LEARNED.match(name.rpartition(".")[2])]
         return {name: missing[name] for name in used if name not in data}, data
 
     def depends_on(self, name: str) -> bool:

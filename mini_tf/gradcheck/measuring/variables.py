@@ -8,7 +8,7 @@
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from mini_tf.gradcheck.measuring.naming import (
@@ -23,6 +23,8 @@ from mini_tf.gradcheck.measuring.stored import (
     Stored,
     gradient_beside,
     gradient_inside,
+    gradient_kept,
+    gradients_apart,
     is_container,
     is_floating,
     reached,
@@ -40,8 +42,13 @@ class Variables:
     def __init__(self, function: Callable):
         function = inspect.unwrap(getattr(function, "__func__", function))
         self.function, self.file = function, getattr(function, "__globals__", {})
-        cells = getattr(function, "__closure__", None) or ()
-        self.around = dict(zip(function.__code__.co_freevars, cells)) if cells else {}
+        self.around, waiting = {}, [function]            # {name: cell}, also of functions among them
+        while waiting:
+            g = waiting.pop()
+            own = dict(zip(g.__code__.co_freevars, g.__closure__ or ())) if inspect.isfunction(g) else {}
+            new = {name: cell for name, cell in own.items() if name not in self.around and _is_filled(cell)}
+            self.around |= new
+            waiting += [cell.cell_contents for cell in new.values()]
 
     def __contains__(self, name: str) -> bool:
         return name in self.around or name in self.file
@@ -56,8 +63,13 @@ class Variables:
             self.file[name] = value
 
 
+def _is_filled(cell):
+    with suppress(ValueError):                           # a name that is not yet, or no longer, there
+        return cell.cell_contents is not cell
+
+
 class Variable(Stored):
-    """A floating array among a file's variables, or in a dict or list there; `data` is what the file has."""
+    """A floating array among a file's variables, or in a dict, list or object there; `data` is what the file has."""
 
     def __init__(self, variables: Variables, way: Sequence[str | int]):
         self.variables, self.ways, self.grad = variables, [way], None
@@ -80,13 +92,14 @@ class Variable(Stored):
     def gradient_in(self, kept: dict[str, Any], returned: dict[str, Any]) -> Array | float | None:
         """The gradient that was returned by name, or is kept in another variable; None if there is none."""
         (first, *inner), last = self.ways[0], self.ways[0][-1]
+        numbers = "_".join(str(step) for step in inner if type(step) is int)
         kept_for_it = {said: g for said, g in kept.items() if not is_container(g) or (
             is_gradient_name(said, first) or GRADIENTS.search(plain(said)))}  # fmt: skip
-        found = []
+        found = [gradient_kept(self.variables[first], inner)] if inner else []
         for those in (returned, kept_for_it):
             found += [gradient_inside(g, inner) for g in those.values() if inner and is_container(g)]
             named = {said: g for said, g in those.items() if inner or is_container(g) or in_this_case(said, first)}
-            found += [gradient_of(last, named), gradient_beside(named, last)]
+            found += [gradient_of(f"{last}{numbers}", named), gradient_beside(named, last)]
         return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
 
 
@@ -99,7 +112,8 @@ def named_in(functions: Sequence[Any], variables: Variables) -> dict[str, Any]:
         if not inspect.isfunction(g) or g.__globals__ is not variables.file:
             continue
         names = [name for code in codes_inside(g.__code__) for name in code.co_names]
-        for name in (*names, *(g.__code__.co_freevars if g is variables.function else ())):
+        own = dict(zip(g.__code__.co_freevars, g.__closure__ or ()))
+        for name in (*names, *(name for name, cell in own.items() if variables.around.get(name) is cell)):
             if name in variables and name not in found:
                 found[name] = variables[name]
                 waiting += vars(found[name]).values() if inspect.isclass(found[name]) else [found[name]]
@@ -110,7 +124,7 @@ def arrays_named_in(function: Callable) -> dict[str, Variable]:
     """{"W": Variable, "params.b": Variable} of the floating arrays among a function's variables; of W and dW, only W"""
     variables, found = Variables(function), {}
     for name, x in named_in([function], variables).items():
-        ways = [()] if is_floating(x) else ways_in(x) if isinstance(x, (dict, list)) else []
+        ways = [()] if is_floating(x) else ways_in(x)
         for way in ways:
             if not any(isinstance(reached(x, way[:k]), tuple) for k in range(len(way))):     # it cannot be given others
                 found[".".join(map(str, (name, *way)))] = Variable(variables, (name, *way))
@@ -135,19 +149,26 @@ def gradients_named_in(functions: Sequence[Any], weights: dict[str, Variable]) -
 
 
 @contextmanager
-def keeping(variables: Variables, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Inside the block, these variables begin with zeros; afterwards the dict has what was kept in them.
+def keeping(weights: dict[str, Variable], names: Sequence[str]) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Inside the block, variables that keep gradients begin with zeros; call what it gives for what was kept in them.
 
-    They themselves are as they were before.
+    names: those variables. They and objects with weights are afterwards as they were before.
     """
-    before, kept = {name: variables[name] for name in names}, {}
+    variables = next((p.variables for p in weights.values()), {})
+    before, inside = {name: variables[name] for name in names}, {}
+    for p in weights.values():
+        first, *inner = p.ways[0]
+        inside.setdefault(first, []).extend([inner] if inner else [])
     try:
         for name, x in before.items():
             variables[name] = _with_zeros(copy.deepcopy(x))
-        yield kept
+        with ExitStack() as stack:
+            for name, ways in inside.items():
+                stack.enter_context(gradients_apart(variables[name], ways))
+            yield lambda: {name: variables[name] for name in names}
     finally:
         for name, x in before.items():
-            kept[name], variables[name] = variables[name], x
+            variables[name] = x
 
 
 def _with_zeros(x):

@@ -117,10 +117,16 @@ def _alike(x, y):
 
 
 def _of_lists(values, node):
-    """["masks[n]", …]: lists of arrays at the indices that occur in a function."""
-    lists = [name for name, x in values.items() if isinstance(x, list) and x and isinstance(x[0], np.ndarray)]
+    """["masks[n]", …]: lists of arrays, and dicts with numbers as keys, at the indices that occur in a function."""
+    lists = [name for name, x in values.items() if isinstance(x, (list, dict)) and x and _has_arrays(x)]
     indices = [one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript)]
     return [f"{name}[{i}]" for name in lists for i in {ast.unparse(i) for i in indices if isinstance(i, ast.Name)}]
+
+
+def _has_arrays(x):
+    """True for a list of arrays, and for a dict of them whose keys are whole numbers"""
+    items = x.items() if isinstance(x, dict) else enumerate(x)
+    return all(type(key) is int and isinstance(value, np.ndarray) for key, value in items)
 
 
 def _phrases(evidence, values, kept):
