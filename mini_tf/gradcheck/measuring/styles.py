@@ -56,6 +56,7 @@ import numpy as np
 
 CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
+BACK = re.compile(r"back|bwd|bprop|bw$")
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
@@ -220,7 +221,10 @@ def is_gradient(x: Any, shapes: Collection[tuple[int, ...]] = ()) -> bool:
 
 
 def partner(forward: Any) -> FunctionType | None:
-    """The function that goes back, found by its name beside `forward`: affine_backward for affine_forward or affine."""
+    """The function that goes back, found by its name beside `forward`: affine_backward for affine_forward or affine.
+
+    dsigmoid(dy, a) is one, dsigmoid(a) is not: it gives the derivative.
+    """
     name, beside = getattr(forward, "__name__", ""), getattr(inspect.unwrap(forward), "__globals__", {})
     names = []
     for word, others in BACKWARDS.items():
@@ -231,7 +235,12 @@ def partner(forward: Any) -> FunctionType | None:
     names += [f"{word}_{name}" for word in ("backward", "back", "grad", "d")] + [f"d{name}"]
     names += [f"{name}{word}" for word in ("Backward", "Back", "Bwd", "Grad")]
     found = (beside.get(other) for other in names if other != name)
-    return next((g for g in found if inspect.isfunction(g)), None)
+    return next((g for g in found if inspect.isfunction(g) and not _is_derivative(g)), None)
+
+
+def _is_derivative(g):
+    """True for dsigmoid(a) and relu_grad(z), which are given nothing that is called dy, dout, g or the like"""
+    return not BACK.search(g.__name__.lower()) and not any(is_upstream(p.name) for p in parameters_of(g))
 
 
 def partner_wanted(name: str) -> str:
