@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
-from types import FunctionType
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
@@ -27,6 +26,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     names_read,
 )
 from mini_tf.gradcheck.reasons.lines import array_of
+from mini_tf.gradcheck.reasons.running import has_while
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
 
 import numpy as np
@@ -355,9 +355,3 @@ def _unused(node):
 def _set_and_read(node):
     names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
     return ({one.id for one in names if isinstance(one.ctx, way)} for way in (ast.Store, ast.Load))
-
-
-@cache
-def has_while(function: FunctionType) -> bool:
-    """True if a function has a while-loop, which a change may make endless."""
-    return any(isinstance(one, ast.While) for one in ast.walk(source_of(function)[1]))

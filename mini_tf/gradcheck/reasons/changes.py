@@ -71,6 +71,7 @@ ZEROS = re.compile(r"\b(zeros|empty)(_like)?$")
 ADDED = re.compile(r"(factor|term)s? (is|are) missing|mean is not taken away|a 1 is missing")
 RARE = re.compile(
     r"is missing, (1/np\.sqrt|1/\(1 \+ np\.exp|[^\W\d]\w*/\w+$|.*\.(size|sum\(|shape)|np\.sign|1/\S+\*\*2)"
+    r"|is missing, −?[^\W\d]\w* / np\.\w+\("
     r"|as a (variance|length|common sum|mean) "
 )
 

@@ -5,35 +5,30 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 """
 
 import ast
-import itertools
 import os
 import re
 import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, CLOSE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
-from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.planting.editing import (
     function_of,
-    rebuilt,
     recompiled,
-    running_as,
     source_of,
 )
 from mini_tf.gradcheck.reasons.atoms import values_of
-from mini_tf.gradcheck.reasons.candidates import candidates, has_while
+from mini_tf.gradcheck.reasons.candidates import candidates
 from mini_tf.gradcheck.reasons.changes import RARE, UNDONE
 from mini_tf.gradcheck.reasons.inside import Inner, states_of
 from mini_tf.gradcheck.reasons.kinds.formulas import SIZE
-from mini_tf.gradcheck.reasons.theirs import following
+from mini_tf.gradcheck.reasons.running import made_right
 from mini_tf.trace import codes_inside, place
 
 import numpy as np
@@ -43,7 +38,6 @@ SECONDS = 8.0            # of processor time, for the whole search
 MANY = 4                 # changes together
 TRIED_AGAIN = 20         # changes that make some gradients right, but not all
 ANOTHER = 1.0            # for another repair, where the first takes something away
-ENOUGH = 10_000          # lines, of a changed function with a while-loop
 LEAST = 4.0              # and for trying changes, however long it took to find out which to try
 TAKES_AWAY = re.compile(r"a power too many|sqrt is too much")
 DIVIDES = re.compile(r"a factor is missing, 1/[^\W\d]\w*$")
@@ -103,7 +97,7 @@ def find_repair(
                 code = recompiled(part.runs, change.text, texts[part.runs.__code__.co_filename])
         except (SyntaxError, StopIteration):
             continue
-        right = _made_right(evidence, part, code)
+        right = made_right(evidence, part, code)
         if len(right) < len(evidence.slopes):
             more = right > set(evidence.right) and bool(evidence.gradients)          # than came back
             if more and not CHANCY.search(change.name) and not _of_what_is_returned(change):
@@ -162,7 +156,7 @@ def _together(evidence, in_part, texts, inside):
         with suppress(SyntaxError, StopIteration):
             code = recompiled(part.runs, changed, text)
             right = all(_is_right_everywhere(evidence, part, change, code, evidence.slopes) for change in chosen)
-            right = right and _made_right(evidence, part, code) >= missing
+            right = right and made_right(evidence, part, code) >= missing
             if right and _leaves(_states_with(evidence, part, code), inside):
                 return [_told(evidence, part, change) for change in chosen]
     return []
@@ -223,7 +217,7 @@ def _is_right_everywhere(evidence, part, change, code, names):
         return False
     points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
     # A kernel grown to 5 × 5, of which f reads 3 × 3, has a wrong gradient there, whatever else is changed.
-    return all(_made_right(other, part, code) >=
+    return all(made_right(other, part, code) >=
                ({*names, *other.right} & other.slopes.keys()) - ({*evidence.right} - {*other.right})
                for other in points)  # fmt: skip
 
@@ -245,7 +239,7 @@ def _states_with(evidence, part, code):
     own = function_of(evidence.backward).__code__
     where = own.co_qualname, own.co_firstlineno
     changed = next((one for one in codes_inside(code) if (one.co_qualname, one.co_firstlineno) == where), own)
-    return states_of(evidence, changed, lambda: _made_right(evidence, part, code))
+    return states_of(evidence, changed, lambda: made_right(evidence, part, code))
 
 
 def _same(x, y):
@@ -301,54 +295,3 @@ def _measured(evidence):
         for name, x in missing.items():
             evidence.measure(name, phi, np.arange(x.size))
     return True
-
-
-# Running a changed function -------------------------------------------------------------------------------------------
-
-
-def _made_right(evidence, part, code):
-    """Names of the gradients that agree with the measured slopes when part.runs runs this code; none if y changes."""
-    subject, dy_stays = evidence.subject, evidence.dy_stays
-    if isinstance(subject.f, Brought):
-        subject.f.goes_back_once = True
-    evidence.back_to_the_point()
-    for p in subject.params.values():
-        p.grad = None
-    dy = evidence.another_dy
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if part.runs is function_of(evidence.backward) and not isinstance(subject.f, Brought):
-                with _ending(part.runs, code):
-                    gradients = subject.named(rebuilt(function_of(subject.forward()[1]), code)(dy))
-            else:
-                with running_as(part.runs, code), _ending(part.runs, code):
-                    y, backward = subject.forward()
-                    if not np.array_equal(y, evidence.y):
-                        return set()
-                    gradients = subject.named(backward(dy))
-        if dy_stays and not np.array_equal(dy, evidence.dy):             # dx = dy, then dx += …
-            return set()
-        return {name for name in evidence.slopes if evidence.agrees(name, gradients.get(name))}
-    except FAILURES:                                    # most changes make no sense
-        return set()
-    finally:
-        evidence.back_to_the_point()
-        if isinstance(subject.f, Brought):
-            subject.f.goes_back_once = False
-
-
-@contextmanager
-def _ending(function, code):
-    """Inside the block, this code may run so many lines, if it has a while-loop, which a change may make endless."""
-    if not has_while(function):
-        yield
-        return
-    lines = itertools.count()
-
-    def see(frame, _):
-        if next(lines) > ENOUGH:
-            raise RuntimeError(f"{frame.f_code.co_name} does not end")
-
-    with following(code, see):
-        yield

@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from mini_tf.errors import UserError
@@ -327,7 +327,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         known = function.__code__ in found or (function is forward and not both)
         if known or (found and (not is_theirs(function) or function.__code__ in steps)):
             continue
-        found[function.__code__] = Part(function, _around(function, forward))
+        found[function.__code__] = part = Part(function, _around(function, forward))
+        found |= {g.__code__: Part(g, part.runs) for g in ([] if both else _functions_inside(function))}
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
@@ -372,6 +373,13 @@ def named_in(space: dict[str, Any], name: str) -> Any:
     for step in name.split("."):
         found = found.get(step) if isinstance(found, dict) else getattr(found, step, None)
     return found
+
+
+def _functions_inside(function):
+    """The functions that are defined inside a function, by `def`, which cannot be called from here"""
+    codes = [code for code in codes_inside(function.__code__)[1:] if not code.co_name.startswith("<")]
+    cells = [tuple(CellType() for _ in code.co_freevars) for code in codes]
+    return [FunctionType(code, function.__globals__, code.co_name, None, own) for code, own in zip(codes, cells)]
 
 
 def _around(function, forward):

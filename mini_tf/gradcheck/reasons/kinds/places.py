@@ -173,7 +173,10 @@ def atom_for_a_formula(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
 
 
 def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
-    """A square, an exponential, 1 − x, x ± 1 in place of x."""
+    """A square, an exponential, 1 − x, x ± 1 in place of x; np.exp(x) − 1 in place of np.exp(x)."""
+    if isinstance(part, ast.Call) and ast.unparse(part.func) == "np.exp":
+        text = source.within(source.span(part))
+        yield f"{text} - 1 belongs where {text} is", part, f"({text} - 1)"
     if not is_atom(part) or not isinstance(getattr(part, "ctx", None), ast.Load):
         return
     text = source.within(source.span(part))

@@ -1,0 +1,85 @@
+"""Running a function of a backward, or a forward, with other code: a change that is tried."""
+
+import ast
+import itertools
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import CodeType, FunctionType
+
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.styles import Brought
+from mini_tf.gradcheck.planting.editing import function_of, rebuilt, running_as, source_of
+from mini_tf.gradcheck.reasons.theirs import Part, following
+from mini_tf.types import Array
+
+import numpy as np
+
+ENOUGH = 10_000          # lines, of a changed function with a while-loop
+
+
+def made_right(evidence: Evidence, part: Part, code: CodeType) -> set[str]:
+    """Names of the gradients that agree with the measured slopes when part.runs runs this code; none if y changes."""
+    gradients = gradients_with(evidence, part, code)
+    if gradients is None:
+        return set()
+    try:
+        return {name for name in evidence.slopes if evidence.agrees(name, gradients.get(name))}
+    except FAILURES:                                     # most changes make no sense
+        return set()
+
+
+def gradients_with(evidence: Evidence, part: Part, code: CodeType) -> dict[str, Array] | None:
+    """{name: gradient} when part.runs runs this code, for `evidence.another_dy`.
+
+    None if that fails, changes y, or writes into dy where the backward does not.
+    """
+    subject, dy = evidence.subject, evidence.another_dy
+    if isinstance(subject.f, Brought):
+        subject.f.goes_back_once = True
+    evidence.back_to_the_point()
+    for p in subject.params.values():
+        p.grad = None
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if part.runs is function_of(evidence.backward) and not isinstance(subject.f, Brought):
+                with _ending(part.runs, code):
+                    gradients = subject.named(rebuilt(function_of(subject.forward()[1]), code)(dy))
+            else:
+                with running_as(part.runs, code), _ending(part.runs, code):
+                    y, backward = subject.forward()
+                    if not np.array_equal(y, evidence.y):
+                        return None
+                    gradients = subject.named(backward(dy))
+        return None if evidence.dy_stays and not np.array_equal(dy, evidence.dy) else gradients      # dx = dy; dx += …
+    except FAILURES:                                     # most changes make no sense
+        return None
+    finally:
+        evidence.back_to_the_point()
+        if isinstance(subject.f, Brought):
+            subject.f.goes_back_once = False
+
+
+@contextmanager
+def _ending(function: FunctionType, code: CodeType) -> Iterator[None]:
+    """Inside the block, this code may run so many lines, if it has a while-loop, which a change may make endless."""
+    if not has_while(function):
+        yield
+        return
+    lines = itertools.count()
+
+    def see(frame, _):
+        if next(lines) > ENOUGH:
+            raise RuntimeError(f"{frame.f_code.co_name} does not end")
+
+    with following(code, see):
+        yield
+
+
+@cache
+def has_while(function: FunctionType) -> bool:
+    """True if a function has a while-loop, which a change may make endless."""
+    return any(isinstance(one, ast.While) for one in ast.walk(source_of(function)[1]))
