@@ -32,6 +32,7 @@ DERIVATIVES = {                                          # of the forward's func
 }  # fmt: skip
 SOFTPLUS = re.compile(r"np\.logaddexp\(0(?:\.0)?, ([\w.'[\]]+)\)|np\.log1p\(np\.exp\(([\w.'[\]]+)\)\)")
 BACK = re.compile(r"back|bwd|bprop|grad")               # in the name of a function that goes back
+FILLED = re.compile(r"\b(zeros|ones|empty|full)(_like)?$")
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")            # not the T of x.T
 
 
@@ -117,10 +118,21 @@ def _alike(x, y):
 
 
 def _of_lists(values, node):
-    """["masks[n]", …]: lists of arrays, and dicts with numbers as keys, at the indices that occur in a function."""
+    """["masks[n]", "self.hs[t + 1]", …]: the places in a function that have a variable in their index, and lists of
+    arrays, and dicts with numbers as keys, at all such indices
+    """
+    places = [one for one in ast.walk(node) if isinstance(one, ast.Subscript) and _is_counted(one.slice)]
     lists = [name for name, x in values.items() if isinstance(x, (list, dict)) and x and _has_arrays(x)]
-    indices = [one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript)]
-    return [f"{name}[{i}]" for name in lists for i in {ast.unparse(i) for i in indices if isinstance(i, ast.Name)}]
+    indices = {ast.unparse(one.slice) for one in places if isinstance(one.slice, ast.Name)}
+    own = [ast.unparse(one) for one in places if is_atom(one.value) and isinstance(one.ctx, ast.Load)]
+    return [*dict.fromkeys(own), *(f"{name}[{i}]" for name in lists for i in indices)]
+
+
+def _is_counted(index):
+    """True for t, t + 1 and t - 1"""
+    if isinstance(index, ast.BinOp) and isinstance(index.op, (ast.Add, ast.Sub)):
+        return isinstance(index.left, ast.Name) and isinstance(index.right, ast.Constant)
+    return isinstance(index, ast.Name)
 
 
 def _has_arrays(x):
@@ -177,6 +189,8 @@ def _phrase_of(one):
     if not isinstance(one, ast.Call) or one.keywords or not one.args or not is_atom(one.args[0]):
         return []
     called, *bounds = ast.unparse(one.func), *map(ast.unparse, one.args)
+    if FILLED.search(called):
+        return []
     if len(one.args) == 1:                               # len(x) is a size, which has its own changes
         derivative = DERIVATIVES.get(called.rpartition(".")[2])
         slopes = [derivative.format(*bounds)] if derivative else []

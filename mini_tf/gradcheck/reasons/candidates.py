@@ -4,6 +4,7 @@ import ast
 import inspect
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     multiplied,
     names_read,
 )
+from mini_tf.gradcheck.reasons.kinds.syntax import NOT_ADDED
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.running import has_while
 from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
@@ -34,6 +36,7 @@ import numpy as np
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 LIKELY = 2               # the last stage of them: see `_stage`
 AT_ONCE = 400            # changes of one function, before it is another one's turn
+OF_A_LINE = 40           # … and of one line
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
@@ -81,12 +84,14 @@ class Place:
         """(rank, turn, change) of the statements that begin in lines that are `here`: those of low ranks come first."""
         counted = _counters(self.node)
         changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
-        for number, change in enumerate(changed):
+        of_a_line = Counter()
+        for change in changed:
+            of_a_line[change.line] += 1
             new = {*NAME.findall(change.new)} - {*NAME.findall(change.old)}
             renames = change.line in self.renamed and change.line not in self.with_dy
             nonsense = self._shifts_a_gradient(change) or (renames and ADDED.search(change.name))
             if not nonsense and not _counts_outside(change.line, new & counted.keys(), counted):
-                yield self._rank(change, new), number // AT_ONCE, change
+                yield self._rank(change, new), of_a_line[change.line] // OF_A_LINE, change
 
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
@@ -96,10 +101,16 @@ class Place:
         unlikely = unlikely or (SPLIT.match(change.name) and self._transposes_elsewhere(line))
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
+        noted = noted or self._begins_with_zeros(change)
         off = change.name in UNDONE or OFF.match(change.name) or "wrong way round" in change.name        # h = hs[t + 1]
         of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
         # What nothing uses belongs into the last line that lacks it.
         return Rank(not noted, of_forward, 2 if hands_on else int(bool(unlikely)), bool(new & self.of_note) and -line)
+
+    def _begins_with_zeros(self, change):
+        """True for dW += g in place of dW = g, where dW began as np.zeros_like(W): it was meant to add up"""
+        target = re.compile(rf"\b{re.escape(change.before.partition('=')[0].strip())}\b")
+        return change.name == NOT_ADDED and any(target.search(self.source.lines[number - 1]) for number in self.zeros)
 
     def _transposes_elsewhere(self, line):
         """True if another line has a transpose(…), whose axes are more likely wrong than those of a reshape"""
@@ -210,9 +221,11 @@ def _stage(rank, turn, is_helper):
 
 def _place(evidence, part, source, node, is_helper):
     atoms, written = atoms_of(evidence, part, node), ast.unparse(node)
+    unread = {*part.function.__code__.co_varnames} if part.is_inside else {*atoms}           # which others may read
+    of_note = (_unused(node) | _unread(atoms, node) & unread) - _of_others(node)
     return Place(
-        part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note=_unused(node) | _unread(atoms, node),
-        formulas=[one for one in atoms if FORMULA.match(one) and one.strip("()") not in written],
+        part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note,
+        formulas=[one for one in atoms if not part.is_inside and FORMULA.match(one) and one.strip("()") not in written],
         without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
         zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)}, bare=_bare(node),
         renamed=_renamed(node, atoms),
@@ -266,6 +279,12 @@ def _degrees(evidence, part, node, atoms):
 
 def _are_close(x, y):
     return np.shape(x) == np.shape(y) and bool(np.allclose(x, y, rtol=1e-9, atol=0))
+
+
+def _of_others(node):
+    """The names that are `nonlocal` or `global` in a function: others read them"""
+    declared = [one.names for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal))]
+    return {name for names in declared for name in names}
 
 
 def _unread(atoms, node):

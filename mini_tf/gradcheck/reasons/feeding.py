@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.styles import BACK
 from mini_tf.gradcheck.planting.editing import recompiled, source_of
 from mini_tf.gradcheck.planting.mutations import Source
 from mini_tf.gradcheck.reasons.running import gradients_with
@@ -23,6 +24,7 @@ SAME = 1e-10             # relative: a gradient that differs by less has not cha
 TIMES, PLUS = "* 1.25", "+ 0.375"        # what is done to what a line computes; the second, if the first does nothing
 BEGINS = "zeros", "ones", "empty", "full"                # of functions whose arrays are filled later
 WRITES = "at", "append", "insert", "extend"              # np.add.at(dtable, ids, dy)
+DROPPED = "_"            # a gradient that comes back, and is not used: it may be what is missing elsewhere
 
 Line = tuple[str, int]                                   # a file, and the number of one of its lines
 
@@ -48,10 +50,10 @@ def fed_by_lines(evidence: Evidence) -> dict[Line, tuple[str, list[frozenset[str
         for statement, changes in _changes(source, node):
             if time.process_time() > until:
                 return {}
-            if changes[0] in seen:                       # of a function inside one that was looked at
+            if (statement.lineno, *changes) in seen:     # of a function inside one that was looked at
                 continue
-            seen.add(changes[0])
-            names = None
+            seen.add((statement.lineno, *changes))
+            names = None if changes else {DROPPED}
             for change in changes:
                 other = _gradients(evidence, part, change, text)
                 names = None if other is None else _changed(as_it_is, other)
@@ -69,7 +71,8 @@ def where_the_mistake_is(
     """The lines that feed all wrong gradients and no right one; if there are none, some of them and no right one."""
     wrong, right = {*wrong}, {*right}
     for enough in (wrong.issubset, wrong.intersection):
-        lines = {line for line, (_, things) in fed.items() for names in things if enough(names) and not right & names}
+        lines = {line for line, (_, things) in fed.items() for names in things
+                 if DROPPED in names or (enough(names) and not right & names)}  # fmt: skip
         if lines:
             return lines
     return set()
@@ -95,13 +98,17 @@ def _same(x, y):
 
 
 def _changes(source: Source, node: ast.AST) -> Iterator[tuple[ast.stmt, list[str]]]:
-    """(statement, [texts]) for each thing that a statement of a function computes: the file's text with it changed"""
+    """(statement, [texts]) for each thing that a statement of a function computes: the file's text with it changed
+
+    No text for a call whose result is dropped.
+    """
     for one in ast.walk(node):
         if isinstance(one, ast.Assign):
             end = source.span(one)[1]
             called = ast.unparse(one.value.func).rpartition(".")[2] if isinstance(one.value, ast.Call) else ""
-            if called and "_" in map(ast.unparse, _single(one.targets[0])):
-                continue                                 # dm, _ = back(dy): what is dropped may be what is missing
+            if BACK.search(called) and "_" in map(ast.unparse, _single(one.targets[0])):
+                yield one, []                            # dm, _ = back(dy)
+                continue
             ways = [TIMES] if called.startswith(BEGINS) else [TIMES, PLUS]
             for text in [ast.unparse(target) for each in one.targets for target in _single(each)]:
                 yield one, [_put(source, end, end, f"; {text} = {text} {way}") for way in ways]

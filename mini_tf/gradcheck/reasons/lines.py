@@ -128,13 +128,16 @@ def never_run(evidence: Evidence) -> list[str]:
     calls = calls_in(evidence.subject)
     if all(call.ended is None for call in calls):        # nothing ran
         return []
-    places = [(_name_of(call), call.line) for call in calls]
-    forgotten = [place for call, place in zip(calls, places)
-                 if call.ended is call.error is None and call.backward and not call.is_going_back]  # fmt: skip
+    calls = [call for call in calls if call.backward and not call.is_going_back]
     found = []
-    for (name, line), count in Counter(forgotten).items():               # of a loop once
-        every = places.count((name, line))
-        how_often = "never runs" if count == every else f"does not run for {count} of these {every} calls"
+    for name, line in dict.fromkeys((_name_of(call), call.line) for call in calls):      # of a loop once
+        those = [call for call in calls if (_name_of(call), call.line) == (name, line)]
+        forgotten = [call for call in those if call.ended is call.error is None]
+        for_several = any(np.shape(call.dy) != np.shape(call.output) for call in those if call.dy is not None)
+        if not forgotten or (len(forgotten) < len(those) and for_several):               # all of a loop at once
+            continue
+        part = f"does not run for {len(forgotten)} of these {len(those)} calls"
+        how_often = "never runs" if len(forgotten) == len(those) else part
         found.append(f"the backward of {name} (called at {line}) {how_often}")
     return found
 

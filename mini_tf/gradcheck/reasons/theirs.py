@@ -296,12 +296,14 @@ def functions_of(f: Any) -> list[FunctionType]:
 class Part(NamedTuple):
     """A function of the backward, or the forward.
 
-    runs    the function whose code is exchanged to try a change: the one around it, if it is made anew in each call
+    runs        the function whose code is exchanged to try a change: the one around it, if it is made anew in each call
+    is_inside   it is defined inside another part
     """
 
     function: FunctionType
     runs: FunctionType
     is_forward: bool = False
+    is_inside: bool = False
 
 
 def parts_of(evidence: Evidence) -> list[Part]:
@@ -328,7 +330,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         if known or (found and (not is_theirs(function) or function.__code__ in steps)):
             continue
         found[function.__code__] = part = Part(function, _around(function, forward))
-        found |= {g.__code__: Part(g, part.runs) for g in ([] if both else _functions_inside(function))}
+        inside = [] if both else _functions_inside(function)
+        found |= {g.__code__: Part(g, part.runs, is_inside=True) for g in inside}
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
