@@ -25,6 +25,7 @@ OF_OTHER_SIGNS = 2       # and so many more
 OPTIONS = 2              # of each kind, whole numbers such as stride=2 and others such as margin=0.5, are changed
 AXIS = re.compile(r"axis|dim")
 TINY = 1e-3              # options below that, such as eps, change too little
+SCALE = 1.5              # of a mask
 
 
 def elsewhere(evidence: Evidence, seed: int = 0) -> list[Evidence]:
@@ -71,6 +72,22 @@ def apart(evidence: Evidence, seed: int = 0) -> list[Evidence]:
         evidence.apart = [found] if found is not None and set(evidence.right) <= set(found.right) else []
         evidence.back_to_the_point()
     return evidence.apart
+
+
+def with_masks_that_scale(evidence: Evidence) -> list[Evidence]:
+    """[Evidence with 1.5 for 1 in masks of floats, as dropout has it]; [] if there is no mask, or right gradients fail.
+
+    With 0 and 1 it cannot be told whether a backward multiplies by the mask, or only asks where it is 0.
+    """
+    if evidence.scaled is None:
+        evidence.back_to_the_point()
+        arrays = _arrays(evidence.subject)
+        masks = {name: SCALE * x for name, x in arrays.items() if is_float(x) and x.ndim and is_zeros_and_ones(x)}
+        rng = np.random.default_rng(0)
+        found = _evidence_at(evidence, arrays | masks, evidence.option, rng) if masks else None
+        evidence.scaled = [found] if found is not None and {*evidence.right} <= {*found.right} else []
+        evidence.back_to_the_point()
+    return evidence.scaled
 
 
 def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
@@ -122,7 +139,7 @@ def of_different_sizes(subject: Subject, rng: np.random.Generator) -> dict[str, 
     for name, axis in places:
         if sizes[given[name].shape[axis]] > 1:
             largest = max([*sizes, *grown.values()])
-            for more in (largest + 1, largest + 2):      # by strides of 2 not all of an even size is read
+            for more in (largest + 2, largest + 1):      # by strides of 2 one more may be as good as none
                 arrays = _grown(given, grown | {(name, axis): more}, rng)
                 accepted = _accepted(subject, arrays, runs)
                 accepted = accepted and not _is_known_by_another(subject, name, axis, given[name])

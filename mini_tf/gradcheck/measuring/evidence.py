@@ -34,7 +34,8 @@ class Evidence:
         self.everything |= {name: np.array(x) for name, x in subject.tensors.items()}
         self.options = subject.options()                 # {name: number}
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
-        self.others = self.apart = self.draws = None     # Evidence at other points, once `elsewhere` has looked there
+        # Evidence at other points, once `elsewhere` has looked there
+        self.others = self.apart = self.draws = self.scaled = None
 
     def back_to_the_point(self) -> None:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""

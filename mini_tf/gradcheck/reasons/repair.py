@@ -15,7 +15,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws
+from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws, with_masks_that_scale
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, CLOSE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.planting.editing import (
@@ -107,7 +107,8 @@ def find_repair(
             states = _states_with(evidence, part, code)
             if not _leaves(states, inside):
                 continue
-            mends = _mends(states, inside, evidence)
+            mends = _mends(states, inside, evidence) and all(
+                made_right(other, part, code) >= {*other.slopes} for other in with_masks_that_scale(evidence))
             if first is None:
                 first, mended, told = change, mends, _told(evidence, part, change)
                 makes_up = MADE_UP_FOR.search(told[1])
