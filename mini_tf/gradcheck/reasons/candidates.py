@@ -35,8 +35,7 @@ import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 LIKELY = 2               # the last stage of them: see `_stage`
-AT_ONCE = 400            # changes of one function, before it is another one's turn
-OF_A_LINE = 40           # … and of one line
+AT_ONCE = 400            # changes of one line, before it is another one's turn
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
@@ -91,7 +90,7 @@ class Place:
             renames = change.line in self.renamed and change.line not in self.with_dy
             nonsense = self._shifts_a_gradient(change) or (renames and ADDED.search(change.name))
             if not nonsense and not _counts_outside(change.line, new & counted.keys(), counted):
-                yield self._rank(change, new), of_a_line[change.line] // OF_A_LINE, change
+                yield self._rank(change, new), of_a_line[change.line] // AT_ONCE, change
 
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)

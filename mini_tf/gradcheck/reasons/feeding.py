@@ -1,7 +1,7 @@
 """Which gradients does a line of a backward feed?  Those that change when what it computes is changed, and it runs.
 
-The mistake is in a line that every wrong gradient comes from, and no right one. `lines` reads that in the source; here
-it is measured: through helpers, closures, and whatever else a value may take on its way.
+The mistake is in a line that wrong gradients come from, and no right one. `lines` reads that in the source; here it is
+measured: through helpers, closures, and whatever else a value may take on its way.
 """
 
 import ast
@@ -65,17 +65,12 @@ def fed_by_lines(evidence: Evidence) -> dict[Line, tuple[str, list[frozenset[str
     return found
 
 
-def where_the_mistake_is(
+def of_wrong_ones(
     fed: dict[Line, tuple[str, list[frozenset[str]]]], wrong: Collection[str], right: Collection[str]
 ) -> set[Line]:
-    """The lines that feed all wrong gradients and no right one; if there are none, some of them and no right one."""
-    wrong, right = {*wrong}, {*right}
-    for enough in (wrong.issubset, wrong.intersection):
-        lines = {line for line, (_, things) in fed.items() for names in things
-                 if DROPPED in names or (enough(names) and not right & names)}  # fmt: skip
-        if lines:
-            return lines
-    return set()
+    """The lines that feed a wrong gradient and no right one, or drop one."""
+    return {line for line, (_, things) in fed.items() for names in things
+            if DROPPED in names or (names & {*wrong} and not names & {*right})}  # fmt: skip
 
 
 def _gradients(evidence: Evidence, part: Part, text: str, before: str) -> dict[str, Array] | None:
@@ -109,6 +104,8 @@ def _changes(source: Source, node: ast.AST) -> Iterator[tuple[ast.stmt, list[str
             if BACK.search(called) and "_" in map(ast.unparse, _single(one.targets[0])):
                 yield one, []                            # dm, _ = back(dy)
                 continue
+            if isinstance(one.value, ast.Constant):      # dW[...] = 0
+                continue
             ways = [TIMES] if called.startswith(BEGINS) else [TIMES, PLUS]
             for text in [ast.unparse(target) for each in one.targets for target in _single(each)]:
                 yield one, [_put(source, end, end, f"; {text} = {text} {way}") for way in ways]
@@ -116,7 +113,7 @@ def _changes(source: Source, node: ast.AST) -> Iterator[tuple[ast.stmt, list[str
             yield one, [_times(source, one.value)]
         elif isinstance(one, ast.Return) and one.value is not None:
             for value in _single(one.value):
-                yield one, [_times(source, value)]
+                yield from [] if isinstance(value, ast.Name) else [(one, [_times(source, value)])]
         elif isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) and one.value.args:
             called = ast.unparse(one.value.func).rpartition(".")[2]
             yield from [(one, [_times(source, one.value.args[-1])])] if called in WRITES else []

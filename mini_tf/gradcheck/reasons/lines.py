@@ -20,7 +20,7 @@ from mini_tf.gradcheck.measuring.styles import WithGradients
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
 from mini_tf.gradcheck.planting.mutations import own_nodes, returned_values
-from mini_tf.gradcheck.reasons.feeding import fed_by_lines, where_the_mistake_is
+from mini_tf.gradcheck.reasons.feeding import fed_by_lines, of_wrong_ones
 from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of, written_forward
 from mini_tf.trace import place
 
@@ -30,6 +30,7 @@ SHORT = ast.Name, ast.Attribute, ast.Constant, ast.Subscript         # which com
 EMPTY = MappingProxyType({})
 VARIABLE = re.compile(r"[A-Za-z_]\w*\b(?!\()")
 LOSS = re.compile(r"loss|cost|err|nll|L$|J$")
+NOTHING = re.compile(r"\] = 0(\.0*)?$")                  # dW[...] = 0, from where it adds up
 FEW = 3                  # lines: of so many, a bare `return dx` is shown, too
 
 
@@ -65,23 +66,18 @@ def suspects(
     longer += _stored_by_helpers(evidence, [name for name in evidence.wrong if name not in feeds])
     if sharp:
         longer += _kept_for(evidence, node, shown, {line for name in right for line in feeds[name]})
-    if at := _measured(evidence, misfits):
-        fed, at = at
-        longer = [line for line in longer if line[:2] not in fed or line[:2] in at]
-        longer += [(*line, fed[line][0]) for line in sorted(at - {line[:2] for line in longer})]
+    fed = fed_by_lines(evidence)
+    measured = of_wrong_ones(fed, {*evidence.wrong, *misfits}, right)
+    if measured:
+        longer = [line for line in longer if line[:2] not in fed or line[:2] in measured]
+        others = measured - {line[:2] for line in longer} - {(path, number) for number, _ in of_right}
+        longer = [line for line in longer if not (others and NOTHING.search(line[2]))]
+        longer += [(*line, fed[line][0]) for line in sorted(others)]
     if not longer:                                       # only names are returned: say which of them is wrong
         places = [(number, len(code) - len(code.rstrip()) + 1) for number, code in shown]
         longer = [(path, n, f"{file_lines[n - 1].strip()}  (number {k} of what it returns)") for n, k in places]
     lines = [f"{place(path, number)}  {code.rstrip()}" for path, number, code in longer]
     return list(dict.fromkeys(lines)), bool(sharp)       # of dx, dW = f(…) once
-
-
-def _measured(evidence, misfits):
-    """(what `fed_by_lines` has measured, the lines where the mistake is); None if that is not known"""
-    fed = fed_by_lines(evidence)
-    right = [name for name in evidence.right if not evidence.is_zero(name)]
-    found = where_the_mistake_is(fed, {*evidence.wrong, *misfits}, right)
-    return (fed, found) if found else None
 
 
 def lines_of(evidence: Evidence, name: str, right_after: Mapping[str, Collection[int]]) -> set[int]:
