@@ -69,6 +69,9 @@ def suspects(
     fed = fed_by_lines(evidence)
     measured = of_wrong_ones(fed, {*evidence.wrong, *misfits}, right)
     if measured:
+        inner = {name: lines for name, lines in right_after.items()
+                 if not any(is_gradient_name(name, _last(tensor)) for tensor in evidence.slopes)}  # fmt: skip
+        _, of_right, _ = _feeds(node, evidence.subject, ran, inner)
         longer = [line for line in longer if line[:2] not in fed or line[:2] in measured]
         others = measured - {line[:2] for line in longer} - {(path, number) for number, _ in of_right}
         longer = [line for line in longer if not (others and NOTHING.search(line[2]))]

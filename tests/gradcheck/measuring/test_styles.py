@@ -6,7 +6,7 @@ from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.gradcheck.measuring.naming import gradient_of, is_gradient_name
-from mini_tf.gradcheck.measuring.styles import Machine, in_contract, in_order, places_by_shape
+from mini_tf.gradcheck.measuring.styles import Machine, in_contract, in_order, partner, places_by_shape
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.layers import LayerNorm
 
@@ -655,3 +655,104 @@ def test_a_mask_of_dropout_is_no_weight(rng):
     mask = np.array([[1, 0, 1], [0, 1, 1]]) / 0.7
     report = gradcheck(Dropped(0.5 * np.eye(3), mask), rng.standard_normal((2, 3)))
     assert {t.name.rpartition(".")[2]: t.verdict for t in report.tensors} == {"x": "PASS", "W": "PASS"}
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def dsigmoid(a):
+    return a * (1 - a)                                   # of a = sigmoid(z): the derivative, and no backward
+
+
+def squash(x):
+    return np.tanh(x)
+
+
+def dsquash(dy, y):
+    return dy * (1 - y**2)
+
+
+def test_a_derivative_is_no_backward():
+    assert partner(sigmoid) is None
+    assert partner(squash) is dsquash
+
+
+def two_layers(x, W, V):
+    h = sigmoid(x @ W)
+
+    def backward(dy):
+        dh = dy @ V.T
+        dz = dh * dsigmoid(h)
+        return 2 * dz @ W.T, x.T @ dz, h.T @ dy          # the 2 is wrong
+
+    return h @ V, backward
+
+
+def test_no_derivative_is_accused_as_a_step(rng):
+    report = gradcheck(two_layers, *map(rng.standard_normal, ((5, 4), (4, 3), (3, 2))))
+    assert report.wrong_step is None
+    assert report.repair[3] == "return dz @ W.T, x.T @ dz, h.T @ dy"
+
+
+def built(rng):
+    """A network made by a function, whose weights, gradients and layers are in closures."""
+    W, V, grads = rng.standard_normal((4, 3)), rng.standard_normal((3, 2)), {}
+
+    def linear(x, M, name):
+        def back(dy):
+            grads[name] = x.T @ dy
+            return dy @ M.T
+
+        return x @ M, back
+
+    def squashed(a):
+        h = np.tanh(a)
+        return h, lambda dh: dh * (1 - h)                # its square is forgotten
+
+    def net(x):
+        a, first_back = linear(x, W, "W")
+        h, squash_back = squashed(a)
+        y, second_back = linear(h, V, "V")
+
+        def backward(dy):
+            return first_back(squash_back(second_back(dy)))
+
+        return y, backward
+
+    return net
+
+
+def test_weights_and_steps_in_closures(rng):
+    report = gradcheck(built(rng), rng.standard_normal((5, 4)))
+    assert {t.name: t.verdict for t in report.tensors} == {"x": "FAIL", "W": "FAIL", "V": "PASS"}
+    assert report.wrong_step.name == "squashed"
+
+
+def test_gradients_that_nobody_can_place_are_not_tested(rng):
+    hidden = SimpleNamespace(M=rng.standard_normal((4, 3)))
+
+    def by_name(x):
+        return x @ hidden.M, lambda dy: {"x": dy @ hidden.M.T, "unknown": x.T @ dy}
+
+    report = gradcheck(by_name, rng.standard_normal((5, 4)))
+    assert report.verdict == "NOT TESTED"
+    assert "the backward returns 'unknown', and nothing is called so: not tested" in report.explain()
+
+
+def test_a_mask_that_counts_may_fail_when_it_is_moved(rng):
+    """Whether y depends on the mask is tried by moving it, and then the forward raises."""
+    lengths = np.array([3, 2, 1])
+
+    def last_one(x, mask):
+        rows, last = np.arange(3), mask.sum(1).astype(int) - 1
+
+        def backward(dy):
+            dx = np.zeros_like(x)
+            dx[rows, last] = dy
+            return dx
+
+        return x[rows, last], backward
+
+    mask = (np.arange(3) < lengths[:, None]).astype(float)
+    assert gradcheck(last_one, rng.standard_normal((3, 3)), mask=mask)
