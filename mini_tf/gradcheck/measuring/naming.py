@@ -34,13 +34,10 @@ def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
 
 
 def unclaimed(named: Collection[str], tensors: Collection[str]) -> list[str]:
-    """The names of gradients of which nobody can tell whose they are.
-
-    Where the gradient of W is called W, all names may be of gradients; else only those that begin like one.
-    """
-    as_theirs = any(said in tensors for said in named)
-    return [said for said in named if (as_theirs or NAMED_AS_GRADIENT.match(said))
-            and not any(is_gradient_name(said, name) for name in tensors)]  # fmt: skip
+    """The names of gradients of weights, dW or Wz_0, of which nobody can tell whose they are; without dz, say"""
+    found = [said for said in named if not any(is_gradient_name(said, name) for name in tensors)]
+    bare = {said: [said, *(said.removeprefix(word).removeprefix("_") for word in BEFORE)] for said in found}
+    return [said for said, names in bare.items() if any(map(LEARNED.match, names))]
 
 
 def may_be_a_weight(said: str | int, name: str | int) -> bool:

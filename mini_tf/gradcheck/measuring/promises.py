@@ -224,7 +224,7 @@ def _about_missing(subject, name):
         )
     if name not in subject.params:
         return f"the backward returns no gradient of {name}: not tested"
-    last = name.rpartition(".")[2]
+    last = next((part for part in reversed(name.split(".")) if not part.isdigit()), name)
     return (
         f"no gradient of {name} was found: not tested. Looked for d{last}, {last}_grad, grads[{last!r}] and their "
         "like; if it is not learned, name what is: params=[…]"

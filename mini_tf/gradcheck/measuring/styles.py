@@ -110,12 +110,12 @@ def _in_style(f, inputs):
         return Pair(f, found)
     if not isinstance(result, tuple):
         kept = [gradient_kept(x, way) for x in given for way in ways_in(x)]
-        if np.ndim(result) == 0 and any(g is not None for g in kept):
+        if is_single(result) and any(g is not None for g in kept):
             return WithGradients(f)
         return Machine(owner, f.__name__) if goes_back else f
     gradients = result[1] if len(result) == 2 else result[1:]
     shapes = {x.shape for x in inputs if is_floating(x)}
-    if np.ndim(result[0]) == 0 and is_gradient(gradients, shapes):
+    if is_single(result[0]) and is_gradient(gradients, shapes):
         return WithGradients(f, owner if a_method else None)
     return f
 
@@ -218,6 +218,11 @@ def is_gradient(x: Any, shapes: Collection[tuple[int, ...]] = ()) -> bool:
     if isinstance(x, (tuple, list)):
         return any(map(is_gradient, x)) and all(is_gradient(g) or np.shape(g) in shapes for g in x)
     return is_floating(x) and x.ndim > 0
+
+
+def is_single(x: Any) -> bool:
+    """True for a number, or an array without axes, as a loss is"""
+    return isinstance(x, (int, float, np.generic)) or (isinstance(x, np.ndarray) and x.ndim == 0)
 
 
 def partner(forward: Any) -> FunctionType | None:
@@ -326,8 +331,20 @@ class Brought:
         """The gradients of the floating inputs, in their order, times the factor: see the function `in_order`."""
         dicts = [part for part in list_of(gradients) if isinstance(part, dict)]
         self.by_key = {said: g for part in dicts for said, g in part.items() if is_floating(g)}
+        lists = self._shapes_of_lists()
+        if lists and any(_shapes(part) in lists for part in list_of(gradients)):         # nabla_w, of self.weights
+            gradients = tuple(part for part in list_of(gradients) if _shapes(part) not in lists)
         found = in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
         return tuple(scaled(g, factor) for g in found)
+
+    def _shapes_of_lists(self):
+        """[shapes] of the parameters that are in lists, list by list"""
+        lists = {}
+        for p in self.parameters.values():
+            *holder, last = p.ways[0]
+            if isinstance(last, int):
+                lists.setdefault(tuple(holder), []).append(p.data.shape)
+        return list(lists.values())
 
     def by_place(self, gradients: Any, inputs: Sequence[Any]) -> list[str]:
         """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables."""
@@ -402,6 +419,9 @@ class Pair(Brought):
         def backward(dy):
             dys = [tuple(pieces(dy))] if self.together else pieces(dy)
             arguments = self.arguments(dys if self.takes_dy else [], cache, inputs)
+            needed = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
+            if arguments is None or len(arguments) < len(needed):
+                raise TypeError(self.about_arguments())
             factor = None if self.takes_dy else dy       # that of a loss may take no dloss: it is 1
             return self.gone_back(lambda: self.written_backward(*arguments), inputs, self.returned, factor)
 
@@ -452,6 +472,15 @@ class Pair(Brought):
                 break
         return arguments if not dys else None
 
+    def about_arguments(self) -> str:
+        """That it cannot be told what the backward is to be given"""
+        taken = ", ".join(p.name for p in parameters_of(self.written_backward))
+        return (
+            f"it cannot be told what to give {self.written_backward.__name__}({taken}): dy comes first, or is called "
+            "dout, grad or the like; then the cache, and the forward's arguments by their names. If it begins with the "
+            "loss, check a function that returns the loss and its gradients"
+        )
+
     def goes_with(self, inputs: Sequence[Any], given: Sequence[Any]) -> bool:
         """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
         outputs, cache = self.split(self.written_forward(*inputs))
@@ -460,6 +489,11 @@ class Pair(Brought):
         if arguments is None and not np.ndim(outputs[0]):                # of a loss, whose dloss is 1
             arguments = self.arguments([], cache, inputs)
         return arguments is not None and len(arguments) == len(given) and all(map(_alike, arguments, given))
+
+
+def _shapes(x):
+    """The shapes of the arrays in a list; None of what is no list"""
+    return [np.shape(one) for one in x] if isinstance(x, list) else None
 
 
 def _alike(x, y):
@@ -674,7 +708,8 @@ def by_name(gradients: Any, called: Sequence[str]) -> dict[str, Any]:
         return gradients
     parts = list_of(gradients)
     named = next((dict(zip(called, some)) for some in (parts, flat(gradients)) if len(some) == len(called)), {})
-    named = {name: g for name, g in named.items() if may_be_a_gradient(name) or isinstance(g, list)}
+    named = {name: g for name, g in named.items() if may_be_a_gradient(name)}
+    named |= {f"[{k}]": part for k, part in enumerate(parts) if isinstance(part, list)}
     return named | {name: g for part in parts if isinstance(part, dict) for name, g in part.items()}
 
 

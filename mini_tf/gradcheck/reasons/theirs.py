@@ -22,6 +22,7 @@ from mini_tf.gradcheck.measuring.styles import (
     Brought,
     Machine,
     is_gradient,
+    is_single,
     is_static,
     is_their_file,
     is_theirs,
@@ -130,7 +131,7 @@ def _watched(g, tracer):
 
 def comes_with_gradients(g: Callable, result: Any) -> bool:
     """True for a loss and its gradients: `return loss, dmu, dlv`, where mu and lv are arguments of g."""
-    if not isinstance(result, tuple) or len(result) < 2 or np.ndim(result[0]) or not is_gradient(result[1:]):
+    if not isinstance(result, tuple) or len(result) < 2 or not is_single(result[0]) or not is_gradient(result[1:]):
         return False
     arguments, names = [p.name for p in parameters_of(g)], returned_names(g)[1:]
     return len(names) == len(result) - 1 and all(any(is_gradient_name(n, a) for a in arguments) for n in names)

@@ -733,11 +733,11 @@ def test_gradients_that_nobody_can_place_are_not_tested(rng):
     hidden = SimpleNamespace(M=rng.standard_normal((4, 3)))
 
     def by_name(x):
-        return x @ hidden.M, lambda dy: {"x": dy @ hidden.M.T, "unknown": x.T @ dy}
+        return x @ hidden.M, lambda dy: {"x": dy @ hidden.M.T, "dW_0": x.T @ dy, "dy": dy}
 
     report = gradcheck(by_name, rng.standard_normal((5, 4)))
     assert report.verdict == "NOT TESTED"
-    assert "the backward returns 'unknown', and nothing is called so: not tested" in report.explain()
+    assert "the backward returns 'dW_0', and nothing is called so: not tested" in report.explain()
 
 
 def test_a_mask_that_counts_may_fail_when_it_is_moved(rng):
@@ -756,3 +756,78 @@ def test_a_mask_that_counts_may_fail_when_it_is_moved(rng):
 
     mask = (np.arange(3) < lengths[:, None]).astype(float)
     assert gradcheck(last_one, rng.standard_normal((3, 3)), mask=mask)
+
+
+class Lists:
+    """Weights in two lists; the loss comes with two lists of gradients, whose names say little."""
+
+    def __init__(self, rng, factor=1.0):
+        sizes = (4, 5), (5, 2)
+        self.weights, self.biases = [rng.standard_normal(size) for size in sizes], [rng.standard_normal(m) for _, m in sizes]
+        self.factor = factor
+
+    def back_from(self, x, target):
+        a = [x]
+        for W, b in zip(self.weights, self.biases):
+            a.append(np.tanh(a[-1] @ W + b))
+        nabla_b, nabla_w = [None, None], [None, None]
+        delta = a[-1] - target
+        for k in (1, 0):
+            delta = delta * (1 - a[k + 1] ** 2)
+            nabla_b[k], nabla_w[k] = self.factor * delta.sum(0), a[k].T @ delta
+            delta = delta @ self.weights[k].T
+        return ((a[-1] - target) ** 2).sum() / 2, nabla_b, nabla_w
+
+    def loss(self, x, target):
+        return self.back_from(x, target)
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "PASS"), (2.0, "FAIL")])
+def test_lists_of_gradients_that_come_with_a_loss(factor, verdict, rng):
+    report = gradcheck(Lists(rng, factor).loss, rng.standard_normal((3, 4)), rng.standard_normal((3, 2)))
+    assert {t.name: t.verdict for t in report.tensors} == {
+        "weights.0": "PASS", "weights.1": "PASS", "biases.0": verdict, "biases.1": verdict,
+    }  # fmt: skip
+
+
+def test_a_function_that_gives_gradients_alone_is_refused_in_words(rng):
+    def gradients(x):
+        return [x, x[0]], [x]                            # ragged
+
+    assert "the function returned 2 things (list, list), expected y, backward" in gradcheck(
+        gradients, rng.standard_normal((3, 4))).explain()  # fmt: skip
+
+
+def model_forward(X, parameters):
+    A, caches = X, []
+    for k in (1, 2):
+        caches.append((A, parameters[f"W{k}"]))
+        A = np.tanh(parameters[f"W{k}"] @ A + parameters[f"b{k}"])
+        caches[-1] += (A,)
+    return A, caches
+
+
+def model_backward(A, Y, caches):
+    grads, dA = {}, A - Y
+    for k in (2, 1):
+        before, W, A = caches[k - 1]
+        dZ = dA * (1 - A**2)
+        grads[f"dW{k}"], grads[f"db{k}"] = dZ @ before.T, dZ.sum(1, keepdims=True)
+        grads[f"dA{k - 1}"] = dA = W.T @ dZ
+    return grads
+
+
+def cost_and_gradients(X, Y, parameters):
+    A, caches = model_forward(X, parameters)
+    return ((A - Y) ** 2).sum() / 2, model_backward(A, Y, caches)
+
+
+def test_gradients_on_the_way_may_be_among_those_of_the_weights(rng):
+    """dA0 and dA1 are no weights' gradients, and need not be placed."""
+    shapes = {"W1": (5, 4), "b1": (5, 1), "W2": (2, 5), "b2": (2, 1)}
+    given = rng.standard_normal((4, 3)), rng.standard_normal((2, 3)), {n: rng.standard_normal(s) for n, s in shapes.items()}
+    report = gradcheck(cost_and_gradients, *given)
+    assert {t.name: t.verdict for t in report.tensors} == dict.fromkeys([f"parameters.{n}" for n in shapes], "PASS")
+    said = gradcheck(model_forward, given[0], given[2]).explain()
+    assert "it cannot be told what to give model_backward(A, Y, caches)" in said
+    assert "check a function that returns the loss and its gradients" in said
