@@ -32,10 +32,12 @@ from mini_tf.gradcheck.measuring.stored import (
     Stored,
     earlier_gradients,
     forget_gradients,
+    gradient_beside,
     gradient_inside,
     gradient_kept,
     is_container,
     is_floating,
+    members,
     reached,
     stored_arrays,
     ways_in,
@@ -57,6 +59,8 @@ import numpy as np
 CACHES = {"cache", "caches", "ctx", "context", "memory", "saved", "stash", "kept", "tape", "record"}
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
 BACK = re.compile(r"back|bwd|bprop|bw$")
+OUTPUTS = "output", "outputs", "out", "y", "result"      # where an object may keep what its forward gives
+RATES = {"learning_rate", "lr", "eta", "rate", "step_size"}
 INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
 NOT_THEIRS = [Path(__file__).parents[2], *INSTALLED]
 
@@ -365,6 +369,15 @@ class Brought:
         for p, g in found:
             p.grad = scaled(g, factor) if p.grad is None else p.grad + scaled(g, factor)
 
+    def about_arguments(self) -> str:
+        """That it cannot be told what the backward is to be given"""
+        taken = ", ".join(p.name for p in parameters_of(self.written_backward))
+        return (
+            f"it cannot be told what to give {self.written_backward.__name__}({taken}): dy comes first, or is called "
+            "dout, grad or the like; then the cache, and the forward's arguments by their names. If it begins with the "
+            "loss, check a function that returns the loss and its gradients"
+        )
+
     def overwrites(self, p: "Stored", inputs: Sequence[Any]) -> bool:
         """True if the forward puts another array, or other numbers, in the place of an object's array."""
         given, before = p.data, np.copy(p.data)
@@ -472,15 +485,6 @@ class Pair(Brought):
                 break
         return arguments if not dys else None
 
-    def about_arguments(self) -> str:
-        """That it cannot be told what the backward is to be given"""
-        taken = ", ".join(p.name for p in parameters_of(self.written_backward))
-        return (
-            f"it cannot be told what to give {self.written_backward.__name__}({taken}): dy comes first, or is called "
-            "dout, grad or the like; then the cache, and the forward's arguments by their names. If it begins with the "
-            "loss, check a function that returns the loss and its gradients"
-        )
-
     def goes_with(self, inputs: Sequence[Any], given: Sequence[Any]) -> bool:
         """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
         outputs, cache = self.split(self.written_forward(*inputs))
@@ -551,7 +555,11 @@ class Context(SimpleNamespace):
 
 
 class Machine(Brought):
-    """An object with forward and backward, which keeps its weights and their gradients as attributes."""
+    """An object with forward and backward, which keeps its weights and their gradients as attributes.
+
+    It may also keep what others return, self.output and self.dinputs; and where its backward takes a learning rate and
+    changes the weights at once, the gradients are what a step of rate 1 takes away.
+    """
 
     inputs_are_data = True
 
@@ -560,6 +568,7 @@ class Machine(Brought):
         super().__init__(getattr(machine, self.way), machine.backward)
         self.parameters = stored_arrays(machine)
         self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
+        self.rate = {p.name: 1.0 for p in parameters_of(machine.backward) if p.name.lower() in RATES}
 
     def named(self) -> str:
         return type(self.machine).__name__
@@ -567,7 +576,9 @@ class Machine(Brought):
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         own = with_parameters(self.machine, self.parameters, self.earlier)
         result = getattr(own, self.way)(*inputs)
-        taken = parameters_of(own.backward)              # none by the backward of a loss, whose dloss is 1
+        if result is None:
+            result = next((x for name in OUTPUTS if is_floating(x := members(own).get(name))), None)
+        taken = [p for p in parameters_of(own.backward) if p.name not in self.rate]      # none, if dloss is always 1
         needed = [p for p in taken if p.default is p.empty]
         keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
         keeps = keeps and not is_upstream(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
@@ -576,13 +587,26 @@ class Machine(Brought):
 
         def backward(dy):
             forget_gradients(inputs, self.inside)
-            once = own if self.goes_back_once else copy.deepcopy(own)        # a backward may change the object
-            came = once.backward(*pieces(dy), *cache) if taken else once.backward()
+            once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
+            arguments = [*pieces(dy), *cache] if taken else []
+            if len(arguments) < len(needed):
+                raise TypeError(self.about_arguments())
+            came = once.backward(*arguments, **self.rate)
             factor = None if taken else dy
-            self.collect(self.found_in(once, by_name(came, self.returned)), factor)
-            return self.in_order(came, self.returned, inputs, factor)
+            found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
+            self.collect(found, factor)
+            return self.in_order(self.kept_for(inputs, once) if came is None else came, self.returned, inputs, factor)
 
         return y, self.closed(backward, bool(taken))
+
+    def taken_away(self, machine: Any) -> list[tuple[Stored, Array]]:
+        """[(parameter, gradient)] of a backward that has made a step of rate 1; [] of another"""
+        return [(p, p.data - reached(machine, p.ways[0])) for p in self.parameters.values() if self.rate]
+
+    def kept_for(self, inputs: Sequence[Any], machine: Any) -> dict[str, Any]:
+        """{name: gradient} of the floating inputs that the object has kept: of `inputs`, self.dinputs"""
+        names = [p.name for p, x in zip(parameters_of(self.written_forward), inputs) if is_floating(x)]
+        return {name: gradient_beside(members(machine), name) for name in names}
 
 
 class WithGradients(Brought):

@@ -831,3 +831,68 @@ def test_gradients_on_the_way_may_be_among_those_of_the_weights(rng):
     said = gradcheck(model_forward, given[0], given[2]).explain()
     assert "it cannot be told what to give model_backward(A, Y, caches)" in said
     assert "check a function that returns the loss and its gradients" in said
+
+
+class Kept:
+    """It returns nothing: what comes out is kept in self.output, what goes back in self.dinputs."""
+
+    def __init__(self, rng, factor=1.0):
+        self.weights, self.biases, self.factor = rng.standard_normal((4, 3)), rng.standard_normal((1, 3)), factor
+
+    def forward(self, inputs):
+        self.inputs, self.output = inputs, np.tanh(inputs @ self.weights + self.biases)
+
+    def backward(self, dvalues):
+        dz = dvalues * (1 - self.output**2)
+        self.dweights, self.dbiases = self.inputs.T @ dz, dz.sum(0, keepdims=True)
+        self.dinputs = self.factor * dz @ self.weights.T
+
+
+class Stepping:
+    """Its backward takes a learning rate, and changes the weights at once."""
+
+    def __init__(self, rng, factor=1.0):
+        self.weights, self.bias, self.factor = rng.standard_normal((4, 3)), rng.standard_normal(3), factor
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.weights + self.bias
+
+    def backward(self, output_gradient, learning_rate):
+        input_gradient = self.factor * output_gradient @ self.weights.T
+        self.weights -= learning_rate * self.x.T @ output_gradient
+        self.bias -= learning_rate * output_gradient.sum(0)
+        return input_gradient
+
+
+@pytest.mark.parametrize(("cls", "names"), [
+    (Kept, ["inputs", "weights", "biases"]), (Stepping, ["x", "weights", "bias"])])  # fmt: skip
+def test_objects_that_keep_what_others_return_and_objects_that_make_a_step(cls, names, rng):
+    x, machine = rng.standard_normal((5, 4)), cls(rng)
+    before = machine.weights.copy()
+    assert {t.name: t.verdict for t in gradcheck(machine, x).tensors} == dict.fromkeys(names, "PASS")
+    np.testing.assert_array_equal(machine.weights, before)
+    assert not hasattr(machine, "output")
+    report = gradcheck(cls(rng, factor=2.0), x)
+    assert {t.name: t.verdict for t in report.tensors} == dict.fromkeys(names, "PASS") | {names[0]: "FAIL"}
+
+
+class UsesNewWeights(Stepping):
+    def backward(self, output_gradient, learning_rate):
+        super().backward(output_gradient, learning_rate)
+        return output_gradient @ self.weights.T          # of the weights after the step
+
+
+def test_a_gradient_through_weights_that_have_been_changed_already_is_wrong(rng):
+    report = gradcheck(UsesNewWeights(rng), rng.standard_normal((5, 4)))
+    assert {t.name: t.verdict for t in report.tensors} == {"x": "FAIL", "weights": "PASS", "bias": "PASS"}
+
+
+class Asking(Kept):
+    def backward(self, dvalues, y_true):
+        super().backward(dvalues)
+
+
+def test_what_an_objects_backward_cannot_be_given_is_said(rng):
+    assert "it cannot be told what to give backward(dvalues, y_true)" in gradcheck(
+        Asking(rng), rng.standard_normal((5, 4))).explain()  # fmt: skip
