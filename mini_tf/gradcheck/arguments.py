@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.returned import parameters_of
 from mini_tf.gradcheck.measuring.stored import reached, ways_in
-from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine, parameters_of
+from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine
 
 import numpy as np
 

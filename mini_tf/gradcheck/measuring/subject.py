@@ -15,8 +15,9 @@ from typing import Any
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.naming import LEARNED, gradient_of, is_upstream
+from mini_tf.gradcheck.measuring.returned import flat
 from mini_tf.gradcheck.measuring.stored import packed, reached, ways_in
-from mini_tf.gradcheck.measuring.styles import Brought, flat, in_contract, is_ours
+from mini_tf.gradcheck.measuring.styles import Brought, in_contract, is_ours
 from mini_tf.gradcheck.measuring.variables import Variables, named_in
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line

@@ -6,8 +6,9 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from mini_tf.backend import to_host
+from mini_tf.gradcheck.measuring.returned import places_by_shape, returned_names
 from mini_tf.gradcheck.measuring.stored import ways_in
-from mini_tf.gradcheck.measuring.styles import Brought, Pair, in_contract, in_order, places_by_shape
+from mini_tf.gradcheck.measuring.styles import Brought, Pair, Several, in_contract
 from mini_tf.gradcheck.measuring.subject import argument_names, as_list, is_float
 from mini_tf.ops.op import Op
 from mini_tf.trace import Call
@@ -45,8 +46,8 @@ def gradients_of_inputs(call: Call) -> list[tuple[int, Any]]:
     floats = [k for k, x in enumerate(call.inputs) if is_float(x)]
     function = in_contract(call.f, call.inputs)
     if isinstance(function, Brought):
-        came = in_order(call.gradients, function.written_backward, list(call.inputs), function.written_forward,
-                        function.parameters)  # fmt: skip
+        called = returned_names(call.backward) if isinstance(function, Several) else function.returned
+        came = function.in_order(call.gradients, called, call.inputs, None)
         inside = [[k] if is_float(x) else [None] * len(ways_in(x)) for k, x in enumerate(call.inputs)]
         floats = [k for some in inside for k in some]    # None for an array in a dict
     else:

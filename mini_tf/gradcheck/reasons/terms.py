@@ -5,7 +5,7 @@ import math
 from mini_tf import ops
 from mini_tf.backend import erf
 from mini_tf.gradcheck.measuring.evidence import CLOSE, Evidence
-from mini_tf.gradcheck.measuring.styles import flat
+from mini_tf.gradcheck.measuring.returned import flat
 from mini_tf.gradcheck.reasons.fit import close, elementwise, fitted
 from mini_tf.gradcheck.reasons.theirs import calls_in
 from mini_tf.gradcheck.reasons.words import Words

@@ -17,6 +17,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_gradient_name
+from mini_tf.gradcheck.measuring.returned import parameters_of, returned_names
 from mini_tf.gradcheck.measuring.stored import FORWARD
 from mini_tf.gradcheck.measuring.styles import (
     Brought,
@@ -26,9 +27,7 @@ from mini_tf.gradcheck.measuring.styles import (
     is_static,
     is_their_file,
     is_theirs,
-    parameters_of,
     partner,
-    returned_names,
 )
 from mini_tf.gradcheck.measuring.subject import Subject, copied
 from mini_tf.gradcheck.measuring.variables import Variables

@@ -1,0 +1,225 @@
+"""What comes back from somebody's backward, brought into the order of what it belongs to: by place, name or shape."""
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
+from typing import Any
+
+from mini_tf.gradcheck.measuring.naming import GRADIENTS, gradient_of, is_gradient_name, is_upstream
+from mini_tf.gradcheck.measuring.stored import (
+    gradient_inside,
+    gradient_kept,
+    is_container,
+    is_floating,
+    reached,
+    ways_in,
+)
+from mini_tf.types import Array
+
+import numpy as np
+
+
+def together(outputs: list[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
+    """(one array of all outputs, a function that gives the parts of its gradient)"""
+    if len(outputs) == 1:
+        return outputs[0], lambda dy: [dy]
+    shapes = [np.shape(y) for y in outputs]
+    ends = np.cumsum([np.size(y) for y in outputs])[:-1]
+
+    def pieces(dy):
+        parts = [part.reshape(shape) for part, shape in zip(np.split(dy, ends), shapes)]
+        return [part if shape else float(part) for part, shape in zip(parts, shapes)]
+
+    return np.concatenate([np.ravel(y) for y in outputs]), pieces
+
+
+def scaled(gradients: Any, dy: Array | float | None) -> Any:
+    """Gradients of a loss, times dy; with None, as they are, of whatever dtype."""
+    if dy is None:
+        return gradients
+    if isinstance(gradients, dict):
+        return {name: scaled(g, dy) for name, g in gradients.items()}
+    if isinstance(gradients, (tuple, list)):
+        return tuple(scaled(g, dy) for g in gradients)
+    return gradients * dy if isinstance(gradients, (np.ndarray, np.generic, float)) else gradients
+
+
+def in_order(
+    gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable, parameters: Collection[str] = (),
+    inside: Sequence[list] | None = None,
+) -> tuple:  # fmt: skip
+    """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape.
+
+    Those of arrays in a dict, a list or a tuple stand where the arrays do, in one like it: {"W": dW} or {"dW": dW}.
+    called       their names
+    parameters   names of an object's own arrays, whose gradients may be among them
+    inside       the ways to arrays in each input, if they are known: an object may have got others meanwhile
+    """
+    names = [p.name for p in parameters_of(forward)]
+    inside = [ways_in(x) for x in inputs] if inside is None else inside
+    if any(inside):
+        return _in_order_with_containers(gradients, called, names, inputs, inside)
+    floats = [name for name, x in zip(names, inputs) if is_floating(x)]
+    if isinstance(gradients, dict):
+        named = gradients
+    else:
+        gradients = flat(gradients)
+        if parameters and len(called) == len(gradients):
+            gradients, called = _without_those_of(parameters, gradients, called, floats)
+        if len(gradients) == len(floats):
+            return tuple(gradients)
+        arrays = [x for x in inputs if isinstance(x, np.ndarray)]
+        if len(gradients) == len(inputs) == len(arrays):
+            return tuple(gradients)
+        if len(gradients) == len(inputs) and all(g is None for g, x in zip(gradients, inputs) if not is_floating(x)):
+            return tuple(g for g, x in zip(gradients, inputs) if is_floating(x))
+        named = dict(zip(called, gradients)) if len(called) == len(gradients) else {}
+    found = [gradient_of(name, named) for name in floats]
+    arrays = [x for _, x in zip(names, inputs) if is_floating(x)]
+    if isinstance(gradients, dict) or any(g is not None for g in found):
+        left = [k for k, g in enumerate(found) if g is None]             # dh, of h0: those that no name fits, by shape
+        known = [*floats, *(name.rpartition(".")[2] for name in parameters)]
+        others = [g for said, g in named.items() if not any(is_gradient_name(said, name) for name in known)]
+        for place, g in zip(places_by_shape(others, [arrays[k] for k in left]), others):
+            found[left[place]] = g
+        return tuple(found)
+    in_places = dict(zip(places_by_shape(gradients, arrays) or range(len(gradients)), gradients))
+    return tuple(in_places.get(place) for place in range(len(floats)))
+
+
+def _without_those_of(parameters, gradients, called, floats):
+    """(gradients, names) but for those of parameters and, where there are such, states and the like: hs[-1]"""
+    owns = [name.rpartition(".")[2] for name in parameters]
+
+    def is_theirs(said, g):
+        names = g if isinstance(g, dict) else [said]
+        return any(is_gradient_name(name, own) for name in names for own in owns) and not any(
+            is_gradient_name(said, name) for name in floats)  # fmt: skip
+
+    theirs = [is_theirs(said, g) for said, g in zip(called, gradients)]
+    left = [(g, said) for g, said, is_one in zip(gradients, called, theirs)
+            if not is_one and (not any(theirs) or may_be_a_gradient(said))]  # fmt: skip
+    return [g for g, _ in left], [said for _, said in left]
+
+
+def by_name(gradients: Any, called: Sequence[str]) -> dict[str, Any]:
+    """{name: gradient} of what a backward returned, by their keys in dicts, and else as its `return` calls them"""
+    if isinstance(gradients, dict):
+        return gradients
+    parts = list_of(gradients)
+    named = next((dict(zip(called, some)) for some in (parts, flat(gradients)) if len(some) == len(called)), {})
+    named = {name: g for name, g in named.items() if may_be_a_gradient(name)}
+    named |= {f"[{k}]": part for k, part in enumerate(parts) if isinstance(part, list)}
+    return named | {name: g for part in parts if isinstance(part, dict) for name, g in part.items()}
+
+
+def may_be_a_gradient(said: str) -> bool:
+    """True for a gradient's name, and for an expression in which there is one: dW, x.T @ dy"""
+    return any(map(is_upstream, re.findall(r"[^\W\d]\w*", said)))
+
+
+def _in_order_with_containers(gradients, called, names, inputs, inside):
+    """`in_order`, where some inputs are dicts, lists or tuples with arrays"""
+    wanted = [(name, x, ways) for name, x, ways in zip(names, inputs, inside) if is_floating(x) or ways]
+    parts = list_of(gradients)
+    if len(parts) == len(inputs) > len(wanted):          # None for ids
+        parts = [g for g, x, ways in zip(parts, inputs, inside) if is_floating(x) or ways]
+    bare = [g for g in parts if not is_container(g)]
+    if len(bare) == len(parts) != len(wanted):           # one by one, those of all arrays, or of those inside
+        places = [(reached(x, way), bool(ways)) for _, x, ways in wanted for way in ways or [()]]
+        inside = [x for x, is_inside in places if is_inside]
+        if len(parts) == len(places):
+            return tuple(parts)
+        more = len(parts) == len(inside) > len(places) - len(inside)
+        if more or [np.shape(g) for g in parts] == [x.shape for x in inside]:
+            left = iter(parts)
+            return tuple(next(left) if is_inside else None for _, is_inside in places)
+    if len(parts) != len(wanted) or isinstance(gradients, dict):
+        parts = _by_kind(gradients, bare, called, wanted)
+    found = []
+    for part, (_, x, ways) in zip(parts, wanted):
+        pairs = [(gradient_inside(part, way), gradient_kept(x, way)) for way in ways]
+        found += [kept if g is None else g for g, kept in pairs] if ways else [part]
+    return tuple(found)
+
+
+def _by_kind(gradients, bare, called, wanted):
+    """The gradients for `wanted`: dicts and lists for dicts and lists, in their order; arrays by name or by shape"""
+    inside = iter([g for g in list_of(gradients) if is_container(g)])
+    called = [name for name in called if not GRADIENTS.match(name) or is_upstream(name)]
+    named = dict(zip(called, bare)) if len(called) == len(bare) else {}
+    named |= gradients if isinstance(gradients, dict) else {}
+    arrays = [(name, x) for name, x, ways in wanted if not ways]
+    by_shape = {arrays[place][0]: g for place, g in zip(places_by_shape(bare, [x for _, x in arrays]), bare)}
+    found = {name: gradient_of(name, named) for name, _ in arrays}
+    found |= {name: by_shape.get(name) for name, g in found.items() if g is None}
+    return [next(inside, None) if ways else found[name] for name, _, ways in wanted]
+
+
+def places_by_shape(gradients: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
+    """The places of the arrays to which the gradients belong, by shapes and in their order; [] if one fits nowhere.
+
+    Of forward(A, x) with dx alone: [1].
+    """
+    places, first = [], 0
+    for g in gradients:
+        place = next((k for k in range(first, len(arrays)) if np.shape(arrays[k]) == np.shape(g)), None)
+        if place is None:
+            return []
+        places.append(place)
+        first = place + 1
+    return places
+
+
+def returned_names(backward: Callable) -> list[str]:
+    """The names in the last `return dx, dW` of a function: of hs[-1], "hs", and of an expression, its text"""
+    code = getattr(inspect.unwrap(getattr(backward, "__func__", backward)), "__code__", None)
+    return [] if code is None else [*_names_returned(code)]
+
+
+@lru_cache(1000)
+def _names_returned(code):
+    try:
+        function = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return ()
+    waiting, returned = list(getattr(function, "body", [])), None
+    while waiting:                                       # its own, not those of functions inside
+        node = waiting.pop(0)
+        returned = node.value if isinstance(node, ast.Return) else returned
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting[:0] = ast.iter_child_nodes(node)
+    return tuple(map(_name_of_part, _parts_of(returned))) if returned else ()
+
+
+def _parts_of(node):
+    return [part for one in node.elts for part in _parts_of(one)] if isinstance(node, (ast.Tuple, ast.List)) else [node]
+
+
+def _name_of_part(part):
+    while isinstance(part, (ast.Subscript, ast.Attribute)):
+        if isinstance(part, ast.Attribute) and part.attr != "T":
+            return part.attr
+        part = part.value
+    return ast.unparse(part)
+
+
+def list_of(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def flat(x: Any) -> list[Any]:
+    """The gradients in a tuple or list, those in lists inside it included."""
+    return [g for part in x for g in flat(part)] if isinstance(x, (tuple, list)) else [x]
+
+
+def parameters_of(f: Callable) -> list[inspect.Parameter]:
+    """The parameters of a function or bound method that can be given by place."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
