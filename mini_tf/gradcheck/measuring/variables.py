@@ -127,10 +127,15 @@ def arrays_named_in(function: Callable) -> dict[str, Variable]:
     for name, x in named_in([function], variables).items():
         ways = [()] if is_floating(x) else ways_in(x)
         for way in ways:
-            if not any(isinstance(reached(x, way[:k]), tuple) for k in range(len(way))):     # it cannot be given others
+            if not any(_is_fixed(reached(x, way[:k])) for k in range(len(way))):
                 found[".".join(map(str, (name, *way)))] = Variable(variables, (name, *way))
     lasts = {p.ways[0][-1] for p in found.values()}
     return {name: p for name, p in found.items() if not any(_is_kept_for(p.ways[0], last) for last in lasts)}
+
+
+def _is_fixed(x):
+    """True for a tuple and a frozen dataclass, which cannot be given other arrays"""
+    return isinstance(x, tuple) or getattr(getattr(x, "__dataclass_params__", None), "frozen", False)
 
 
 def _is_kept_for(way, last):

@@ -1,5 +1,7 @@
 """Weights that nobody is given, because they are variables of the file, or of the function around, are checked."""
 
+from dataclasses import dataclass
+
 from mini_tf.gradcheck import gradcheck
 
 import numpy as np
@@ -225,3 +227,72 @@ def test_the_first_wrong_step_is_one_with_weights_of_its_own(x):
     report = gradcheck(f, x)
     assert verdicts(report) == {"x": "PASS", "W1": "FAIL"}
     assert report.wrong_step.name == "step"
+
+
+@dataclass(frozen=True)
+class Fixed:
+    W: np.ndarray
+
+
+FIXED = Fixed(W1.copy())
+
+
+def with_fixed(x):
+    def backward(dy):
+        dW = x.T @ dy
+        return dy @ FIXED.W.T, dW
+
+    return x @ FIXED.W, backward
+
+
+def test_weights_that_cannot_be_exchanged_are_not_looked_for(x):
+    report = gradcheck(with_fixed, x)
+    assert "backward gave 2 gradients, too many: expected 1, one for each of x" in report.explain()
+
+
+class Bag:
+    def __init__(self):
+        self.W, self.grads = W1.copy(), {"W": np.full((4, 5), 7.0)}
+
+
+BAG = Bag()
+
+
+def with_an_object(x):
+    def backward(dy):
+        BAG.grads["W"] = FACTOR * x.T @ dy
+        return dy @ BAG.W.T
+
+    return x @ BAG.W, backward
+
+
+def test_an_object_among_the_variables(x, monkeypatch):
+    before, kept = BAG.W, BAG.grads["W"]
+    assert verdicts(gradcheck(with_an_object, x)) == {"x": "PASS", "BAG.W": "PASS"}
+    monkeypatch.setattr("tests.gradcheck.measuring.test_variables.FACTOR", 2.0)
+    assert verdicts(gradcheck(with_an_object, x)) == {"x": "PASS", "BAG.W": "FAIL"}
+    assert BAG.W is before
+    assert BAG.grads["W"] is kept
+    assert (kept == 7.0).all()
+
+
+def test_other_names_of_an_object_that_is_given(x):
+    """The backward is not given the object: it has it from the function around it."""
+    net = Bag()
+
+    def forward(net, x):
+        return x @ net.W, x
+
+    def backward(dout, x):
+        net.grads["W"] = x.T @ dout
+        return dout @ net.W.T
+
+    report = gradcheck((forward, backward), net, x)
+    assert verdicts(report) == {"net.W": "PASS", "x": "PASS"}
+    assert (net.grads["W"] == 7.0).all()
+
+
+def test_a_note_names_weights_that_are_read_and_have_no_gradient(x):
+    report = gradcheck((forward, of_data_alone), x)
+    assert report.verdict == "PASS"
+    assert "no gradient of W1, b1, W2, b2 was found, which forward is not given, but reads: not checked" in report.explain()
