@@ -107,7 +107,9 @@ def judged(
                     given, evidence.other_point = evidence.everything, generic_evidence.everything
                     if generic_evidence.wrong:
                         evidence, generic_evidence.other_point = generic_evidence, given
-                    if report.verdict != FAIL and (found := _look_around(generic_evidence, report, seed, budget)):
+                    with np.errstate(all="ignore"):      # log(0) at a point that nobody asked for needs no warning
+                        found = _look_around(generic_evidence, report, seed, budget) if report.verdict != FAIL else None
+                    if found:
                         evidence, found.other_point = found, generic_evidence.everything
                     if report.verdict != FAIL:
                         _try_empty_rows(subject, report, patterns, rng, budget)

@@ -41,7 +41,7 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
 
     pattern = relu_pattern(subject, patterns)
     dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
-    with subject.in_dtype(np.float32), watching(watch), _twins():
+    with subject.in_dtype(np.float32), watching(watch), _twins(), np.errstate(all="ignore"):
         try:
             y, _ = subject.forward()
             switched = take(patterns) != pattern
