@@ -7,7 +7,8 @@
     net.loss(x, y); net.backward()                       the same, of a model that begins with its loss
     loss, dW = svm_loss(W, x, y)                         a loss that comes with its gradients
 
-Weights may also be in a dict, a list or a tuple that a function is given, grads in one like it (`in_order`).
+Weights may also be in a dict, a list, a tuple or an object that a function is given, grads in one like it (`in_order`);
+or they are variables of its file (`variables.py`).
 `in_contract` gives a Brought, which is called as any op is. The learner's object is copied for each call, so it stays
 as it is, and a backward can be called twice.
 """
@@ -266,7 +267,7 @@ class Brought:
     """A learner's function or object, called as y, backward = f(*inputs)
 
     written_forward, written_backward   the learner's functions
-    parameters                          {name: Stored} of an object's own arrays; {} for functions
+    parameters                          {name: Stored} of an object's own arrays, or of variables of a function's file
     inputs_are_data                     in this style the backward need not return gradients of the inputs
     goes_back_once                      the backward of one call is not called again, so it may change what was kept
     """
