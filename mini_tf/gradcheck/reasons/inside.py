@@ -75,7 +75,17 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
         right = [(line, x) for line, x in states[said] if fits(x)] if fits else []
         if right or (fits and said not in terms | windows):
             found[said] = Inner(name, states[said], right, fits)
-    return found
+    local = _local_derivatives(evidence, backward.__code__, states) if found else set()
+    return {said: inner for said, inner in found.items() if inner.right or said not in local}
+
+
+def _local_derivatives(evidence, code, states):
+    """The names of variables that are the same with another dy: dbasis may be a derivative, and no gradient of basis"""
+    if not np.ndim(evidence.dy):                         # a loss's backward may take no dy
+        return set()
+    others = states_of(evidence, code, lambda: evidence.subject.forward()[1](2.0 * evidence.another_dy))
+    return {name for name, those in states.items() if len(those) == len(others.get(name, ()))
+            and all(np.array_equal(x, y) for (_, x), (_, y) in zip(those, others[name]))}  # fmt: skip
 
 
 def first_wrong(inside: Mapping[str, Inner], lines: Collection[int]) -> str:

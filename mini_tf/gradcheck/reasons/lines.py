@@ -132,7 +132,8 @@ def never_run(evidence: Evidence) -> list[str]:
     for name, line in dict.fromkeys((_name_of(call), call.line) for call in calls):      # of a loop once
         those = [call for call in calls if (_name_of(call), call.line) == (name, line)]
         forgotten = [call for call in those if call.ended is call.error is None]
-        for_several = any(np.shape(call.dy) != np.shape(call.output) for call in those if call.dy is not None)
+        pairs = [(call.dy, call.output) for call in those if isinstance(call.dy, np.ndarray)]
+        for_several = any(isinstance(y, np.ndarray) and dy.shape != y.shape for dy, y in pairs)
         if not forgotten or (len(forgotten) < len(those) and for_several):               # all of a loop at once
             continue
         part = f"does not run for {len(forgotten)} of these {len(those)} calls"

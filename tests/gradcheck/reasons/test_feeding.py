@@ -128,3 +128,58 @@ def test_a_result_that_is_dropped_is_listed():
     report = gradcheck(carried, R((4, 3)), 0.5 * R((3, 3)), R(3))
     assert [t.name for t in report.tensors if t.verdict == "FAIL"] == ["W"]
     assert report.repair or "dh, _, dx[t], db = step_back(t, dh, db)" in codes(report)
+
+
+def turned(v, x):
+    """A rotation's two numbers: of the angle's gradient, the factor 2 of one term is forgotten."""
+    angle = np.sqrt(v @ v)
+    B = (1 - np.cos(angle)) / angle**2
+
+    def backward(dy):
+        dB, dangle = (dy * x).sum(), (dy * x**2).sum()
+        dangle += dB * (np.sin(angle) / angle**2 - (1 - np.cos(angle)) / angle**3)       # 2 * (1 − cos)
+        return dangle * v / angle, dy * B + 2 * dy * angle * x
+
+    return B * x + angle * x**2, backward
+
+
+def test_no_number_is_called_a_multiple_of_a_path_that_it_is_only_here():
+    """Through one number, angle, any wrong gradient of v is a multiple of the path."""
+    report = gradcheck(turned, R(3), R(4))
+    text = report.explain()
+    assert report.verdict == "FAIL"
+    assert not [line for line in text.split("\n") if "times" in line and "counts 2 " not in line and "0.5 times" not in line
+                and "→" in line]  # fmt: skip
+
+
+def spline(x, basis_at):
+    basis = np.sin(basis_at)
+    y = np.tanh(x * basis) * x.sum()
+
+    def backward(dy):
+        dbasis = np.cos(basis_at)                        # the derivative of basis, and no gradient
+        dz = dy * x.sum() * (1 - np.tanh(x * basis) ** 2)
+        return dz * basis, dz * x * dbasis               # dx lacks the sum's part
+
+    return y, backward
+
+
+def test_a_local_derivative_is_not_said_to_be_a_wrong_gradient():
+    assert "dbasis is not the gradient" not in gradcheck(spline, R(4), R(4)).explain()
+
+
+def ragged(x):
+    return x * 2, [x, x[:1]]
+
+
+def ragged_backward(dy, kept):
+    return 3 * dy
+
+
+def through_ragged(x):
+    y, kept = ragged(x)
+    return y, lambda dy: ragged_backward(dy, kept)
+
+
+def test_reasons_are_looked_for_whatever_a_step_gives():
+    assert "could not be looked for" not in gradcheck(through_ragged, R(4)).explain()
