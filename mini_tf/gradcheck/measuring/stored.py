@@ -66,6 +66,8 @@ class Stored:
 def _gradient_at(machine, way):
     """The gradient beside the array at the end of the way, or None."""
     *way, last = way
+    if isinstance(last, int) and not way:                # of a list or tuple by itself there is nothing beside
+        return None
     if isinstance(last, int):                            # weights[i] and dweights[i]
         *way, listed = way
         beside = gradient_beside(members(reached(machine, way)), listed)
@@ -222,8 +224,8 @@ def gradient_inside(gradients: Any, way: Sequence[str | int]) -> Any:
 
 
 def gradient_kept(x: Any, way: tuple[str | int, ...]) -> Array | float | None:
-    """A copy of the gradient that somebody's object keeps beside the array at the end of the way, or None"""
-    found = None if isinstance(x, (dict, list, tuple)) else _gradient_at(x, way)
+    """A copy of the gradient that an object or dict keeps beside the array at the end of the way, or None"""
+    found = _gradient_at(x, way)
     return np.copy(found) if isinstance(found, (np.ndarray, np.generic, float)) else None
 
 
@@ -237,19 +239,17 @@ def forget_gradients(inputs: Sequence[Any], inside: Sequence[list]) -> None:
 
 @contextmanager
 def gradients_apart(x: Any, ways: Sequence[Sequence[str | int]]) -> Iterator[None]:
-    """Inside the block, somebody's object has no gradients of earlier runs; afterwards it has those it had before.
+    """Inside the block, an object, dict or list has no gradients of earlier runs; afterwards it has those of before.
 
-    ways: to its arrays. Dicts and lists stay as they are: they have no gradients of their own.
+    ways: to its arrays
     """
-    if isinstance(x, (dict, list, tuple)) or not ways:
-        yield
-        return
     holders = [reached(x, way[:k]) for way in ways for k in range(len(way))]
     holders += [part for own in holders for name, part in members(own).items() if _keeps_gradients(name, part)]
     known = [(members(own), dict(members(own))) for own in holders if not isinstance(own, (list, tuple))]
     arrays = [(g, g.copy()) for g in (_gradient_at(x, way) for way in ways) if is_floating(g)]
     try:
-        forget_gradients([x], [ways])
+        for g, _ in arrays:
+            g[...] = 0
         yield
     finally:
         for those, before in known:

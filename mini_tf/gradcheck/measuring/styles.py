@@ -18,7 +18,7 @@ import inspect
 import re
 import sysconfig
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType, MappingProxyType, SimpleNamespace
@@ -42,6 +42,7 @@ from mini_tf.gradcheck.measuring.stored import (
     forget_gradients,
     gradient_beside,
     gradient_kept,
+    gradients_apart,
     is_floating,
     members,
     reached,
@@ -328,12 +329,13 @@ class Brought:
 
         backward   called without arguments; called: what its `return` calls the gradients; factor: see `scaled`
         """
-        forget_gradients(inputs, self.inside)
-        with self.pointing_to(inputs), keeping(self.parameters, self.kept_in) as kept:
+        with self.pointing_to(inputs), keeping(self.parameters, self.kept_in) as kept, ExitStack() as apart:
+            for x, ways in zip(inputs, self.inside or ()):
+                apart.enter_context(gradients_apart(x, ways))
             came = backward()
             called = self.by_place(came, inputs) or called if self.parameters else called
             self.collect(self.found_in(kept(), by_name(came, called)), factor)
-        return self.in_order(came, called, inputs, factor)
+            return self.in_order(came, called, inputs, factor)
 
     def in_order(
         self, gradients: Any, called: Sequence[str], inputs: Sequence[Any], factor: Array | float | None

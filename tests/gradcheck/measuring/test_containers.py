@@ -260,6 +260,37 @@ def test_functions_that_keep_gradients_in_an_object_that_they_are_given(backward
     assert not hasattr(net, "y")
 
 
+def keeping_dy(net, dout, x):
+    """The bias is added to a single row, so that dout itself is its gradient."""
+    net.dW, net.db = np.outer(x, dout), dout
+    return net.W @ dout
+
+
+def one_row(net, x):
+    return x @ net.W + net.b, x
+
+
+def test_an_object_may_keep_dy_itself_as_a_gradient(rng):
+    report = gradcheck((one_row, keeping_dy), Net(rng), rng.standard_normal(4))
+    assert report
+    assert verdicts(report) == {"net.W": "PASS", "net.b": "PASS", "x": "PASS"}
+
+
+def in_a_given_dict(x, params):
+    def backward(dy):
+        params["dW"], params["db"] = x.T @ dy, 2 * dy.sum(0)             # the 2 is wrong
+        return dy @ params["W"].T
+
+    return x @ params["W"] + params["b"], backward
+
+
+def test_gradients_in_the_dict_that_is_given(rng):
+    params = {"W": rng.standard_normal((4, 3)), "b": rng.standard_normal(3)}
+    report = gradcheck(in_a_given_dict, rng.standard_normal((5, 4)), params)
+    assert verdicts(report) == {"x": "PASS", "params.W": "PASS", "params.b": "FAIL"}
+    assert [*params] == ["W", "b"]
+
+
 def loss_of_object(net, x, target):
     y, kept = net_of_object(net, x)
     adding(net, y - target, kept)

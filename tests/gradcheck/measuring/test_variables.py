@@ -296,3 +296,28 @@ def test_a_note_names_weights_that_are_read_and_have_no_gradient(x):
     report = gradcheck((forward, of_data_alone), x)
     assert report.verdict == "PASS"
     assert "no gradient of W1, b1, W2, b2 was found, which forward is not given, but reads: not checked" in report.explain()
+
+
+def beside_the_weights(x):
+    """The gradients are put into the dicts that have the weights."""
+    states = [x]
+    for layer in layers:
+        states.append(states[-1] @ layer["W"] + layer["b"])
+
+    def backward(dy):
+        for layer, before in zip(layers[::-1], states[-2::-1]):
+            layer["dW"], layer["db"] = before.T @ dy, FACTOR * dy.sum(0)
+            dy = dy @ layer["W"].T
+        return dy
+
+    return states[-1], backward
+
+
+def test_gradients_in_the_dicts_of_the_weights(x, monkeypatch):
+    names = [f"layers.{k}.{name}" for k in (0, 1) for name in "Wb"]
+    assert verdicts(gradcheck(beside_the_weights, x)) == dict.fromkeys(["x", *names], "PASS")
+    monkeypatch.setattr("tests.gradcheck.measuring.test_variables.FACTOR", 2.0)
+    assert verdicts(gradcheck(beside_the_weights, x)) == dict.fromkeys(["x", *names], "PASS") | {
+        "layers.0.b": "FAIL", "layers.1.b": "FAIL",
+    }  # fmt: skip
+    assert [[*layer] for layer in layers] == [["W", "b"]] * 2
