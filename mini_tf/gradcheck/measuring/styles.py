@@ -78,12 +78,7 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     f may be an object with forward and backward, its method forward, a pair (forward, backward), a class with static
     forward(ctx, …) and backward(ctx, …), or a function whose partner is found by its name: see `partner`.
     """
-    if isinstance(f, Brought):
-        return f
-    found = _in_style(f, inputs)
-    if isinstance(found, Brought):
-        found.is_given(inputs)
-    return _with_variables(found, inputs)
+    return f if isinstance(f, Brought) else _with_variables(_in_style(f, inputs), inputs)
 
 
 def _in_style(f, inputs):
@@ -297,7 +292,7 @@ class Brought:
         """Note what is known of the inputs: arrays inside them, and the names of objects among them."""
         self.inside = [ways_in(x) for x in inputs]
         objects = {id(x): k for k, x in enumerate(inputs) if self.inside[k] and not isinstance(x, (dict, list, tuple))}
-        self.inputs_are_data |= bool(objects)
+        self.inputs_are_data, self.bound = self.inputs_are_data or bool(objects), ()
         for function in {self.written_forward, self.written_backward} if objects else ():
             variables = Variables(function)
             self.bound += tuple((variables, name, objects[id(x)])
@@ -315,6 +310,14 @@ class Brought:
             for (variables, name, _), x in zip(self.bound, before):
                 variables[name] = x
 
+    @contextmanager
+    def apart(self, inputs: Sequence[Any]) -> Iterator[None]:
+        """`gradients_apart` of all inputs."""
+        with ExitStack() as stack:
+            for x, ways in zip(inputs, self.inside or ()):
+                stack.enter_context(gradients_apart(x, ways))
+            yield
+
     def keeps(self, weights: dict[str, Variable]) -> None:
         """From now on, these variables of the file are the parameters."""
         self.parameters, self.inputs_are_data = weights, bool(weights) or self.inputs_are_data
@@ -329,9 +332,7 @@ class Brought:
 
         backward   called without arguments; called: what its `return` calls the gradients; factor: see `scaled`
         """
-        with self.pointing_to(inputs), keeping(self.parameters, self.kept_in) as kept, ExitStack() as apart:
-            for x, ways in zip(inputs, self.inside or ()):
-                apart.enter_context(gradients_apart(x, ways))
+        with self.pointing_to(inputs), self.apart(inputs), keeping(self.parameters, self.kept_in) as kept:
             came = backward()
             called = self.by_place(came, inputs) or called if self.parameters else called
             self.collect(self.found_in(kept(), by_name(came, called)), factor)
@@ -594,16 +595,17 @@ class Machine(Brought):
         y, pieces = together(list_of(result)[: -1 if keeps else None])
 
         def backward(dy):
-            forget_gradients(inputs, self.inside)
-            once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
-            arguments = [*pieces(dy), *cache] if taken else []
-            if len(arguments) < len(needed):
-                raise TypeError(self.about_arguments())
-            came = once.backward(*arguments, **self.rate)
-            factor = None if taken else dy
-            found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
-            self.collect(found, factor)
-            return self.in_order(self.kept_for(inputs, once) if came is None else came, self.returned, inputs, factor)
+            with self.apart(inputs):
+                once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
+                arguments = [*pieces(dy), *cache] if taken else []
+                if len(arguments) < len(needed):
+                    raise TypeError(self.about_arguments())
+                came = once.backward(*arguments, **self.rate)
+                factor = None if taken else dy
+                found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
+                self.collect(found, factor)
+                came = self.kept_for(inputs, once) if came is None else came
+                return self.in_order(came, self.returned, inputs, factor)
 
         return y, self.closed(backward, bool(taken))
 

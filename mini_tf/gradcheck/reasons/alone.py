@@ -7,7 +7,6 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.measuring.returned import places_by_shape, returned_names
-from mini_tf.gradcheck.measuring.stored import ways_in
 from mini_tf.gradcheck.measuring.styles import Brought, Pair, Several, in_contract
 from mini_tf.gradcheck.measuring.subject import argument_names, as_list, is_float
 from mini_tf.ops.op import Op
@@ -48,7 +47,7 @@ def gradients_of_inputs(call: Call) -> list[tuple[int, Any]]:
     if isinstance(function, Brought):
         called = returned_names(call.backward) if isinstance(function, Several) else function.returned
         came = function.in_order(call.gradients, called, call.inputs, None)
-        inside = [[k] if is_float(x) else [None] * len(ways_in(x)) for k, x in enumerate(call.inputs)]
+        inside = [[k] if is_float(x) else [None] * len(function.inside[k]) for k, x in enumerate(call.inputs)]
         floats = [k for some in inside for k in some]    # None for an array in a dict
     else:
         floats, came = _with_gradients(call) or floats, as_list(call.gradients)

@@ -38,11 +38,16 @@ def test_a_line_before_a_helper_of_several_results():
     assert "dW = x.T @ da" not in found
 
 
-def filtered(y, A, c):
-    """A filter over time, whose backward has functions inside it; of A's gradient, the half is lost."""
+def states_of(y, A, c):
     states = [np.ones(len(c))]
     for t in range(len(y)):
         states.append(np.tanh(A @ states[-1] + A.T @ (c * y[t])))
+    return states
+
+
+def filtered(y, A, c):
+    """A filter over time, whose backward has functions inside it; of A's gradient, the half is lost."""
+    states = states_of(y, A, c)
 
     def backward(dh):
         dy, dA, dc = np.zeros_like(y), np.zeros_like(A), np.zeros_like(c)
@@ -72,10 +77,7 @@ def test_lines_of_a_function_inside_the_backward_that_writes_into_nonlocals():
 
 
 def signed(y, A, c):
-    out, _ = filtered(y, A, c)
-    states = [np.ones(len(c))]
-    for t in range(len(y)):
-        states.append(np.tanh(A @ states[-1] + A.T @ (c * y[t])))
+    states = states_of(y, A, c)
 
     def backward(dh):
         dy, dA, dc = np.zeros_like(y), np.zeros_like(A), np.zeros_like(c)
@@ -93,7 +95,7 @@ def signed(y, A, c):
             dh = step_backward(t, dh)
         return dy, dA, dc
 
-    return out, backward
+    return states[-1], backward
 
 
 def test_a_change_of_a_function_inside_the_backward():
