@@ -138,7 +138,19 @@ def is_current(function: Any) -> bool | None:
 def written(code: CodeType) -> tuple[str, list[ast.FunctionDef | ast.Lambda]]:
     """(text of the code's file, nodes of the functions in it that may be its source)"""
     text = "".join(inspect.findsource(code)[0])
-    return text, [node for node in ast.walk(parsed(text)) if _is_source(node, code)]
+    return text, _functions(text).get((code.co_name, code.co_firstlineno), [])
+
+
+@lru_cache(16)
+def _functions(text):
+    """{(name, first line): nodes} of all functions in a file; one line may begin several lambdas"""
+    found = {}
+    for node in ast.walk(parsed(text)):
+        if isinstance(node, ast.Lambda):
+            found.setdefault(("<lambda>", node.lineno), []).append(node)
+        elif isinstance(node, ast.FunctionDef):
+            found.setdefault((node.name, first_line(node)), []).append(node)
+    return found
 
 
 @lru_cache(16)
@@ -161,28 +173,41 @@ def recompiled(function: FunctionType, text: str, before: str | None = None) -> 
     before: the text as it was, if only the function has changed: then only what it stands in is compiled
     """
     code = function.__code__
-    place = code.co_qualname, code.co_firstlineno
-    if before is not None:
-        text = _excerpt(before, code.co_firstlineno, text)
+    text, above = (text, 0) if before is None else _excerpt(before, code.co_firstlineno, text)
+    place = code.co_qualname, code.co_firstlineno - above
     codes = codes_inside(_compiled(text, code.co_filename))
-    return next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place)
+    return _lowered(next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place), above)
+
+
+def _lowered(code, lines):
+    """The code with all its line numbers raised: as if it stood so many lines further down"""
+    inner = tuple(_lowered(c, lines) if isinstance(c, CodeType) else c for c in code.co_consts)
+    return code.replace(co_firstlineno=code.co_firstlineno + lines, co_consts=inner)
 
 
 def _excerpt(before, line, text):
-    """The statement of a file that has this line in it, of a class the method, at the lines where it stands in `text`.
+    """(the statement of a file that has this line in it, of a class the method, as it is in `text`; lines above it)
 
     before: the file's text before it was changed in this statement
     """
-    head, holder = "", next((one for one in parsed(before).body if first_line(one) <= line <= one.end_lineno), None)
+    head, above, start, rest = _holder(before, line)
+    return head + text[start : len(text) - rest], above
+
+
+@lru_cache(16)
+def _holder(text, line):
+    """(what a compiler needs before it, lines above that, characters above it and below) of the statement at a line"""
+    head, holder = "", next((one for one in parsed(text).body if first_line(one) <= line <= one.end_lineno), None)
     if isinstance(holder, ast.ClassDef):
         methods = (one for one in holder.body if holder.lineno < first_line(one) <= line <= one.end_lineno)
         method = next(methods, None)
-        head, holder = ("", holder) if method is None else (f"class {holder.name}:", method)
+        head, holder = ("", holder) if method is None else (f"class {holder.name}:\n", method)
     if holder is None:
-        return text
-    first, more = first_line(holder), text.count("\n") - before.count("\n")
-    lines = text.split("\n")[first - 1 : holder.end_lineno + more]
-    return "\n".join([*[""] * (first - 2), head, *lines] if first > 1 else lines)
+        return "", 0, 0, 0
+    lines = text.split("\n")
+    above, below = lines[: first_line(holder) - 1], lines[holder.end_lineno :]
+    start, rest = (sum(len(one) + 1 for one in some) for some in (above, below))
+    return head, len(above) - head.count("\n"), start, rest
 
 
 @lru_cache(4)
@@ -282,14 +307,6 @@ def _place(function, find):
     if times != 1:
         raise UserError(f"{function.__qualname__}: {find!r} occurs {times} times in its source, expected once")
     return text, start + source.index(find)
-
-
-def _is_source(node, code):
-    if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
-    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
-        return False
-    return code.co_firstlineno == first_line(node)
 
 
 def first_line(node: ast.AST) -> int:

@@ -5,6 +5,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, whole_number
 from mini_tf.gradcheck.reasons.kinds.formulas import (
@@ -570,13 +571,18 @@ def _of_gates(source, part):
 def _of_swish(source, part):
     """s + x·s·(1 − s), the derivative of x·s with s = sigmoid(x), for s alone or for s·(1 − s)."""
     texts = texts_of_factors(source, part)
-    said = dict.fromkeys((s, of_exp or of_call) for s, of_exp, of_call in SIGMOID.findall(source.text))
-    for s, x in said if len(texts) > 1 else ():          # in the whole file, where other functions may have an s, too
+    for s, x in _sigmoids(source.text) if len(texts) > 1 else ():
         if s in texts:
             gates = [i for i, text in enumerate(texts) if text.replace(" ", "").replace("1.0-", "1-") == f"(1-{s})"]
             rest = [one for i, one in enumerate(texts) if i not in (texts.index(s), *gates[:1])]
             words = f"the derivative of {x}·{s} belongs there, {s} + {x}·{s}·(1 − {s}): {s}, too, depends on {x}"
             yield words, part, " * ".join([*rest, f"({s} + {x} * {s} * (1 - {s}))"])
+
+
+@lru_cache(16)
+def _sigmoids(text):
+    """[(s, x)] of all s = sigmoid(x) in a file, where other functions may have an s, too"""
+    return list(dict.fromkeys((s, of_exp or of_call) for s, of_exp, of_call in SIGMOID.findall(text)))
 
 
 OF_SYNTAX = (                                            # kinds of changes for which no values are needed
