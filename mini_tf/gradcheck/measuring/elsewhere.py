@@ -29,12 +29,15 @@ SCALE = 1.5              # of a mask
 
 
 def elsewhere(evidence: Evidence, seed: int = 0) -> list[Evidence]:
-    """[Evidence at the other point, if there is one, with larger arrays, and with other options, if f takes them]"""
+    """[Evidence at the other point, if there is one, with larger arrays, with other options, if f takes them, and with
+    what other calls of a step were given]
+    """
     if evidence.others is None:
         rng, subject = np.random.default_rng((seed, 2)), evidence.subject
         try:
             evidence.back_to_the_point()
             points = [(evidence.other_point, None), (larger(subject, rng), None), *with_other_options(subject, rng)]
+            points += [(arrays, None) for arrays in evidence.siblings]
             found = (_evidence_at(evidence, arrays, option, rng) for arrays, option in points if arrays)
             evidence.others = [other for other in found if other is not None]
         finally:
@@ -50,7 +53,7 @@ def other_draws(evidence: Evidence, seed: int = 0) -> list[Evidence]:
     if evidence.draws is None:
         rng, subject = np.random.default_rng((seed, 3)), evidence.subject
         evidence.back_to_the_point()
-        given, found = _arrays(subject), []
+        given, found = arrays_of(subject), []
         if len(subject.tensors) <= FEW and sum(x.size for x in given.values()) <= AFFORDABLE:
             points = [_grown(given, {}, rng, factors=(0.8, 1.6)) for _ in range(DRAWS)]
             others = [_with_other_signs(arrays, rng) for arrays in points[:OF_OTHER_SIGNS]]
@@ -81,7 +84,7 @@ def with_masks_that_scale(evidence: Evidence) -> list[Evidence]:
     """
     if evidence.scaled is None:
         evidence.back_to_the_point()
-        arrays = _arrays(evidence.subject)
+        arrays = arrays_of(evidence.subject)
         masks = {name: SCALE * x for name, x in arrays.items() if is_float(x) and x.ndim and is_zeros_and_ones(x)}
         rng = np.random.default_rng(0)
         found = _evidence_at(evidence, arrays | masks, evidence.option, rng) if masks else None
@@ -96,7 +99,7 @@ def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
     All axes of one size grow together: they may have to be equal. Every size becomes another one. A size with which the
     backward fails, though it runs at the given one, stays: it may be the number of things that f spells out.
     """
-    given = _arrays(subject)
+    given = arrays_of(subject)
     sizes = sorted({size for x in given.values() for size in x.shape if size > 1})
     if not given or sum(x.size for x in given.values()) > LARGEST:
         return {}
@@ -130,7 +133,7 @@ def of_different_sizes(subject: Subject, rng: np.random.Generator) -> dict[str, 
 
     With 2 rows and 2 channels, nobody knows by which of them one should divide.
     """
-    given = _arrays(subject)
+    given = arrays_of(subject)
     places = [(name, axis) for name, x in given.items() for axis, size in enumerate(x.shape) if size > 1]
     sizes = Counter(given[name].shape[axis] for name, axis in places)
     if sum(x.size for x in given.values()) > LARGEST:
@@ -160,7 +163,7 @@ def with_other_options(
     for 0.5; a padding of (2, 4) for (1, 2). Where a gradient then has another shape than its tensor, the number does
     not fit the arrays: the first 4 of 5 columns are no halves.
     """
-    given, found = _arrays(subject), []
+    given, found = arrays_of(subject), []
     if sum(x.size for x in given.values()) > LARGEST:
         return []
     numbers = subject.options().items()
@@ -203,7 +206,7 @@ def _another(number):
     return number + 1 if type(number) is int else 1.3 * number
 
 
-def _arrays(subject):
+def arrays_of(subject: Subject) -> dict[str, Array]:
     """{name: array} of what has a shape, with and without a gradient"""
     everything = dict(zip(subject.names, subject.inputs)) | subject.tensors
     return {name: x for name, x in everything.items() if _shaped(x)}

@@ -34,6 +34,7 @@ class Evidence:
         self.everything |= {name: np.array(x) for name, x in subject.tensors.items()}
         self.options = subject.options()                 # {name: number}
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
+        self.siblings = []                               # [{name: array}] of other calls of this step in a model
         # Evidence at other points, once `elsewhere` has looked there
         self.others = self.apart = self.draws = self.scaled = None
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from mini_tf.gradcheck.measuring.evidence import Evidence
@@ -45,14 +45,17 @@ SHIFTED = re.compile(r"\(?(?:1 - )?([^()]+?)(?:\*\*2| - 1| \+ 1)?\)? belongs whe
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
 SPLIT = re.compile(r"the axes (are split|need another order)")
 ZEROS = re.compile(r"\.zeros(_like)?\(")
+MEANS = "sum for mean, or mean for sum"
+CENTRED = re.compile("mean is not taken away")           # which makes up for a mean that is taken away, and is wrong
+OF_NUMBERS = re.compile(r"a number is wrong|a factor dropped|a sign flipped")
 
 
 class Rank(NamedTuple):
     """How likely a change is, before it is tried: those that sort first come first."""
 
-    not_of_note: bool
+    of_note: int                                         # 0: a sum for a mean; 1: with what nothing uses
     of_forward: bool                                     # in a line that does not come from dy
-    unlikely: int                                        # 2: in a line that only hands things on
+    unlikely: int                                        # 2: in a line that only hands things on, or see CENTRED
     line: int
 
 
@@ -98,13 +101,17 @@ class Place:
         hands_on = line in self.bare and (ADDED.search(change.name) or SIGN.search(change.name))
         hands_on = hands_on and "-= " not in change.before               # which may itself be wrong
         unlikely = unlikely or (SPLIT.match(change.name) and self._transposes_elsewhere(line))
+        unlikely = unlikely or (OF_NUMBERS.search(change.name) and
+                                _power_rules(change.before) > _power_rules(change.after))
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         noted = noted or self._begins_with_zeros(change)
         off = change.name in UNDONE or OFF.match(change.name) or "wrong way round" in change.name        # h = hs[t + 1]
         of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
+        of_note = 0 if change.name == MEANS else 1 if noted else 2
+        unlikely = 2 if hands_on or CENTRED.search(change.name) else int(bool(unlikely))
         # What nothing uses belongs into the last line that lacks it.
-        return Rank(not noted, of_forward, 2 if hands_on else int(bool(unlikely)), bool(new & self.of_note) and -line)
+        return Rank(of_note, of_forward, unlikely, bool(new & self.of_note) and -line)
 
     def _begins_with_zeros(self, change):
         """True for dW += g in place of dW = g, where dW began as np.zeros_like(W): it was meant to add up"""
@@ -140,6 +147,30 @@ class Place:
         if text in self.degrees:
             return self.degrees[text]
         return sum(self.degrees.get(one[0], 0) for one in ATOM.finditer(text))
+
+
+@lru_cache(1000)
+def _power_rules(text):
+    """How many derivatives of powers a line has: 3 * x ** 2, 0.5 * v ** -0.5, and -0.5 * s ** 3 of s = v ** -0.5"""
+    try:
+        tree = ast.parse(text.strip())
+    except SyntaxError:                                  # a part of a statement of several lines
+        return 0
+    found = 0
+    for one in ast.walk(tree):
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult):
+            factors = multiplied(one)
+            numbers = {number for number in map(_number, factors) if number is not None}
+            powers = [_number(f.right) for f in factors if isinstance(f, ast.BinOp) and isinstance(f.op, ast.Pow)]
+            found += any(p + 1 in numbers or (p == 3 and -0.5 in numbers) for p in powers if p is not None)
+    return found
+
+
+def _number(node):
+    with suppress(ValueError, SyntaxError):
+        number = ast.literal_eval(node)
+        return number if isinstance(number, (int, float)) else None
+    return None
 
 
 def candidates(
@@ -215,7 +246,7 @@ def _in_order(places, here):
 def _stage(rank, turn, is_helper):
     """0 for what is of note, wherever it is; then the likely changes of the backward, of its helpers, and the rest."""
     unlikely = max(rank.unlikely, int(turn >= SOON or rank.of_forward))
-    return 1 + 2 * unlikely + is_helper if rank.not_of_note else 0
+    return 1 + 2 * unlikely + is_helper if rank.of_note == 2 else 0
 
 
 def _place(evidence, part, source, node, is_helper):

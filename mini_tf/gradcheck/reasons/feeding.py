@@ -65,6 +65,16 @@ def fed_by_lines(evidence: Evidence) -> dict[Line, tuple[str, list[frozenset[str
     return found
 
 
+def scaled(text: str, node: ast.AST, line: int, name: str) -> str | None:
+    """A file's text with a variable scaled behind the statement in this line that sets it; None if there is none"""
+    sets = (one for one in ast.walk(node) if isinstance(one, (ast.Assign, ast.AugAssign)))
+    one = next((one for one in sets if one.lineno <= line <= one.end_lineno), None)
+    if one is None:
+        return None
+    end = Source(text).span(one)[1]
+    return _put(text, end, end, _again(name, TIMES))
+
+
 def of_wrong_ones(
     fed: dict[Line, tuple[str, list[frozenset[str]]]], wrong: Collection[str], right: Collection[str]
 ) -> set[Line]:
@@ -108,7 +118,7 @@ def _changes(source: Source, node: ast.AST) -> Iterator[tuple[ast.stmt, list[str
                 continue
             ways = [TIMES] if called.startswith(BEGINS) else [TIMES, PLUS]
             for text in [ast.unparse(target) for each in one.targets for target in _single(each)]:
-                yield one, [_put(source, end, end, f"; {text} = {text} {way}") for way in ways]
+                yield one, [_put(source.text, end, end, _again(text, way)) for way in ways]
         elif isinstance(one, ast.AugAssign):
             yield one, [_times(source, one.value)]
         elif isinstance(one, ast.Return) and one.value is not None:
@@ -128,8 +138,12 @@ def _single(part):
 
 def _times(source, part):
     start, end = source.span(part)
-    return _put(source, start, end, f"({source.within((start, end))}) {TIMES}")
+    return _put(source.text, start, end, f"({source.within((start, end))}) {TIMES}")
 
 
-def _put(source, start, end, new):
-    return source.text[:start] + new + source.text[end:]
+def _again(name, way):
+    return f"; {name} = {name} {way}"
+
+
+def _put(text, start, end, new):
+    return text[:start] + new + text[end:]

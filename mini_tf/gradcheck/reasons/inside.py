@@ -20,10 +20,13 @@ from mini_tf.gradcheck.measuring.inside import Inside
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name, plain
 from mini_tf.gradcheck.measuring.slopes import slopes_along
 from mini_tf.gradcheck.measuring.subject import is_float
-from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.reasons.lines import array_of, pairs_of
-from mini_tf.gradcheck.reasons.theirs import following, written_forward
+from mini_tf.gradcheck.planting.editing import function_of, recompiled, source_of
+from mini_tf.gradcheck.reasons.feeding import scaled
+from mini_tf.gradcheck.reasons.lines import array_of, lines_of, pairs_of
+from mini_tf.gradcheck.reasons.running import gradients_with
+from mini_tf.gradcheck.reasons.theirs import Part, following, parts_of, written_forward
 from mini_tf.gradcheck.verdicts import listed
+from mini_tf.trace import codes_inside
 from mini_tf.types import Array
 
 import numpy as np
@@ -86,6 +89,38 @@ def _local_derivatives(evidence, code, states):
     others = states_of(evidence, code, lambda: evidence.subject.forward()[1](2.0 * evidence.another_dy))
     return {name for name, those in states.items() if len(those) == len(others.get(name, ()))
             and all(np.array_equal(x, y) for (_, x), (_, y) in zip(those, others[name]))}  # fmt: skip
+
+
+def right_after(evidence: Evidence, inside: Mapping[str, Inner]) -> dict[str, list[int]]:
+    """{name: numbers of the lines after which it is right} of the backward's variables, for `lines.suspects`.
+
+    Without those that a wrong variable before them feeds, but does not change: dmean = -ddiff.sum(0) is right for any
+    dvar, because Σ diff is 0.
+    """
+    lines = {name: [line for line, _ in inner.right] for name, inner in inside.items()}
+    own = function_of(evidence.backward)
+    part = next((one for one in parts_of(evidence) if one.function is own and not one.is_forward), None)
+    for name, inner in inside.items() if part else ():
+        line = inner.states[0][0]
+        later = [other for other in lines if max(lines[other], default=0) > line
+                 and line in lines_of(evidence, other, {})] if not inner.right else []           # fmt: skip
+        states = _states_scaled(evidence, part, line, name) if later else {}
+        for other in later:
+            after = max(lines[other])
+            there = dict(states.get(other, ())).get(after)
+            if there is not None and same(there, dict(inside[other].states)[after]):
+                lines[other] = []
+    return lines
+
+
+def _states_scaled(evidence, part, line, name):
+    """`states_with` a variable of the backward scaled behind the statement in a line; {} if that does not run"""
+    try:
+        text, node = source_of(part.function)
+        changed = scaled(text, node, line, name)
+        return states_with(evidence, part, recompiled(part.runs, changed, text)) if changed else {}
+    except (*FAILURES, SyntaxError, StopIteration):
+        return {}
 
 
 def first_wrong(inside: Mapping[str, Inner], lines: Collection[int]) -> str:
@@ -172,6 +207,19 @@ def states_of(evidence: Evidence, code: CodeType, run: Callable[[], Any]) -> dic
         run()
     evidence.back_to_the_point()
     return states
+
+
+def states_with(evidence: Evidence, part: Part, code: CodeType) -> dict[str, list[tuple[int, Array]]]:
+    """`states_of` the backward's variables when part.runs runs this code."""
+    own = function_of(evidence.backward).__code__
+    where = own.co_qualname, own.co_firstlineno
+    changed = next((one for one in codes_inside(code) if (one.co_qualname, one.co_firstlineno) == where), own)
+    return states_of(evidence, changed, lambda: gradients_with(evidence, part, code))
+
+
+def same(x: Array, y: Array) -> bool:
+    """True if two states of a variable differ by no more than rounding."""
+    return x.shape == y.shape and bool((np.abs(x - y) <= CLOSE * np.abs(y).max(initial=0)).all())
 
 
 def _there_and_back(evidence):

@@ -16,6 +16,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
+from mini_tf.gradcheck.measuring.returned import list_of
 from mini_tf.gradcheck.measuring.styles import WithGradients
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
@@ -176,20 +177,22 @@ def kept_and_changed(evidence: Evidence) -> list[str]:
         _, node = source_of(forward)
     except UserError:
         return []
-    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
-    kept = [part for one in calls if one.func.attr == "append" for x in one.args
-            for part in (x.elts if isinstance(x, ast.Tuple) else [x])]  # fmt: skip
-    appended = {getattr(x, "id", None) for x in kept}
-    loops = [one for one in ast.walk(node) if isinstance(one, (ast.For, ast.While))]
-    anew = {target.id for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Assign)         # in each round
-            for target in one.targets if isinstance(target, ast.Name)}  # fmt: skip
-    arrays = {name for name, x in locals_at_the_end(evidence, forward.__code__).items() if isinstance(x, np.ndarray)}
-    path, changes = forward.__code__.co_filename, [one for one in ast.walk(node) if isinstance(one, ast.AugAssign)]
-    changed = {getattr(one.target, "id", None): place(path, one.lineno) for one in changes}
+    own = list(own_nodes(node, loops=True))
+    values, path = locals_at_the_end(evidence, forward.__code__), forward.__code__.co_filename
+    changes = [one for one in own if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)]
+    changed = {one.target.id: place(path, one.lineno) for one in changes}
+    lists = {}                                           # name -> what the lists have that it is appended to
+    for one in own:
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "append":
+            with suppress(*FAILURES):
+                kept = eval(ast.unparse(one.func.value), forward.__globals__, values)
+                for name in _names(one.args[0]):
+                    lists.setdefault(name, []).extend(part for row in kept for part in list_of(row))
     return [
         f"{name} is changed in place ({where}), and kept in a list: every place of the list has the same array, as it "
         f"is at the end; {name} = {name} + … makes a new one"
-        for name, where in changed.items() if name in appended & arrays - anew
+        for name, where in changed.items()
+        if isinstance(values.get(name), np.ndarray) and sum(x is values[name] for x in lists.get(name, ())) > 1
     ]  # fmt: skip
 
 

@@ -16,20 +16,19 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws, with_masks_that_scale
-from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, CLOSE, Evidence
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.planting.editing import (
-    function_of,
     recompiled,
     source_of,
 )
 from mini_tf.gradcheck.reasons.atoms import values_of
 from mini_tf.gradcheck.reasons.candidates import candidates
 from mini_tf.gradcheck.reasons.changes import RARE, UNDONE
-from mini_tf.gradcheck.reasons.inside import Inner, states_of
+from mini_tf.gradcheck.reasons.inside import Inner, same, states_with
 from mini_tf.gradcheck.reasons.kinds.formulas import SIZE
 from mini_tf.gradcheck.reasons.running import made_right
-from mini_tf.trace import codes_inside, place
+from mini_tf.trace import place
 
 import numpy as np
 
@@ -85,11 +84,11 @@ def find_repair(
     to_try = candidates(evidence, lines, texts)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
     wrong = [name for name in evidence.slopes if name not in evidence.right]
-    first, mended, told, another = None, False, [], []
+    first, first_part, mended, told, another = None, None, False, [], []
     for part, change in to_try:
         if time.process_time() > deadline:
             break
-        if first is not None and mended and not _is_another(first, change):
+        if first is not None and mended and not _is_another(first, change, part is first_part):
             continue
         try:
             with warnings.catch_warnings():              # of what Python thinks of the change
@@ -104,20 +103,20 @@ def find_repair(
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right):
-            states = _states_with(evidence, part, code)
+            states = states_with(evidence, part, code)
             if not _leaves(states, inside):
                 continue
             mends = _mends(states, inside, evidence) and all(
                 made_right(other, part, code) >= {*other.slopes} for other in with_masks_that_scale(evidence))
             if first is None:
-                first, mended, told = change, mends, _told(evidence, part, change)
+                first, first_part, mended, told = change, part, mends, _told(evidence, part, change)
                 makes_up = MADE_UP_FOR.search(told[1])
                 if mends and not makes_up:
                     return Found(told, wrong, [], [])
                 deadline = time.process_time() + ANOTHER
-            elif mends and not mended:
+            elif mends and not mended and not CENTRES.search(change.name):
                 return Found(_told(evidence, part, change), wrong, [], [])
-            elif makes_up and not another and _is_another(first, change):
+            elif makes_up and not another and _is_another(first, change, part is first_part):
                 another = _told(evidence, part, change)
                 if mended:
                     break
@@ -129,7 +128,7 @@ def find_repair(
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
         if not _is_right_everywhere(evidence, part, change, code, right):
             continue
-        if _leaves(_states_with(evidence, part, code), inside):
+        if _leaves(states_with(evidence, part, code), inside):
             return Found(_told(evidence, part, change), [name for name in wrong if name in right], [], [])
     return Found([], [], [], together)
 
@@ -158,7 +157,7 @@ def _together(evidence, in_part, texts, inside):
             code = recompiled(part.runs, changed, text)
             right = all(_is_right_everywhere(evidence, part, change, code, evidence.slopes) for change in chosen)
             right = right and made_right(evidence, part, code) >= missing
-            if right and _leaves(_states_with(evidence, part, code), inside):
+            if right and _leaves(states_with(evidence, part, code), inside):
                 return [_told(evidence, part, change) for change in chosen]
     return []
 
@@ -168,8 +167,11 @@ def _of_what_is_returned(change):
     return change.before.startswith("return") and change.old.isidentifier() and change.name.startswith("a ")
 
 
-def _is_another(first, change):
-    """True for a change in another line that may be what was meant where `first` makes all right, too."""
+def _is_another(first, change, there):
+    """True for a change in another line that may be what was meant where `first` makes all right, too.
+
+    there: whether it is in the same function
+    """
     if DIVIDES.search(first.name):                       # it may make up for what the forward kept in place of another
         like_it = " belongs where " in change.name or change.name == first.name
     elif TAKES_AWAY.search(_words(first)):
@@ -183,7 +185,7 @@ def _is_another(first, change):
         like_it = not CENTRES.search(change.name)
     else:                                                # dstd = (dx * x).sum(), where the power of std is wrong
         twice = change.name.partition(" belongs where ")[0] in WORD.findall(change.before)       # keep h, and h again
-        like_it = change.name in (first.name, "a number is wrong") and not twice
+        like_it = change.name in (first.name, "a number is wrong" if there else "") and not twice
     return change.line != first.line and bool(like_it) and not _of_what_is_returned(change)
 
 
@@ -225,7 +227,7 @@ def _is_right_everywhere(evidence, part, change, code, names):
 
 def _leaves(states, inside):
     """True if the variables of the backward that are right have the same values in the states with a change."""
-    return all(any(_same(x, y) for _, x in states[name] for _, y in inner.right)
+    return all(any(same(x, y) for _, x in states[name] for _, y in inner.right)
                for name, inner in inside.items() if inner.right and name in states)  # fmt: skip
 
 
@@ -233,18 +235,6 @@ def _mends(states, inside, evidence):
     """True if a change makes right what is wrong inside: otherwise it may make up for it in a later line."""
     wrong = {name: inner for name, inner in inside.items() if not inner.right and inner.of not in evidence.slopes}
     return all(any(inner.fits(x) for _, x in states[name]) for name, inner in wrong.items() if name in states)
-
-
-def _states_with(evidence, part, code):
-    """`states_of` the backward's variables with the changed code"""
-    own = function_of(evidence.backward).__code__
-    where = own.co_qualname, own.co_firstlineno
-    changed = next((one for one in codes_inside(code) if (one.co_qualname, one.co_firstlineno) == where), own)
-    return states_of(evidence, changed, lambda: made_right(evidence, part, code))
-
-
-def _same(x, y):
-    return x.shape == y.shape and bool((np.abs(x - y) <= CLOSE * np.abs(y).max(initial=0)).all())
 
 
 def _stands_by_chance(evidence, part, change):

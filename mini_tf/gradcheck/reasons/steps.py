@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
+from mini_tf.gradcheck.measuring.elsewhere import arrays_of
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.subject import Subject, is_float, told
+from mini_tf.gradcheck.measuring.subject import Subject, is_float, is_zeros_and_ones, told
 from mini_tf.gradcheck.planting.editing import is_current, source_of
 from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
-from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside
+from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside, right_after
 from mini_tf.gradcheck.reasons.lines import (
     changed_in_place,
     dropped,
@@ -112,6 +113,8 @@ def _first_wrong(subject, calls, inner, seed):
             with judged(f, inputs, params, call.name, seed, BUDGET) as (report, own, evidence):
                 status = _status(subject, calls, call, report, seed)
                 forms = forms_kept(subject, calls, call, seed) if status == WRONG else {}
+                if evidence is not None:
+                    evidence.siblings = _with_other_masks(call, inner)
                 if status == WRONG and not forms:
                     _add_reasons_to_a_step(report, own, evidence, left_out)
             if forms:
@@ -123,6 +126,21 @@ def _first_wrong(subject, calls, inner, seed):
                 return call, report, left_out
             (right if status == RIGHT else left_out).append(call)
     return None, None, left_out
+
+
+def _with_other_masks(call, calls):
+    """[{name: array}] of what another call of the same function was given, whose mask has zeros and ones, where that of
+    this call has only one of them: at the end of a batch of sentences all may be padding
+    """
+    own = arrays_of(Subject(*alone(call)))
+    plain = [name for name, x in own.items() if x.size > 1 and (not x.any() or (x == 1).all())]
+    for other in calls if plain else ():
+        if other is call or functions_of_call(other) != functions_of_call(call):
+            continue
+        arrays = arrays_of(Subject(*alone(other)))
+        if any(is_zeros_and_ones(arrays[name]) for name in plain if name in arrays):
+            return [arrays]
+    return []
 
 
 def _status(subject, calls, call, report, seed):
@@ -165,13 +183,13 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         with _all_the_same(report, evidence):
             inside = measured_inside(evidence)
         with _all_the_same(report, evidence):
-            right_after = {name: [line for line, _ in inner.right] for name, inner in inside.items()}
-            report.suspects, report.suspects_are_sharp = suspects(evidence, misfits, right_after)
+            known = right_after(evidence, inside)
+            report.suspects, report.suspects_are_sharp = suspects(evidence, misfits, known)
             lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
             first = first_wrong(inside, lines)
             report.inside = about_inside(evidence, inside, first)
-            first_lines = lines_of(evidence, first, right_after) & lines
-            common = lines_of_all(evidence, right_after)
+            first_lines = lines_of(evidence, first, known) & lines
+            common = lines_of_all(evidence, known)
         for look in (unused, dropped, kept_and_changed, never_run):
             with _all_the_same(report, evidence):
                 report.notes += look(evidence)

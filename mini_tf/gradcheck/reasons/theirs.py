@@ -155,10 +155,7 @@ def _backward_of_pair(back, waiting, tracer):
     @wraps(back)
     def call(*arguments, **options):
         arguments, options = by_place(back, arguments, options)
-        kept = {id(x) for x in arguments if isinstance(x, (tuple, list, dict, np.ndarray))}
-        outputs = [(made, made.output if isinstance(made.output, tuple) else ()) for made in reversed(waiting)]
-        of_cache = (made for made, parts in outputs if any(id(x) in kept for x in parts))
-        made = next(of_cache, waiting[-1] if waiting else None)
+        made = _whose_cache(arguments, waiting)
         if made is None or options or _is_of_forward(arguments, waiting):
             return back(*arguments, **options)
         waiting.remove(made)
@@ -166,6 +163,29 @@ def _backward_of_pair(back, waiting, tracer):
         return tracer.backward(made, *arguments)
 
     return call
+
+
+def _whose_cache(arguments, waiting):
+    """The waiting forward whose cache, or a copy of it, is among the arguments; else the last one, if there is one"""
+    caches = [(made, x) for made in reversed(waiting) if isinstance(made.output, tuple) for x in made.output]
+    for test in (lambda x, y: x is y, _has_the_same):
+        for made, x in caches:
+            if isinstance(x, (tuple, list, dict, np.ndarray)) and any(test(x, y) for y in arguments):
+                return made
+    return waiting[-1] if waiting else None
+
+
+def _has_the_same(x, y):
+    """True for two caches with equal contents, such as an object's and its copy's"""
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, np.ndarray):
+        return np.array_equal(x, y)
+    if isinstance(x, dict):
+        return x.keys() == y.keys() and all(_has_the_same(x[key], y[key]) for key in x)
+    if isinstance(x, (tuple, list)):
+        return len(x) == len(y) and all(map(_has_the_same, x, y))
+    return x is y or type(x).__module__ == "builtins" and x == y
 
 
 def _is_of_forward(arguments, calls):

@@ -59,6 +59,13 @@ def multiplied(part: ast.AST) -> list[ast.AST]:
     return [part]
 
 
+def added(part: ast.AST) -> list[ast.AST]:
+    """The terms of a sum, from left to right, those that are taken away included"""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)):
+        return [*added(part.left), *added(part.right)]
+    return [part]
+
+
 def is_atom(part: ast.AST) -> bool:
     """True for a name, or an attribute or constant index of one: x, self.W, cache["h"]."""
     if isinstance(part, ast.Attribute):

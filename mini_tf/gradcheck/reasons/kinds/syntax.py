@@ -12,6 +12,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     NUMPY,
     REDUCED,
     Changes,
+    added,
     exchanged,
     is_atom,
     is_own_function,
@@ -287,7 +288,7 @@ def _of_calls(source, part):
     for one in part.args if name in JOINED else ():
         if isinstance(one, ast.Name) and f"{one.id}.append(" in source.text:
             yield "its order is not reversed", one, f"{one.id}[::-1]"
-    for value in part.args if name not in REDUCED else ():               # -np.sum(x) is tried as a whole
+    for value in part.args if name not in {*REDUCED, "range"} else ():   # -np.sum(x) is tried as a whole
         yield "a sign is missing", value, f"-{source.atom(value)}"
     for a, b in zip(part.args, part.args[1:]):
         yield "two arguments are exchanged", *exchanged(source, a, b)
@@ -372,15 +373,16 @@ def of_statements(source: Source, part: ast.AST) -> Changes:
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
         if re.search(rf"(?<![\w.]){re.escape(target)}\b[^=\n]*= ", source.text[: source.span(part)[0]]):
             yield "it is set anew, and what it was is lost", part, "pass"
-        again = target in names_read(part.value)         # d = d + g adds already
+        again = target in names_read(part.value)
         if not again:
             yield NOT_ADDED, part, f"{target} += {value}"
             yield "it is set where it should be taken away", part, f"{target} -= {value}"
         if isinstance(part.value, ast.BinOp) and value.startswith(f"{target} + "):
             words = f"{target} is a new array: += adds to the one that it was"
             yield words, part, f"{target} += {value.removeprefix(f'{target} + ')}"
-        if isinstance(part.targets[0], ast.Name) and not again:          # of an array that somebody else has, too
-            yield NOT_ADDED, part, f"{target} = {target} + {value}"
+        adds = target in map(ast.unparse, added(part.value)) or f"_like({target})" in value
+        if isinstance(part.targets[0], ast.Name) and not adds:
+            yield NOT_ADDED, part, f"{target} = {target} + {value}"      # of an array that somebody else has, too
         if is_atom(part.value):
             yield f"{value} itself is changed below: a copy is missing", part.value, f"{value}.copy()"
         yield from _added_at(source, part, part.targets[0])
