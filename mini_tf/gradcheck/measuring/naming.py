@@ -8,7 +8,8 @@ from typing import Any
 BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
 BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
 GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
-NAMED_AS_GRADIENT = re.compile(r"d(?!ata|ict|im|en|ist|epth|ecay)|g$|grad|up")
+NOT_GRADIENTS = r"ata|ict|ims?(?![a-z])|imension|en(?![a-z])|enom|ensit|ist|epth|ecay"       # data, but dimgs is one
+NAMED_AS_GRADIENT = re.compile(rf"d(?!{NOT_GRADIENTS})|g$|grad|up")
 # What an array may be called that is learned, and neither data nor a mask: b2, gamma
 LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
 

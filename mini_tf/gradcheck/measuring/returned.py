@@ -124,7 +124,7 @@ def may_be_a_gradient(said: str) -> bool:
 def _in_order_with_containers(gradients, called, names, inputs, inside):
     """`in_order`, where some inputs are dicts, lists or tuples with arrays"""
     wanted = [(name, x, ways) for name, x, ways in zip(names, inputs, inside) if is_floating(x) or ways]
-    parts = list_of(gradients)
+    parts = _without_states(list_of(gradients), called)
     if len(parts) == len(inputs) > len(wanted):          # None for ids
         parts = [g for g, x, ways in zip(parts, inputs, inside) if is_floating(x) or ways]
     bare = [g for g in parts if not is_container(g)]
@@ -138,12 +138,22 @@ def _in_order_with_containers(gradients, called, names, inputs, inside):
             left = iter(parts)
             return tuple(next(left) if is_inside else None for _, is_inside in places)
     if len(parts) != len(wanted) or isinstance(gradients, dict):
-        parts = _by_kind(gradients, bare, called, wanted)
+        parts = _by_kind(gradients if isinstance(gradients, dict) else parts, bare, called, wanted)
     found = []
     for part, (_, x, ways) in zip(parts, wanted):
         pairs = [(gradient_inside(part, way), gradient_kept(x, way)) for way in ways]
         found += [kept if g is None else g for g, kept in pairs] if ways else [part]
     return tuple(found)
+
+
+def _without_states(parts, called):
+    """What comes back beside gradients and is named as none is left out, if it is a tuple: the last states, (h, c)"""
+    names = iter(called)
+    said = [[next(names, "") for _ in flat([part])] for part in parts]
+    if next(names, None) is not None or not all(map(all, said)):         # not as many names as things
+        return parts
+    named = [isinstance(part, dict) or any(map(may_be_a_gradient, some)) for part, some in zip(parts, said)]
+    return [part for part, is_named in zip(parts, named) if is_named or not isinstance(part, tuple) or not any(named)]
 
 
 def _by_kind(gradients, bare, called, wanted):
@@ -200,11 +210,31 @@ def _parts_of(node):
 
 
 def _name_of_part(part):
+    name, own = _named(part), _named(_without_factors(part))
+    return name or (own if own and is_upstream(own) else ast.unparse(part))
+
+
+def _named(part):
+    """The name of a variable, or of one that a part is taken of; an attribute's own; "" of other expressions"""
     while isinstance(part, (ast.Subscript, ast.Attribute)):
         if isinstance(part, ast.Attribute) and part.attr != "T":
             return part.attr
         part = part.value
-    return ast.unparse(part)
+    return getattr(part, "id", "")
+
+
+def _without_factors(part):
+    """dW of -dW, dW / n, 2 * dW and dW + decay * W"""
+    while isinstance(part, (ast.UnaryOp, ast.BinOp)):
+        if isinstance(part, ast.UnaryOp):
+            part = part.operand
+        elif isinstance(part.op, ast.Mult) and isinstance(part.left, ast.Constant):
+            part = part.right
+        elif isinstance(part.op, (ast.Div, ast.Add, ast.Sub)) or isinstance(part.right, ast.Constant):
+            part = part.left
+        else:
+            break
+    return part
 
 
 def list_of(x: Any) -> list[Any]:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 STATISTICS = re.compile(r"running|moving")               # of batches seen before, which have no gradient
+NOISE = re.compile(r"(eps(ilon)?|noise)\d*$")            # drawn for z = mu + std * eps
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
 
@@ -291,6 +292,7 @@ class Subject:
         learned |= {name for name, x in zip(self.names, self.given) if not isinstance(x, (dict, list, tuple))}
         data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]
         data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
+        data += [name for name in used if NOISE.match(name.rpartition(".")[2])]
         data = [name for name in dict.fromkeys(data) if not LEARNED.match(name.rpartition(".")[2])]
         return {name: missing[name] for name in used if name not in data}, data
 
