@@ -25,7 +25,7 @@ from types import FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.naming import LEARNED, is_upstream
+from mini_tf.gradcheck.measuring.naming import LEARNED, is_gradient_name, is_upstream
 from mini_tf.gradcheck.measuring.returned import (
     by_name,
     in_order,
@@ -334,7 +334,7 @@ class Brought:
         """
         with self.pointing_to(inputs), self.apart(inputs), keeping(self.parameters, self.kept_in) as kept:
             came = backward()
-            called = self.by_place(came, inputs) or called if self.parameters else called
+            called = self.by_place(came, inputs, called) or called if self.parameters else called
             self.collect(self.found_in(kept(), by_name(came, called)), factor)
             return self.in_order(came, called, inputs, factor)
 
@@ -359,11 +359,16 @@ class Brought:
                 lists.setdefault(tuple(holder), []).append(p.data.shape)
         return list(lists.values())
 
-    def by_place(self, gradients: Any, inputs: Sequence[Any]) -> list[str]:
-        """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables."""
+    def by_place(self, gradients: Any, inputs: Sequence[Any], called: Sequence[str]) -> list[str]:
+        """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables.
+
+        [] if the backward's own names say to which of them each belongs: the variables have no order.
+        """
         names = [p.name for p in parameters_of(self.written_forward)]
         wanted = {name: x for name, x in zip(names, inputs) if is_floating(x)}
         wanted |= {name: p.data for name, p in self.parameters.items()}
+        if all(any(is_gradient_name(said, name.rpartition(".")[2]) for said in called) for name in wanted):
+            return []
         shapes = [x.shape for x in wanted.values()]
         return [f"d{name}" for name in wanted] if shapes == [np.shape(g) for g in list_of(gradients)] else []
 

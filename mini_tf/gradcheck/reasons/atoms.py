@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
+from types import FunctionType, ModuleType
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -96,7 +97,7 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
     for name, value in values.items():                   # what else could stand there: self.W for self.b, cache["x"]
         if isinstance(value, dict):
             found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
-        elif name in ("self", "ctx"):
+        elif name in ("self", "ctx") or _is_of_theirs(value):
             kept = getattr(value, "__dict__", {})
             found |= {f"{name}.{own}": x for own, x in kept.items()}
             dicts = [(own, x) for own, x in kept.items() if isinstance(x, dict)]
@@ -133,6 +134,12 @@ def _is_counted(index):
     if isinstance(index, ast.BinOp) and isinstance(index.op, (ast.Add, ast.Sub)):
         return isinstance(index.left, ast.Name) and isinstance(index.right, ast.Constant)
     return isinstance(index, ast.Name)
+
+
+def _is_of_theirs(x):
+    """True for an object with arrays that a learner's functions are given: model, of model.W and model.b"""
+    kept = getattr(x, "__dict__", {})
+    return not isinstance(x, (type, ModuleType, FunctionType)) and any(isinstance(y, np.ndarray) for y in kept.values())
 
 
 def _has_arrays(x):

@@ -365,6 +365,8 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
     """
     sources = {}                                         # name -> what it comes from
     returned, of_right = {}, set()
+    declared = [one.names for one in ast.walk(function) if isinstance(one, (ast.Global, ast.Nonlocal))]
+    elsewhere = {name for names in declared for name in names}
     loops = [one for one in ast.walk(function) if isinstance(one, (ast.For, ast.While))]
     looped = {id(one) for loop in loops for one in ast.walk(loop)}
     looped_over = {name: [one.id for one in ast.walk(loop.iter) if isinstance(one, ast.Name)]
@@ -407,7 +409,9 @@ def _feeds(function, subject, ran=(), right_after=EMPTY, behind=False):
                             of_right |= set() if again else lines
                             sources[name] = set() if behind else sources[name]
                     for part in target.elts if isinstance(target, ast.Tuple) else [target]:
-                        for name in _stored_as(part, subject):
+                        said = getattr(part, "id", "")
+                        kept = _named(said, subject, subject.params) if said in elsewhere else []
+                        for name in kept or _stored_as(part, subject):
                             returns(name, lines)
                     if isinstance(node, ast.AugAssign):  # for total, part in zip(grads, g): total += part
                         for name in looped_over.get(getattr(target, "id", None), ()):

@@ -75,7 +75,10 @@ def _times(held, which, x, yours, right, directions):
     times = None
     held.which = which
     for v in directions:
-        slopes = slopes_along(held, x, v[None])
+        try:
+            slopes = slopes_along(held, x, v[None])
+        except FAILURES:                                 # it cannot be held: an array that the lines below fill
+            return None
         error, path, size = (yours - right) @ v, right @ v - slopes.slope[0], np.linalg.norm(right) * np.linalg.norm(v)
         if slopes.kink[0] or abs(path) < LEAST * size or abs(slopes.slope[0]) < LEAST * size:
             return None                                  # none of the gradient, or all of it: then a factor says more

@@ -23,6 +23,8 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 
 import numpy as np
 
+BOUNDS = re.compile(r"(?<=[\[ ])([^\[\]:,]+):([^\[\]:,]+)(?=[\],])")  # of a slice between two numbers
+
 
 def terms_inside(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A term that is missing from a sum inside a product: 0.5 * (a - b - 1 / nu)"""
@@ -200,6 +202,12 @@ def terms_of_slices(
     alike = [text for text, known in slices.items() if known == tuple(shape)]
     for term in (f"{one} * {other}" for one in alike for other in factors):
         yield from plus_or_minus(term, span, atom)
+    for text in slices:                                  # of d[:, k:2 * k] and d[:, 2 * k:], the first
+        for found in BOUNDS.finditer(text):
+            for bounds in (f":{found[1]}", f"{found[2]}:"):
+                part = text[: found.start()] + bounds + text[found.end() :]
+                if part not in slices:
+                    yield f"a term is missing, {part}", span, f"{atom} + {part}"
 
 
 def _product_shape(a, b):
