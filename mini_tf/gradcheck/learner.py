@@ -23,6 +23,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.stored import BACKWARD
 from mini_tf.gradcheck.measuring.styles import is_static, partner
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.turns import turn
@@ -126,7 +127,7 @@ def _chosen(path, name):
 def _can_be_checked(x):
     """True for a function, an op, and a class with forward (or a call) and backward, or with a loss."""
     if inspect.isclass(x):
-        return any(callable(getattr(x, name, None)) for name in ("backward", "loss"))
+        return any(callable(getattr(x, name, None)) for name in (*BACKWARD, "loss"))
     return inspect.isfunction(x) or isinstance(x, Op)
 
 

@@ -276,7 +276,9 @@ class Report:
         return [*lines, "  The gradients of the whole:"]
 
     def _about_repairs_together(self):
-        lines = [f"  {len(self.repairs_together)} changes together make it right:"] if self.repairs_together else []
+        count = len(self.repairs_together)
+        which = f"{count} changes together" if count > 1 else "Changes in one line"
+        lines = [f"  {which} make it right:"] if count else []
         for where, words, before, after in self.repairs_together:
             lines += [f"    at {where}: {words}", f"      now    {before}", f"      right  {after}"]
         return lines

@@ -4,12 +4,14 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from mini_tf.gradcheck.measuring.naming import GRADIENTS, gradient_of, is_gradient_name, is_upstream
 from mini_tf.gradcheck.measuring.stored import (
+    Stored,
     gradient_inside,
     gradient_kept,
     is_container,
@@ -48,14 +50,14 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
 
 
 def in_order(
-    gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable, parameters: Collection[str] = (),
-    inside: Sequence[list] | None = None,
+    gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable,
+    parameters: Mapping[str, Stored] = MappingProxyType({}), inside: Sequence[list] | None = None,
 ) -> tuple:  # fmt: skip
     """The gradients of the floating inputs, in their order: by place if there are as many, else by name or by shape.
 
     Those of arrays in a dict, a list or a tuple stand where the arrays do, in one like it: {"W": dW} or {"dW": dW}.
     called       their names
-    parameters   names of an object's own arrays, whose gradients may be among them
+    parameters   {name: Stored} of an object's own arrays, whose gradients may be among them
     inside       the ways to arrays in each input, if they are known: an object may have got others meanwhile
     """
     names = [p.name for p in parameters_of(forward)]
@@ -92,17 +94,34 @@ def in_order(
 
 def _without_those_of(parameters, gradients, called, floats):
     """(gradients, names) but for those of parameters and, where there are such, states and the like: hs[-1]"""
-    owns = [name.rpartition(".")[2] for name in parameters]
+    owns = [(name.rpartition(".")[2], p.data.shape) for name, p in parameters.items()]
 
     def is_theirs(said, g):
-        names = g if isinstance(g, dict) else [said]
-        return any(is_gradient_name(name, own) for name in names for own in owns) and not any(
-            is_gradient_name(said, name) for name in floats)  # fmt: skip
+        if isinstance(g, dict):
+            return any(is_gradient_name(name, own) for name in g for own, _ in owns)
+        fits = any(is_gradient_name(said, own) and np.shape(g) in ((), shape) for own, shape in owns)
+        return fits and not any(is_gradient_name(said, name) for name in floats)     # dxp[:, 1:-1] is dx
 
     theirs = [is_theirs(said, g) for said, g in zip(called, gradients)]
     left = [(g, said) for g, said, is_one in zip(gradients, called, theirs)
             if not is_one and (not any(theirs) or may_be_a_gradient(said))]  # fmt: skip
     return [g for g, _ in left], [said for _, said in left]
+
+
+def without_a_gradient(
+    found: Sequence[Any], gradients: Any, called: Sequence[str], inputs: Sequence[Any], forward: Callable,
+    parameters: Mapping[str, Stored],
+) -> list[str]:  # fmt: skip
+    """The names of floating inputs of which no gradient was `found`, though one of their shape came back that is no
+    parameter's
+    """
+    owns = [name.rpartition(".")[2] for name in parameters]
+    came = zip(called, flat(gradients)) if not isinstance(gradients, dict) else gradients.items()
+    used = {id(g) for g in found}
+    shapes = {np.shape(g) for said, g in came if is_floating(g) and id(g) not in used and may_be_a_gradient(str(said))
+              and not any(is_gradient_name(said, own) for own in owns)}  # fmt: skip
+    floats = [(p.name, x) for p, x in zip(parameters_of(forward), inputs) if is_floating(x)]
+    return [name for (name, x), g in zip(floats, found) if g is None and x.shape in shapes]
 
 
 def by_name(gradients: Any, called: Sequence[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import inspect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from mini_tf.gradcheck.measuring.naming import (
@@ -21,7 +22,8 @@ from mini_tf.types import Array
 
 import numpy as np
 
-FORWARD = ("forward", "fwd", "fw")
+FORWARD = ("forward", "fwd", "fprop", "fw")              # what methods may be called, beside __call__
+BACKWARD = ("backward", "bwd", "bprop", "backprop", "back", "bw")
 DEEPEST = 4              # of dicts and lists that a function is given, those inside others
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
 
@@ -77,13 +79,17 @@ def _gradient_at(machine, way):
     found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
     found = next((g for g in found if g is not None), None)
     if found is None and way:
-        found = next((g for name, g in around[0].items() if _is_its_gradient(name, around[0])), None)
+        read = _read_on(machine, way)
+        found = next((g for name, g in around[0].items() if _is_its_gradient(name, around[0], read)), None)
     return found
 
 
-def _is_its_gradient(name, those):
-    """True for grad among members that have one other array: self.W.grad, beside self.W.data"""
-    return plain(name) in BEHIND and len(_not_gradients(those)) == 1
+def _is_its_gradient(name, those, read=()):
+    """True for grad among members that have one other array: self.W.grad, beside self.W.data
+
+    read: the names that the forward reads; params["g"] may be a weight
+    """
+    return plain(name) in BEHIND and name not in read and len(_not_gradients(those)) == 1
 
 
 def _not_gradients(those):
@@ -109,17 +115,17 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
     What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and
     ones, or of zeros and what dropout divides by.
     """
-    found, seen, read = {}, Counter(), _read_in_forward(machine)
+    found, seen = {}, Counter()
 
-    def is_gradient(name, those):
+    def is_gradient(name, those, read):
         x = those[name]
         others = {other: y for other, y in those.items() if is_floating(y) and plain(name) != plain(other)}
-        if those is not members(machine) and _is_its_gradient(name, those):
+        if those is not members(machine) and _is_its_gradient(name, those, read):
             return True
         return any(is_gradient_name(name, other) and not (may_be_a_weight(name, other) and (name in read or (
             is_floating(x) and x.shape != y.shape))) for other, y in others.items())  # fmt: skip
 
-    def walk(x, way):
+    def walk(x, way, read):
         if is_floating(x):
             if id(x) in found:
                 found[id(x)].ways.append(way)            # one array with two names
@@ -129,12 +135,12 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
         if seen[id(x)] >= NAMES or len(way) > 6:
             return
         seen[id(x)] += 1
-        those = members(x)
+        those, read = members(x), read | _read_in_forward(type(x))
         for name, value in those.items():
-            if not _keeps_gradients(name, value) and not is_gradient(name, those) and not str(name).startswith("_"):
-                walk(value, (*way, name))
+            if not _keeps_gradients(name, value) and not is_gradient(name, those, read) and str(name)[:1] != "_":
+                walk(value, (*way, name), read)
 
-    walk(machine, ())
+    walk(machine, (), frozenset())
     for p in found.values():
         p.ways.sort(key=len)                             # the shortest gives it its name
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
@@ -145,9 +151,15 @@ def _keeps_gradients(name, x):
     return isinstance(x, dict) and bool(GRADIENTS.search(plain(name)) or "cache" in plain(name))
 
 
-def _read_in_forward(machine):
-    """The names of attributes and keys in an object's forward, and in the methods that it calls"""
-    everything = [one for cls in reversed(type(machine).__mro__) for one in vars(cls).items()]
+def _read_on(machine, way):
+    """The names that the forwards of the objects on a way read"""
+    return set().union(*(_read_in_forward(type(reached(machine, way[:k]))) for k in range(len(way) + 1)))
+
+
+@lru_cache(1000)
+def _read_in_forward(cls):
+    """The names of attributes and keys in the forward of a class, and in the methods that it calls"""
+    everything = [one for base in reversed(cls.__mro__) for one in vars(base).items()]
     methods = {name: g for name, g in everything if inspect.isfunction(g)}
     waiting, found, seen = [name for name in (*FORWARD, "__call__") if name in methods], set(), set()
     while waiting:
@@ -156,15 +168,17 @@ def _read_in_forward(machine):
         for code in codes_inside(methods[name].__code__):
             found |= {*code.co_names, *(one for one in code.co_consts if isinstance(one, str))}
         waiting += found & methods.keys() - seen - {*waiting}
-    return found
+    return frozenset(found)
 
 
 def members(x: Any) -> dict[str | int, Any]:
-    """{name or index: value} of a dict, a list, or the attributes of somebody's object"""
+    """{name or index: value} of a dict, a list, or the attributes of somebody's object; of a tuple, its objects"""
     if isinstance(x, dict):
         return x
-    if isinstance(x, list):                              # not a tuple, which cannot be given other arrays
+    if isinstance(x, list):
         return dict(enumerate(x))
+    if isinstance(x, tuple):                             # which cannot be given other arrays: it may be a cache
+        return {k: part for k, part in enumerate(x) if not isinstance(part, (np.ndarray, dict, list, tuple))}
     module = type(x).__module__.partition(".")[0]
     if module in ("builtins", "numpy", "mini_tf", "random", "functools") or not hasattr(x, "__dict__"):
         return {}

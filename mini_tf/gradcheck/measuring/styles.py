@@ -34,8 +34,10 @@ from mini_tf.gradcheck.measuring.returned import (
     returned_names,
     scaled,
     together,
+    without_a_gradient,
 )
 from mini_tf.gradcheck.measuring.stored import (
+    BACKWARD,
     FORWARD,
     Stored,
     earlier_gradients,
@@ -100,7 +102,7 @@ def _in_style(f, inputs):
     if says_forward:
         return Pair(f, found)
     a_method = owner is not None and not inspect.ismodule(owner) and not inspect.isclass(owner)
-    goes_back = a_method and callable(getattr(owner, "backward", None))
+    goes_back = a_method and backward_of(owner) is not None
     try:
         trial = getattr(copy.deepcopy(owner), f.__name__) if a_method else f
         given = copy.deepcopy(list(inputs))
@@ -168,7 +170,7 @@ def is_machine(x: Any) -> bool:
     """True for an object with forward (or a call) and backward, which is no layer of mini_tf and no class."""
     if inspect.isclass(x) or inspect.ismodule(x) or inspect.isroutine(x) or x is None or is_ours(x):
         return False
-    return callable(getattr(x, "backward", None)) and forward_of(x) is not None
+    return backward_of(x) is not None and forward_of(x) is not None
 
 
 def has_loss(x: Any) -> bool:
@@ -191,6 +193,11 @@ def forward_of(machine: Any) -> str | None:
     """The name of the method that runs the machine forward, or None."""
     names = [*FORWARD, *["__call__"] * callable(machine)]        # every class itself can be called
     return next((name for name in names if callable(getattr(type(machine), name, None))), None)
+
+
+def backward_of(machine: Any) -> str | None:
+    """The name of the method of an object that goes back, or None."""
+    return next((name for name in BACKWARD if callable(getattr(machine, name, None))), None)
 
 
 def is_ours(x: Any) -> bool:
@@ -272,6 +279,7 @@ class Brought:
     inside, bound = None, ()                             # ways to arrays in each input; other names of objects there
     kept_in = ()                                         # names of variables that keep gradients
     by_key = MappingProxyType({})                        # arrays in dicts that the backward has returned
+    may_have_one = ()                                    # inputs: a gradient came back that may be theirs
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -348,6 +356,9 @@ class Brought:
         if lists and any(_shapes(part) in lists for part in list_of(gradients)):         # nabla_w, of self.weights
             gradients = tuple(part for part in list_of(gradients) if _shapes(part) not in lists)
         found = in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
+        if not any(self.inside or ()):
+            known = self.written_forward, self.parameters
+            self.may_have_one = without_a_gradient(found, gradients, called, inputs, *known)
         return tuple(scaled(g, factor) for g in found)
 
     def _shapes_of_lists(self):
@@ -578,11 +589,12 @@ class Machine(Brought):
     inputs_are_data = True
 
     def __init__(self, machine: Any, way: str | None = None):
-        self.machine, self.way = machine, way or forward_of(machine)
-        super().__init__(getattr(machine, self.way), machine.backward)
+        self.machine, self.way, self.way_back = machine, way or forward_of(machine), backward_of(machine)
+        super().__init__(getattr(machine, self.way), getattr(machine, self.way_back))
         self.parameters = stored_arrays(machine)
         self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
-        self.rate = {p.name: 1.0 for p in parameters_of(machine.backward) if p.name.lower() in RATES}
+        self.rate = {p.name: 1.0 for p in parameters_of(self.written_backward) if p.name.lower() in RATES}
+        self.taken = [p for p in parameters_of(self.written_backward) if p.name not in self.rate]    # none: dloss is 1
 
     def named(self) -> str:
         return type(self.machine).__name__
@@ -592,7 +604,7 @@ class Machine(Brought):
         result = getattr(own, self.way)(*inputs)
         if result is None:
             result = next((x for name in OUTPUTS if is_floating(x := members(own).get(name))), None)
-        taken = [p for p in parameters_of(own.backward) if p.name not in self.rate]      # none, if dloss is always 1
+        taken = self.taken
         needed = [p for p in taken if p.default is p.empty]
         keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
         keeps = keeps and not is_upstream(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
@@ -605,7 +617,7 @@ class Machine(Brought):
                 arguments = [*pieces(dy), *cache] if taken else []
                 if len(arguments) < len(needed):
                     raise TypeError(self.about_arguments())
-                came = once.backward(*arguments, **self.rate)
+                came = getattr(once, self.way_back)(*arguments, **self.rate)
                 factor = None if taken else dy
                 found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
                 self.collect(found, factor)

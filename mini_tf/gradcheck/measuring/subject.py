@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 STATISTICS = re.compile(r"running|moving")               # of batches seen before, which have no gradient
-NOISE = re.compile(r"(eps(ilon)?|noise)\d*$")            # drawn for z = mu + std * eps
+GIVEN = re.compile(r"(eps(ilon)?|noise|targets?|labels?)\d*$")           # what an object keeps, and is not learned
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
 
@@ -286,13 +286,14 @@ class Subject:
         missing = {name: x for name, x in self.tensors.items() if name in without or name in idle}
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing
-        data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data]
+        data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data
+                and name not in self.f.may_have_one]     # fmt: skip
         data += [name for name in used if name in self.by_name and is_zeros_and_ones(missing[name])]
         learned = {holder for name, (holder, _) in self.leaves.items() if name not in missing}
         learned |= {name for name, x in zip(self.names, self.given) if not isinstance(x, (dict, list, tuple))}
         data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]
         data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
-        data += [name for name in used if NOISE.match(name.rpartition(".")[2])]
+        data += [name for name in used if name in self.params and GIVEN.match(name.rpartition(".")[2])]
         data = [name for name in dict.fromkeys(data) if not LEARNED.match(name.rpartition(".")[2])]
         return {name: missing[name] for name in used if name not in data}, data
 

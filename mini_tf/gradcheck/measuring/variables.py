@@ -127,7 +127,7 @@ def arrays_named_in(function: Callable) -> dict[str, Variable]:
     for name, x in named_in([function], variables).items():
         ways = [()] if is_floating(x) else ways_in(x)
         for way in ways:
-            if not any(_is_fixed(reached(x, way[:k])) for k in range(len(way))):
+            if not (way and _is_fixed(reached(x, way[:-1]))):
                 found[".".join(map(str, (name, *way)))] = Variable(variables, (name, *way))
     lasts = {p.ways[0][-1] for p in found.values()}
     return {name: p for name, p in found.items() if not any(_is_kept_for(p.ways[0], last) for last in lasts)}

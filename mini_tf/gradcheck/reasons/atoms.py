@@ -166,6 +166,8 @@ def _phrases(evidence, values, kept):
              and isinstance(one.targets[0], ast.Name) and one.targets[0].id in values]  # fmt: skip
     found = dict.fromkeys(text for one in parts for text in _phrase_of(one) if one not in named or ">" in text)
     at_the_end, names = locals_at_the_end(evidence, forward.__code__), {}
+    lists = [name for name, x in at_the_end.items() if isinstance(x, (list, tuple))]
+    found |= dict.fromkeys(f"len({name})" for name in lists if f"len({name})" in map(ast.unparse, parts))
     for name, x in at_the_end.items():
         if name not in values and isinstance(x, np.ndarray):
             names[name] = next((text for text, y in kept.items() if y is x or np.array_equal(x, y)), name)

@@ -174,12 +174,12 @@ def _number(node):
 
 
 def candidates(
-    evidence: Evidence, lines: Sequence[Collection[int]], texts: dict[str, str]
+    evidence: Evidence, lines: Sequence[Collection[int]], texts: dict[str, str], missing: Collection[str] = ()
 ) -> Iterator[tuple[Part, Mutation]]:
     """(Part, Mutation) to try: first in the suspected lines, then in the rest of the backward, then what is kept.
 
     They are made when it is their turn, because there may be a hundred thousand, and the first is often right.
-    lines   as in `repair.find_repair`
+    lines, missing   as in `repair.find_repair`
     texts   gets {file: its text} of the parts
     """
     places, forwards = [], []
@@ -195,7 +195,7 @@ def candidates(
         if part.is_forward:
             forwards.append((part, source, node))
         else:
-            places.append(_place(evidence, part, source, node, is_helper=bool(places)))
+            places.append(_place(evidence, part, source, node, bool(places), () if places else missing))
 
     def of_the_backward():
         before, later = set(), []
@@ -249,10 +249,10 @@ def _stage(rank, turn, is_helper):
     return 1 + 2 * unlikely + is_helper if rank.of_note == 2 else 0
 
 
-def _place(evidence, part, source, node, is_helper):
+def _place(evidence, part, source, node, is_helper, missing):
     atoms, written = atoms_of(evidence, part, node), ast.unparse(node)
     unread = {*part.function.__code__.co_varnames} if part.is_inside else {*atoms}           # which others may read
-    of_note = (_unused(node) | _unread(atoms, node) & unread) - _of_others(node)
+    of_note = (_unused(node) | _unread(atoms, node) & unread) - _of_others(node) | {*missing}
     return Place(
         part, source, node, atoms, _degrees(evidence, part, node, atoms), of_note,
         formulas=[one for one in atoms if not part.is_inside and FORMULA.match(one) and one.strip("()") not in written],

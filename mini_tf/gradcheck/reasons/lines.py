@@ -17,6 +17,7 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
 from mini_tf.gradcheck.measuring.returned import list_of
+from mini_tf.gradcheck.measuring.stored import BACKWARD
 from mini_tf.gradcheck.measuring.styles import WithGradients
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
@@ -153,7 +154,7 @@ def dropped(evidence: Evidence) -> list[str]:
     calls = [] if function is None else [
         one.value for one in ast.walk(node) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
     ]  # fmt: skip
-    calls = [call for call in calls if ast.unparse(call.func).endswith("backward")]
+    calls = [call for call in calls if ast.unparse(call.func).endswith(BACKWARD)]
     known = locals_at_the_end(evidence, function.__code__) if calls else {}
     names = {call.lineno: ast.unparse(call.func) for call in calls if _gives_back(call.func, function, known)}
     path = "" if function is None else function.__code__.co_filename
@@ -472,7 +473,7 @@ def _by_name(value, sources):
 def _backwards_called(statement):
     """The calls of x.backward(…) in a statement that has no others inside it"""
     calls = [] if hasattr(statement, "body") else [one for one in ast.walk(statement) if isinstance(one, ast.Call)]
-    return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"]
+    return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in BACKWARD]
 
 
 def _owned_by(part, subject, looped):

@@ -65,13 +65,15 @@ class Found(NamedTuple):
 
 
 def find_repair(
-    evidence: Evidence, lines: Sequence[Collection[int]] = (), inside: Mapping[str, Inner] = NONE
+    evidence: Evidence, lines: Sequence[Collection[int]] = (), inside: Mapping[str, Inner] = NONE,
+    missing: Collection[str] = (),
 ) -> Found:  # fmt: skip
     """What makes a wrong backward right.
 
     lines     [numbers of suspected lines, of less suspected ones, …], in the order in which they are tried
     inside    the backward's variables (see `measured_inside`): a change that makes another value of one that is right
               makes up for a mistake elsewhere
+    missing   those that are right, and do not come back through the variable of the forward that they belong to
     Where no single change makes all gradients right: several that do it together, or the one that makes most of them
     right. Another one is looked for where the first may make up for what is wrong in another line: if it leaves a
     gradient wrong inside (one that does not is better), or is of such a kind (MADE_UP_FOR). Every
@@ -81,7 +83,7 @@ def find_repair(
     if not _measured(evidence) or time.process_time() >= began + SECONDS:
         return Found([], [], [], [])
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
-    to_try = candidates(evidence, lines, texts)
+    to_try = candidates(evidence, lines, texts, missing)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
     wrong = [name for name in evidence.slopes if name not in evidence.right]
     first, first_part, mended, told, another = None, None, False, [], []
@@ -158,8 +160,18 @@ def _together(evidence, in_part, texts, inside):
             right = all(_is_right_everywhere(evidence, part, change, code, evidence.slopes) for change in chosen)
             right = right and made_right(evidence, part, code) >= missing
             if right and _leaves(states_with(evidence, part, code), inside):
-                return [_told(evidence, part, change) for change in chosen]
+                return _told_together([_told(evidence, part, change) for change in chosen], chosen, changed)
     return []
+
+
+def _told_together(told, chosen, changed):
+    """The repairs, those in one line as one. changed: the text with all of them"""
+    in_line, lines = {}, changed.split("\n")
+    for one, change in zip(told, chosen):
+        in_line.setdefault(change.line, []).append(one)
+    return [some[0] if len(some) == 1 else
+            [some[0][0], "; ".join(dict.fromkeys(one[1] for one in some)), some[0][2], lines[line - 1].strip()]
+            for line, some in in_line.items()]           # fmt: skip
 
 
 def _of_what_is_returned(change):
@@ -251,7 +263,8 @@ def _stands_by_chance(evidence, part, change):
     if option and option[1] in evidence.options:
         known = evidence.options[option[1]]
         return all(other.options.get(option[1]) == known for other in elsewhere(evidence))
-    sizes = ({*WORD.findall(text)} & more.keys() | {*SIZE.findall(text)}) - {*evidence.options} - counters
+    whole = {size for size in SIZE.findall(text) if not counters & {*WORD.findall(size)}}        # not len(part)
+    sizes = ({*WORD.findall(text)} & more.keys() | whole) - {*evidence.options} - counters
     values = {name: x for name, x in values_of(evidence, part, node, sizes).items() if name in sizes}
     here = {name: x for name, x in values.items() if type(x) is int or (isinstance(x, float) and x in (-1, 0, 1))}
     there = [values_of(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []

@@ -37,6 +37,8 @@ CONTAINS, AFTER = "contains the wrong one", "after it, not looked at"
 ALONE = re.compile(r"the (forward|backward) raised |^y (is|has) |expected an array")         # of a call that cannot run
 SHAPE = re.compile(r"^d\S+ has shape ")
 EXCHANGED = re.compile(r"^d\S+ and d\S+ are exchanged")
+PATH_MISSING = re.compile(r"the gradient through (.+?): (?:that is|both are) missing")
+VARIABLE = re.compile(r"(\w+) \(line")
 ZEROS = re.compile(r"= *(0|0\.0|np\.zeros(_like)?\(.*\))$")
 BUDGET = 300             # entries measured of each tensor of a step
 
@@ -199,7 +201,10 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     if current:
         likely_lines = [first_lines & common, lines & common, first_lines, lines]
         with _all_the_same(report, evidence):
-            found = find_repair(evidence, likely_lines, inside)
+            words = " ".join(t.diagnosis for t in report.tensors)
+            lost = {name for path in PATH_MISSING.findall(words) for name in VARIABLE.findall(path)}
+            missing = [name for name, inner in inside.items() if inner.right and inner.of in lost]
+            found = find_repair(evidence, likely_lines, inside, missing)
             repair, report.made_right, report.other_repair, report.repairs_together = found
             all_of_them = {*report.made_right} >= {*evidence.wrong, *misfits}
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2

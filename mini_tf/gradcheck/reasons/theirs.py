@@ -18,10 +18,11 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_gradient_name
 from mini_tf.gradcheck.measuring.returned import parameters_of, returned_names
-from mini_tf.gradcheck.measuring.stored import FORWARD
+from mini_tf.gradcheck.measuring.stored import BACKWARD, FORWARD
 from mini_tf.gradcheck.measuring.styles import (
     Brought,
     Machine,
+    backward_of,
     is_gradient,
     is_single,
     is_static,
@@ -202,14 +203,15 @@ def _watched_methods(cls, tracer):
     if is_static(cls) and {"forward", "backward"} <= own.keys():
         return _watched_static(cls, tracer)
     found = {name: own[name] for name in (*FORWARD, "__call__") if inspect.isfunction(own.get(name))}
-    if not callable(getattr(cls, "backward", None)) or issubclass(cls, Brought):
+    way_back = backward_of(cls)
+    if way_back is None or issubclass(cls, Brought):
         return {}
     watched = {}
     if found:
         way = next(iter(found))
         watched[way] = _forward_of_object(cls, found[way], tracer)
-    if inspect.isfunction(own.get("backward")):
-        watched["backward"] = _backward_of_object(own["backward"], tracer)
+    if inspect.isfunction(own.get(way_back)):
+        watched[way_back] = _backward_of_object(own[way_back], tracer)
     return watched
 
 
@@ -242,7 +244,7 @@ def _forward_of_object(cls, forward, tracer):
         inputs, options = by_place(partial(forward, self), inputs, options)
         as_it_was = copy.deepcopy(self)
         made, result = tracer.forward(type(self).__name__, as_it_was, partial(forward, self), *inputs, **options)
-        made.backward = type(self).backward
+        made.backward = getattr(type(self), backward_of(self))
         made.owner = vars(self).setdefault(MARK, made)   # a copy of the object has the same mark
         return result
 
@@ -354,10 +356,10 @@ def parts_of(evidence: Evidence) -> list[Part]:
         found |= {g.__code__: Part(g, part.runs, is_inside=True) for g in inside}
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
-        values += [methods[name] for name in names & methods.keys() - {"forward", "backward", "__init__"}]
+        values += [methods[name] for name in names & methods.keys() - {*FORWARD, *BACKWARD, "__init__"}]
         held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
         used = dict.fromkeys(c for c in [*values, *held] if inspect.isclass(c) and is_theirs(c))     # pool.grad(dy)
-        values += [vars(cls).get(name) for cls in used for name in sorted(names - {"forward", "backward"})]
+        values += [vars(cls).get(name) for cls in used for name in sorted(names - {*FORWARD, *BACKWARD})]
         waiting += [value for value in values if inspect.isfunction(value)]
     if both:
         return list(found.values())
@@ -385,7 +387,8 @@ def functions_of_steps(subject: Subject) -> list[FunctionType]:
 def functions_of_call(call: Call) -> list[FunctionType]:
     """The functions of the call of a step: its own, or the two of a pair, or an object's forward and backward"""
     owner = call.f if inspect.isclass(call.f) else type(call.f)
-    methods = [getattr(owner, name, None) for name in ("forward", "backward")]
+    calls = ["__call__"] * (backward_of(owner) is not None)
+    methods = [getattr(owner, name, None) for name in (*FORWARD, *calls, *BACKWARD)]
     parts = call.f if isinstance(call.f, tuple) else (call.f, *methods)
     return [inspect.unwrap(g) for g in (getattr(part, "__func__", part) for part in parts) if inspect.isfunction(g)]
 

@@ -108,7 +108,7 @@ def of_a_whole(source: Source, whole: ast.expr, target: ast.expr | None, atoms: 
         if isinstance(value, SINGLE) and value > 0 or is_array(value) and value.shape == shape and (value > 0).all():
             yield f"a term is missing, −1/{name}", span, f"{atom} - 1 / {name}"
             yield f"a term is missing, 1/{name}", span, f"{atom} + 1 / {name}"
-        if shape == () and isinstance(value, SINGLE) and value:          # d - smooth / C
+        if shape == () and isinstance(value, SINGLE):    # d - smooth / C, p - label
             yield from plus_or_minus(name, span, atom)
         if is_array(value) and shape and len(shape) == 2 and value.shape == shape[:1]:
             yield f"a term is missing, {name}[:, None]", span, f"{atom} + {name}[:, None]"

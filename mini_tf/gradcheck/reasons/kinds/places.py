@@ -256,6 +256,14 @@ def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
                     yield f"{other} belongs where {name} is", whole, word.sub(other, text)
             if is_array(known) or isinstance(known, float):
                 yield f"the sign of {name} is wrong, as a rotation goes back", whole, word.sub(f"(-{name})", text)
+    if isinstance(whole, ast.Tuple):                     # return d * self.b, d * self.a
+        read = [one for one in ast.walk(whole) if is_atom(one) and isinstance(getattr(one, "ctx", None), ast.Load)]
+        texts = dict.fromkeys(text for text in map(ast.unparse, read) if is_array(atoms.get(text)))
+        for one, other in itertools.combinations(texts, 2):
+            if atoms[one].shape == atoms[other].shape:
+                both = re.compile(rf"(?<![\w.])({re.escape(one)}|{re.escape(other)})\b")
+                exchanged = both.sub(lambda m, pair=(one, other): pair[m[0] == pair[0]], text)
+                yield f"{one} and {other} are in each other's place", whole, exchanged
     compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
     for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]
         name, sign, number = condition.partition(" < ") if " < " in condition else condition.partition(" > ")

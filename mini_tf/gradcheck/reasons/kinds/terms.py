@@ -202,6 +202,12 @@ def terms_of_slices(
     alike = [text for text, known in slices.items() if known == tuple(shape)]
     for term in (f"{one} * {other}" for one in alike for other in factors):
         yield from plus_or_minus(term, span, atom)
+    for text in alike:                                   # dxh[:, D:] beside dxrh[:, D:]
+        of, _, index = text.partition("[")
+        like_it = [name for name, x in atoms.items() if is_array(x) and x.shape == np.shape(atoms.get(of))]
+        for part in (f"{other}[{index}" for other in like_it):
+            if part not in slices:
+                yield f"a term is missing, {part}", span, f"{atom} + {part}"
     for text in slices:                                  # of d[:, k:2 * k] and d[:, 2 * k:], the first
         for found in BOUNDS.finditer(text):
             for bounds in (f":{found[1]}", f"{found[2]}:"):
