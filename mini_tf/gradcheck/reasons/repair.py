@@ -49,6 +49,7 @@ MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs 
 CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
 ADDS = re.compile(r"by the square")                      # or by the square root
 FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
+FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -207,8 +208,12 @@ def _words(change):
 
 def _told(evidence, part, change):
     where = place(part.function.__code__.co_filename, change.line)
-    number, alike = _number_of(change), []
-    if number is not None:                               # a 2 that may be D, which has always been 2
+    number, alike, factor = _number_of(change), [], FACTOR.fullmatch(change.name)
+    if factor and factor[1] in evidence.options:         # a constant of the file: k for 4, where k has always been 4
+        known = {other.options.get(factor[1]) for other in [evidence, *elsewhere(evidence)]}
+        if len(known) == 1:
+            number, alike = known.pop(), [factor[1]]
+    if number is not None and not alike:                 # a 2 that may be D, which has always been 2
         _, node = source_of(part.function)
         points = [values_of(other, part, node) for other in [evidence, *elsewhere(evidence), *apart(evidence)]]
         evidence.back_to_the_point()

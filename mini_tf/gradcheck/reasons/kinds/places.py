@@ -5,6 +5,7 @@ import inspect
 import itertools
 import re
 
+from mini_tf.gradcheck.measuring.naming import is_upstream
 from mini_tf.gradcheck.planting.mutations import Source, whole_number
 from mini_tf.gradcheck.reasons.kinds.factors import UPSTREAM
 from mini_tf.gradcheck.reasons.kinds.formulas import (
@@ -258,7 +259,8 @@ def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
                 yield f"the sign of {name} is wrong, as a rotation goes back", whole, word.sub(f"(-{name})", text)
     if isinstance(whole, ast.Tuple):                     # return d * self.b, d * self.a
         read = [one for one in ast.walk(whole) if is_atom(one) and isinstance(getattr(one, "ctx", None), ast.Load)]
-        texts = dict.fromkeys(text for text in map(ast.unparse, read) if is_array(atoms.get(text)))
+        texts = [text for text in dict.fromkeys(map(ast.unparse, read)) if is_array(atoms.get(text))]
+        texts = [text for text in texts if not is_upstream(text)]        # gradients are exchanged where they are made
         for one, other in itertools.combinations(texts, 2):
             if atoms[one].shape == atoms[other].shape:
                 both = re.compile(rf"(?<![\w.])({re.escape(one)}|{re.escape(other)})\b")
