@@ -18,10 +18,7 @@ from typing import NamedTuple
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws, with_masks_that_scale
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
-from mini_tf.gradcheck.planting.editing import (
-    recompiled,
-    source_of,
-)
+from mini_tf.gradcheck.planting.editing import recompiled, source_of
 from mini_tf.gradcheck.reasons.atoms import values_of
 from mini_tf.gradcheck.reasons.candidates import candidates
 from mini_tf.gradcheck.reasons.changes import RARE, UNDONE
