@@ -86,6 +86,7 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
     values |= locals_at_the_end(evidence, part.function.__code__)
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
     texts += _of_lists(values, node)
+    texts += [name for name in evidence.subject.params if name in part.function.__globals__]     # weights of the file
     constants = evidence.subject.constants()
     values, texts = constants | values, [*texts, *constants]
     found = {}
