@@ -16,8 +16,8 @@ from mini_tf.explore.readings import Reading, gradients_between_words
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
 from mini_tf.gradcheck.check import gradcheck
+from mini_tf.gradcheck.measuring.brought import Pair
 from mini_tf.gradcheck.measuring.points import random_dy
-from mini_tf.gradcheck.measuring.styles import Pair
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.layers import Layer
 from mini_tf.pages import rendered

@@ -9,7 +9,7 @@ import mini_tf
 from mini_tf.explore.arrays import Axes, Store
 from mini_tf.explore.beside import Beside
 from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck.measuring.styles import is_their_file
+from mini_tf.gradcheck.measuring.authors import is_their_file
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.brought import forward_of
 from mini_tf.gradcheck.measuring.returned import parameters_of
 from mini_tf.gradcheck.measuring.stored import reached, ways_in
-from mini_tf.gradcheck.measuring.styles import forward_of, in_contract, is_machine
+from mini_tf.gradcheck.measuring.styles import in_contract, is_machine
 
 import numpy as np
 

@@ -8,6 +8,7 @@ from mini_tf.checks import check_whole
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.directions import COUNT, agrees, contradicts, find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.guards import influence_of_guards
 from mini_tf.gradcheck.measuring.iterations import loops_run
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
@@ -41,6 +42,8 @@ NOISE = 1e-9             # if it is known to this part of φ, and your gradient 
 FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 STEADY = 1e-3            # relative error by rounding, of y and of gradients, at a far point
 STAIR = 10               # times what rounding has changed φ by, that may be the height of a stair
+NEGLIGIBLE = 1e-10       # part of φ that tiny constants may decide; and how many times as much as at
+MORE = 10                # the generic point
 ON_THE_WAY = 16          # places between that point and the one before at which y is looked at
 
 
@@ -217,7 +220,7 @@ def _look_around(evidence, report, seed, budget):
         trial, found = Report(report.name), None
         with suppress(Broken):
             found = _check_point("far", subject, trial, patterns, rng, budget)
-        if found is None or not found.wrong or _is_unsteady(found, trial, before):
+        if found is None or not found.wrong or _is_unsteady(found, trial, before) or _is_guarded(found, before):
             continue
         if not (_is_in_stairs(found, trial) or _has_not_converged(found, before)):
             for t in trial.tensors:
@@ -241,6 +244,22 @@ def _seems_wrong(subject, patterns, least, rng):
             return bool(fit) and contradicts(phi, fit, rng)
     except FAILURES:
         return False
+
+
+def _is_guarded(evidence, before):
+    """Whether a tiny constant counts for more in y here than at the point `before`, {name: array}: log(p + 10⁻¹²)"""
+    subject, here = evidence.subject, dict(evidence.subject.tensors)
+    with np.errstate(all="ignore"):
+        now = influence_of_guards(subject, evidence.dy)
+        if now <= NEGLIGIBLE:
+            return False
+        try:
+            for name, x in before.items():
+                subject.replace(name, x)
+            return now > MORE * influence_of_guards(subject, evidence.dy)
+        finally:
+            for name, x in here.items():
+                subject.replace(name, x)
 
 
 def _is_in_stairs(evidence, report):

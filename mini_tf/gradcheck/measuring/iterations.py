@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mini_tf.gradcheck.measuring.styles import is_their_file
+from mini_tf.gradcheck.measuring.authors import is_their_file
 
 
 def loops_run(run: Callable[[], Any]) -> tuple[set[tuple[str, int]], set[tuple[str, int]]]:

@@ -7,19 +7,41 @@ from typing import Any
 
 BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
 BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
-GRADIENTS = re.compile(r"grad|^d(?!ata|ict)")             # the name of a dict of gradients
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")            # of d_loss_d_x, weightGradient
+SAY_GRADIENT = {
+    "d", "g", "grad", "grads", "gradient", "gradients", "gradienten", "bar", "adj", "adjoint", "ct", "cotangent",
+    "nabla", "delta", "deriv", "derivative", "derivada", "derivadas", "derivee", "derivees", "dérivée", "dérivées",
+    "ableitung", "ableitungen", "jac", "jacobian",
+}  # fmt: skip
+SAID_WITH_THEM = {"of", "wrt", "by", "l", "loss", "cost", "j", "e", "error"}             # d_loss_d_x, grad_of_x
+# The name of what keeps gradients: grads, dparams, d_enc, dEnc, but not decoder or dense1
+GRADIENTS = re.compile(r"(?i:grad|deriv|dériv|ableit|nabla)|^[dg]$|^d_|^d[A-Z]|"
+                       r"^d(p\w*|weights?|theta|model|layers?|net|w|vars?)\d*$")  # fmt: skip
 NOT_GRADIENTS = r"ata|ict|ims?(?![a-z])|imension|en(?![a-z])|enom|ensit|ist|epth|ecay"       # data, but dimgs is one
 NAMED_AS_GRADIENT = re.compile(rf"d(?!{NOT_GRADIENTS})|g$|grad|up")
+GIVEN_BACK = re.compile(r"^(ct|err|fehler|seed|adj|delta|amont|cotan|nabla|bar)|error|fehler|bar(all)?$|grad|adjoint")
 # What an array may be called that is learned, and neither data nor a mask: b2, gamma
 LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
 
 
 @lru_cache(10_000)
 def is_gradient_name(said: str | int, name: str | int) -> bool:
-    """True if `said` names the gradient of `name`: dW, d_W, W_grad, grad_W, gradW, gW, W itself …"""
+    """True if `said` names the gradient of `name`: dW, dL/dW, W_grad, gW, grad_of_W, ableitung_W, W itself …"""
+    own = _words(name)
+    if own and _words(said, without_those_of_gradients=True) == own:
+        return True
     said, name = plain(said), plain(name)
     without = {said.removeprefix(word) for word in BEFORE} | {said.removesuffix(word) for word in BEHIND}
     return name in without or said == name
+
+
+def _words(name, without_those_of_gradients=False):
+    """"mtenw" of m_tenW and, without the words that say that it is a gradient, of m_tenGradW"""
+    words = [word.lower() for word in WORDS.findall(str(name))]
+    if without_those_of_gradients and SAY_GRADIENT & {*words}:
+        words = [word for word in words if word not in SAY_GRADIENT | SAID_WITH_THEM]
+    joined = "".join(words)
+    return joined.removesuffix("s") if len(joined) > 3 else joined       # coefs, coef_grads
 
 
 def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
@@ -56,9 +78,19 @@ def in_this_case(said: str | int, name: str | int) -> bool:
 
 @lru_cache(10_000)
 def plain(name: str | int) -> str:
-    return str(name).replace("_", "").lower()
+    return re.sub(r"[\W_]", "", str(name)).lower()
 
 
 def is_upstream(name: str) -> bool:
     """True for what the gradient that a backward is given may be called: dy, d_out, grad, g, upstream."""
     return NAMED_AS_GRADIENT.match(name) is not None
+
+
+def keeps_gradients(said: str | int) -> bool:
+    """True for the name of a dict, a list or an object that keeps gradients"""
+    return GRADIENTS.search(str(said)) is not None
+
+
+def may_be_given(name: str) -> bool:
+    """`is_upstream`, or another name for what a backward is given: error, ct, seed, ybar"""
+    return is_upstream(name) or GIVEN_BACK.search(plain(name)) is not None

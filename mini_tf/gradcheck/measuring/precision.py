@@ -10,8 +10,8 @@ with the float64 backward, which has been checked. The error budget is what roun
 
 from mini_tf.backend import beside, device_of, to_host
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.brought import Brought
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.measuring.subject import Subject, is_float, native, told
 from mini_tf.gradcheck.report import Precision, Report
 from mini_tf.types import Array

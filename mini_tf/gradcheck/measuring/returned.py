@@ -4,24 +4,31 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from mini_tf.gradcheck.measuring.naming import GRADIENTS, gradient_of, is_gradient_name, is_upstream
+from mini_tf.gradcheck.measuring.naming import gradient_of, is_gradient_name, is_upstream, keeps_gradients
 from mini_tf.gradcheck.measuring.stored import (
     Stored,
+    fields_of,
     gradient_inside,
     gradient_kept,
+    is_array_of_objects,
     is_container,
     is_floating,
+    list_of,
+    members,
     reached,
     ways_in,
 )
 from mini_tf.types import Array
 
 import numpy as np
+
+LOSSES = re.compile(r"(loss|value|cost|objective|nll|elbo|energy|fun|f|total)$", re.I)   # of {"value": …}
+COME_WITH_IT = re.compile(r"(d|grads?|gradients?|derivs?|derivatives?|jac|nabla|score)$", re.I)
 
 
 def together(outputs: list[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
@@ -47,6 +54,43 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
     if isinstance(gradients, (tuple, list)):
         return tuple(scaled(g, dy) for g in gradients)
     return gradients * dy if isinstance(gradients, (np.ndarray, np.generic, float)) else gradients
+
+
+def by_their_names(came: Any, names: Collection[str | int]) -> Any:
+    """What a backward returned, with dicts for what else has names: NamedTuples, objects, pairs of a name and an array.
+
+    Arrays of objects become lists.
+
+    names: of what has a gradient. A NamedTuple with others stays a tuple
+    """
+    if isinstance(came, (tuple, list)) and came and all(map(_is_named_gradient, came)):
+        return dict(came)
+    if is_array_of_objects(came):
+        return list(came)
+    if fields := fields_of(came):
+        fit = any(is_gradient_name(said, name) for said in fields for name in names)
+        return came._asdict() if fit else came
+    if type(came) in (tuple, list):
+        return type(came)(by_their_names(part, names) for part in came)
+    return dict(members(came)) or came
+
+
+def _is_named_gradient(x):
+    """True for ("W", dW)"""
+    return isinstance(x, (tuple, list)) and len(x) == 2 and isinstance(x[0], str) and isinstance(x[1], np.ndarray)
+
+
+def loss_and_gradients(result: Any) -> tuple[Any, ...] | None:
+    """(loss, gradients, …) of what a function returned, which may have them by name: {"value": …, "gradient": …}
+
+    None of what is neither a tuple nor has such names.
+    """
+    if isinstance(result, tuple):
+        return tuple(result)
+    those = members(result) if not isinstance(result, (list, np.ndarray)) else {}
+    losses = [x for name, x in those.items() if LOSSES.match(str(name)) and np.ndim(x) == 0]
+    gradients = [x for name, x in those.items() if COME_WITH_IT.match(str(name))]
+    return (losses[0], gradients[0]) if losses and len(gradients) == 1 else None
 
 
 def in_order(
@@ -160,7 +204,7 @@ def _in_order_with_containers(gradients, called, names, inputs, inside):
         parts = _by_kind(gradients if isinstance(gradients, dict) else parts, bare, called, wanted)
     found = []
     for part, (_, x, ways) in zip(parts, wanted):
-        pairs = [(gradient_inside(part, way), gradient_kept(x, way)) for way in ways]
+        pairs = [(gradient_inside(part, way, x), gradient_kept(x, way)) for way in ways]
         found += [kept if g is None else g for g, kept in pairs] if ways else [part]
     return tuple(found)
 
@@ -178,7 +222,7 @@ def _without_states(parts, called):
 def _by_kind(gradients, bare, called, wanted):
     """The gradients for `wanted`: dicts and lists for dicts and lists, in their order; arrays by name or by shape"""
     inside = iter([g for g in list_of(gradients) if is_container(g)])
-    called = [name for name in called if not GRADIENTS.match(name) or is_upstream(name)]
+    called = [name for name in called if not keeps_gradients(name) or is_upstream(name)]
     named = dict(zip(called, bare)) if len(called) == len(bare) else {}
     named |= gradients if isinstance(gradients, dict) else {}
     arrays = [(name, x) for name, x, ways in wanted if not ways]
@@ -254,10 +298,6 @@ def _without_factors(part):
         else:
             break
     return part
-
-
-def list_of(x: Any) -> list[Any]:
-    return list(x) if isinstance(x, (tuple, list)) else [x]
 
 
 def flat(x: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +11,10 @@ from typing import Any
 
 from mini_tf.gradcheck.measuring.naming import (
     BEHIND,
-    GRADIENTS,
     LEARNED,
     gradient_of,
     is_gradient_name,
+    keeps_gradients,
     may_be_a_weight,
     plain,
 )
@@ -24,8 +25,19 @@ import numpy as np
 
 FORWARD = ("forward", "fwd", "fprop", "fw")              # what methods may be called, beside __call__
 BACKWARD = ("backward", "bwd", "bprop", "backprop", "back", "bw")
+GO_FORWARD = re.compile(r"forward|fwd|fprop|vorw(ä|ae)rts|avant|adelante|avanti|propagate$|propager$", re.I)
+GO_BACK = re.compile(r"back|bwd|bprop|r(ü|ue)ck|retropr|atr(á|a)s|arri(è|e)re|indietro|pullback|vjp", re.I)
+HOLDS_WEIGHTS = re.compile(r"_*(param|weight|bias|W|b|theta|layer|coef|intercept)", re.I)
 DEEPEST = 4              # of dicts and lists that a function is given, those inside others
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
+
+
+def method_of(cls: type, usual: Sequence[str], like: re.Pattern[str]) -> str | None:
+    """The name of a class's method that has one of the usual names or, if it has none, the shortest like them"""
+    known = next((name for name in usual if callable(getattr(cls, name, None))), None)
+    others = [name for name in dir(cls) if name[0] != "_" and like.search(name)]
+    others = [name for name in others if like is GO_BACK or not GO_BACK.search(name)]
+    return known or min((name for name in others if inspect.isroutine(getattr(cls, name))), key=len, default=None)
 
 
 def is_floating(x: Any) -> bool:
@@ -37,24 +49,30 @@ class Stored:
 
     ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
     shape   as it was given, where data may be larger
+    kept_at the way to its gradient, where that was measured (`whose.py`); turned: this is dWᵀ
     """
 
     trainable = True
+    kept_at, turned = (), False
 
     def __init__(self, data: Array, way: tuple[str | int, ...]):
         self.data, self.grad, self.ways, self.shape = data, None, [way], data.shape
+        self.kind = type(data)
 
-    def put(self, machine: Any) -> None:
-        """Give the machine this array's data."""
+    def put(self, machine: Any, data: Array) -> None:
+        """Give the machine this array's data, as an array of the class that it had."""
+        data = data if self.kind is np.ndarray else data.view(self.kind)
         for *way, last in self.ways:
             holder = reached(machine, way)
-            if isinstance(holder, (dict, list)):
-                holder[last] = self.data
+            if isinstance(holder, (dict, list)) or is_array_of_objects(holder):
+                holder[last] = data
             else:
-                setattr(holder, last, self.data)
+                setattr(holder, last, data)
 
     def gradient_in(self, machine: Any, returned: dict[str, Any]) -> Array | float | None:
         """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
+        if self.kept_at:
+            return self.gradient_kept_in(machine)
         found = [_gradient_at(machine, way) for way in self.ways]
         if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
             found.append(gradient_of(self.ways[0][-1], returned))
@@ -65,15 +83,28 @@ class Stored:
         return next((g for g in found if isinstance(g, (np.ndarray, np.generic, float))), None)
 
 
+    def gradient_kept_in(self, machine: Any) -> Array | None:
+        """The array at kept_at, or None"""
+        try:
+            g = reached(machine, self.kept_at)
+        except (AttributeError, LookupError, TypeError):
+            return None
+        return g.T if self.turned and isinstance(g, np.ndarray) else g
+
+
 def _gradient_at(machine, way):
     """The gradient beside the array at the end of the way, or None."""
+    if type(x := reached(machine, way)) is not np.ndarray and is_floating(x):            # an array that has a gradient
+        return getattr(x, "grad", None)
     *way, last = way
     if isinstance(last, int) and not way:                # of a list or tuple by itself there is nothing beside
         return None
     if isinstance(last, int):                            # weights[i] and dweights[i]
         *way, listed = way
-        beside = gradient_beside(members(reached(machine, way)), listed)
-        return beside[last] if isinstance(beside, (list, dict)) and beside else None
+        those, many = members(reached(machine, way)), len(reached(machine, (*way, listed)))
+        lists = [g for said, g in those.items() if isinstance(g, list) and len(g) == many and keeps_gradients(said)]
+        found = [gradient_beside(those, listed), *lists[: len(lists) == 1]]      # dweights; grads, of params
+        return next((g[last] for g in found if isinstance(g, (list, dict)) and g), None)
     holders = [way, way[:-1]] if way else [way]          # self.W and self.dW; self.params["W"] and self.grads["W"]
     around = [members(reached(machine, holder)) for holder in holders]
     found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
@@ -104,9 +135,9 @@ def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool 
     """
     beside = {said: value for said, value in those.items() if plain(said) != plain(name)}
     found = gradient_of(name, {said: g for said, g in beside.items() if weights or not may_be_a_weight(said, name)})
-    dicts = [value for said, value in those.items()
-             if isinstance(value, dict) and (GRADIENTS.search(plain(said)) or plain(said) == "g")]  # fmt: skip
-    return next((g for g in [found, *(gradient_of(name, value) for value in dicts)] if g is not None), None)
+    holders = [members(x) for said, x in those.items() if not isinstance(x, (list, tuple)) and keeps_gradients(said)]
+    inside = (gradient_of(name, holder) for holder in holders)
+    return next((g for g in [found, *inside] if g is not None), None)
 
 
 def stored_arrays(machine: Any) -> dict[str, Stored]:
@@ -137,7 +168,8 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
         seen[id(x)] += 1
         those, read = members(x), read | _read_in_forward(type(x))
         for name, value in those.items():
-            if not _keeps_gradients(name, value) and not is_gradient(name, those, read) and str(name)[:1] != "_":
+            no_weight = _keeps_gradients(name, value) or _is_private(name, value)
+            if not no_weight and not is_gradient(name, those, read):
                 walk(value, (*way, name), read)
 
     walk(machine, (), frozenset())
@@ -146,9 +178,16 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
 
 
+def _is_private(name, x):
+    """True for _saved and the like: dicts, lists and tuples with arrays, unless they are called _params or _weights"""
+    holds = isinstance(x, (dict, list, tuple)) and any(map(is_floating, x.values() if isinstance(x, dict) else x))
+    return str(name).startswith("__") or (str(name)[:1] == "_" and holds and not HOLDS_WEIGHTS.match(str(name)))
+
+
 def _keeps_gradients(name, x):
-    """True for dicts of gradients, or of what the backward needs: self.grads, self.cache"""
-    return isinstance(x, dict) and bool(GRADIENTS.search(plain(name)) or "cache" in plain(name))
+    """True for dicts, lists and objects with gradients, or with what the backward needs: self.grads, self.cache"""
+    holds = isinstance(x, (dict, list)) or (bool(members(x)) and not callable(x))
+    return holds and (keeps_gradients(name) or "cache" in plain(name))
 
 
 def _read_on(machine, way):
@@ -161,7 +200,8 @@ def _read_in_forward(cls):
     """The names of attributes and keys in the forward of a class, and in the methods that it calls"""
     everything = [one for base in reversed(cls.__mro__) for one in vars(base).items()]
     methods = {name: g for name, g in everything if inspect.isfunction(g)}
-    waiting, found, seen = [name for name in (*FORWARD, "__call__") if name in methods], set(), set()
+    named = {*FORWARD, "__call__", method_of(cls, FORWARD, GO_FORWARD)}
+    waiting, found, seen = [name for name in named if name in methods], set(), set()
     while waiting:
         name = waiting.pop()
         seen.add(name)
@@ -175,33 +215,53 @@ def members(x: Any) -> dict[str | int, Any]:
     """{name or index: value} of a dict, a list, or the attributes of somebody's object; of a tuple, its objects"""
     if isinstance(x, dict):
         return x
-    if isinstance(x, list):
+    if isinstance(x, list) or is_array_of_objects(x):
         return dict(enumerate(x))
     if isinstance(x, tuple):                             # which cannot be given other arrays: it may be a cache
         return {k: part for k, part in enumerate(x) if not isinstance(part, (np.ndarray, dict, list, tuple))}
     module = type(x).__module__.partition(".")[0]
-    if module in ("builtins", "numpy", "mini_tf", "random", "functools") or not hasattr(x, "__dict__"):
+    if module in ("builtins", "numpy", "mini_tf", "random", "functools") or inspect.isclass(x):
         return {}
-    return vars(x)
+    slots = [name for cls in type(x).__mro__ for name in list_of(vars(cls).get("__slots__", ()))]
+    own = vars(x) if hasattr(x, "__dict__") else {}
+    return {name: getattr(x, name) for name in slots if hasattr(x, name)} | own if slots else own
+
+
+def list_of(x: Any) -> list[Any]:
+    return list(x) if isinstance(x, (tuple, list)) else [x]
+
+
+def fields_of(x: Any) -> tuple[str, ...]:
+    """The names of the parts of a NamedTuple; () of others"""
+    return getattr(x, "_fields", ()) if isinstance(x, tuple) else ()
+
+
+def is_array_of_objects(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1
 
 
 def reached(machine: Any, steps: Sequence[str | int]) -> Any:
     for step in steps:
-        machine = machine[step] if isinstance(machine, (dict, list, tuple)) else getattr(machine, step)
+        by_name = isinstance(step, str) and not isinstance(machine, dict)
+        machine = getattr(machine, step) if by_name else machine[step]
     return machine
 
 
-def with_parameters(machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None) -> Any:
+def with_parameters(
+    machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None, may_change_them: bool = False
+) -> Any:
     """A copy of the object with the parameters' data in place of its arrays; gradients of earlier runs become zero.
 
-    earlier: those gradients, if they are known
+    earlier          those gradients, if they are known
+    may_change_them  copies of the data are put, since what is called may make a step of training
     """
     copies = {}                                          # {id: copy}, as copy.deepcopy notes them
     own = copy.deepcopy(machine, copies)
     for p in parameters.values():
-        p.put(own)
+        p.put(own, p.data.copy() if may_change_them else p.data)
     for g in earlier_gradients(machine, parameters) if earlier is None else earlier:
-        copies[id(g)][...] = 0
+        if id(g) in copies:
+            copies[id(g)][...] = 0
     _let_sizes_follow(own, parameters)
     return own
 
@@ -219,6 +279,7 @@ def _let_sizes_follow(machine, parameters):
 def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array]:
     """The gradients that an object has already: arrays of zeros, or what an earlier backward has left."""
     found = [_gradient_at(machine, way) for p in parameters.values() for way in p.ways]
+    found += [p.gradient_kept_in(machine) for p in parameters.values() if p.kept_at]
     return [g for g in found if is_floating(g)]
 
 
@@ -226,14 +287,22 @@ def is_container(x: Any) -> bool:
     return isinstance(x, (tuple, list, dict)) or bool(members(x))
 
 
-def gradient_inside(gradients: Any, way: Sequence[str | int]) -> Any:
-    """The gradient at the end of a way, ("layers", 0, "W"), among gradients that are kept as the arrays are, or None"""
+def gradient_inside(gradients: Any, way: Sequence[str | int], arrays: Any = None) -> Any:
+    """The gradient at the end of a way, ("layers", 0, "W"), among gradients that are kept as the arrays are, or None
+
+    arrays: what the way leads through; a NamedTuple's gradients may come in a plain tuple
+    """
     for step in way:
+        fields = fields_of(arrays)
+        arrays = None if arrays is None else reached(arrays, [step])
+        if fields_of(gradients):
+            gradients = gradients._asdict()
         if not isinstance(gradients, (list, tuple)) and (those := members(gradients)):
             gradients = those[step] if step in those else gradient_of(step, those)
         else:
-            is_there = isinstance(gradients, (list, tuple)) and isinstance(step, int) and step < len(gradients)
-            gradients = gradients[step] if is_there else None
+            place = fields.index(step) if step in fields else step
+            is_there = isinstance(gradients, (list, tuple)) and isinstance(place, int) and place < len(gradients)
+            gradients = gradients[place] if is_there else None
     return gradients
 
 
@@ -277,8 +346,9 @@ def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
     """The ways to the floating arrays in a dict, list, tuple, or somebody's object: [("W",), ("layers", 0, "W")]"""
     if depth > DEEPEST or is_floating(x):
         return []
-    parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
-    known = {} if isinstance(x, (dict, list, tuple)) else parts          # of an object, not its gradients
+    parts = x._asdict() if fields_of(x) else dict(enumerate(x)) if isinstance(x, tuple) else members(x)
+    plain_container = isinstance(x, (dict, list, tuple)) or is_array_of_objects(x)
+    known = {} if plain_container else parts             # of an object, not its gradients
     own = _not_gradients(known)
     parts = [(key, part) for key, part in parts.items() if isinstance(key, (str, int)) and not str(key).startswith("_")
              and not _is_its_gradient(key, known) and not (key in known and _keeps_gradients(key, part))
@@ -294,10 +364,19 @@ def packed(x: Any, arrays: dict[tuple[str | int, ...], Array]) -> Any:
         return x
     steps = dict.fromkeys(way[0] for way in arrays)
     parts = {step: {way[1:]: array for way, array in arrays.items() if way[0] == step} for step in steps}
-    if isinstance(x, (list, tuple)):
+    if fields_of(x):
+        return x._replace(**{name: packed(getattr(x, name), those) for name, those in parts.items()})
+    if isinstance(x, (list, tuple)) or is_array_of_objects(x):
         listed = [packed(part, parts[k]) if k in parts else part for k, part in enumerate(x)]
-        named = hasattr(x, "_fields")                    # a NamedTuple
-        return listed if isinstance(x, list) else type(x)(*listed) if named else tuple(listed)
+        return tuple(listed) if isinstance(x, tuple) else listed if isinstance(x, list) else array_of_objects(listed)
     other = x.copy() if isinstance(x, dict) else copy.deepcopy(x)        # an object may keep things, and change them
     members(other).update({key: packed(members(x)[key], those) for key, those in parts.items()})
     return other
+
+
+def array_of_objects(parts: Sequence[Any]) -> np.ndarray:
+    """One axis of what stands in a list, arrays as they are"""
+    array = np.empty(len(parts), dtype=object)
+    for k, part in enumerate(parts):
+        array[k] = part
+    return array

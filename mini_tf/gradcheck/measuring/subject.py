@@ -14,10 +14,12 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.authors import is_ours
+from mini_tf.gradcheck.measuring.brought import Brought
 from mini_tf.gradcheck.measuring.naming import LEARNED, gradient_of, is_upstream
 from mini_tf.gradcheck.measuring.returned import flat
-from mini_tf.gradcheck.measuring.stored import packed, reached, ways_in
-from mini_tf.gradcheck.measuring.styles import Brought, in_contract, is_ours
+from mini_tf.gradcheck.measuring.stored import members, packed, reached, ways_in
+from mini_tf.gradcheck.measuring.styles import in_contract
 from mini_tf.gradcheck.measuring.variables import Variables, named_in
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
@@ -27,7 +29,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 STATISTICS = re.compile(r"running|moving")               # of batches seen before, which have no gradient
-GIVEN = re.compile(r"(eps(ilon)?|noise|targets?|labels?)\d*$")           # what an object keeps, and is not learned
+# What an object keeps, and is not learned
+GIVEN = re.compile(r"(eps(ilon)?|noise|targets?|labels?|[XY]|[xy](_\w+)?|inputs?|features|samples|observations)\d*$")
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
 
@@ -147,7 +150,7 @@ class Subject:
         given = dict(zip(self.names, self.inputs))
         dicts = {name: x for name, x in given.items() if isinstance(x, dict)}
         given |= {f"{name}[{key!r}]": x for name, those in dicts.items() for key, x in those.items()}
-        kept = {f"self.{name}": x for name, x in vars(getattr(self.f, "machine", None) or object).items()}
+        kept = {f"self.{name}": x for name, x in members(getattr(self.f, "machine", None)).items()}
         known = given | self._defaults() | kept
         known |= {name: x for name, x in self.constants().items() if name not in known}
         return {name: x for name, x in known.items() if type(x) in (int, float)}
@@ -294,7 +297,8 @@ class Subject:
         data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]
         data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
         data += [name for name in used if name in self.params and GIVEN.match(name.rpartition(".")[2])]
-        data = [name for name in dict.fromkeys(data) if not LEARNED.match(name.rpartition(".")[2])]
+        data += [name for name in used if name in self.params and name.rpartition(".")[2][:1] == "_"]
+        data = [name for name in dict.fromkeys(data) if not LEARNED.match(name.rpartition(".")[2].strip("_"))]
         return {name: missing[name] for name in used if name not in data}, data
 
     def depends_on(self, name: str) -> bool:
@@ -311,7 +315,7 @@ class Subject:
     def listed(self, returned: Any) -> list[Any]:
         """What a backward returned, as a list: gradients by name, {"x": dx, "dw": dw}, in the order of the inputs."""
         if not isinstance(returned, dict):
-            return as_list(returned)
+            return split_up(as_list(returned), [self.inputs[self.names.index(name)] for name in self.floats])
         return [gradient_of(name, returned) for name in self.floats]
 
     def receivers(self, count: int) -> list[str]:
@@ -321,7 +325,8 @@ class Subject:
         """
         known = getattr(self.f, "arrays", self.arrays)
         by_place = [name for name in self.floats if name not in self.by_name]
-        found = known, self.arrays, self.floats, self.names, by_place
+        or_none = [name for name, x in zip(self.names, self.inputs) if hasattr(x, "dtype") or x is None]
+        found = known, self.arrays, self.floats, self.names, by_place, or_none
         return next((names for names in found if len(names) == count), [])
 
     @property
@@ -349,11 +354,20 @@ def as_list(gradients: Any) -> list[Any]:
     return flat(gradients)
 
 
+def split_up(gradients: list[Any], arrays: Sequence[Array]) -> list[Any]:
+    """The gradients, if they come strung together, as one vector, in parts like the arrays; else as they are"""
+    one = gradients[0] if len(gradients) == 1 < len(arrays) else None
+    if not is_float(one) or one.ndim != 1 or one.size != sum(x.size for x in arrays):
+        return gradients
+    parts = np.split(one, np.cumsum([x.size for x in arrays])[:-1])
+    return [part.reshape(x.shape) for part, x in zip(parts, arrays)]
+
+
 def call_backward(subject: Subject, backward: Backward, dy: Array | float) -> Any:
     """backward(dy); if it has run already and freed its memory, that of a new forward."""
     try:
         return backward(dy)
-    except MemoryFreed:
+    except (MemoryFreed, StopIteration):                 # or it is a generator's send
         return subject.forward()[1](dy)
 
 

@@ -12,12 +12,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from mini_tf.gradcheck.measuring.naming import (
-    GRADIENTS,
     gradient_of,
     in_this_case,
     is_gradient_name,
+    keeps_gradients,
     may_be_a_weight,
-    plain,
 )
 from mini_tf.gradcheck.measuring.stored import (
     Stored,
@@ -94,7 +93,7 @@ class Variable(Stored):
         (first, *inner), last = self.ways[0], self.ways[0][-1]
         numbers = "_".join(str(step) for step in inner if type(step) is int)
         kept_for_it = {said: g for said, g in kept.items() if not is_container(g) or (
-            is_gradient_name(said, first) or GRADIENTS.search(plain(said)))}  # fmt: skip
+            is_gradient_name(said, first) or keeps_gradients(said))}  # fmt: skip
         found = [gradient_kept(self.variables[first], inner)] if inner else []
         for those in (returned, kept_for_it):
             found += [gradient_inside(g, inner) for g in those.values() if inner and is_container(g)]
@@ -141,7 +140,7 @@ def _is_fixed(x):
 def _is_kept_for(way, last):
     """True for the gradient of `last`: dW, or grads.W"""
     *holders, own = way
-    inside = any(GRADIENTS.search(plain(holder)) for holder in holders)
+    inside = any(keeps_gradients(holder) for holder in holders)
     return is_gradient_name(own, last) and (inside or own != last and not may_be_a_weight(own, last))
 
 
@@ -150,7 +149,7 @@ def gradients_named_in(functions: Sequence[Any], weights: dict[str, Variable]) -
     ways = [p.ways[0] for p in weights.values()]
     named = named_in(functions, next(iter(weights.values())).variables)
     others = {name: x for name, x in named.items() if name not in {way[0] for way in ways}}
-    return [name for name, x in others.items() if isinstance(x, dict) and GRADIENTS.search(plain(name))
+    return [name for name, x in others.items() if isinstance(x, dict) and keeps_gradients(name)
             or any(is_gradient_name(name, way[-1]) for way in ways)]  # fmt: skip
 
 

@@ -19,8 +19,9 @@ from typing import Any
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judge
+from mini_tf.gradcheck.measuring.brought import Brought, WithGradients
 from mini_tf.gradcheck.measuring.stored import is_floating
-from mini_tf.gradcheck.measuring.styles import Brought, WithGradients, in_contract
+from mini_tf.gradcheck.measuring.styles import in_contract
 from mini_tf.gradcheck.measuring.subject import name_of, named_parameters
 from mini_tf.gradcheck.planting.editing import (
     closure_of,

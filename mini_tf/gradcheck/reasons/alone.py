@@ -6,8 +6,9 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from mini_tf.backend import to_host
+from mini_tf.gradcheck.measuring.brought import Brought, Pair, Several
 from mini_tf.gradcheck.measuring.returned import places_by_shape, returned_names
-from mini_tf.gradcheck.measuring.styles import Brought, Pair, Several, in_contract
+from mini_tf.gradcheck.measuring.styles import in_contract
 from mini_tf.gradcheck.measuring.subject import argument_names, as_list, is_float
 from mini_tf.ops.op import Op
 from mini_tf.trace import Call

@@ -11,9 +11,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.elsewhere import elsewhere
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import is_theirs
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
 from mini_tf.gradcheck.planting.mutations import own_nodes
 from mini_tf.gradcheck.reasons.kinds.formulas import REDUCED, is_atom

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
+from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_upstream
-from mini_tf.gradcheck.measuring.styles import is_theirs
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of

@@ -14,11 +14,10 @@ from types import MappingProxyType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.brought import WithGradients
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
-from mini_tf.gradcheck.measuring.returned import list_of
-from mini_tf.gradcheck.measuring.stored import BACKWARD
-from mini_tf.gradcheck.measuring.styles import WithGradients
+from mini_tf.gradcheck.measuring.stored import BACKWARD, list_of
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
 from mini_tf.gradcheck.planting.mutations import own_nodes, returned_values

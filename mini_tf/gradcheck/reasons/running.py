@@ -9,8 +9,8 @@ from functools import cache
 from types import CodeType, FunctionType
 
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.brought import Brought
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.styles import Brought
 from mini_tf.gradcheck.planting.editing import function_of, rebuilt, running_as, source_of
 from mini_tf.gradcheck.reasons.theirs import Part, following
 from mini_tf.types import Array

@@ -15,21 +15,13 @@ from typing import Any, NamedTuple
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.authors import is_their_file, is_theirs
+from mini_tf.gradcheck.measuring.brought import Brought, Machine, backward_of
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_gradient_name
 from mini_tf.gradcheck.measuring.returned import parameters_of, returned_names
 from mini_tf.gradcheck.measuring.stored import BACKWARD, FORWARD
-from mini_tf.gradcheck.measuring.styles import (
-    Brought,
-    Machine,
-    backward_of,
-    is_gradient,
-    is_single,
-    is_static,
-    is_their_file,
-    is_theirs,
-    partner,
-)
+from mini_tf.gradcheck.measuring.styles import is_gradient, is_single, is_static, partner
 from mini_tf.gradcheck.measuring.subject import Subject, copied
 from mini_tf.gradcheck.measuring.variables import Variables
 from mini_tf.gradcheck.planting.editing import closure_of, function_of

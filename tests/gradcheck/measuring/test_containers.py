@@ -163,11 +163,11 @@ def affine(x, weights):
     return x @ weights.W + weights.b, backward
 
 
-@pytest.mark.parametrize(("of", "names"), [(Pair, "weights.0 weights.1"), (Kept, "weights.W weights.b")])
-def test_weights_in_a_named_tuple_or_a_dataclass(of, names, rng):
+@pytest.mark.parametrize("of", [Pair, Kept])
+def test_weights_in_a_named_tuple_or_a_dataclass(of, rng):
     weights = of(rng.standard_normal((4, 3)), rng.standard_normal(3))
     report = gradcheck(affine, rng.standard_normal((5, 4)), weights)
-    assert verdicts(report) == dict(zip(["x", *names.split()], ["PASS", "PASS", "FAIL"]))
+    assert verdicts(report) == {"x": "PASS", "weights.W": "PASS", "weights.b": "FAIL"}
 
 
 class Weight:

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 from mini_tf import ops
 from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.measuring.brought import Machine
 from mini_tf.gradcheck.measuring.naming import gradient_of, is_gradient_name
 from mini_tf.gradcheck.measuring.returned import in_order, places_by_shape
-from mini_tf.gradcheck.measuring.styles import Machine, in_contract, partner
+from mini_tf.gradcheck.measuring.styles import in_contract, partner
 from mini_tf.gradcheck.planting.selftest import self_test
 from mini_tf.layers import LayerNorm
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from mini_tf.gradcheck import gradcheck
-from mini_tf.gradcheck.measuring.styles import is_theirs
+from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.reasons.theirs import calls_in
 

@@ -1,0 +1,655 @@
+"""A learner's functions and objects, called as y, backward = f(…): a class for each style.
+
+The learner's object is copied for each call, so it stays as it is, and a backward can be called twice.
+"""
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.authors import is_ours
+from mini_tf.gradcheck.measuring.naming import is_gradient_name, is_upstream, may_be_given
+from mini_tf.gradcheck.measuring.returned import (
+    by_name,
+    by_their_names,
+    in_order,
+    loss_and_gradients,
+    parameters_of,
+    returned_names,
+    scaled,
+    together,
+    without_a_gradient,
+)
+from mini_tf.gradcheck.measuring.stored import (
+    BACKWARD,
+    FORWARD,
+    GO_BACK,
+    GO_FORWARD,
+    Stored,
+    earlier_gradients,
+    forget_gradients,
+    gradient_beside,
+    gradients_apart,
+    is_floating,
+    list_of,
+    members,
+    method_of,
+    reached,
+    stored_arrays,
+    ways_in,
+    with_parameters,
+)
+from mini_tf.gradcheck.measuring.variables import (
+    Variable,
+    Variables,
+    gradients_named_in,
+    keeping,
+    named_in,
+)
+from mini_tf.gradcheck.measuring.whose import find_kept_gradients
+from mini_tf.types import Array, Backward
+
+import numpy as np
+
+CACHE = re.compile(r"cache|^(ctx|context|memor\w*|memo|saved\w*|stash|kept|tape|record|res|resid\w*|stuff|aux|stored?|"
+                   r"interm\w*|frame|trace)$", re.I)  # fmt: skip
+OUTPUTS = "output", "outputs", "out", "y", "result"      # where an object may keep what its forward gives
+VALUE = re.compile(r"(data|values?|val|v|array|arr|numpy|item)$")       # what a tensor may call its numbers
+RATES = {"learning_rate", "lr", "eta", "rate", "step_size"}
+
+
+def by_place(f: Callable) -> Callable:
+    """f itself, or one that takes by place, too, what f takes by name only"""
+    parameters = inspect.signature(f).parameters.values()
+    if not any(p.kind == p.KEYWORD_ONLY and p.default is p.empty for p in parameters):
+        return f
+    parameters = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    named = [p.replace(kind=p.POSITIONAL_OR_KEYWORD) for p in parameters]
+    named.sort(key=lambda p: p.default is not p.empty)
+
+    @wraps(f)
+    def called_by_place(*arguments):
+        return f(**{p.name: x for p, x in zip(named, arguments)})
+
+    called_by_place.__signature__ = inspect.Signature(named)
+    return called_by_place
+
+
+class Brought:
+    """A learner's function or object, called as y, backward = f(*inputs)
+
+    written_forward, written_backward   the learner's functions
+    parameters                          {name: Stored} of an object's own arrays, or of variables of a function's file
+    inputs_are_data                     in this style the backward need not return gradients of the inputs
+    goes_back_once                      the backward of one call is not called again, so it may change what was kept
+    """
+
+    parameters, inputs_are_data, goes_back_once = {}, False, False
+    inside, bound = None, ()                             # ways to arrays in each input; other names of objects there
+    kept_in = ()                                         # names of variables that keep gradients
+    by_key = MappingProxyType({})                        # arrays in dicts that the backward has returned
+    may_have_one = ()                                    # inputs: a gradient came back that may be theirs
+
+    def __init__(self, forward: Callable, backward: Callable):
+        self.written_forward, self.written_backward = forward, backward
+        self.__name__ = self.named()
+        self.__signature__ = inspect.signature(forward)
+        self.returned = returned_names(backward)
+
+    def named(self) -> str:
+        return self.written_forward.__name__
+
+    def with_other_backward(self, change: Callable[[Backward], Backward]) -> "Changed":
+        """The same, but with change(backward) in place of each backward."""
+        other = Changed.__new__(Changed)
+        vars(other).update(vars(self), brought=self, change=change, inputs_are_data=self.inputs_are_data)
+        return other
+
+    def is_given(self, inputs: Sequence[Any]) -> None:
+        """Note what is known of the inputs: arrays inside them, and the names of objects among them."""
+        self.inside = [ways_in(x) for x in inputs]
+        objects = {id(x): k for k, x in enumerate(inputs) if self.inside[k] and not isinstance(x, (dict, list, tuple))}
+        self.inputs_are_data, self.bound = self.inputs_are_data or bool(objects), ()
+        for function in {self.written_forward, self.written_backward} if objects else ():
+            variables = Variables(function)
+            self.bound += tuple((variables, name, objects[id(x)])
+                                for name, x in named_in([function], variables).items() if id(x) in objects)  # fmt: skip
+
+    @contextmanager
+    def pointing_to(self, inputs: Sequence[Any]) -> Iterator[None]:
+        """Inside the block, names of an object that is also an input stand for this input, which is a copy of it."""
+        before = [variables[name] for variables, name, _ in self.bound]
+        try:
+            for variables, name, k in self.bound:
+                variables[name] = inputs[k]
+            yield
+        finally:
+            for (variables, name, _), x in zip(self.bound, before):
+                variables[name] = x
+
+    @contextmanager
+    def apart(self, inputs: Sequence[Any]) -> Iterator[None]:
+        """`gradients_apart` of all inputs."""
+        with ExitStack() as stack:
+            for x, ways in zip(inputs, self.inside or ()):
+                stack.enter_context(gradients_apart(x, ways))
+            yield
+
+    def keeps(self, weights: dict[str, Variable]) -> None:
+        """From now on, these variables of the file are the parameters."""
+        self.parameters, self.inputs_are_data = weights, bool(weights) or self.inputs_are_data
+        functions = self.written_forward, self.written_backward
+        self.kept_in = gradients_named_in(functions, weights) if weights else ()
+
+    def gone_back(
+        self, backward: Callable[[], Any], inputs: Sequence[Any], called: Sequence[str],
+        factor: Array | float | None = None,
+    ) -> tuple:  # fmt: skip
+        """The gradients of the floating inputs, in their order; those of the file's variables are noted.
+
+        backward   called without arguments; called: what its `return` calls the gradients; factor: see `scaled`
+        """
+        with self.pointing_to(inputs), self.apart(inputs), keeping(self.parameters, self.kept_in) as kept:
+            came = by_their_names(backward(), self.names_inside(inputs))
+            called = self.by_place(came, inputs, called) or called if self.parameters else called
+            self.collect(self.found_in(kept(), by_name(came, called)), factor)
+            return self.in_order(came, called, inputs, factor)
+
+    def in_order(
+        self, gradients: Any, called: Sequence[str], inputs: Sequence[Any], factor: Array | float | None
+    ) -> tuple:
+        """The gradients of the floating inputs, in their order, times the factor: see the function `in_order`."""
+        gradients = by_their_names(gradients, self.names_inside(inputs))
+        dicts = [part for part in list_of(gradients) if isinstance(part, dict)]
+        self.by_key = {said: g for part in dicts for said, g in part.items() if is_floating(g)}
+        lists = self._shapes_of_lists()
+        if lists and any(_shapes(part) in lists for part in list_of(gradients)):         # nabla_w, of self.weights
+            gradients = tuple(part for part in list_of(gradients) if _shapes(part) not in lists)
+        found = in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
+        if not any(self.inside or ()):
+            known = self.written_forward, self.parameters
+            self.may_have_one = without_a_gradient(found, gradients, called, inputs, *known)
+        return tuple(scaled(g, factor) for g in found)
+
+    def names_inside(self, inputs: Sequence[Any]) -> list[str | int]:
+        """The names of what has a gradient: of inputs, of arrays inside them, of parameters"""
+        inside = map(ways_in, inputs) if self.inside is None else self.inside
+        ways = [way for ways in inside for way in ways]
+        names = [p.name for p in parameters_of(self.written_forward)]
+        return [*names, *(step for way in ways for step in way), *(p.ways[0][-1] for p in self.parameters.values())]
+
+    def _shapes_of_lists(self):
+        """[shapes] of the parameters that are in lists, list by list"""
+        lists = {}
+        for p in self.parameters.values():
+            *holder, last = p.ways[0]
+            if isinstance(last, int):
+                lists.setdefault(tuple(holder), []).append(p.data.shape)
+        return list(lists.values())
+
+    def by_place(self, gradients: Any, inputs: Sequence[Any], called: Sequence[str]) -> list[str]:
+        """["dx", "dW"] if there is a gradient for each floating input, then for each of the file's variables.
+
+        [] if the backward's own names say to which of them each belongs: the variables have no order.
+        """
+        names = [p.name for p in parameters_of(self.written_forward)]
+        wanted = {name: x for name, x in zip(names, inputs) if is_floating(x)}
+        wanted |= {name: p.data for name, p in self.parameters.items()}
+        if all(any(is_gradient_name(said, name.rpartition(".")[2]) for said in called) for name in wanted):
+            return []
+        shapes = [x.shape for x in wanted.values()]
+        return [f"d{name}" for name in wanted] if shapes == [np.shape(g) for g in list_of(gradients)] else []
+
+    def found_in(self, machine: Any, returned: dict[str, Any]) -> list[tuple[Stored, Array]]:
+        """[(parameter, its gradient)], which the object keeps, or has returned by name"""
+        found = [(p, p.gradient_in(machine, returned)) for p in self.parameters.values()]
+        return [(p, np.copy(g)) for p, g in found if g is not None]      # a backward may write into its array again
+
+    @staticmethod
+    def collect(found: Sequence[tuple[Stored, Any]], factor: Array | float | None) -> None:
+        """Add to the parameters their gradients, times the factor: see `scaled`."""
+        for p, g in found:
+            p.grad = scaled(g, factor) if p.grad is None else p.grad + scaled(g, factor)
+
+    def about_arguments(self) -> str:
+        """That it cannot be told what the backward is to be given"""
+        taken = ", ".join(p.name for p in parameters_of(self.written_backward))
+        return (
+            f"it cannot be told what to give {self.written_backward.__name__}({taken}): dy comes first, or is called "
+            "dout, grad or the like; then the cache, and the forward's arguments by their names. If it begins with the "
+            "loss, check a function that returns the loss and its gradients"
+        )
+
+    def overwrites(self, p: "Stored", inputs: Sequence[Any]) -> bool:
+        """True if the forward puts another array, or other numbers, in the place of an object's array."""
+        given, before = p.data, np.copy(p.data)
+        try:
+            if isinstance(p, Variable):
+                self.written_forward(*inputs)
+                return p.data is not given or not np.array_equal(given, before)
+            own = with_parameters(self.written_forward.__self__, self.parameters)
+            getattr(own, self.written_forward.__name__)(*inputs)
+            return reached(own, p.ways[0]) is not given or not np.array_equal(given, before)
+        finally:
+            given[...] = before
+            p.data = given
+
+    def closed(self, backward: Backward, takes_dy: bool = True) -> Backward:
+        """The backward of one call. Tools that look for its source find the learner's function.
+
+        takes_dy: False if the learner's backward takes no upstream gradient, as that of a loss may
+        """
+        backward.takes_dy = takes_dy
+        backward.__wrapped__ = inspect.unwrap(getattr(self.written_backward, "__func__", self.written_backward))
+        return backward
+
+
+class Changed(Brought):
+    """A Brought with another backward: see `with_other_backward`."""
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        y, backward = self.brought(*inputs)
+        return y, self.change(backward)
+
+
+class Pair(Brought):
+    """out, cache = f_forward(x, w) and dx, dw = f_backward(dout, cache)
+
+    Several outputs, out1, out2, cache or (out1, out2), cache, become one, all entries in a row. A forward that keeps
+    nothing is one whose backward takes the inputs again: dx = tanh_backward(dout, x).
+    """
+
+    takes_dy = None          # whether the backward takes the gradients of the outputs: known after the first call
+    together = False         # the outputs come in a tuple of their own, and their gradients go back in one
+    cache_comes_first = None                             # backward(kept, error): known after the first call
+    filled = None            # {name: gradient} in arrays that the backward was given to fill
+
+    def __init__(self, forward: Callable, backward: Callable):
+        super().__init__(forward, by_place(backward))
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        with self.pointing_to(inputs):
+            result = self.written_forward(*inputs)
+        outputs, cache = self.split(result)
+        y, pieces = together(outputs)
+
+        if self.takes_dy is None:                        # the same in every call, of which there are thousands
+            self.takes_dy = self.arguments([y] * (1 if self.together else len(outputs)), cache, inputs) is not None
+
+        def backward(dy):
+            dys = [tuple(pieces(dy))] if self.together else pieces(dy)
+            arguments = self.arguments(dys if self.takes_dy else [], cache, inputs)
+            needed = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
+            if arguments is None or len(arguments) < len(needed):
+                raise TypeError(self.about_arguments())
+            factor = None if self.takes_dy else dy       # that of a loss may take no dloss: it is 1
+
+            def go_back():
+                try:
+                    came = self.written_backward(*arguments)
+                except FAILURES:
+                    if len(arguments) != 2 or cache is None or self.cache_comes_first is not None:
+                        raise
+                    self.cache_comes_first = True        # backward(kept, error)
+                    came = self.written_backward(*arguments[::-1])
+                if self.cache_comes_first is None:
+                    self.cache_comes_first = False
+                return self.filled if came is None and self.filled else came
+
+            return self.gone_back(go_back, inputs, self.returned, factor)
+
+        return y, self.closed(backward, self.takes_dy)
+
+    def split(self, result: Any) -> tuple[list[Any], Any]:
+        """(outputs, cache): the cache is the last of what the forward returned, if its backward takes one"""
+        if not isinstance(result, tuple):
+            return [result], None
+        wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
+        if len(result) == 2 and isinstance(result[0], (tuple, list)):
+            self.together = len(wanted) <= len(result[0])
+            return list(result[0]), result[1]
+        if len(result) == 2 or len(wanted) <= len(result) or isinstance(result[-1], (tuple, list, dict)):
+            return list(result[:-1]), result[-1]
+        return list(result), None
+
+    def arguments(self, dys: list[Any], cache: Any, inputs: Sequence[Any]) -> list[Any] | None:
+        """The arguments of the backward; None if it takes no dy: that of a loss, which is 1."""
+        parameters = parameters_of(self.written_backward)
+        given = dict(zip((p.name for p in parameters_of(self.written_forward)), inputs))
+        needed = [p.name for p in parameters if p.default is p.empty]
+        caches = [name for p in parameters if CACHE.search(name := p.name) and name not in given]
+        others = [name for name in needed if name not in given]
+        if len(others) < len(dys):
+            others = [name for name in needed if name not in given or name.lower().startswith("d")]
+        if cache is None and not caches and len(others) == len(dys) < len(needed):
+            dys = iter(dys)                              # backward(x, w, dout)
+            return [next(dys) if name in others else given[name] for name in needed]
+        if cache is None and (buffers := self.buffers_among(others, inputs, len(dys))):
+            self.filled, dys = {name: np.zeros(given[name].shape) for name in buffers.values()}, iter(dys)
+            return [given[name] if name not in others else self.filled[buffers[name]] if name in buffers else next(dys)
+                    for name in needed]  # fmt: skip
+        if not caches and cache is not None:             # by its place
+            upstream = [name for name in needed if name not in given and may_be_given(name)][: len(dys)]
+            first = upstream if len(upstream) == len(dys) else needed[: len(dys)]    # backward(net, dout, cache), too
+            if len(needed) == 2 and self.cache_comes_first:
+                first = needed[1:]
+            rest = [name for name in needed if name not in first]
+            left = [name for name in rest if name not in given]          # backward(da, db, w, kept)
+            if isinstance(cache, tuple) and len(rest) == len(cache) > 1 and rest == needed[len(dys) :]:
+                others = [name for name, x in zip(rest, cache) if name in given and given[name] is not x]
+                if len(left) != 1 or not others:
+                    return [*dys, *cache]
+            caches = rest[-1:] if len(rest) == 1 or not dys else left if len(left) == 1 else []
+        elif not caches and len(needed) == len(dys) + len(inputs) and not set(needed[len(dys) :]) <= given.keys():
+            return [*dys, *inputs]
+        dys, arguments, used = list(dys), [], 0
+        for p in parameters:
+            if p.name in caches:
+                arguments.append(cache)
+            elif p.name in given and not p.name.lower().startswith("d"):
+                arguments.append(given[p.name])
+            elif dys:
+                arguments.append(dys.pop(0))
+                used += 1
+            elif p.default is p.empty:
+                return None if used == 0 else arguments
+            else:
+                break
+        return arguments if not dys else None
+
+    def buffers_among(self, names: Sequence[str], inputs: Sequence[Any], many: int) -> dict[str, str]:
+        """{name of a buffer: the input whose gradient is to be written into it}, and `many` names are left; {} if there
+        are none: backward(dout, x, dx, w, dw)
+        """
+        named = zip([p.name for p in parameters_of(self.written_forward)], inputs)
+        floats = [name for name, x in named if is_floating(x)]
+        if len(names) != many + len(floats):
+            return {}
+        for like in (is_gradient_name, lambda said, name: said.lower() == f"{name}b".lower()):           # XB, of X
+            found = {said: name for name in floats for said in names if said != name and like(said, name)}
+            if len({*found.values()}) == len(found) == len(floats):
+                return found
+        return {}
+
+    def goes_with(self, inputs: Sequence[Any], given: Sequence[Any]) -> bool:
+        """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
+        outputs, cache = self.split(self.written_forward(*inputs))
+        dys = given[: 1 if self.together else len(outputs)]
+        arguments = self.arguments(list(dys), cache, inputs)
+        if arguments is None and not np.ndim(outputs[0]):                # of a loss, whose dloss is 1
+            arguments = self.arguments([], cache, inputs)
+        return arguments is not None and len(arguments) == len(given) and all(map(_alike, arguments, given))
+
+
+def _shapes(x):
+    """The shapes of the arrays in a list; None of what is no list"""
+    return [np.shape(one) for one in x] if isinstance(x, list) else None
+
+
+def _alike(x, y):
+    """True for equal arrays; of others, for the same type."""
+    return np.array_equal(x, y, equal_nan=True) if isinstance(x, np.ndarray) else type(x) is type(y)
+
+
+class Several(Brought):
+    """y1, y2, backward = f(…), or (y1, y2), backward = f(…), and backward(dy1, dy2), or backward((dy1, dy2))"""
+
+    def __init__(self, f: Callable):
+        super().__init__(f, f)
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        with self.pointing_to(inputs):
+            *outputs, written = self.written_forward(*inputs)
+        outputs = list_of(outputs[0]) if len(outputs) == 1 else outputs
+        y, pieces = together(outputs)
+        one_by_one = len(parameters_of(written)) >= len(outputs)
+
+        def backward(dy):
+            dys = pieces(dy) if one_by_one else [tuple(pieces(dy))]
+            return self.gone_back(lambda: written(*dys), inputs, returned_names(written))
+
+        backward.__wrapped__ = written
+        return y, backward
+
+
+class WithContext(Brought):
+    """A class with static forward(ctx, x, …) and backward(ctx, dout), where ctx keeps what the backward needs"""
+
+    def __init__(self, cls: type):
+        super().__init__(cls.forward, cls.backward)
+        self.__name__ = cls.__name__
+        first, *others = self.__signature__.parameters.values()
+        self.__signature__ = self.__signature__.replace(parameters=others)
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        ctx = Context()
+        y, pieces = together(list_of(self.written_forward(ctx, *inputs)))
+
+        def backward(dy):
+            return self.gone_back(lambda: self.written_backward(ctx, *pieces(dy)), inputs, self.returned)
+
+        return y, self.closed(backward)
+
+
+class Context(SimpleNamespace):
+    """What PyTorch calls ctx"""
+
+    saved_tensors = ()
+
+    def save_for_backward(self, *arrays) -> None:
+        self.saved_tensors = arrays
+
+
+class Machine(Brought):
+    """An object with forward and backward, which keeps its weights and their gradients as attributes.
+
+    It may also keep what others return, self.output and self.dinputs; and where its backward takes a learning rate and
+    changes the weights at once, the gradients are what a step of rate 1 takes away.
+    """
+
+    inputs_are_data = True
+    now = None                                           # the copy that ran last
+
+    def __init__(self, machine: Any, way: str | None = None, way_back: str | None = None):
+        self.machine, self.way = machine, way or forward_of(machine)
+        self.way_back = way_back or backward_of(machine)
+        super().__init__(getattr(machine, self.way), getattr(machine, self.way_back))
+        self.parameters = stored_arrays(machine)
+        self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
+        self.rate = {p.name: 1.0 for p in parameters_of(self.written_backward) if p.name.lower() in RATES}
+        self.taken = [p for p in parameters_of(self.written_backward) if p.name not in self.rate]    # none: dloss is 1
+        names = [p.name for p in parameters_of(self.written_forward)]
+        needed = [p.name for p in self.taken if p.default is p.empty]
+        self.takes_inputs = bool(needed) and needed == names             # loss(x, t) and gradient(x, t)
+
+    def named(self) -> str:
+        return type(self.machine).__name__
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        own = self.now = with_parameters(self.machine, self.parameters, self.earlier)
+        result = getattr(own, self.way)(*inputs)
+        if result is None:
+            result = next((x for name in OUTPUTS if is_floating(x := members(own).get(name))), None)
+        taken = self.taken
+        needed = [p for p in taken if p.default is p.empty]
+        keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
+        keeps = keeps and not is_upstream(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
+        cache = [result[-1]] if keeps else []
+        y, pieces = together(list_of(result)[: -1 if keeps else None])
+
+        def backward(dy):
+            with self.apart(inputs):
+                once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
+                self.now = once
+                arguments = [*pieces(dy), *cache] if taken else []
+                if self.takes_inputs and not np.ndim(y):
+                    arguments = inputs
+                elif [p.name for p in needed] == ["inputs", "grad_outputs"]:
+                    arguments = inputs, tuple(pieces(dy))
+                if len(arguments) < len(needed):
+                    raise TypeError(self.about_arguments())
+                came = by_their_names(getattr(once, self.way_back)(*arguments, **self.rate), self.names_inside(inputs))
+                factor = None if taken and not (self.takes_inputs and not np.ndim(y)) else dy
+                found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
+                self.collect(found, factor)
+                came = self.kept_for(inputs, once) if came is None else came
+                return self.in_order(came, self.returned, inputs, factor)
+
+        return y, self.closed(backward, bool(taken) and not (self.takes_inputs and not np.ndim(y)))
+
+    def leave_out_buffers(self, inputs: Sequence[Any]) -> None:
+        """Arrays that the forward writes into before it reads them are no parameters: self.out, with out=self.out."""
+        parameters, before = self.parameters, {name: np.copy(p.data) for name, p in self.parameters.items()}
+
+        def run():
+            y = np.copy(self(*copy.deepcopy(list(inputs)))[0])
+            return y, [name for name, p in self.parameters.items() if not np.array_equal(p.data, before[name])]
+
+        try:
+            y, written = run()
+            for name in written:
+                self.parameters[name].data[...] = before[name] + 1
+            if written and np.array_equal(run()[0], y):
+                self.parameters = {name: p for name, p in self.parameters.items() if name not in written}
+        except FAILURES:                                 # the check itself will say what is wrong
+            return
+        finally:
+            for name, p in parameters.items():
+                p.data[...] = before[name]
+
+    def find_gradients(self, inputs: Sequence[Any]) -> None:
+        """Where the names of what the object keeps do not tell whose gradients they are, they are measured."""
+        given = copy.deepcopy(list(inputs))
+        try:
+            y, backward = self(*given)
+            before = copy.deepcopy(self.now)
+            dy = np.random.default_rng(0).standard_normal(np.shape(y))
+            backward(dy if np.ndim(y) else float(dy))
+            if any(p.grad is None for p in self.parameters.values()):
+                find_kept_gradients(self.parameters, self.now, before, lambda: self(*given)[0], dy)
+        except FAILURES:                                 # the check itself will say what is wrong
+            return
+        finally:
+            for p in self.parameters.values():
+                p.grad = None
+        self.earlier = earlier_gradients(self.machine, self.parameters)
+
+    def taken_away(self, machine: Any) -> list[tuple[Stored, Array]]:
+        """[(parameter, gradient)] of a backward that has made a step of rate 1; [] of another"""
+        return [(p, p.data - reached(machine, p.ways[0])) for p in self.parameters.values() if self.rate]
+
+    def kept_for(self, inputs: Sequence[Any], machine: Any) -> dict[str, Any]:
+        """{name: gradient} of the floating inputs that the object has kept: of `inputs`, self.dinputs"""
+        names = [p.name for p, x in zip(parameters_of(self.written_forward), inputs) if is_floating(x)]
+        return {name: gradient_beside(members(machine), name) for name in names}
+
+
+def forward_of(machine: Any) -> str | None:
+    """The name of the method that runs the machine forward, or None."""
+    names = [*FORWARD, *["__call__"] * callable(machine)]        # every class itself can be called
+    return method_of(type(machine), names, GO_FORWARD)
+
+
+def backward_of(machine: Any) -> str | None:
+    """The name of the method of an object that goes back, or None."""
+    own = next((name for name in BACKWARD if callable(getattr(machine, name, None))), None)
+    return own or method_of(type(machine), BACKWARD, GO_BACK)
+
+
+class WithGradients(Brought):
+    """loss, dW = f(W, …): a loss that comes with its gradients; a method's may be in a dict, named as its weights
+
+    Gradients that f keeps, in objects that it is given or in variables of its file, need not come with the loss.
+    """
+
+    inputs_are_data = True
+
+    def __init__(self, f: Callable, owner: Any = None):
+        super().__init__(f, f)
+        self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
+        self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
+        self.returned = self.returned[1:]
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        own = self.owner and with_parameters(self.owner, self.parameters, self.earlier, may_change_them=True)
+        f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
+        variables = self.parameters if own is None else {}
+        forget_gradients(inputs, self.inside)
+        with self.pointing_to(inputs), keeping(variables, self.kept_in) as kept:
+            result = f(*inputs)
+            loss, *gradients = loss_and_gradients(result) or [result]
+            gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
+            gradients = by_their_names(gradients, self.names_inside(inputs))
+            found = self.found_in(kept() if own is None else own, by_name(gradients, self.returned))
+
+        def backward(dy):
+            self.collect(found, dy)
+            return self.in_order(gradients, self.returned, inputs, dy)
+
+        return loss, self.closed(backward, takes_dy=False)
+
+
+class WithGraph(Brought):
+    """y = f(x) is an object that remembers how it was computed: y.data, y.backward(dy); then W.grad is beside W.data"""
+
+    inputs_are_data = True
+
+    def __init__(self, f: Callable, owner: Any = None):
+        super().__init__(f, f)
+        self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
+        self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
+        self.returned = []
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
+        f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
+        forget_gradients(inputs, self.inside)
+        y, back = graph_of(f(*inputs))
+        takes_dy, used = bool(parameters_of(back)), []
+
+        def backward(dy):
+            if used:                                     # which has left gradients, to which another would add its own
+                return self(*inputs)[1](dy)
+            used.append(True)
+            came = by_their_names(back(dy) if takes_dy else back(), self.names_inside(inputs))
+            factor = None if takes_dy else dy
+            self.collect(self.found_in(own, by_name(came, [])), factor)
+            return self.in_order(came, [], inputs, factor)
+
+        backward.__wrapped__ = inspect.unwrap(getattr(back, "__func__", back))
+        backward.takes_dy = takes_dy
+        return y, backward
+
+
+def graph_of(result: Any) -> tuple[Any, Callable] | None:
+    """(y, the method that goes back) of a result that remembers how it was made, as PyTorch's tensors do, or None"""
+    if is_ours(result) or inspect.isclass(result) or not callable(back := getattr(result, "backward", None)):
+        return None
+    if isinstance(result, np.ndarray):
+        return np.asarray(result), back
+    arrays = {name: x for name, x in members(result).items() if is_floating(x) and VALUE.match(str(name))}
+    return (next(iter(arrays.values())), back) if len(arrays) == 1 else None
+
+
+class WithMode(Brought):
+    """y = f(x, w), and dx, dw = f(x, w, dzdy=dy)"""
+
+    def __init__(self, f: Callable, option: str):
+        super().__init__(f, f)
+        self.option = option
+
+    def __call__(self, *inputs) -> tuple[Any, Backward]:
+        y, pieces = together(list_of(self.written_forward(*inputs)))
+
+        def backward(dy):
+            dys = pieces(dy)
+            option = {self.option: dys[0] if len(dys) == 1 else tuple(dys)}
+            return self.gone_back(lambda: self.written_forward(*inputs, **option), inputs, self.returned)
+
+        return y, self.closed(backward)

@@ -1,0 +1,97 @@
+"""Tiny constants that guard against log 0 and 1/0: whether one of them decides what y is.
+
+    loss = −log(p + 1e-12), dz = p − t        is right where p is far above 10⁻¹², and meant for nothing else
+
+So such a point cannot show that dz is wrong. It is recognized by y itself: it changes as the constant does.
+"""
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType, FunctionType
+from typing import Any
+
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.authors import is_theirs
+from mini_tf.gradcheck.measuring.brought import Brought
+from mini_tf.gradcheck.measuring.stored import members
+from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck.measuring.variables import Variables, named_in
+from mini_tf.types import Array
+
+import numpy as np
+
+TINY = 1e-5              # the largest such constant
+DEEPEST = 6              # of objects in others
+Functions = list[FunctionType]
+
+
+def influence_of_guards(subject: Subject, dy: Array | float) -> float:
+    """How much Σ dy·y changes, relative to Σ |dy·y|, if tiny constants in f's code, defaults and options are doubled"""
+    y = np.asarray(subject.forward()[0])
+    options = [name for name, number in subject.options().items() if _is_tiny(number)]
+    functions = functions_of(subject.f)
+    try:
+        with _doubled(functions):
+            terms = [np.asarray(subject.forward()[0]) - y]
+        for name in options:
+            with subject.with_option(name, 2 * subject.options()[name]):
+                terms.append(np.asarray(subject.forward()[0]) - y)
+    except FAILURES:
+        return np.inf
+    return max(float(np.abs(dy * term).sum()) for term in terms) / max(float(np.abs(dy * y).sum()), 1e-300)
+
+
+def functions_of(f: Any) -> Functions:
+    """The learner's functions that f is made of: itself, what it names in its file, methods of objects that it has"""
+    first = [f.written_forward, f.written_backward] if isinstance(f, Brought) else [f]
+    owners = [getattr(f, name, None) for name in ("machine", "owner")] + [getattr(g, "__self__", None) for g in first]
+    classes = {cls for owner in owners for held in _objects_in(owner) for cls in type(held).__mro__}
+    methods = [g for cls in classes for g in vars(cls).values()]
+    found, seen = [], set()
+    for g in [*first, *methods]:
+        g = inspect.unwrap(getattr(g, "__func__", g))
+        if inspect.isfunction(g) and g not in seen and is_theirs(g):
+            others = named_in([g], Variables(g)).values()
+            more = [h for x in others for h in (vars(x).values() if inspect.isclass(x) else [x])]
+            seen |= {h for h in [g, *(getattr(h, "__func__", h) for h in more)] if inspect.isfunction(h)}
+    found += [g for g in seen if is_theirs(g)]
+    return found
+
+
+def _objects_in(x: Any, depth: int = 0) -> Iterator[Any]:
+    if x is not None and depth <= DEEPEST:
+        parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
+        yield x
+        for part in parts.values():
+            if not isinstance(part, (np.ndarray, int, float, str)):
+                yield from _objects_in(part, depth + 1)
+
+
+def _is_tiny(x):
+    return isinstance(x, float) and (0 < abs(x) <= TINY or 0 < abs(1 - x) <= TINY)
+
+
+def _twice(x):
+    """2·10⁻¹² for 10⁻¹², and 1 − 2·10⁻⁷ for 1 − 10⁻⁷; code and tuples with such numbers, too"""
+    if isinstance(x, CodeType):
+        return x.replace(co_consts=tuple(map(_twice, x.co_consts)))
+    if isinstance(x, tuple):
+        return tuple(map(_twice, x))
+    if not _is_tiny(x):
+        return x
+    return 2 * x if abs(x) <= TINY else 2 * x - 1
+
+
+@contextmanager
+def _doubled(functions: Functions) -> Iterator[None]:
+    """Inside the block, tiny constants and defaults of the functions are twice as large."""
+    before = [(g, g.__code__, g.__defaults__, g.__kwdefaults__) for g in functions]
+    try:
+        for g, code, defaults, by_name in before:
+            g.__code__, g.__defaults__ = _twice(code), _twice(defaults)
+            g.__kwdefaults__ = by_name and {name: _twice(x) for name, x in by_name.items()}
+        yield
+    finally:
+        for g, code, defaults, by_name in before:
+            g.__code__, g.__defaults__, g.__kwdefaults__ = code, defaults, by_name

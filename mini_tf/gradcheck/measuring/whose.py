@@ -1,0 +1,122 @@
+"""Whose gradient an array in somebody's object is, where its name does not tell: measured.
+
+    self._w, self._gain        the weights
+    self._gw, self._ggain      after the backward: the slopes of Σ dy·y say which is whose
+
+A right gradient is recognized by its slopes along random directions. Of a wrong one nothing can be recognized; but
+where the others stand, beside their weights, in the same list or under names made in the same way, it stands, too.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.stored import Stored, fields_of, is_floating, members
+from mini_tf.types import Array
+
+import numpy as np
+
+DIRECTIONS = 3
+STEP = 1e-4              # times max(1, |x|), in each direction
+CLOSE = 1e-5             # relative to |gradient|·|direction|
+DEEPEST = 6              # of objects, dicts and lists inside others
+MANY = 10_000            # entries of a list
+
+Way = tuple[str | int, ...]
+
+
+def find_kept_gradients(
+    parameters: Mapping[str, Stored], machine: Any, before: Any, y_of: Callable[[], Array], dy: Array | float
+) -> None:
+    """Note at each parameter without a gradient, in kept_at, the way to the array that is its gradient.
+
+    machine   the object after its backward; before: as it was before it
+    y_of      gives y, of the parameters' data
+    dy        what the backward was given
+    """
+    old = [x for _, x in _arrays_in(before)]
+    used = [p.grad for p in parameters.values() if p.grad is not None]
+    known = [p.data for p in parameters.values()]
+    candidates = {
+        way: x for way, x in _arrays_in(machine)
+        if not any(_same(x, one) for one in [*old, *used, *known]) and np.isfinite(x).all() and x.any()
+    }  # fmt: skip
+    wanted = {name: p for name, p in parameters.items() if p.grad is None and p.data.size}
+    slopes = {name: _slopes(p.data, y_of, dy) for name, p in wanted.items()}
+    wanted = {name: p for name, p in wanted.items() if slopes[name].any()}       # those that y depends on
+    for name, p in wanted.items():
+        found = next(_recognized(slopes[name], p.data, candidates), None)
+        if found:
+            p.kept_at, p.turned = found
+            del candidates[p.kept_at]
+    ways = {name: p.kept_at for name, p in wanted.items() if p.kept_at}
+    for p in [p for p in wanted.values() if not p.kept_at]:
+        like = [_in_the_same_place(p, way, wanted[name].ways[0]) for name, way in ways.items()]
+        beside = [way for way in candidates if way[:-1] in {way[:-1] for way in ways.values()}]
+        fitting = [way for way in like if way in candidates] or beside
+        fitting = [way for way in dict.fromkeys(fitting) if candidates[way].shape == p.data.shape]
+        if len(fitting) == 1:
+            p.kept_at = fitting[0]
+            del candidates[p.kept_at]
+
+
+def _arrays_in(x: Any, way: Way = (), seen: frozenset[int] = frozenset()) -> Iterator[tuple[Way, Array]]:
+    """(way, array) of the floating arrays in an object, and in the objects, dicts, lists and tuples there"""
+    if is_floating(x):
+        yield way, x
+    elif id(x) not in seen and len(way) <= DEEPEST:
+        parts = dict(enumerate(x)) if isinstance(x, tuple) and not fields_of(x) else members(x)
+        for name, part in parts.items():
+            if isinstance(name, str) or (isinstance(name, int) and name < MANY):         # and no id(W)
+                yield from _arrays_in(part, (*way, name), seen | {id(x)})
+
+
+def _same(x, y):
+    return x.shape == np.shape(y) and np.array_equal(x, y)
+
+
+def _directions(x):
+    return np.random.default_rng(0).standard_normal((DIRECTIONS, *x.shape))
+
+
+def _slopes(x, y_of, dy):
+    """The slopes of Σ dy·y along the directions of x; 0 where y cannot be computed"""
+    given, h = x.copy(), STEP * max(1.0, float(np.abs(x).max()))
+
+    def phi(step, direction):
+        x[...] = given + step * direction
+        return float((y_of() * dy).sum())
+
+    try:
+        return np.array([(8 * (phi(h, v) - phi(-h, v)) - (phi(2 * h, v) - phi(-2 * h, v))) / (12 * h)
+                         for v in _directions(given)])  # fmt: skip
+    except FAILURES:
+        return np.zeros(DIRECTIONS)
+    finally:
+        x[...] = given
+
+
+def _recognized(slopes, x, candidates):
+    """(way, whether it is transposed) of the candidates that are the gradient of x"""
+    for way, g in candidates.items():
+        for one, turned in ((g, False), (g.T, True)):
+            if one.shape == x.shape:
+                off = [abs(float((one * v).sum()) - slope) for v, slope in zip(_directions(x), slopes)]
+                if all(d <= CLOSE * np.linalg.norm(one) * np.linalg.norm(v) for d, v in zip(off, _directions(x))):
+                    yield way, turned
+
+
+def _in_the_same_place(p: Stored, kept_at: Way, beside: Way) -> Way:
+    """Where p's gradient would be kept, if it is made of p's way as kept_at is made of `beside`
+
+    W.v, of ("b", "v") with ("b", "d"): W.d;  W, of ("b",) with ("g_b",): g_W
+    """
+    way = p.ways[0]
+    if way[-1] == beside[-1] and len(way) == len(beside) == len(kept_at):        # W.v and W.d
+        return (*way[:-1], kept_at[-1])
+    own, last = str(beside[-1]), kept_at[-1]
+    if isinstance(last, str) and own in last:
+        last = last.replace(own, str(way[-1]))
+    elif last == beside[-1]:
+        last = way[-1]
+    return (*kept_at[:-1], last)
