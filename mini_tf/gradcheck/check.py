@@ -15,6 +15,7 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged
 from mini_tf.gradcheck.measuring.subject import told
 from mini_tf.gradcheck.planting.editing import is_current
+from mini_tf.gradcheck.reasons.order import other_order
 from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL
@@ -61,8 +62,9 @@ def gradcheck(
             try:
                 if evidence is not None:                 # the generic point may not show what is wrong
                     evidence.back_to_the_point()
-                report.steps = first_wrong_step(subject, seed)
-                if report.wrong_step is None:            # otherwise the step's own report explains it
+                report.other_order = other_order(evidence) if evidence is not None else ""
+                report.steps = [] if report.other_order else first_wrong_step(subject, seed)
+                if not report.other_order and report.wrong_step is None:         # the step's own report explains it
                     add_reasons(report, evidence)
             except FAILURES as error:                   # whatever fails in an explanation, the verdict stands
                 report.notes.append(f"the reason could not be looked for: {told(error, f)}")

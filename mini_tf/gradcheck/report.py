@@ -160,6 +160,7 @@ class Report:
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
     repair_of_a_step: bool = False                       # the change is in a step that is right by itself
     has_helpers: bool = False                            # the backward calls functions that are no steps
+    other_order: str = ""                                # of right gradients, that they come back in another order
     hints_only: bool = False                             # an exercise: the text does not give the solution away
 
     def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
@@ -207,13 +208,15 @@ class Report:
         """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
         written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
         lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
+        lines += [f"  {self.other_order}"] if self.other_order else []
         lines += self.about_repair()
         lines += self._explain_steps()
         said = {}
         for t in self.tensors:
             # After a wrong step all gradients are wrong: by how much says nothing.
             words = self.words_of(t)
-            lines += [_counts(t)] if self.wrong_step else _explain_tensor(t, words, self.blind, said)
+            briefly = self.wrong_step or self.other_order
+            lines += [_counts(t)] if briefly else _explain_tensor(t, words, self.blind, said)
             said.setdefault(words, t.name)
         lines += [f"  FAIL       {finding}" for finding in self.findings]
         if self.twins and self.ok:
@@ -367,6 +370,7 @@ class Report:
         ]  # fmt: skip
         return _plain({
             "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
+            "other_order": self.other_order,
             "notes": self.notes, "blind": self.blind, "tensors": tensors, "inside": self.inside,
             "suspects": self.suspects, "twins": self.twins,
             "repair": self.repair[:1] if self.hints_only else self.repair,

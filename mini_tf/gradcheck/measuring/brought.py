@@ -438,12 +438,12 @@ class WithContext(Brought):
 
 
 class Context(SimpleNamespace):
-    """What PyTorch calls ctx"""
+    """What PyTorch calls ctx; saved and saved_values are other people's names for what it has saved"""
 
-    saved_tensors = ()
+    saved_tensors = saved = saved_values = ()
 
     def save_for_backward(self, *arrays) -> None:
-        self.saved_tensors = arrays
+        self.saved_tensors = self.saved = self.saved_values = arrays
 
 
 class Machine(Brought):

@@ -77,6 +77,8 @@ def _in_style(f, inputs):
     owner = getattr(f, "__self__", None)
     if inspect.isclass(f):
         return WithContext(f) if is_static(f) else f
+    if inspect.isclass(owner) and f.__name__ == "apply" and is_static(owner) and _runs(WithContext(owner), inputs):
+        return WithContext(owner)
     if is_machine(f):
         alone = len(inputs) > 1 == len(parameters_of(getattr(f, forward_of(f)))) and callable(f)
         return f if keeps_contract_itself(f, inputs) else Machine(f, "__call__" if alone else None)
@@ -124,6 +126,16 @@ def _in_style(f, inputs):
     if is_single(result[0]) and is_gradient(gradients, shapes):
         return WithGradients(f, owner if a_method else None)
     return f
+
+
+def _runs(brought, inputs):
+    """Whether forward and backward raise nothing"""
+    try:
+        y, backward = brought(*copy.deepcopy(list(inputs)))
+        backward(np.ones_like(y))
+    except FAILURES:
+        return False
+    return True
 
 
 def _with_variables(f, inputs):

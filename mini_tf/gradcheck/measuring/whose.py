@@ -51,7 +51,7 @@ def find_kept_gradients(
             del candidates[p.kept_at]
     ways = {name: p.kept_at for name, p in wanted.items() if p.kept_at}
     for p in [p for p in wanted.values() if not p.kept_at]:
-        like = [_in_the_same_place(p, way, wanted[name].ways[0]) for name, way in ways.items()]
+        like = [one for name, way in ways.items() for one in _in_the_same_place(p.ways[0], way, wanted[name].ways[0])]
         beside = [way for way in candidates if way[:-1] in {way[:-1] for way in ways.values()}]
         fitting = [way for way in like if way in candidates] or beside
         fitting = [way for way in dict.fromkeys(fitting) if candidates[way].shape == p.data.shape]
@@ -97,26 +97,22 @@ def _slopes(x, y_of, dy):
 
 
 def _recognized(slopes, x, candidates):
-    """(way, whether it is transposed) of the candidates that are the gradient of x"""
+    """(way, whether it is transposed) of the candidates that are the gradient of x; a square one is not transposed"""
     for way, g in candidates.items():
         for one, turned in ((g, False), (g.T, True)):
-            if one.shape == x.shape:
+            if one.shape == x.shape and not (turned and g.shape == x.shape):
                 off = [abs(float((one * v).sum()) - slope) for v, slope in zip(_directions(x), slopes)]
                 if all(d <= CLOSE * np.linalg.norm(one) * np.linalg.norm(v) for d, v in zip(off, _directions(x))):
                     yield way, turned
 
 
-def _in_the_same_place(p: Stored, kept_at: Way, beside: Way) -> Way:
-    """Where p's gradient would be kept, if it is made of p's way as kept_at is made of `beside`
+def _in_the_same_place(way: Way, kept_at: Way, beside: Way) -> Iterator[Way]:
+    """Where the gradient of what is at `way` would be, if that of what is `beside` is kept_at
 
-    W.v, of ("b", "v") with ("b", "d"): W.d;  W, of ("b",) with ("g_b",): g_W
+    Of W.v, with b.d for b.v: W.d. Of params[1], with gs[0] for params[0]: gs[1]. Of W, with g_b for b: g_W.
     """
-    way = p.ways[0]
-    if way[-1] == beside[-1] and len(way) == len(beside) == len(kept_at):        # W.v and W.d
-        return (*way[:-1], kept_at[-1])
-    own, last = str(beside[-1]), kept_at[-1]
-    if isinstance(last, str) and own in last:
-        last = last.replace(own, str(way[-1]))
-    elif last == beside[-1]:
-        last = way[-1]
-    return (*kept_at[:-1], last)
+    if len(way) == len(kept_at) == len(beside):
+        yield tuple(own if kept == other else kept for own, kept, other in zip(way, kept_at, beside))
+    own, last = str(beside[-1]), str(kept_at[-1])
+    if own in last:
+        yield (*kept_at[:-1], last.replace(own, str(way[-1])) if last != own else way[-1])

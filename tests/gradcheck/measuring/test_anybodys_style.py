@@ -1,0 +1,573 @@
+"""A layer in the styles of many people. Right, all its gradients pass; with one of them doubled, this one fails.
+
+`off` is what that gradient is multiplied by. Nothing may be skipped in silence: the tests say which tensors are judged.
+"""
+
+from collections import namedtuple
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.judge import judge
+
+import numpy as np
+import pytest
+
+
+def verdicts(report):
+    return {t.name: t.verdict for t in report.tensors}
+
+
+class Weights(NamedTuple):
+    kernel: np.ndarray
+    shift: np.ndarray
+
+
+Gradients = namedtuple("Gradients", "shift kernel")      # in another order
+
+
+@dataclass
+class Both:
+    kernel: np.ndarray
+    shift: np.ndarray
+
+
+def squares(x, W, b, t):
+    """½ Σ (xW + b − t)², and what comes back to xW + b"""
+    e = x @ W + b - t
+    return 0.5 * (e**2).sum(), e
+
+
+def nt_loss(off):
+    def loss(p, x, t):
+        value, e = squares(x, p.kernel, p.shift, t)
+        return value, Gradients(kernel=x.T @ e, shift=off * e.sum(0))
+
+    return loss
+
+
+def dc_loss(off):
+    def loss(p, x, t):
+        value, e = squares(x, p.kernel, p.shift, t)
+        return value, Both(shift=off * e.sum(0), kernel=x.T @ e)
+
+    return loss
+
+
+def dict_loss(off):
+    def loss(beta, offset, x, t):
+        value, e = squares(x, beta, offset, t)
+        return {"fitted": e + t, "value": value, "gradient": {"offset": off * e.sum(0), "beta": x.T @ e}, "df": 2}
+
+    return loss
+
+
+def pairs_loss(off):
+    def loss(W, b, x, t):
+        value, e = squares(x, W, b, t)
+        return value, [("b", off * e.sum(0)), ("W", x.T @ e)]
+
+    return loss
+
+
+def as_objects(arrays):
+    box = np.empty(len(arrays), dtype=object)
+    for k, array in enumerate(arrays):
+        box[k] = array
+    return box
+
+
+def objects_loss(off):
+    def loss(params, x, t):
+        W, b = params
+        value, e = squares(x, W, b, t)
+        return value, as_objects([x.T @ e, off * e.sum(0)])
+
+    return loss
+
+
+def quotients(off):
+    def layer(x, W, b):
+        def backward(dy):
+            return {"dL/db": dy.sum(0), "dL/dW": off * x.T @ dy, "dL/dx": dy @ W.T}
+
+        return x @ W + b, backward
+
+    return layer
+
+
+def by_words(off):
+    def layer(x, W, b):
+        def backward(d_loss_d_y):
+            return {
+                "d_loss_d_W": off * x.T @ d_loss_d_y, "d_loss_d_b": d_loss_d_y.sum(0), "d_loss_d_x": d_loss_d_y @ W.T,
+            }  # fmt: skip
+
+        return x @ W + b, backward
+
+    return layer
+
+
+def greek(θ, β, ξ):
+    δ = ξ @ θ + β
+    return 0.5 * (δ**2).sum(), {"∂ξ": δ @ θ.T, "∂β": δ.sum(0), "∂θ": ξ.T @ δ}
+
+
+class Schicht:
+    def __init__(self, W, b, off):
+        self.gewichte, self.schwelle, self.off = W, b, off
+
+    def vorwaerts(self, x):
+        self.x = x
+        return x @ self.gewichte - self.schwelle
+
+    def rueckwaerts(self, fehler):
+        self.ableitung_gewichte = self.x.T @ fehler
+        self.ableitung_schwelle = -self.off * fehler.sum(0)
+        return fehler @ self.gewichte.T
+
+
+class DenseLayer:
+    def __init__(self, W, b, off):
+        self._weightMatrix, self._biasVector, self.off = W, b, off
+        self._weightMatrixGradient = self._biasVectorGradient = None
+
+    def forwardPropagate(self, x):
+        self._lastInput = x
+        return x @ self._weightMatrix + self._biasVector
+
+    def backPropagate(self, outputGradient):
+        self._weightMatrixGradient = self._lastInput.T @ outputGradient
+        self._biasVectorGradient = self.off * outputGradient.sum(0)
+        return outputGradient @ self._weightMatrix.T
+
+
+class Slots:
+    __slots__ = ("_w", "_offset", "_first", "_second", "_kept", "off")
+
+    def __init__(self, W, b, off):
+        self._w, self._offset, self.off = W, b, off
+
+    def forward(self, x):
+        self._kept = x
+        return x @ self._w + self._offset
+
+    def backward(self, dy):
+        self._first, self._second = self.off * self._kept.T @ dy, dy.sum(0)
+        return dy @ self._w.T
+
+
+class Letters:
+    def __init__(self, W, b, off):
+        self.a, self.b, self.off = W, b, off
+
+    def f(self, x):
+        self.x = x
+        return x @ self.a + self.b
+
+    def g(self, e):
+        self.A, self.B = self.x.T @ e, self.off * e.sum(0)
+        return e @ self.a.T
+
+
+class Param:
+    def __init__(self, value):
+        self.v, self.d, self.m = value, np.zeros_like(value), np.zeros_like(value)
+
+
+class Params:
+    def __init__(self, W, b, off):
+        self.weight, self.offset, self.off = Param(W), Param(b), off
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.weight.v + self.offset.v
+
+    def backward(self, dy):
+        self.weight.d, self.offset.d = self.x.T @ dy, self.off * dy.sum(0)
+        return dy @ self.weight.v.T
+
+
+class Lists:
+    def __init__(self, W, b, off):
+        self.params, self.off = [W, b], off
+        self.grads = [np.zeros_like(p) for p in self.params]
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.params[0] + self.params[1]
+
+    def backward(self, dy):
+        self.grads[0][...], self.grads[1][...] = self.x.T @ dy, self.off * dy.sum(0)
+        return dy @ self.params[0].T
+
+
+class Held:
+    def __init__(self, W, b, off):
+        self.kernel, self.shift, self.off = W, b, off
+        self.gradients = SimpleNamespace(kernel=None, shift=None)
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.kernel + self.shift
+
+    def backward(self, dy):
+        self.gradients = SimpleNamespace(kernel=self.x.T @ dy, shift=self.off * dy.sum(0))
+        return dy @ self.kernel.T
+
+
+class Buffers:
+    def __init__(self, W, b, off):
+        self.w, self.b, self.off = W, b, off
+        self.out, self.grad_of_w, self.grad_of_b = np.empty((len(W), len(b))), np.empty_like(W), np.empty_like(b)
+
+    def forward(self, x):
+        self.x = x
+        np.matmul(x, self.w, out=self.out)
+        self.out += self.b
+        return self.out
+
+    def backward(self, dy):
+        np.matmul(self.x.T, dy, out=self.grad_of_w)
+        np.sum(self.off * dy, axis=0, out=self.grad_of_b)
+        return dy @ self.w.T
+
+
+class Learned(np.ndarray):
+    def __array_finalize__(self, obj):
+        self.grad = getattr(obj, "grad", None)
+
+
+class WithGrad:
+    def __init__(self, W, b, off):
+        self.A, self.c, self.off = W.view(Learned), b.view(Learned), off
+
+    def forward(self, x):
+        self.x = x
+        return x @ np.asarray(self.A) + np.asarray(self.c)
+
+    def backward(self, g):
+        self.A.grad, self.c.grad = self.x.T @ g, self.off * g.sum(0)
+        return g @ np.asarray(self.A).T
+
+
+def generated(off):
+    def steps(x, W, b):
+        g = yield x @ W + b
+        yield g @ W.T, x.T @ g, off * g.sum(0)
+
+    def layer(x, W, b):
+        running = steps(x, W, b)
+        return next(running), running.send
+
+    return layer
+
+
+def affine(x, W, b):
+    return x @ W + b
+
+
+def forward(x, W, b):
+    return x @ W + b, (x, W)
+
+
+def bwd(off):
+    def backward(res, ct):
+        x, W = res
+        return ct @ W.T, x.T @ ct, off * ct.sum(0)
+
+    return backward
+
+
+def by_name_only(off):
+    def backward(*, saved, d_out):
+        x, W = saved
+        return d_out @ W.T, x.T @ d_out, off * d_out.sum(0)
+
+    return backward
+
+
+def stuff_first(off):
+    def backward(these, e):                              # names that say nothing: e has no two parts
+        x, W = these
+        return e @ W.T, x.T @ e, off * e.sum(0)
+
+    return backward
+
+
+def inputs_first(off):
+    def backward(x, W, b, up):
+        return up @ W.T, x.T @ up, off * up.sum(0)
+
+    return backward
+
+
+def filling(off):
+    def backward(x, xb, W, Wb, b, bb, yb):
+        xb += yb @ W.T
+        Wb += x.T @ yb
+        bb += off * yb.sum(0)
+
+    return backward
+
+
+def two_modes(off):
+    def layer(x, W, b, dzdy=None):
+        if dzdy is None:
+            return x @ W + b
+        return dzdy @ W.T, x.T @ dzdy, off * dzdy.sum(0)
+
+    return layer
+
+
+def one_vector(off):
+    def layer(x, W, b):
+        def backward(dy):
+            return np.concatenate([(dy @ W.T).ravel(), (x.T @ dy).ravel(), off * dy.sum(0)])
+
+        return x @ W + b, backward
+
+    return layer
+
+
+def with_none(off):
+    def layer(x, W, mask, b):
+        return x @ W + b, lambda dy: (dy @ W.T, x.T @ dy, None, off * dy.sum(0))
+
+    return layer
+
+
+class Tensor:
+    def __init__(self, data, parents=()):
+        self.data, self.grad, self.parents = data, np.zeros_like(data), parents
+
+    def backward(self, g):
+        self.grad = self.grad + g
+        for parent, of in self.parents:
+            parent.backward(of(g))
+
+
+class Graph:
+    def __init__(self, W, b, off):
+        self.W, self.b, self.off = Tensor(W), Tensor(b), off
+
+    def __call__(self, x):
+        W, b = self.W, self.b
+        return Tensor(x @ W.data + b.data, ((W, lambda g: x.T @ g), (b, lambda g: self.off * g.sum(0))))
+
+
+class Remembers(np.ndarray):
+    def backward(self, dy):
+        return self.goes_back(np.asarray(dy))
+
+
+def tracked(off):
+    def layer(x, W, b):
+        y = (x @ W + b).view(Remembers)
+        y.goes_back = lambda dy: {"b": off * dy.sum(0), "W": x.T @ dy, "x": dy @ W.T}
+        return y
+
+    return layer
+
+
+class LossAndGradient:
+    def __init__(self, W, b, off):
+        self.W, self.b, self.off = W, b, off
+
+    def loss(self, x, t):
+        return squares(x, self.W, self.b, t)[0]
+
+    def gradient(self, x, t):
+        _, e = squares(x, self.W, self.b, t)
+        return {"W": x.T @ e, "b": self.off * e.sum(0)}
+
+
+@dataclass
+class Trained:
+    W: np.ndarray
+    b: np.ndarray
+    off: float
+    rate: float = field(default=0.1)
+
+    def train_step(self, x, t):
+        loss, e = squares(x, self.W, self.b, t)
+        self.dW, self.db = x.T @ e, self.off * e.sum(0)
+        self.W -= self.rate * self.dW
+        self.b -= self.rate * self.db
+        return loss
+
+
+class Objective:
+    def __init__(self, X, y, off):
+        self.X, self.y, self.off = X, y, off
+
+    def __call__(self, W):
+        value, e = squares(self.X, W, 0, self.y)
+        return value, self.off * self.X.T @ e
+
+
+class Saves:
+    def save(self, *arrays):
+        self.arrays = arrays
+
+
+def applied(off):
+    class Affine:
+        @classmethod
+        def apply(cls, *inputs):
+            ctx = Saves()
+            return cls.forward(ctx, *inputs), lambda dy: cls.backward(ctx, dy)
+
+        @staticmethod
+        def forward(ctx, x, W, b):
+            ctx.kept = x, W
+            return x @ W + b
+
+        @staticmethod
+        def backward(ctx, dy):
+            x, W = ctx.kept
+            return dy @ W.T, x.T @ dy, off * dy.sum(0)
+
+    return Affine.apply
+
+
+def forward_of_coder(p, x):
+    h = x @ p["encoder"]["w"]
+    return h @ p["decoder"]["w"], (p, x, h)
+
+
+def coder(off):
+    def backward(res, ct):
+        p, x, h = res
+        dh = ct @ p["decoder"]["w"].T
+        return {"decoder": {"w": off * h.T @ ct}, "encoder": {"w": x.T @ dh}}, dh @ p["encoder"]["w"].T
+
+    return backward
+
+
+def nested(off):
+    def layer(x, p):
+        (W, b), (V,) = p
+        h = x @ W + b
+
+        def backward(dy):
+            dh = dy @ V.T
+            return dh @ W.T, (x.T @ dh, dh.sum(0), (), off * h.T @ dy)
+
+        return h @ V, backward
+
+    return layer
+
+
+def made(off, rng):
+    """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
+    n = 3                                                # everything square: shapes do not tell what is whose
+    x, W, b, t = (rng.standard_normal(shape) for shape in ((n, n), (n, n), n, (n, n)))
+    net = [W, b]
+    return {
+        "a NamedTuple of weights, and one of gradients": (nt_loss(off), [Weights(W, b), x, t], "p.kernel p.shift", "p.shift"),
+        "a dataclass of weights, and one of gradients": (dc_loss(off), [Both(W, b), x, t], "p.kernel p.shift", "p.shift"),
+        "value and gradient in a dict": (dict_loss(off), [W, b, x, t], "beta offset", "offset"),
+        "pairs of a name and a gradient": (pairs_loss(off), [W, b, x, t], "W b", "b"),
+        "weights in an array of objects": (objects_loss(off), [as_objects(net), x, t], "params.0 params.1", "params.1"),
+        "dL/dW": (quotients(off), [x, W, b], "x W b", "W"),
+        "d_loss_d_W": (by_words(off), [x, W, b], "x W b", "W"),
+        "in Greek": (greek, [W, b, x], "θ β ξ", None),
+        "in German": (Schicht(W, b, off), [x], "x gewichte schwelle", "schwelle"),
+        "camel case, private": (DenseLayer(W, b, off), [x], "x _weightMatrix _biasVector", "_biasVector"),
+        "slots": (Slots(W, b, off), [x], "x _w _offset", "_w"),
+        "one-letter methods": ((s := Letters(W, b, off)).f and (s.f, s.g), [x], "x a b", "b"),
+        "a value with its derivative and its momentum": (Params(W, b, off), [x], "x weight.v offset.v", "offset.v"),
+        "lists of weights and gradients": (Lists(W, b, off), [x], "x params.0 params.1", "params.1"),
+        "gradients in an object": (Held(W, b, off), [x], "x kernel shift", "shift"),
+        "buffers that are filled": (Buffers(W, b, off), [x], "x w b", "b"),
+        "a subclass of ndarray": (WithGrad(W, b, off), [x], "x A c", "c"),
+        "a generator's send": (generated(off), [x, W, b], "x W b", "b"),
+        "cotangents after residuals": ((forward, bwd(off)), [x, W, b], "x W b", "b"),
+        "by name only": ((forward, by_name_only(off)), [x, W, b], "x W b", "b"),
+        "the cache first": ((forward, stuff_first(off)), [x, W, b], "x W b", "b"),
+        "the inputs, then the error": ((affine, inputs_first(off)), [x, W, b], "x W b", "b"),
+        "arrays to be filled": ((affine, filling(off)), [x, W, b], "x W b", "b"),
+        "one function, two modes": (two_modes(off), [x, W, b], "x W b", "b"),
+        "all gradients in one vector": (one_vector(off), [x, W, b], "x W b", "b"),
+        "None among the inputs": (with_none(off), [x, W, None, b], "x W b", "b"),
+        "a graph of tensors": (Graph(W, b, off), [x], "W.data b.data", "b.data"),
+        "an array that goes back": (tracked(off), [x, W, b], "x W b", "b"),
+        "loss and gradient": ((s := LossAndGradient(W, b, off)).loss, [x, t], "W b", "b"),
+        "a step of training": (Trained(W, b, off).train_step, [x, t], "W b", "b"),
+        "an object that gives loss and gradient": (Objective(x, t, off), [W], "W", "W"),
+        "apply, of a class with static methods": (applied(off), [x, W, b], "x W b", "b"),
+        "a decoder": ((forward_of_coder, coder(off)), [{"encoder": {"w": W}, "decoder": {"w": t}}, x],
+                      "p.encoder.w p.decoder.w x", "p.decoder.w"),
+        "nested tuples, in their order": (nested(off), [x, ((W, b), (t,))], "x p.0.0 p.0.1 p.1.0", "p.1.0"),
+    }  # fmt: skip
+
+
+STYLES = [*made(1, np.random.default_rng(0))]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_right_gradients_pass_and_a_wrong_one_fails(style, rng):
+    f, inputs, names, doubled = made(1, rng)[style]
+    report = judge(f, inputs, None)                      # the verdicts alone: why it is wrong takes longer
+    assert verdicts(report) == dict.fromkeys(names.split(), "PASS")
+    assert report.verdict == "PASS"
+    if doubled:
+        f, inputs, *_ = made(2, rng)[style]
+        wrong = dict.fromkeys(names.split(), "PASS") | {doubled: "FAIL"}
+        assert verdicts(judge(f, inputs, None)) == wrong
+
+
+class Tangled(Letters):
+    def g(self, e):
+        self.A, self.B = (self.x.T @ e).T, e.sum(0)
+        return e @ self.a.T
+
+
+def test_the_transpose_of_a_square_gradient_is_not_the_gradient(rng):
+    net = Tangled(rng.standard_normal((3, 3)), rng.standard_normal(3), 1)
+    assert verdicts(judge((net.f, net.g), [rng.standard_normal((3, 3))], None)) == {"x": "PASS", "a": "FAIL", "b": "PASS"}
+
+
+def test_right_gradients_in_another_order_are_told_so(rng):
+    def layer(x, W, b, s):
+        def backward(dy):
+            return dy.sum(0), dy @ W.T, x.T @ dy, dy
+
+        return x @ W + b + s, backward
+
+    report = gradcheck(layer, *(rng.standard_normal(shape) for shape in ((3, 4), (4, 2), 2, (3, 2))))
+    assert not report
+    assert report.other_order in str(report)
+    assert "come back in the order of b, x, W and s: expected that of the inputs, x, W, b and s" in report.other_order
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("guarded", [
+    lambda p: np.log(p + 1e-12), lambda p: np.log(np.clip(p, 1e-7, 1 - 1e-7)), lambda p: np.log(np.maximum(p, 1e-15)),
+])  # fmt: skip
+def test_a_tiny_constant_that_guards_the_logarithm_is_no_mistake(guarded, seed, rng):
+    """−log(p + 1e-12) with dz = p − t, the loss of most tutorials, is right wherever p is far above 10⁻¹²."""
+
+    def loss(z, ids):
+        p = np.exp(z - z.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        rows = np.arange(len(z))
+
+        def backward(dloss):
+            dz = p.copy()
+            dz[rows, ids] -= 1
+            return dloss * dz / len(z)
+
+        return -guarded(p)[rows, ids].mean(), backward
+
+    assert gradcheck(loss, rng.standard_normal((4, 5)), np.array([0, 1, 4, 2]), seed=seed)
+
+
+def test_a_forgotten_branch_still_shows_beside_a_tiny_constant(rng):
+    def huber(x):
+        r = np.sqrt(x**2 + 1e-12)
+        return np.where(r < 9, x**2 / 2, 9 * r - 40.5), lambda dy: dy * x        # beyond 9 it is 9·sign(x)
+
+    assert not gradcheck(huber, rng.standard_normal((3, 4)))
