@@ -154,7 +154,11 @@ def check_backward(
         elif matched or name in subject.params:
             findings.append(finding)
     notes += [f"y does not depend on {', '.join(unused)}"] if unused else []
-    notes += _weights_around(subject)
+    if around := _weights_around(subject):
+        missing = missing | around
+        f = name_of(subject.f)
+        notes.append(f"no gradient of {', '.join(around)} was found, which {f} is not given, but reads: not tested; if "
+                     f"it is data, gradcheck(lambda x: {f}(x), x)")  # fmt: skip
     if unknown := _unclaimed(subject, returned):
         missing = missing | unknown
         notes.append(f"the backward returns {', '.join(map(repr, unknown))}, and nothing is called so: not tested; the "
@@ -165,26 +169,27 @@ def check_backward(
 
 
 def _weights_around(subject):
-    """A note on weights of a learner's file, or around f, that y depends on, and of which no gradient was found."""
+    """{name: array} of weights of a learner's file, or around f, that y depends on, without a gradient.
+
+    Those that a lambda brings along, gradcheck(lambda x: f(x, W), x), are data.
+    """
     f = getattr(subject.f, "written_forward", subject.f)
     if not inspect.isfunction(f) or f.__name__ == "<lambda>" or not is_theirs(f):
-        return []
+        return {}
     known = {id(p.data) for p in subject.all_params} | {id(x) for x in subject.given}
     around = {name: p for name, p in arrays_named_in(f).items() if LEARNED.match(name.rpartition(".")[2])}
-    y, found = subject.forward()[0], []
+    y, found = subject.forward()[0], {}
     for name, p in around.items():
         x = p.data
         if id(x) not in known:
             try:
                 p.data = x * 1.5 + 0.1
-                found += [name] if not np.array_equal(y, subject.forward()[0]) else []
+                found |= {name: x} if not np.array_equal(y, subject.forward()[0]) else {}
             except FAILURES:
-                found.append(name)
+                found[name] = x
             finally:
                 p.data = x
-    if not found:
-        return []
-    return [f"no gradient of {', '.join(found)} was found, which {name_of(f)} is not given, but reads: not checked"]
+    return found
 
 
 def _unclaimed(subject, returned):

@@ -75,7 +75,9 @@ class Stored:
             return self.gradient_kept_in(machine)
         found = [_gradient_at(machine, way) for way in self.ways]
         if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
-            found.append(gradient_of(self.ways[0][-1], returned))
+            name = self.ways[0][-1]
+            by_name = gradient_of(name, returned)        # grads["W1"], before layers[0].dW
+            found.insert(0 if name in returned else len(found), by_name)
         if isinstance(self.ways[0][-1], int):            # nabla_w, for self.weights
             shapes = [np.shape(x) for x in reached(machine, self.ways[0][:-1])]
             lists = [g for g in returned.values() if isinstance(g, list) and [np.shape(one) for one in g] == shapes]
@@ -140,11 +142,11 @@ def gradient_beside(those: dict[str | int, Any], name: str | int, weights: bool 
     return next((g for g in [found, *inside] if g is not None), None)
 
 
-def stored_arrays(machine: Any) -> dict[str, Stored]:
+def stored_arrays(machine: Any, private: bool = False) -> dict[str, Stored]:
     """{name: Stored} of the floating arrays in an object, in the objects it holds, and in its lists and dicts.
 
-    What is named as another's gradient is left out, and what begins with "_"; so are masks of zeros and
-    ones, or of zeros and what dropout divides by.
+    What is named as another's gradient is left out; so are masks of zeros and ones, or of zeros and what dropout
+    divides by, and arrays in dicts, lists and tuples whose names begin with "_", unless `private`.
     """
     found, seen = {}, Counter()
 
@@ -168,7 +170,7 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
         seen[id(x)] += 1
         those, read = members(x), read | _read_in_forward(type(x))
         for name, value in those.items():
-            no_weight = _keeps_gradients(name, value) or _is_private(name, value)
+            no_weight = _keeps_gradients(name, value) or (_is_private(name, value) and not private)
             if not no_weight and not is_gradient(name, those, read):
                 walk(value, (*way, name), read)
 
@@ -181,7 +183,7 @@ def stored_arrays(machine: Any) -> dict[str, Stored]:
 def _is_private(name, x):
     """True for _saved and the like: dicts, lists and tuples with arrays, unless they are called _params or _weights"""
     holds = isinstance(x, (dict, list, tuple)) and any(map(is_floating, x.values() if isinstance(x, dict) else x))
-    return str(name).startswith("__") or (str(name)[:1] == "_" and holds and not HOLDS_WEIGHTS.match(str(name)))
+    return str(name)[:1] == "_" and holds and not HOLDS_WEIGHTS.match(str(name))
 
 
 def _keeps_gradients(name, x):

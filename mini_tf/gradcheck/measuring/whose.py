@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
 from mini_tf.gradcheck.measuring.stored import Stored, fields_of, is_floating, members
 from mini_tf.types import Array
 
@@ -45,7 +46,9 @@ def find_kept_gradients(
     slopes = {name: _slopes(p.data, y_of, dy) for name, p in wanted.items()}
     wanted = {name: p for name, p in wanted.items() if slopes[name].any()}       # those that y depends on
     for name, p in wanted.items():
-        found = next(_recognized(slopes[name], p.data, candidates), None)
+        others = [q.ways[0][-1] for q in wanted.values() if q is not p]
+        fitting = {way: x for way, x in candidates.items() if not _is_anothers(way[-1], p.ways[0][-1], others)}
+        found = next(_recognized(slopes[name], p.data, fitting), None)
         if found:
             p.kept_at, p.turned = found
             del candidates[p.kept_at]
@@ -104,6 +107,14 @@ def _recognized(slopes, x, candidates):
                 off = [abs(float((one * v).sum()) - slope) for v, slope in zip(_directions(x), slopes)]
                 if all(d <= CLOSE * np.linalg.norm(one) * np.linalg.norm(v) for d, v in zip(off, _directions(x))):
                     yield way, turned
+
+
+def _is_anothers(last, own, others):
+    """Whether an array's name says that it is the gradient of another parameter: grads["keys"], or grads[1] of two"""
+    if isinstance(last, int):
+        return isinstance(own, int) and last != own
+    named = [name for name in others if name != own and is_gradient_name(last, name) and in_this_case(last, name)]
+    return bool(named) and not is_gradient_name(last, own)
 
 
 def _in_the_same_place(way: Way, kept_at: Way, beside: Way) -> Iterator[Way]:
