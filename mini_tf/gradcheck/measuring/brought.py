@@ -14,7 +14,7 @@ from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_ours
-from mini_tf.gradcheck.measuring.naming import is_gradient_name, is_upstream, may_be_given
+from mini_tf.gradcheck.measuring.naming import is_gradient_name, may_be_given
 from mini_tf.gradcheck.measuring.returned import (
     by_name,
     by_their_names,
@@ -479,7 +479,7 @@ class Machine(Brought):
         taken = self.taken
         needed = [p for p in taken if p.default is p.empty]
         keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
-        keeps = keeps and not is_upstream(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
+        keeps = keeps and not may_be_given(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
         cache = [result[-1]] if keeps else []
         y, pieces = together(list_of(result)[: -1 if keeps else None])
 

@@ -143,6 +143,20 @@ def never_run(evidence: Evidence) -> list[str]:
     return found
 
 
+def calls_what_it_was_handed(evidence: Evidence) -> bool:
+    """True if the backward calls what a list has, `for step in reversed(tape): step()`, or sends to a generator.
+
+    No list of its lines has what is wrong there.
+    """
+    _, node = source_of(function_of(evidence.backward))
+    own = {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef)}
+    targets = [one.target for one in ast.walk(node) if isinstance(one, (ast.For, ast.comprehension))]
+    handed = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)} - own
+    calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
+    sends = any(isinstance(f, ast.Attribute) and f.attr == "send" for f in calls)
+    return sends or any(isinstance(f, ast.Name) and f.id in handed for f in calls)
+
+
 def _name_of(call):
     return getattr(call.f[0], "__name__", call.name) if isinstance(call.f, tuple) else call.name
 

@@ -1,21 +1,30 @@
-"""Right gradients in another order than that of the inputs."""
+"""Right gradients in another order than that of the inputs, or that are not yet summed."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries
 from mini_tf.gradcheck.verdicts import listed
+from mini_tf.types import Array
 
+import numpy as np
+
+MOST = 20_000            # entries of a tensor; larger ones are left alone
 LEAST = 3                # of two that are exchanged, `resemblances.exchanged` tells
 
 
 def other_order(e: Evidence) -> str:
     """A sentence, if what comes back are the right gradients of all inputs, in another order."""
     names = e.subject.floats
+    if len(names) < 2 or sum(e.subject.tensors[name].size for name in names if name in e.subject.tensors) > MOST:
+        return ""
     try:
         came = e.subject.run(e.another_dy)
-        right = {name: e.slopes[name] if name in e.slopes else e.measured(name) for name in names}
+        right = {name: _slopes(e, name) for name in names}
     except FAILURES:
-        return ""
-    if len(names) < 2 or any(g is None for g in right.values()):
         return ""
     before, e.slopes = e.slopes, right
     try:
@@ -30,3 +39,37 @@ def other_order(e: Evidence) -> str:
         f"The gradients are right, but come back in the order of {listed(theirs)}: expected that of the inputs, "
         f"{listed(names)}. If yours is meant, return them by name, as in {{{theirs[0]!r}: …}}."
     )
+
+
+def right_when_summed(e: Evidence, names: Sequence[str]) -> list[str]:
+    """A sentence for each of these gradients that has axes too many, if its sum over some of them is right."""
+    found = []
+    try:
+        came = e.subject.run(e.another_dy)
+        for name in names:
+            if axes := _summed(e, name, came.get(name)):
+                over = f"axis {axes[0]}" if len(axes) == 1 else f"axes {listed(list(map(str, axes)))}"
+                found.append(f"d{name} summed over {over} is right")
+    except FAILURES:
+        return []
+    return found
+
+
+def _summed(e: Evidence, name: str, g: Any) -> tuple[int, ...]:
+    """The axes over which g is to be summed, or ()"""
+    extra = np.ndim(g) - e.subject.tensors[name].ndim
+    if not isinstance(g, np.ndarray) or extra <= 0 or g.size > MOST:
+        return ()
+    before, e.slopes = e.slopes, e.slopes | {name: _slopes(e, name)}
+    try:
+        return next((axes for axes in combinations(range(g.ndim), extra) if e.agrees(name, g.sum(axes))), ())
+    finally:
+        e.slopes = before
+
+
+def _slopes(e: Evidence, name: str) -> Array:
+    """The measured slopes in a tensor, also in one whose gradient could not be compared"""
+    if name in e.slopes:
+        return e.slopes[name]
+    x = e.subject.tensors[name]
+    return slopes_of_entries(Phi(e.subject, e.dy, e.patterns), x, np.arange(x.size)).slope.reshape(x.shape)

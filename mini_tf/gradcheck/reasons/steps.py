@@ -15,6 +15,7 @@ from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside, right_after
 from mini_tf.gradcheck.reasons.lines import (
+    calls_what_it_was_handed,
     changed_in_place,
     dropped,
     kept_and_changed,
@@ -24,12 +25,15 @@ from mini_tf.gradcheck.reasons.lines import (
     suspects,
     unused,
 )
+from mini_tf.gradcheck.reasons.order import right_when_summed
 from mini_tf.gradcheck.reasons.reached import forms_kept, is_right_where_reached, right_in_the_model
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, functions_of_steps, parts_of
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, WRONG
 from mini_tf.trace import place, source_line
+
+import numpy as np
 
 RIGHT = "right"
 FAILED = "a reason could not be looked for"
@@ -114,6 +118,9 @@ def _first_wrong(subject, calls, inner, seed):
                 continue
             with judged(f, inputs, params, call.name, seed, BUDGET) as (report, own, evidence):
                 status = _status(subject, calls, call, report, seed)
+                if status == WRONG and evidence is not None and _is_right_but_for_what_it_adds(own, evidence):
+                    left_out.append(call)
+                    continue
                 forms = forms_kept(subject, calls, call, seed) if status == WRONG else {}
                 if evidence is not None:
                     evidence.siblings = _with_other_masks(call, inner)
@@ -128,6 +135,22 @@ def _first_wrong(subject, calls, inner, seed):
                 return call, report, left_out
             (right if status == RIGHT else left_out).append(call)
     return None, None, left_out
+
+
+def _is_right_but_for_what_it_adds(own, evidence):
+    """Whether a layer's gradients of its weights are wrong only by what they have without dy: a penalty on its weights,
+    whose own loss is added elsewhere
+    """
+    if not evidence.wrong or not {*evidence.wrong} <= own.params.keys():
+        return False
+    try:
+        alone = own.run(0 * evidence.another_dy)
+    except FAILURES:
+        return False
+    added = {name: np.asarray(alone[name]) for name in evidence.wrong if alone.get(name) is not None}
+    return len(added) == len(evidence.wrong) and all(
+        g.any() and evidence.agrees(name, evidence.gradients[name] - g) for name, g in added.items()
+    )
 
 
 def _with_other_masks(call, calls):
@@ -196,6 +219,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             with _all_the_same(report, evidence):
                 report.notes += look(evidence)
     with _all_the_same(report, evidence):
+        report.notes += right_when_summed(evidence, misfits)
+    with _all_the_same(report, evidence):
         for name, words in diagnose(evidence).items():
             report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
@@ -212,7 +237,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
-    if all(ZEROS.search(line) for line in report.suspects):              # what should be added there stands in no line
+    nowhere = all(ZEROS.search(line) for line in report.suspects)        # what should be added there stands in no line
+    if nowhere or (current and not report.steps and calls_what_it_was_handed(evidence)):
         report.suspects = []
 
 

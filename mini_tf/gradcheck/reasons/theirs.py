@@ -329,7 +329,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
     steps.update(code for g in functions_of_steps(evidence.subject) for code in codes_inside(g.__code__))
     forward = function_of(written_forward(evidence))
     both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
-    methods = {}
+    methods, classes, helpers = {}, [], [g for g in evidence.subject.helpers if g.__name__ not in FORWARD]
     owner = getattr(f, "machine", getattr(f, "owner", None)) if isinstance(f, Brought) else None
     if owner is not None:
         those = [*(own for cls in type(owner).__mro__ for own in vars(cls).items())]
@@ -350,9 +350,11 @@ def parts_of(evidence: Evidence) -> list[Part]:
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += [methods[name] for name in names & methods.keys() - {*FORWARD, *BACKWARD, "__init__"}]
         held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
-        used = dict.fromkeys(c for c in [*values, *held] if inspect.isclass(c) and is_theirs(c))     # pool.grad(dy)
-        values += [vars(cls).get(name) for cls in used for name in sorted(names - {*FORWARD, *BACKWARD})]
-        waiting += [value for value in values if inspect.isfunction(value)]
+        classes += [c for c in dict.fromkeys(c for c in [*values, *held] if _is_their_class(c)) if c not in classes]
+        classes += [c for cls in classes for c in _given_to(cls) if _is_their_class(c) and c not in classes]
+        values += [g for cls in classes for name in sorted(names) if (g := vars(cls).get(name)) is not None
+                   and (name not in _of_steps(cls) or getattr(g, "__func__", g) in helpers)]  # fmt: skip
+        waiting += [g for g in (getattr(value, "__func__", value) for value in values) if inspect.isfunction(g)]
     if both:
         return list(found.values())
     called = {name for code in codes_inside(forward.__code__) for name in code.co_names}
@@ -360,6 +362,21 @@ def parts_of(evidence: Evidence) -> list[Part]:
     others = [g for g in others if inspect.isfunction(g) and is_theirs(g) and g is not forward]
     others = [g for g in others if g.__code__ not in found and g.__code__ not in steps]
     return [*found.values(), *(Part(g, g, is_forward=True) for g in (forward, *others))]
+
+
+def _is_their_class(x):
+    return inspect.isclass(x) and is_theirs(x)
+
+
+def _of_steps(cls):
+    """The names of methods that are steps: forward and backward, where a class has both"""
+    both = {name for name in FORWARD if hasattr(cls, name)}, {name for name in BACKWARD if hasattr(cls, name)}
+    return set.union(*both) if all(both) else set()
+
+
+def _given_to(cls):
+    """What the constructor of a class is given by default: cost=Quadratic"""
+    return getattr(vars(cls).get("__init__"), "__defaults__", None) or ()
 
 
 def written_forward(evidence: Evidence) -> Any:
