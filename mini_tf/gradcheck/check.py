@@ -21,6 +21,8 @@ from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL
 from mini_tf.layers import Parameter
 
+EXCHANGED = 2            # gradients that have changed places, which a change may put right
+
 
 def gradcheck(
     f: Any, *inputs, params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, name: str | None = None,
@@ -62,9 +64,9 @@ def gradcheck(
             try:
                 if evidence is not None:                 # the generic point may not show what is wrong
                     evidence.back_to_the_point()
-                report.other_order = other_order(evidence) if evidence is not None else ""
+                report.other_order, moved = other_order(evidence) if evidence is not None else ("", 0)
                 report.steps = [] if report.other_order else first_wrong_step(subject, seed)
-                if not report.other_order and report.wrong_step is None:         # the step's own report explains it
+                if report.wrong_step is None and moved <= EXCHANGED:     # the step's own report explains it
                     add_reasons(report, evidence)
             except FAILURES as error:                   # whatever fails in an explanation, the verdict stands
                 report.notes.append(f"the reason could not be looked for: {told(error, f)}")

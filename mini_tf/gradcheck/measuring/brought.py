@@ -18,6 +18,7 @@ from mini_tf.gradcheck.measuring.naming import is_gradient_name, may_be_given
 from mini_tf.gradcheck.measuring.returned import (
     by_name,
     by_their_names,
+    flat,
     in_order,
     loss_and_gradients,
     parameters_of,
@@ -53,6 +54,7 @@ from mini_tf.gradcheck.measuring.variables import (
     named_in,
 )
 from mini_tf.gradcheck.measuring.whose import find_kept_gradients
+from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -61,6 +63,7 @@ CACHE = re.compile(r"cache|^(ctx|context|memor\w*|memo|saved\w*|stash|kept|tape|
                    r"interm\w*|frame|trace)$", re.I)  # fmt: skip
 OUTPUTS = "output", "outputs", "out", "y", "result"      # where an object may keep what its forward gives
 VALUE = re.compile(r"(data|values?|val|v|array|arr|numpy|item)$")       # what a tensor may call its numbers
+OF_OPTIMIZER = re.compile(r"(^|[._])(velocit|moment|vel|mom|exp_avg|rms|[mv]\d?([._]|$))", re.I)       # Adam's m and v
 RATES = {"learning_rate", "lr", "eta", "rate", "step_size"}
 
 
@@ -95,6 +98,8 @@ class Brought:
     kept_in = ()                                         # names of variables that keep gradients
     by_key = MappingProxyType({})                        # arrays in dicts that the backward has returned
     may_have_one = ()                                    # inputs: a gradient came back that may be theirs
+    its_object, now = None, None                         # that of the learner, and the copy of it that ran last
+    came = ()                                            # what came back last
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -103,7 +108,8 @@ class Brought:
         self.returned = returned_names(backward)
 
     def named(self) -> str:
-        return self.written_forward.__name__
+        name = self.written_forward.__name__
+        return type(self.written_forward.__self__).__name__ if name == "__call__" else name
 
     def with_other_backward(self, change: Callable[[Backward], Backward]) -> "Changed":
         """The same, but with change(backward) in place of each backward."""
@@ -171,11 +177,24 @@ class Brought:
         lists = self._shapes_of_lists()
         if lists and any(_shapes(part) in lists for part in list_of(gradients)):         # nabla_w, of self.weights
             gradients = tuple(part for part in list_of(gradients) if _shapes(part) not in lists)
+        if claimed := {p.kept_at[1] for p in self.parameters.values() if p.is_returned}:
+            gradients = tuple(g for k, g in enumerate(flat(gradients)) if k not in claimed)
+            called = [name for k, name in enumerate(called) if k not in claimed]
         found = in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
+        if self.its_object is not None and any(p.grad is None for p in self.parameters.values()):
+            named = zip([p.name for p in parameters_of(self.written_forward)], inputs)
+            floats = [(name, x.shape) for name, x in named if is_floating(x)]
+            if len(floats) == len(found) and not any(self.inside or ()):             # it may be that of a weight
+                found = tuple(g if np.shape(g) == shape and self.may_be_of(name, called) else None
+                              for g, (name, shape) in zip(found, floats))            # fmt: skip
         if not any(self.inside or ()):
             known = self.written_forward, self.parameters
             self.may_have_one = without_a_gradient(found, gradients, called, inputs, *known)
         return tuple(scaled(g, factor) for g in found)
+
+    def may_be_of(self, name: str, called: Sequence[str]) -> bool:
+        """Whether a gradient that came back may be that of an input, although weights have none"""
+        return not isinstance(self, WithGradients) or any(is_gradient_name(said, name) for said in called)
 
     def names_inside(self, inputs: Sequence[Any]) -> list[str | int]:
         """The names of what has a gradient: of inputs, of arrays inside them, of parameters"""
@@ -183,6 +202,67 @@ class Brought:
         ways = [way for ways in inside for way in ways]
         names = [p.name for p in parameters_of(self.written_forward)]
         return [*names, *(step for way in ways for step in way), *(p.ways[0][-1] for p in self.parameters.values())]
+
+    def leave_out_buffers(self, inputs: Sequence[Any]) -> None:
+        """Arrays that the forward writes into before it reads them are no parameters: self.out, with out=self.out."""
+        parameters, before = self.parameters, {name: np.copy(p.data) for name, p in self.parameters.items()}
+
+        def run():
+            y = np.copy(self(*copy.deepcopy(list(inputs)))[0])
+            return y, [name for name, p in self.parameters.items() if not np.array_equal(p.data, before[name])]
+
+        try:
+            y, written = run()
+            for name in written:
+                self.parameters[name].data[...] = before[name] + 1
+            if written and np.array_equal(run()[0], y):
+                self.parameters = {name: p for name, p in self.parameters.items() if name not in written}
+            moments = [name for name in self.parameters if OF_OPTIMIZER.search(name)]
+            self.parameters = {name: p for name, p in self.parameters.items()
+                               if name not in moments or self._reads(p, y, inputs)}         # fmt: skip
+            self._take_up_private(y, inputs)
+        except FAILURES:                                 # the check itself will say what is wrong
+            return
+        finally:
+            for name, p in parameters.items():
+                p.data[...] = before[name]
+
+    def _take_up_private(self, y: Array, inputs: Sequence[Any]) -> None:
+        """Arrays in self._store["W"] and the like are parameters if y depends on them; a cache is not read."""
+        public, known = self.parameters, {id(p.data) for p in self.parameters.values()}
+        for name, p in stored_arrays(self.its_object, private=True).items():
+            if name not in public and id(p.data) not in known:
+                self.parameters = public | {name: p}
+                public = self.parameters if self._reads(p, y, inputs) else public
+        self.parameters = public
+
+    def _reads(self, p, y, inputs):
+        """Whether another array in the place of a parameter gives another y"""
+        given, p.data = p.data, p.data * 1.5 + 0.1
+        try:
+            return not np.array_equal(y, self(*copy.deepcopy(list(inputs)))[0])
+        except FAILURES:
+            return False
+        finally:
+            p.data = given
+
+    def find_gradients(self, inputs: Sequence[Any]) -> None:
+        """Where names do not tell whose gradients an object keeps, or what comes back, they are measured."""
+        given = copy.deepcopy(list(inputs))
+        try:
+            y, backward = self(*given)
+            before, dy = copy.deepcopy(self.now), np.random.default_rng(0).standard_normal(np.shape(y))
+            backward(dy if np.ndim(y) else 1.0)          # of a loss, they are those for 1
+            if any(p.grad is None for p in self.parameters.values()):
+                came = [] if isinstance(self.came, dict) else flat(self.came)
+                dy = dy if np.ndim(y) else 1.0
+                find_kept_gradients(self.parameters, self.now, before, came, lambda: self(*given)[0], dy)
+        except FAILURES:                                 # the check itself will say what is wrong
+            return
+        finally:
+            for p in self.parameters.values():
+                p.grad = None
+        self.earlier = earlier_gradients(self.its_object, self.parameters)
 
     def _shapes_of_lists(self):
         """[shapes] of the parameters that are in lists, list by list"""
@@ -208,7 +288,9 @@ class Brought:
 
     def found_in(self, machine: Any, returned: dict[str, Any]) -> list[tuple[Stored, Array]]:
         """[(parameter, its gradient)], which the object keeps, or has returned by name"""
-        found = [(p, p.gradient_in(machine, returned)) for p in self.parameters.values()]
+        came = flat(self.came)
+        found = [(p, came[p.kept_at[1]] if p.is_returned else p.gradient_in(machine, returned))
+                 for p in self.parameters.values()]      # fmt: skip
         return [(p, np.copy(g)) for p, g in found if g is not None]      # a backward may write into its array again
 
     @staticmethod
@@ -281,6 +363,7 @@ class Pair(Brought):
 
         if self.takes_dy is None:                        # the same in every call, of which there are thousands
             self.takes_dy = self.arguments([y] * (1 if self.together else len(outputs)), cache, inputs) is not None
+            self.inputs_are_data |= not self.takes_dy and cache is None  # loss(w, X, y) and gradient(w, X, y)
 
         def backward(dy):
             dys = [tuple(pieces(dy))] if self.together else pieces(dy)
@@ -348,6 +431,8 @@ class Pair(Brought):
             caches = rest[-1:] if len(rest) == 1 or not dys else left if len(left) == 1 else []
         elif not caches and len(needed) == len(dys) + len(inputs) and not set(needed[len(dys) :]) <= given.keys():
             return [*dys, *inputs]
+        if not parameters and cache is None and _takes_any(self.written_backward):           # gradients(*inputs)
+            return None if dys else list(inputs)
         dys, arguments, used = list(dys), [], 0
         for p in parameters:
             if p.name in caches:
@@ -385,6 +470,11 @@ class Pair(Brought):
         if arguments is None and not np.ndim(outputs[0]):                # of a loss, whose dloss is 1
             arguments = self.arguments([], cache, inputs)
         return arguments is not None and len(arguments) == len(given) and all(map(_alike, arguments, given))
+
+
+def _takes_any(f):
+    """True for f(*args)"""
+    return any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(f).parameters.values())
 
 
 def _shapes(x):
@@ -454,10 +544,10 @@ class Machine(Brought):
     """
 
     inputs_are_data = True
-    now = None                                           # the copy that ran last
 
     def __init__(self, machine: Any, way: str | None = None, way_back: str | None = None):
-        self.machine, self.way = machine, way or forward_of(machine)
+        self.machine = self.its_object = machine
+        self.way = way or forward_of(machine)
         self.way_back = way_back or backward_of(machine)
         super().__init__(getattr(machine, self.way), getattr(machine, self.way_back))
         self.parameters = stored_arrays(machine)
@@ -467,6 +557,7 @@ class Machine(Brought):
         names = [p.name for p in parameters_of(self.written_forward)]
         needed = [p.name for p in self.taken if p.default is p.empty]
         self.takes_inputs = bool(needed) and needed == names             # loss(x, t) and gradient(x, t)
+        self.again = {name: names.index(name) for name in needed if name in names and not may_be_given(name)}
 
     def named(self) -> str:
         return type(self.machine).__name__
@@ -478,7 +569,7 @@ class Machine(Brought):
             result = next((x for name in OUTPUTS if is_floating(x := members(own).get(name))), None)
         taken = self.taken
         needed = [p for p in taken if p.default is p.empty]
-        keeps = isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
+        keeps = not self.again and isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
         keeps = keeps and not may_be_given(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
         cache = [result[-1]] if keeps else []
         y, pieces = together(list_of(result)[: -1 if keeps else None])
@@ -492,9 +583,13 @@ class Machine(Brought):
                     arguments = inputs
                 elif [p.name for p in needed] == ["inputs", "grad_outputs"]:
                     arguments = inputs, tuple(pieces(dy))
+                elif self.again and len(arguments) + len(self.again) == len(needed):         # backward(x, dy)
+                    left = iter(arguments)
+                    arguments = [inputs[self.again[p.name]] if p.name in self.again else next(left) for p in needed]
                 if len(arguments) < len(needed):
                     raise TypeError(self.about_arguments())
                 came = by_their_names(getattr(once, self.way_back)(*arguments, **self.rate), self.names_inside(inputs))
+                self.came = came
                 factor = None if taken and not (self.takes_inputs and not np.ndim(y)) else dy
                 found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
                 self.collect(found, factor)
@@ -502,59 +597,6 @@ class Machine(Brought):
                 return self.in_order(came, self.returned, inputs, factor)
 
         return y, self.closed(backward, bool(taken) and not (self.takes_inputs and not np.ndim(y)))
-
-    def leave_out_buffers(self, inputs: Sequence[Any]) -> None:
-        """Arrays that the forward writes into before it reads them are no parameters: self.out, with out=self.out."""
-        parameters, before = self.parameters, {name: np.copy(p.data) for name, p in self.parameters.items()}
-
-        def run():
-            y = np.copy(self(*copy.deepcopy(list(inputs)))[0])
-            return y, [name for name, p in self.parameters.items() if not np.array_equal(p.data, before[name])]
-
-        try:
-            y, written = run()
-            for name in written:
-                self.parameters[name].data[...] = before[name] + 1
-            if written and np.array_equal(run()[0], y):
-                self.parameters = {name: p for name, p in self.parameters.items() if name not in written}
-            self._take_up_private(np.copy(y), inputs)
-        except FAILURES:                                 # the check itself will say what is wrong
-            return
-        finally:
-            for name, p in parameters.items():
-                p.data[...] = before[name]
-
-    def _take_up_private(self, y: Array, inputs: Sequence[Any]) -> None:
-        """Arrays in self._store["W"] and the like are parameters if y depends on them; a cache is not read."""
-        public, known = self.parameters, {id(p.data) for p in self.parameters.values()}
-        for name, p in stored_arrays(self.machine, private=True).items():
-            if name not in public and id(p.data) not in known:
-                given, self.parameters = p.data, public | {name: p}
-                p.data = given * 1.5 + 0.1
-                try:
-                    reads = not np.array_equal(y, self(*copy.deepcopy(list(inputs)))[0])
-                except FAILURES:
-                    reads = False
-                p.data = given
-                public = self.parameters if reads else public
-        self.parameters = public
-
-    def find_gradients(self, inputs: Sequence[Any]) -> None:
-        """Where the names of what the object keeps do not tell whose gradients they are, they are measured."""
-        given = copy.deepcopy(list(inputs))
-        try:
-            y, backward = self(*given)
-            before = copy.deepcopy(self.now)
-            dy = np.random.default_rng(0).standard_normal(np.shape(y))
-            backward(dy if np.ndim(y) else float(dy))
-            if any(p.grad is None for p in self.parameters.values()):
-                find_kept_gradients(self.parameters, self.now, before, lambda: self(*given)[0], dy)
-        except FAILURES:                                 # the check itself will say what is wrong
-            return
-        finally:
-            for p in self.parameters.values():
-                p.grad = None
-        self.earlier = earlier_gradients(self.machine, self.parameters)
 
     def taken_away(self, machine: Any) -> list[tuple[Stored, Array]]:
         """[(parameter, gradient)] of a backward that has made a step of rate 1; [] of another"""
@@ -588,12 +630,13 @@ class WithGradients(Brought):
 
     def __init__(self, f: Callable, owner: Any = None):
         super().__init__(f, f)
-        self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
+        self.owner = self.its_object = owner
+        self.parameters = {} if owner is None else stored_arrays(owner)
         self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
         self.returned = self.returned[1:]
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = self.owner and with_parameters(self.owner, self.parameters, self.earlier, may_change_them=True)
+        own = self.now = self.owner and with_parameters(self.owner, self.parameters, self.earlier, may_change_them=True)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
         variables = self.parameters if own is None else {}
         forget_gradients(inputs, self.inside)
@@ -601,7 +644,7 @@ class WithGradients(Brought):
             result = f(*inputs)
             loss, *gradients = loss_and_gradients(result) or [result]
             gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
-            gradients = by_their_names(gradients, self.names_inside(inputs))
+            gradients = self.came = by_their_names(gradients, self.names_inside(inputs))
             found = self.found_in(kept() if own is None else own, by_name(gradients, self.returned))
 
         def backward(dy):
@@ -612,31 +655,38 @@ class WithGradients(Brought):
 
 
 class WithGraph(Brought):
-    """y = f(x) is an object that remembers how it was computed: y.data, y.backward(dy); then W.grad is beside W.data"""
+    """y = f(x) is an object that remembers how it was computed: y.data, y.backward(dy); then W.grad is beside W.data
+
+    Or a method gives y, backward, and the object keeps the gradients of its weights.
+    """
 
     inputs_are_data = True
 
     def __init__(self, f: Callable, owner: Any = None):
         super().__init__(f, f)
-        self.owner, self.parameters = owner, {} if owner is None else stored_arrays(owner)
+        self.owner = self.its_object = owner
+        self.parameters = {} if owner is None else stored_arrays(owner)
         self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
         self.returned = []
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
+        own = self.now = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
         forget_gradients(inputs, self.inside)
-        y, back = graph_of(f(*inputs))
-        takes_dy, used = bool(parameters_of(back)), []
+        result = f(*inputs)
+        y, back = result if keeps_contract(result) else graph_of(result)
+        y, pieces = together(list_of(y))
+        takes_dy, called, used = bool(parameters_of(back)), returned_names(back), []
 
         def backward(dy):
             if used:                                     # which has left gradients, to which another would add its own
                 return self(*inputs)[1](dy)
             used.append(True)
-            came = by_their_names(back(dy) if takes_dy else back(), self.names_inside(inputs))
+            dys = pieces(dy)[: len(parameters_of(back))]
+            came = self.came = by_their_names(back(*dys), self.names_inside(inputs))
             factor = None if takes_dy else dy
-            self.collect(self.found_in(own, by_name(came, [])), factor)
-            return self.in_order(came, [], inputs, factor)
+            self.collect(self.found_in(own, by_name(came, called)), factor)
+            return self.in_order(came, called, inputs, factor)
 
         backward.__wrapped__ = inspect.unwrap(getattr(back, "__func__", back))
         backward.takes_dy = takes_dy

@@ -11,9 +11,9 @@ WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")            # of d_
 SAY_GRADIENT = {
     "d", "g", "grad", "grads", "gradient", "gradients", "gradienten", "bar", "adj", "adjoint", "ct", "cotangent",
     "nabla", "delta", "deriv", "derivative", "derivada", "derivadas", "derivee", "derivees", "dérivée", "dérivées",
-    "ableitung", "ableitungen", "jac", "jacobian",
+    "ableitung", "ableitungen", "jac", "jacobian", "wrt",
 }  # fmt: skip
-SAID_WITH_THEM = {"of", "wrt", "by", "l", "loss", "cost", "j", "e", "error"}             # d_loss_d_x, grad_of_x
+SAID_WITH_THEM = {"of", "by", "l", "loss", "cost", "j", "e", "error"}             # d_loss_d_x, grad_of_x
 # The name of what keeps gradients: grads, dparams, d_enc, dEnc, but not decoder or dense1
 GRADIENTS = re.compile(r"(?i:grad|deriv|dériv|ableit|nabla)|^[dg]$|^d_|^d[A-Z]|"
                        r"^d(p\w*|weights?|theta|model|layers?|net|w|vars?)\d*$")  # fmt: skip
@@ -84,6 +84,11 @@ def plain(name: str | int) -> str:
 def is_upstream(name: str) -> bool:
     """True for what the gradient that a backward is given may be called: dy, d_out, grad, g, upstream."""
     return NAMED_AS_GRADIENT.match(name) is not None
+
+
+def says_gradient(said: str | int) -> bool:
+    """True for d_loss_d_x, wrt_means and gradW, by a word in it"""
+    return bool(SAY_GRADIENT & {word.lower() for word in WORDS.findall(str(said))})
 
 
 def keeps_gradients(said: str | int) -> bool:

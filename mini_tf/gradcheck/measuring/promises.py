@@ -139,11 +139,18 @@ def check_backward(
             f"one for each of {', '.join(wanted)}"
         )
     comparable, unused, notes = {}, [], _whole_numbers(subject, gradients)
+    views = {name: x for name, x in subject.tensors.items() if getattr(subject.params.get(name), "shares", False)}
+    views = {name: x for name, x in views.items() if not subject.depends_on(name)}
+    gradients |= dict.fromkeys(views)
     missing, data = subject.leave_out(gradients)
     if data:
         notes.append(f"the backward returns no gradient of {', '.join(data)}: not checked")
     notes += [_about_missing(subject, name) for name in missing]
     findings += [f"{made} is computed, but not returned" for name in missing for made in _not_returned(backward, name)]
+    if views:
+        missing |= views
+        notes.append(f"{', '.join(views)} shares its memory with other arrays of the object, which a copy does not: "
+                     "not tested; the others are")  # fmt: skip
     for name, x in subject.tensors.items():
         if name in subject.params and gradients.get(name) is None and not subject.depends_on(name):
             unused.append(name)

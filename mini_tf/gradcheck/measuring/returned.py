@@ -9,7 +9,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from mini_tf.gradcheck.measuring.naming import gradient_of, is_gradient_name, is_upstream, keeps_gradients
+from mini_tf.gradcheck.measuring.naming import (
+    gradient_of,
+    is_gradient_name,
+    is_upstream,
+    keeps_gradients,
+    says_gradient,
+)
 from mini_tf.gradcheck.measuring.stored import (
     Stored,
     fields_of,
@@ -86,10 +92,14 @@ def loss_and_gradients(result: Any) -> tuple[Any, ...] | None:
     None of what is neither a tuple nor has such names.
     """
     if isinstance(result, tuple):
-        return tuple(result)
+        held, *others = map(is_container, result)
+        turned = held and others == [False] and np.ndim(result[1]) == 0  # (grads, cost)
+        return tuple(result[::-1] if turned else result)
     those = members(result) if not isinstance(result, (list, np.ndarray)) else {}
     losses = [x for name, x in those.items() if LOSSES.match(str(name)) and np.ndim(x) == 0]
     gradients = [x for name, x in those.items() if COME_WITH_IT.match(str(name))]
+    named = {name: x for name, x in those.items() if says_gradient(name) and is_floating(x)}         # wrt_means
+    gradients = gradients or ([named] if named else [])
     return (losses[0], gradients[0]) if losses and len(gradients) == 1 else None
 
 
@@ -127,6 +137,7 @@ def in_order(
     arrays = [x for _, x in zip(names, inputs) if is_floating(x)]
     if isinstance(gradients, dict) or any(g is not None for g in found):
         left = [k for k, g in enumerate(found) if g is None]             # dh, of h0: those that no name fits, by shape
+        left.sort(key=lambda k: len(np.unique(arrays[k])) == 2 and 0 in arrays[k])          # masks last
         known = [*floats, *(name.rpartition(".")[2] for name in parameters)]
         others = [g for said, g in named.items() if not any(is_gradient_name(said, name) for name in known)]
         for place, g in zip(places_by_shape(others, [arrays[k] for k in left]), others):

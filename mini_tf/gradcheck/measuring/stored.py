@@ -28,6 +28,7 @@ BACKWARD = ("backward", "bwd", "bprop", "backprop", "back", "bw")
 GO_FORWARD = re.compile(r"forward|fwd|fprop|vorw(ä|ae)rts|avant|adelante|avanti|propagate$|propager$", re.I)
 GO_BACK = re.compile(r"back|bwd|bprop|r(ü|ue)ck|retropr|atr(á|a)s|arri(è|e)re|indietro|pullback|vjp", re.I)
 HOLDS_WEIGHTS = re.compile(r"_*(param|weight|bias|W|b|theta|layer|coef|intercept)", re.I)
+RETURNED = "()"          # in the place of a name: what comes back
 DEEPEST = 4              # of dicts and lists that a function is given, those inside others
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
 
@@ -49,11 +50,17 @@ class Stored:
 
     ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
     shape   as it was given, where data may be larger
+    shares  it is a view of another one's memory, or has one: a copy of the object has no views
     kept_at the way to its gradient, where that was measured (`whose.py`); turned: this is dWᵀ
     """
 
     trainable = True
-    kept_at, turned = (), False
+    kept_at, turned, shares = (), False, False
+
+    @property
+    def is_returned(self) -> bool:
+        """True if its gradient is the kept_at[1]-th of what comes back"""
+        return self.kept_at[:1] == (RETURNED,)
 
     def __init__(self, data: Array, way: tuple[str | int, ...]):
         self.data, self.grad, self.ways, self.shape = data, None, [way], data.shape
@@ -177,6 +184,7 @@ def stored_arrays(machine: Any, private: bool = False) -> dict[str, Stored]:
     walk(machine, (), frozenset())
     for p in found.values():
         p.ways.sort(key=len)                             # the shortest gives it its name
+        p.shares = any(q is not p and np.may_share_memory(p.data, q.data) for q in found.values())
     return {".".join(map(str, p.ways[0])): p for p in found.values()}
 
 
@@ -281,7 +289,7 @@ def _let_sizes_follow(machine, parameters):
 def earlier_gradients(machine: Any, parameters: dict[str, Stored]) -> list[Array]:
     """The gradients that an object has already: arrays of zeros, or what an earlier backward has left."""
     found = [_gradient_at(machine, way) for p in parameters.values() for way in p.ways]
-    found += [p.gradient_kept_in(machine) for p in parameters.values() if p.kept_at]
+    found += [p.gradient_kept_in(machine) for p in parameters.values() if p.kept_at and not p.is_returned]
     return [g for g in found if is_floating(g)]
 
 

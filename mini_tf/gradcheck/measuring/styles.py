@@ -16,7 +16,7 @@ import copy
 import inspect
 import re
 from collections.abc import Collection, Sequence
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -58,6 +58,7 @@ import numpy as np
 
 BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", "bprop"), "fw": ("bw",)}
 BACK = re.compile(r"back|bwd|bprop|bw$")
+VALUES = "value", "loss", "cost", "fn", "compute_loss", "compute_cost", "evaluate"       # of a loss, as methods
 AGAIN = "gradient", "gradients", "grad", "grads", "compute_gradients", "compute_gradient", "get_gradients"
 def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     """f itself if it keeps y, backward = f(…) or is in no style known here, else a Brought of it.
@@ -81,9 +82,13 @@ def _in_style(f, inputs):
         return WithContext(owner)
     if is_machine(f):
         alone = len(inputs) > 1 == len(parameters_of(getattr(f, forward_of(f)))) and callable(f)
-        return f if keeps_contract_itself(f, inputs) else Machine(f, "__call__" if alone else None)
+        if keeps_contract_itself(f, inputs):
+            return WithGraph(f.__call__, f) if _keeps_arrays(f) else f
+        return Machine(f, "__call__" if alone else None)
     if has_loss(f) and not callable(f):
         return in_contract(f.loss, inputs)
+    if (pair := _value_and_gradient(f)) and not is_ours(f):
+        return Machine(f, *pair)
     if is_machine(owner) and getattr(f, "__name__", "") in (*FORWARD, "__call__"):
         return Machine(owner)
     if not callable(f) or is_ours(f):
@@ -95,7 +100,7 @@ def _in_style(f, inputs):
     if says_forward:
         return Pair(f, found)
     a_method = owner is not None and not inspect.ismodule(owner) and not inspect.isclass(owner)
-    goes_back = a_method and way_back(owner, f) is not None
+    goes_back = a_method and way_back(owner, f) not in (None, *_names_in(f))         # train_step calls its backward
     try:
         trial = getattr(copy.deepcopy(owner), f.__name__) if a_method else f
         given = copy.deepcopy(list(inputs))
@@ -106,6 +111,8 @@ def _in_style(f, inputs):
         return WithGraph(f, owner if a_method else None)
     if not keeps_contract(result) and not found and not goes_back and (option := mode_of(f, inputs)):
         return WithMode(f, option)
+    if keeps_contract(result) and a_method and _keeps_arrays(owner):
+        return WithGraph(f, owner)
     if keeps_contract(result):
         several = isinstance(result[0], (tuple, list)) and all(isinstance(y, np.ndarray) for y in result[0])
         return Several(f) if several or any(map(ways_in, inputs)) else f
@@ -123,9 +130,15 @@ def _in_style(f, inputs):
         return Machine(owner, f.__name__, way_back(owner, f)) if goes_back else f
     gradients = result[1] if len(result) == 2 else result[1:]
     shapes = {reached(x, way).shape for x in inputs for way in ([()] if is_floating(x) else ways_in(x))}
+    shapes |= {() for x in inputs if isinstance(x, float)}
     if is_single(result[0]) and is_gradient(gradients, shapes):
         return WithGradients(f, owner if a_method else None)
     return f
+
+
+def _keeps_arrays(x):
+    """True for somebody's object with arrays of its own, which are not given as Parameters"""
+    return not is_ours(x) and not callable(getattr(x, "parameters", None)) and bool(stored_arrays(x))
 
 
 def _runs(brought, inputs):
@@ -140,7 +153,7 @@ def _runs(brought, inputs):
 
 def _with_variables(f, inputs):
     """f, or a Brought whose parameters are variables of f's file: those whose gradients come back"""
-    if isinstance(f, Machine):
+    if isinstance(f, Brought) and f.its_object is not None:
         f.leave_out_buffers(inputs)
         f.find_gradients(inputs)
     if isinstance(f, Brought):
@@ -200,6 +213,24 @@ def keeps_contract_itself(machine: Any, inputs: Sequence[Any]) -> bool:
     except FAILURES:
         return False
     return keeps_contract(result)
+
+
+def _names_in(method):
+    """The names that a method uses"""
+    return getattr(getattr(method, "__func__", None), "__code__", SimpleNamespace(co_names=())).co_names
+
+
+def _value_and_gradient(x):
+    """("value", "grad") of an object whose methods of such names take the same; or None"""
+    for name in (*VALUES, *["__call__"] * callable(x)):
+        method = getattr(type(x), name, None)
+        if inspect.isfunction(method) and not inspect.isfunction(x):
+            names = [p.name for p in parameters_of(method)]
+            again = [other for other in AGAIN if inspect.isfunction(g := getattr(type(x), other, None))
+                     and [p.name for p in parameters_of(g)] == names]    # fmt: skip
+            if again:
+                return name, again[0]
+    return None
 
 
 def way_back(owner: Any, method: Any) -> str | None:

@@ -30,6 +30,7 @@ from numpy.typing import DTypeLike
 
 STATISTICS = re.compile(r"running|moving")               # of batches seen before, which have no gradient
 # What an object keeps, and is not learned
+MASK = re.compile(r"mask|keep|valid|padd?ing|one_?hot", re.I)          # of zeros and ones, which has no gradient
 GIVEN = re.compile(r"(eps(ilon)?|noise|targets?|labels?|[XY]|[xy](_\w+)?|inputs?|features|samples|observations)\d*$")
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
@@ -279,7 +280,8 @@ class Subject:
 
         Returns ({name: array} that must have one to pass, names of data), of those that y depends on.
         """
-        if all(g is None for g in gradients.values()):
+        unknown = isinstance(self.f, Brought) and any(map(is_float, flat(self.f.came)))      # whose is what came back?
+        if all(g is None for g in gradients.values()) and not unknown:
             return {}, []
         brought = isinstance(self.f, Brought)
         here = [name for name in self.params if brought and name not in self.left_out]
@@ -291,7 +293,8 @@ class Subject:
         self.left_out += missing
         data = [name for name in used if brought and name not in self.params and self.f.inputs_are_data
                 and name not in self.f.may_have_one]     # fmt: skip
-        data += [name for name in used if name in self.by_name and is_zeros_and_ones(missing[name])]
+        masks = [name for name in used if is_zeros_and_ones(missing[name])]
+        data += [name for name in masks if name in self.by_name or MASK.search(name)]
         learned = {holder for name, (holder, _) in self.leaves.items() if name not in missing}
         learned |= {name for name, x in zip(self.names, self.given) if not isinstance(x, (dict, list, tuple))}
         data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]

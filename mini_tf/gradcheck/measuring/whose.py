@@ -7,12 +7,12 @@ A right gradient is recognized by its slopes along random directions. Of a wrong
 where the others stand, beside their weights, in the same list or under names made in the same way, it stands, too.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
-from mini_tf.gradcheck.measuring.stored import Stored, fields_of, is_floating, members
+from mini_tf.gradcheck.measuring.stored import RETURNED, Stored, fields_of, is_floating, members
 from mini_tf.types import Array
 
 import numpy as np
@@ -27,11 +27,12 @@ Way = tuple[str | int, ...]
 
 
 def find_kept_gradients(
-    parameters: Mapping[str, Stored], machine: Any, before: Any, y_of: Callable[[], Array], dy: Array | float
-) -> None:
+    parameters: Mapping[str, Stored], machine: Any, before: Any, came: Sequence[Any], y_of: Callable[[], Array],
+    dy: Array | float,
+) -> None:  # fmt: skip
     """Note at each parameter without a gradient, in kept_at, the way to the array that is its gradient.
 
-    machine   the object after its backward; before: as it was before it
+    machine   the object after its backward; before: as it was before it; came: what came back
     y_of      gives y, of the parameters' data
     dy        what the backward was given
     """
@@ -39,7 +40,7 @@ def find_kept_gradients(
     used = [p.grad for p in parameters.values() if p.grad is not None]
     known = [p.data for p in parameters.values()]
     candidates = {
-        way: x for way, x in _arrays_in(machine)
+        way: x for way, x in [*_arrays_in(machine), *_arrays_in(list(came), (RETURNED,))]
         if not any(_same(x, one) for one in [*old, *used, *known]) and np.isfinite(x).all() and x.any()
     }  # fmt: skip
     wanted = {name: p for name, p in parameters.items() if p.grad is None and p.data.size}

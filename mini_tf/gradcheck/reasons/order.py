@@ -13,32 +13,29 @@ from mini_tf.types import Array
 import numpy as np
 
 MOST = 20_000            # entries of a tensor; larger ones are left alone
-LEAST = 3                # of two that are exchanged, `resemblances.exchanged` tells
 
 
-def other_order(e: Evidence) -> str:
-    """A sentence, if what comes back are the right gradients of all inputs, in another order."""
+def other_order(e: Evidence) -> tuple[str, int]:
+    """(a sentence, how many are in another place) if what comes back are the right gradients in another order"""
     names = e.subject.floats
     if len(names) < 2 or sum(e.subject.tensors[name].size for name in names if name in e.subject.tensors) > MOST:
-        return ""
+        return "", 0
     try:
         came = e.subject.run(e.another_dy)
         right = {name: _slopes(e, name) for name in names}
     except FAILURES:
-        return ""
+        return "", 0
     before, e.slopes = e.slopes, right
     try:
         theirs = [next((other for other in names if e.agrees(other, came.get(name))), None) for name in names]
     finally:
         e.slopes = before
-    moved = [name for name, other in zip(names, theirs) if name != other]
-    shapes_fit = all(right[name].shape == right[other].shape for name, other in zip(names, theirs) if other)
-    if {*theirs} != {*names} or not moved or (len(moved) < LEAST and shapes_fit):
-        return ""
+    if {*theirs} != {*names} or theirs == names:
+        return "", 0
     return (
         f"The gradients are right, but come back in the order of {listed(theirs)}: expected that of the inputs, "
         f"{listed(names)}. If yours is meant, return them by name, as in {{{theirs[0]!r}: …}}."
-    )
+    ), sum(name != other for name, other in zip(names, theirs))
 
 
 def right_when_summed(e: Evidence, names: Sequence[str]) -> list[str]:

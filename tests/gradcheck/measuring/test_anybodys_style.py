@@ -460,6 +460,138 @@ def nested(off):
     return layer
 
 
+def propagate(off):
+    def both(w, b, x, t):
+        value, e = squares(x, w, b, t)
+        return {"dw": x.T @ e, "db": off * e.sum(0)}, value
+
+    return both
+
+
+def cost(W, b, x, t):
+    return squares(x, W, b, t)[0]
+
+
+def gradients(off):
+    def grad(*inputs):
+        W, b, x, t = inputs
+        _, e = squares(x, W, b, t)
+        return {"b": off * e.sum(0), "W": x.T @ e}
+
+    return grad
+
+
+@dataclass
+class Half:
+    off: float
+
+    def value(self, predicted, actual):
+        return 0.5 * ((predicted - actual) ** 2).sum()
+
+    def grad(self, predicted, actual):
+        return self.off * (predicted - actual)
+
+
+def wrt(off):
+    def loss(W, b, x, t):
+        value, e = squares(x, W, b, t)
+        return SimpleNamespace(value=value, residuals=e, wrt_W=x.T @ e, wrt_b=off * e.sum(0))
+
+    return loss
+
+
+class Moving(Lists):
+    def __init__(self, W, b, off):
+        super().__init__(W, b, off)
+        self.velocity = [0.1 * W, 0.1 * b]
+
+
+class Steps:
+    def __init__(self, W, b, off):
+        self.W, self.b, self.off = W, b, off
+        self.dW, self.db = np.zeros_like(W), np.zeros_like(b)
+
+    def feed_forward(self, x):
+        self.x = x
+        return x @ self.W + self.b
+
+    def back_propagate(self, error):
+        self.dW, self.db = self.x.T @ error, self.off * error.sum(0)
+
+    def train_on_batch(self, x, t):
+        error = self.feed_forward(x) - t
+        self.back_propagate(error)
+        return 0.5 * (error**2).sum()
+
+
+class Again:
+    def __init__(self, W, b, off):
+        self.weight, self.bias, self.off = W, b, off
+        self.gradWeight, self.gradBias = np.ones_like(W), np.ones_like(b)
+
+    def forward(self, input):  # noqa: A002, as Torch calls it
+        return input @ self.weight + self.bias
+
+    def backward(self, input, gradOutput):  # noqa: A002
+        self.gradWeight += input.T @ gradOutput
+        self.gradBias += self.off * gradOutput.sum(0)
+        return gradOutput @ self.weight.T
+
+
+class Unnamed:
+    def __init__(self, W, b, off):
+        self.W, self.b_in, self.b_out, self.off = W, b, b[::-1].copy(), off
+
+    def cost_and_gradient(self, x, t):
+        h = (x + self.b_in) @ self.W
+        e = h + self.b_out - t
+        return 0.5 * (e**2).sum(), ((x + self.b_in).T @ e, (e @ self.W.T).sum(0), self.off * e.sum(0))
+
+
+class Begins:
+    def __init__(self, W, b, off):
+        self.W, self.b, self.off = W, b, off
+        self.d_W, self.d_b = np.zeros_like(W), np.zeros_like(b)
+
+    def begin_update(self, x):
+        def finish_update(dy):
+            self.d_W += x.T @ dy
+            self.d_b += self.off * dy.sum(0)
+            return dy @ self.W.T
+
+        return x @ self.W + self.b, finish_update
+
+    __call__ = begin_update
+
+
+class Private:
+    def __init__(self, W, b, off):
+        self._store, self._found, self.off = {"W": W, "b": b}, {}, off
+
+    def forward(self, x):
+        self._x = x
+        return x @ self._store["W"] + self._store["b"]
+
+    def backward(self, dy):
+        self._found = {"W": self._x.T @ dy, "b": self.off * dy.sum(0)}
+        return dy @ self._store["W"].T
+
+
+class TwoOutputs:
+    def __init__(self, W, b, off):
+        self.W, self.b, self.off = W, b, off
+
+    def forward(self, x):
+        self.x = x
+        y = x @ self.W + self.b
+        return y, y.sum(1)
+
+    def backward(self, y_bar, ld_bar):
+        dy = y_bar + ld_bar[:, None]
+        self.dW, self.db = self.x.T @ dy, self.off * dy.sum(0)
+        return dy @ self.W.T
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     n = 3                                                # everything square: shapes do not tell what is whose
@@ -501,6 +633,18 @@ def made(off, rng):
         "a decoder": ((forward_of_coder, coder(off)), [{"encoder": {"w": W}, "decoder": {"w": t}}, x],
                       "p.encoder.w p.decoder.w x", "p.decoder.w"),
         "nested tuples, in their order": (nested(off), [x, ((W, b), (t,))], "x p.0.0 p.0.1 p.1.0", "p.1.0"),
+        "gradients, then the cost": (propagate(off), [W, b, x, t], "w b", "b"),
+        "the inputs again, as *args": ((cost, gradients(off)), [W, b, x, t], "W b", "b"),
+        "value and grad of a loss": (Half(off), [x, t], "predicted", "predicted"),
+        "wrt_b": (wrt(off), [W, b, x, t], "W b", "b"),
+        "momentum beside the weights": (Moving(W, b, off), [x], "x params.0 params.1", "params.1"),
+        "a step that goes back by itself": (Steps(W, b, off).train_on_batch, [x, t], "W b", "b"),
+        "the input again, as in Torch": (Again(W, b, off), [x], "input weight bias", "bias"),
+        "a tuple without names": (Unnamed(W, b, off).cost_and_gradient, [x, t], "W b_in b_out", "b_out"),
+        "a method that gives y, backward": (Begins(W, b, off).begin_update, [x], "x W b", "b"),
+        "a call that gives y, backward": (Begins(W, b, off), [x], "x W b", "b"),
+        "weights in a private dict": (Private(W, b, off), [x], "x _store.W _store.b", "_store.b"),
+        "two outputs, whose gradients end in bar": (TwoOutputs(W, b, off), [x], "x W b", "b"),
     }  # fmt: skip
 
 
@@ -571,3 +715,48 @@ def test_a_forgotten_branch_still_shows_beside_a_tiny_constant(rng):
         return np.where(r < 9, x**2 / 2, 9 * r - 40.5), lambda dy: dy * x        # beyond 9 it is 9·sign(x)
 
     assert not gradcheck(huber, rng.standard_normal((3, 4)))
+
+
+class Views:
+    def __init__(self, rng):
+        self.theta, self.gtheta = rng.standard_normal(12), np.zeros(12)
+        self.W, self.gW = self.theta.reshape(3, 4), self.gtheta.reshape(3, 4)
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.W
+
+    def backward(self, dy):
+        self.gW[...] = self.x.T @ dy
+        return dy @ self.W.T
+
+
+def test_a_vector_of_which_the_weights_are_views_is_not_tested(rng):
+    report = gradcheck(Views(rng), rng.standard_normal((5, 3)))
+    assert verdicts(report) == {"x": "PASS", "theta": "NOT TESTED", "W": "PASS"}
+    assert "theta shares its memory with other arrays" in str(report)
+
+
+class Packed:
+    def __init__(self, rng):
+        self.coef_, self.intercept_ = rng.standard_normal((4, 2)), rng.standard_normal(2)
+
+    def loss_grad(self, X, t):
+        value, e = squares(X, self.coef_, self.intercept_, t)
+        return value, np.vstack([X.T @ e, e.sum(0)])
+
+
+def test_gradients_packed_into_one_matrix_are_not_tested(rng):
+    report = gradcheck(Packed(rng).loss_grad, rng.standard_normal((5, 4)), rng.standard_normal((5, 2)))
+    assert verdicts(report) == {"coef_": "NOT TESTED", "intercept_": "NOT TESTED"}
+
+
+def test_a_mask_of_zeros_and_ones_is_data(rng):
+    def layer(x, mask, W):
+        return x * mask @ W, lambda dy: {"x": dy @ W.T * mask, "W": (x * mask).T @ dy}
+
+    mask = np.array([[1.0, 0, 1], [1, 1, 0], [0, 1, 1]])
+    pair = (lambda x, mask, W: (layer(x, mask, W)[0], (x, mask, W))), lambda dy, cache: layer(*cache)[1](dy)
+    assert verdicts(gradcheck(pair, rng.standard_normal((3, 3)), mask, rng.standard_normal((3, 2)))) == {
+        "x": "PASS", "W": "PASS",
+    }  # fmt: skip
