@@ -22,6 +22,8 @@ NAMED_AS_GRADIENT = re.compile(rf"d(?!{NOT_GRADIENTS})|g$|grad|up")
 GIVEN_BACK = re.compile(r"^(ct|err|fehler|seed|adj|delta|amont|cotan|nabla|bar)|error|fehler|bar(all)?$|grad|adjoint")
 # What an array may be called that is learned, and neither data nor a mask: b2, gamma
 LEARNED = re.compile(r"([WUb]\w{0,2}|w\w?|gamma|beta|theta|weights?|bias(es)?|kernel|E|emb\w*|scale|shift|log_\w+)\d*$")
+# What an object keeps that is not learned
+GIVEN = re.compile(r"(eps(ilon)?|noise|targets?|labels?|[XY]|[xy](_\w+)?|inputs?|features|samples|observations)\d*$")
 
 
 @lru_cache(10_000)

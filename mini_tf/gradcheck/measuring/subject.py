@@ -16,7 +16,7 @@ from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_ours
 from mini_tf.gradcheck.measuring.brought import Brought
-from mini_tf.gradcheck.measuring.naming import LEARNED, gradient_of, is_upstream
+from mini_tf.gradcheck.measuring.naming import GIVEN, LEARNED, gradient_of, is_upstream
 from mini_tf.gradcheck.measuring.returned import flat
 from mini_tf.gradcheck.measuring.stored import members, packed, reached, ways_in
 from mini_tf.gradcheck.measuring.styles import in_contract
@@ -29,9 +29,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 STATISTICS = re.compile(r"running|moving")               # of batches seen before, which have no gradient
-# What an object keeps, and is not learned
 MASK = re.compile(r"mask|keep|valid|padd?ing|one_?hot", re.I)          # of zeros and ones, which has no gradient
-GIVEN = re.compile(r"(eps(ilon)?|noise|targets?|labels?|[XY]|[xy](_\w+)?|inputs?|features|samples|observations)\d*$")
 # Orthogonal projections: dX, projected, is the gradient for those X that have the form.
 FORMS = {"symmetric": lambda x: (x + x.swapaxes(-1, -2)) / 2, "lower triangular": np.tril, "upper triangular": np.triu}
 
