@@ -23,7 +23,7 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.brought import forward_of
 from mini_tf.gradcheck.measuring.returned import parameters_of
 from mini_tf.gradcheck.measuring.stored import reached, ways_in
-from mini_tf.gradcheck.measuring.styles import in_contract, is_machine
+from mini_tf.gradcheck.measuring.styles import in_contract, is_machine, value_and_gradient
 
 import numpy as np
 
@@ -182,7 +182,10 @@ def _called(f):
         return f[0]
     if inspect.isclass(f):
         return f.forward
-    return getattr(f, forward_of(f)) if is_machine(f) else f if callable(f) else f.loss
+    if is_machine(f):
+        return getattr(f, forward_of(f))
+    pair = value_and_gradient(f)
+    return getattr(f, pair[0]) if pair else f if callable(f) else f.loss
 
 
 def _name(f):

@@ -162,7 +162,7 @@ class Brought:
         backward   called without arguments; called: what its `return` calls the gradients; factor: see `scaled`
         """
         with self.pointing_to(inputs), self.apart(inputs), keeping(self.parameters, self.kept_in) as kept:
-            came = by_their_names(backward(), self.names_inside(inputs))
+            came = self.came = by_their_names(backward(), self.names_inside(inputs))
             called = self.by_place(came, inputs, called) or called if self.parameters else called
             self.collect(self.found_in(kept(), by_name(came, called)), factor)
             return self.in_order(came, called, inputs, factor)

@@ -34,7 +34,7 @@ from mini_tf.gradcheck.measuring.brought import (
     forward_of,
     graph_of,
 )
-from mini_tf.gradcheck.measuring.naming import LEARNED, is_upstream
+from mini_tf.gradcheck.measuring.naming import LEARNED, is_gradient_name, is_upstream
 from mini_tf.gradcheck.measuring.returned import (
     by_their_names,
     loss_and_gradients,
@@ -87,7 +87,7 @@ def _in_style(f, inputs):
         return Machine(f, "__call__" if alone else None)
     if has_loss(f) and not callable(f):
         return in_contract(f.loss, inputs)
-    if (pair := _value_and_gradient(f)) and not is_ours(f):
+    if (pair := value_and_gradient(f)) and not is_ours(f):
         return Machine(f, *pair)
     if is_machine(owner) and getattr(f, "__name__", "") in (*FORWARD, "__call__"):
         return Machine(owner)
@@ -141,11 +141,21 @@ def _keeps_arrays(x):
     return not is_ours(x) and not callable(getattr(x, "parameters", None)) and bool(stored_arrays(x))
 
 
+def numbers_with_gradients(f: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs, with an array without axes for a number, b = 0.4, if a gradient that is called db comes back"""
+    names = argument_names(f, len(inputs)) if isinstance(f, Brought) else []
+    if not any(isinstance(x, float) for x in inputs[: len(names)]) or not _runs(f, inputs):
+        return list(inputs)
+    said = f.came if isinstance(f.came, dict) else [name for name in f.returned if name not in names]
+    return [np.array(x) if isinstance(x, float) and any(is_gradient_name(one, name) for one in said) else x
+            for name, x in zip(names, inputs)]           # fmt: skip
+
+
 def _runs(brought, inputs):
     """Whether forward and backward raise nothing"""
     try:
         y, backward = brought(*copy.deepcopy(list(inputs)))
-        backward(np.ones_like(y))
+        backward(np.ones_like(y) if np.ndim(y) else 1.0)
     except FAILURES:
         return False
     return True
@@ -220,7 +230,7 @@ def _names_in(method):
     return getattr(getattr(method, "__func__", None), "__code__", SimpleNamespace(co_names=())).co_names
 
 
-def _value_and_gradient(x):
+def value_and_gradient(x: Any) -> tuple[str, str] | None:
     """("value", "grad") of an object whose methods of such names take the same; or None"""
     for name in (*VALUES, *["__call__"] * callable(x)):
         method = getattr(type(x), name, None)
@@ -292,3 +302,13 @@ def mode_of(f: Any, inputs: Sequence[Any]) -> str | None:
     """dzdy, of f(x, w, dzdy=None), which gives y without it, and the gradients with it"""
     behind = [p for p in parameters_of(f)[len(inputs) :] if p.default is None and is_upstream(p.name)]
     return behind[0].name if len(behind) == 1 else None
+
+
+def argument_names(f: Any, count: int) -> list[str]:
+    """The names of the first `count` arguments of f, from its signature."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+        names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    except (TypeError, ValueError):
+        names = []
+    return [*names, *(f"input_{i}" for i in range(len(names), count))][:count]

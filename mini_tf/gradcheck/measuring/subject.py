@@ -19,7 +19,7 @@ from mini_tf.gradcheck.measuring.brought import Brought
 from mini_tf.gradcheck.measuring.naming import GIVEN, LEARNED, gradient_of, is_upstream
 from mini_tf.gradcheck.measuring.returned import flat
 from mini_tf.gradcheck.measuring.stored import members, packed, reached, ways_in
-from mini_tf.gradcheck.measuring.styles import in_contract
+from mini_tf.gradcheck.measuring.styles import argument_names, in_contract, numbers_with_gradients
 from mini_tf.gradcheck.measuring.variables import Variables, named_in
 from mini_tf.layers import MemoryFreed
 from mini_tf.trace import place, source_line
@@ -54,6 +54,7 @@ class Subject:
         self, f: Any, inputs: Sequence[Any], params: dict | list | None, by_name: Collection[str] = (),
     ):  # fmt: skip
         self.f, self.by_name = in_contract(f, inputs), by_name
+        inputs = numbers_with_gradients(self.f, inputs)
         self.names, self.given, self.leaves = self._spread(inputs)
         self.inputs = [_copied(x) for x in self.given]
         self.left_out, self.steps, self.helpers, self.forms = [], None, [], {}
@@ -444,16 +445,6 @@ def named_parameters(params: dict[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 def _are_names(params):
     return isinstance(params, (list, tuple)) and len(params) > 0 and all(isinstance(p, str) for p in params)
-
-
-def argument_names(f: Any, count: int) -> list[str]:
-    """The names of the first `count` arguments of f, from its signature."""
-    try:
-        parameters = inspect.signature(f).parameters.values()
-        names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    except (TypeError, ValueError):
-        names = []
-    return [*names, *(f"input_{i}" for i in range(len(names), count))][:count]
 
 
 def upstream_name(backward: Any) -> str:

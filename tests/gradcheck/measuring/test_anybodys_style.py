@@ -529,10 +529,10 @@ class Again:
         self.weight, self.bias, self.off = W, b, off
         self.gradWeight, self.gradBias = np.ones_like(W), np.ones_like(b)
 
-    def forward(self, input):  # noqa: A002, as Torch calls it
+    def forward(self, input):
         return input @ self.weight + self.bias
 
-    def backward(self, input, gradOutput):  # noqa: A002
+    def backward(self, input, gradOutput):
         self.gradWeight += input.T @ gradOutput
         self.gradBias += self.off * gradOutput.sum(0)
         return gradOutput @ self.weight.T
@@ -760,3 +760,13 @@ def test_a_mask_of_zeros_and_ones_is_data(rng):
     assert verdicts(gradcheck(pair, rng.standard_normal((3, 3)), mask, rng.standard_normal((3, 2)))) == {
         "x": "PASS", "W": "PASS",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(1, "PASS"), (2, "FAIL")])
+def test_a_bias_that_is_a_number_is_judged_if_its_gradient_comes_back(off, verdict, rng):
+    def propagate(w, b, X, t):
+        e = X @ w + b - t
+        return {"dw": X.T @ e, "db": off * e.sum()}, 0.5 * (e**2).sum()
+
+    inputs = [rng.standard_normal(3), 0.4, rng.standard_normal((5, 3)), rng.standard_normal(5)]
+    assert verdicts(judge(propagate, inputs, None)) == {"w": "PASS", "b": verdict}
