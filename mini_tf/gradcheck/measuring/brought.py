@@ -64,7 +64,7 @@ CACHE = re.compile(r"cache|^(ctx|context|memor\w*|memo|saved\w*|stash|kept|tape|
 OUTPUTS = "output", "outputs", "out", "y", "result"      # where an object may keep what its forward gives
 VALUE = re.compile(r"(data|values?|val|v|array|arr|numpy|item)$")       # what a tensor may call its numbers
 OF_OPTIMIZER = re.compile(r"(^|[._])(velocit|moment|vel|mom|exp_avg|rms|[mv]\d?([._]|$))", re.I)       # Adam's m and v
-RATES = {"learning_rate", "lr", "eta", "rate", "step_size"}
+RATES = re.compile(r"(learn(ing)?_?rate|lr|eta|rate|step_?size)$", re.I)
 
 
 def by_place(f: Callable) -> Callable:
@@ -553,7 +553,7 @@ class Machine(Brought):
         super().__init__(getattr(machine, self.way), getattr(machine, self.way_back))
         self.parameters = stored_arrays(machine)
         self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
-        self.rate = {p.name: 1.0 for p in parameters_of(self.written_backward) if p.name.lower() in RATES}
+        self.rate = {p.name: 1.0 for p in parameters_of(self.written_backward) if RATES.match(p.name)}
         self.taken = [p for p in parameters_of(self.written_backward) if p.name not in self.rate]    # none: dloss is 1
         names = [p.name for p in parameters_of(self.written_forward)]
         needed = [p.name for p in self.taken if p.default is p.empty]

@@ -65,12 +65,14 @@ def scaled(gradients: Any, dy: Array | float | None) -> Any:
 def by_their_names(came: Any, names: Collection[str | int]) -> Any:
     """What a backward returned, with dicts for what else has names: NamedTuples, objects, pairs of a name and an array.
 
-    Arrays of objects become lists.
+    Arrays of objects become lists, and lists of numbers arrays.
 
     names: of what has a gradient. A NamedTuple with others stays a tuple
     """
     if isinstance(came, (tuple, list)) and came and all(map(_is_named_gradient, came)):
         return dict(came)
+    if isinstance(came, list) and _has_numbers_only(came):
+        return np.array(came)                            # [[0.5, 0.1], [0.2, 0.3]]
     if is_array_of_objects(came):
         return list(came)
     if fields := fields_of(came):
@@ -79,6 +81,13 @@ def by_their_names(came: Any, names: Collection[str | int]) -> Any:
     if type(came) in (tuple, list):
         return type(came)(by_their_names(part, names) for part in came)
     return dict(members(came)) or came
+
+
+def _has_numbers_only(x):
+    """True for a list of floats, or of lists of floats of one length"""
+    if x and all(isinstance(part, list) for part in x):
+        return len({len(part) for part in x}) == 1 and all(map(_has_numbers_only, x))
+    return bool(x) and all(isinstance(part, float) for part in x)
 
 
 def _is_named_gradient(x):

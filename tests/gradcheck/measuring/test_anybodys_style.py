@@ -577,6 +577,29 @@ class Private:
         return dy @ self._store["W"].T
 
 
+def in_lists(off):
+    def loss(W, b, x, t):
+        value, e = squares(x, W, b, t)
+        return float(value), (x.T @ e).tolist(), (off * e.sum(0)).tolist()
+
+    return loss
+
+
+class AtOnce:
+    def __init__(self, W, b, off):
+        self.weights, self.biases, self.off = W, b, off
+
+    def forward(self, x):
+        self.x = x
+        return x @ self.weights + self.biases
+
+    def backward(self, d_L_d_out, learn_rate=0.005):
+        dx = d_L_d_out @ self.weights.T
+        self.weights -= learn_rate * self.x.T @ d_L_d_out
+        self.biases -= self.off * learn_rate * d_L_d_out.sum(0)
+        return dx
+
+
 class TwoOutputs:
     def __init__(self, W, b, off):
         self.W, self.b, self.off = W, b, off
@@ -643,6 +666,8 @@ def made(off, rng):
         "a tuple without names": (Unnamed(W, b, off).cost_and_gradient, [x, t], "W b_in b_out", "b_out"),
         "a method that gives y, backward": (Begins(W, b, off).begin_update, [x], "x W b", "b"),
         "a call that gives y, backward": (Begins(W, b, off), [x], "x W b", "b"),
+        "lists of numbers": (in_lists(off), [W, b, x, t], "W b", "b"),
+        "weights that change at once": (AtOnce(W, b, off), [x], "x weights biases", "biases"),
         "weights in a private dict": (Private(W, b, off), [x], "x _store.W _store.b", "_store.b"),
         "two outputs, whose gradients end in bar": (TwoOutputs(W, b, off), [x], "x W b", "b"),
     }  # fmt: skip
