@@ -100,6 +100,7 @@ class Brought:
     may_have_one = ()                                    # inputs: a gradient came back that may be theirs
     its_object, now = None, None                         # that of the learner, and the copy of it that ran last
     came = ()                                            # what came back last
+    kept_differently = ()                                # parameters of which another gradient is kept than returned
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -292,6 +293,7 @@ class Brought:
         came = flat(self.came)
         found = [(p, came[p.kept_at[1]] if p.is_returned else p.gradient_in(machine, returned))
                  for p in self.parameters.values()]      # fmt: skip
+        self.kept_differently = [name for name, p in self.parameters.items() if p.is_kept_differently]
         return [(p, np.copy(g)) for p, g in found if g is not None]      # a backward may write into its array again
 
     @staticmethod
@@ -598,6 +600,32 @@ class Machine(Brought):
                 return self.in_order(came, self.returned, inputs, factor)
 
         return y, self.closed(backward, bool(taken) and not (self.takes_inputs and not np.ndim(y)))
+
+    def run_again(self, inputs: Sequence[Any], others: Sequence[Any], dy: Array | float) -> dict[str, str]:
+        """{parameter: what becomes of its gradient if the object runs with `inputs`, and then with others}
+
+        "new" as it should be, "adds up" to what was there, or "old"
+        """
+        def gradients(given, dy):
+            for p in self.parameters.values():
+                p.grad = None
+            self(*given)[1](dy)
+            return {name: p.grad for name, p in self.parameters.items()}
+
+        machine, earlier, found = self.machine, self.earlier, {}
+        try:
+            new, first = gradients(others, dy), gradients(inputs, -0.6 * dy)
+            self.machine, self.earlier = self.now, []
+            second = gradients(others, dy)
+        finally:
+            self.machine, self.earlier = machine, earlier
+        for name in new:
+            parts = new[name], first[name], second[name]
+            if all(is_floating(g) and g.any() for g in parts) and not np.allclose(*parts[:2], rtol=1e-3, atol=0):
+                likely = {"new": new[name], "adds up": new[name] + first[name]}
+                fitting = (what for what, g in likely.items() if np.allclose(second[name], g, rtol=1e-9, atol=1e-12))
+                found[name] = next(fitting, "old")
+        return found
 
     def taken_away(self, machine: Any) -> list[tuple[Stored, Array]]:
         """[(parameter, gradient)] of a backward that has made a step of rate 1; [] of another"""

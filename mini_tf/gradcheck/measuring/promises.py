@@ -5,6 +5,7 @@ import re
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_theirs
+from mini_tf.gradcheck.measuring.brought import Machine
 from mini_tf.gradcheck.measuring.naming import LEARNED, in_this_case, is_gradient_name, unclaimed
 from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
@@ -170,9 +171,36 @@ def check_backward(
         missing = missing | unknown
         notes.append(f"the backward returns {', '.join(map(repr, unknown))}, and nothing is called so: not tested; the "
                      "gradient of W may be called W, dW, W_grad and the like")  # fmt: skip
+    differing = getattr(subject.f, "kept_differently", ())
+    findings += [f"the gradient of {name} that comes back is not the one that the object keeps" for name in differing]
+    if isinstance(subject.f, Machine) and subject.params and not findings:
+        more, notes_on_it = _of_another_run(subject, dy)
+        findings, notes = findings + more, notes + notes_on_it
     if any(gradient is Ellipsis for gradient in gradients.values()):
         notes += _blanks(backward)
     return comparable, missing, findings, notes
+
+
+def _of_another_run(subject, dy):
+    """(findings, notes) on gradients that an object has from an earlier run, where those of a new one belong"""
+    inputs, params = subject.arguments(), subject.params.items()
+    others = [1.1 * x + 0.01 if is_float(x) else x for x in inputs]
+    grads = {name: p.grad for name, p in params}
+    try:
+        found = subject.f.run_again(inputs, others, dy)
+    except FAILURES:                                     # not defined there
+        found = {}
+    finally:
+        for name, p in params:
+            p.grad = grads[name]
+    old = [name for name, what in found.items() if what == "old"]
+    added = [name for name, what in found.items() if what == "adds up"]
+    others = [name for name, what in found.items() if what == "new"]
+    findings = [f"the gradient of {name} is another if the object has run before: is that of the first run kept?"
+                for name in old]                         # fmt: skip
+    notes = [f"over several calls, the gradient of {', '.join(added)} adds up, and that of {', '.join(others)} does "
+             "not: is it set to zero?"]                  # fmt: skip
+    return findings, notes if added and others else []
 
 
 def _weights_around(subject):

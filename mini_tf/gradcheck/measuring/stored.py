@@ -55,7 +55,7 @@ class Stored:
     """
 
     trainable = True
-    kept_at, turned, shares = (), False, False
+    kept_at, turned, shares, is_kept_differently = (), False, False, False
 
     @property
     def is_returned(self) -> bool:
@@ -85,6 +85,8 @@ class Stored:
             name = self.ways[0][-1]
             by_name = gradient_of(name, returned)        # grads["W1"], before layers[0].dW
             found.insert(0 if name in returned else len(found), by_name)
+            kept = [g for g in found if is_floating(g) and np.shape(g) == np.shape(by_name)] if name in returned else []
+            self.is_kept_differently = not all(np.allclose(g, by_name, rtol=1e-9, atol=1e-300) for g in kept)
         if isinstance(self.ways[0][-1], int):            # nabla_w, for self.weights
             shapes = [np.shape(x) for x in reached(machine, self.ways[0][:-1])]
             lists = [g for g in returned.values() if isinstance(g, list) and [np.shape(one) for one in g] == shapes]

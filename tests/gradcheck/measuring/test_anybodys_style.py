@@ -795,3 +795,41 @@ def test_a_bias_that_is_a_number_is_judged_if_its_gradient_comes_back(off, verdi
 
     inputs = [rng.standard_normal(3), 0.4, rng.standard_normal((5, 3)), rng.standard_normal(5)]
     assert verdicts(judge(propagate, inputs, None)) == {"w": "PASS", "b": verdict}
+
+
+class Stale(Held):
+    def backward(self, dy):
+        before, dx = self.gradients, super().backward(dy)
+        if before.shift is not None:
+            self.gradients.shift = before.shift          # that of the first run stays
+        return dx
+
+
+def test_a_gradient_that_stays_from_an_earlier_run_is_found(rng):
+    W, b, x = (rng.standard_normal(shape) for shape in ((3, 4), 4, (5, 3)))
+    assert gradcheck(Held(W, b, 1), x)
+    assert "the gradient of shift is another if the object has run before" in str(gradcheck(Stale(W, b, 1), x))
+
+
+class AddsUp(Held):
+    def backward(self, dy):
+        before, dx = self.gradients.shift, super().backward(dy)
+        self.gradients.shift += 0 if before is None else before
+        return dx
+
+
+def test_a_note_tells_which_gradient_adds_up_where_others_do_not(rng):
+    W, b, x = (rng.standard_normal(shape) for shape in ((3, 4), 4, (5, 3)))
+    assert "the gradient of shift adds up, and that of kernel does not" in str(gradcheck(AddsUp(W, b, 1), x))
+
+
+class Differing(Schicht):
+    def rueckwaerts(self, fehler):
+        dx = super().rueckwaerts(fehler)
+        return {"x": dx, "gewichte": self.ableitung_gewichte, "schwelle": 2 * self.ableitung_schwelle}
+
+
+def test_a_gradient_that_is_returned_and_kept_differently_is_found(rng):
+    W, b, x = (rng.standard_normal(shape) for shape in ((3, 4), 4, (5, 3)))
+    report = gradcheck(Differing(W, b, 0.5), x)          # half in one place, right in the other
+    assert "the gradient of schwelle that comes back is not the one that the object keeps" in str(report)
