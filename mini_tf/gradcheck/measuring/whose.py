@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
+from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name, says_gradient
 from mini_tf.gradcheck.measuring.stored import RETURNED, Stored, fields_of, is_floating, members
 from mini_tf.types import Array
 
@@ -54,14 +54,21 @@ def find_kept_gradients(
             p.kept_at, p.turned = found
             del candidates[p.kept_at]
     ways = {name: p.kept_at for name, p in wanted.items() if p.kept_at}
+    candidates = {way: x for way, x in candidates.items() if way[0] == RETURNED or not any(_same(x, g) for g in came)}
     for p in [p for p in wanted.values() if not p.kept_at]:
         like = [one for name, way in ways.items() for one in _in_the_same_place(p.ways[0], way, wanted[name].ways[0])]
         beside = [way for way in candidates if way[:-1] in {way[:-1] for way in ways.values()}]
+        beside = beside if len(beside) == 1 else [way for way in beside if _may_be_one(way)]
         fitting = [way for way in like if way in candidates] or beside
         fitting = [way for way in dict.fromkeys(fitting) if candidates[way].shape == p.data.shape]
         if len(fitting) == 1:
             p.kept_at = fitting[0]
             del candidates[p.kept_at]
+
+
+def _may_be_one(way):
+    """True for what is given back, and for what is called gw, d_w or grad"""
+    return way[0] == RETURNED or str(way[-1]).strip("_")[:1] in ("d", "g", "∂") or says_gradient(way[-1])
 
 
 def _arrays_in(x: Any, way: Way = (), seen: frozenset[int] = frozenset()) -> Iterator[tuple[Way, Array]]:
