@@ -57,8 +57,7 @@ def find_kept_gradients(
     candidates = {way: x for way, x in candidates.items() if way[0] == RETURNED or not any(_same(x, g) for g in came)}
     for p in [p for p in wanted.values() if not p.kept_at]:
         like = [one for name, way in ways.items() for one in _in_the_same_place(p.ways[0], way, wanted[name].ways[0])]
-        beside = [way for way in candidates if way[:-1] in {way[:-1] for way in ways.values()}]
-        beside = beside if len(beside) == 1 else [way for way in beside if _may_be_one(way)]
+        beside = [way for way in candidates if way[:-1] in {way[:-1] for way in ways.values()} and _may_be_one(way)]
         fitting = [way for way in like if way in candidates] or beside
         fitting = [way for way in dict.fromkeys(fitting) if candidates[way].shape == p.data.shape]
         if len(fitting) == 1:
@@ -128,10 +127,13 @@ def _is_anothers(last, own, others):
 def _in_the_same_place(way: Way, kept_at: Way, beside: Way) -> Iterator[Way]:
     """Where the gradient of what is at `way` would be, if that of what is `beside` is kept_at
 
-    Of W.v, with b.d for b.v: W.d. Of params[1], with gs[0] for params[0]: gs[1]. Of W, with g_b for b: g_W.
+    Of W.v, with b.d for b.v: W.d. Of params[1], with gs[0] for params[0]: gs[1]. Of W, with g_b for b: g_W. Of a, with
+    B for b: A.
     """
     if len(way) == len(kept_at) == len(beside):
         yield tuple(own if kept == other else kept for own, kept, other in zip(way, kept_at, beside))
     own, last = str(beside[-1]), str(kept_at[-1])
+    if last == own.swapcase():
+        yield (*kept_at[:-1], str(way[-1]).swapcase())
     if own in last:
         yield (*kept_at[:-1], last.replace(own, str(way[-1])) if last != own else way[-1])

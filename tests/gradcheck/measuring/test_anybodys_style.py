@@ -144,7 +144,7 @@ class DenseLayer:
 
 
 class Slots:
-    __slots__ = ("_w", "_offset", "_first", "_second", "_kept", "off")
+    __slots__ = ("_w", "_offset", "_g1", "_g2", "_kept", "off")
 
     def __init__(self, W, b, off):
         self._w, self._offset, self.off = W, b, off
@@ -154,7 +154,7 @@ class Slots:
         return x @ self._w + self._offset
 
     def backward(self, dy):
-        self._first, self._second = self.off * self._kept.T @ dy, dy.sum(0)
+        self._g1, self._g2 = self.off * self._kept.T @ dy, dy.sum(0)
         return dy @ self._w.T
 
 
