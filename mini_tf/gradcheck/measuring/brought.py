@@ -7,7 +7,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -207,13 +207,11 @@ class Brought:
 
     def leave_out_buffers(self, inputs: Sequence[Any]) -> None:
         """Arrays that the forward writes into before it reads them are no parameters: self.out, with out=self.out."""
-        parameters, before = self.parameters, {name: np.copy(p.data) for name, p in self.parameters.items()}
-
         def run():
             y = np.copy(self(*copy.deepcopy(list(inputs)))[0])
             return y, [name for name, p in self.parameters.items() if not np.array_equal(p.data, before[name])]
 
-        try:
+        with self._on_copies() as before, suppress(*FAILURES):           # the check itself will say what is wrong
             y, written = run()
             for name in written:
                 self.parameters[name].data[...] = before[name] + 1
@@ -223,11 +221,18 @@ class Brought:
             self.parameters = {name: p for name, p in self.parameters.items()
                                if name not in moments or self._reads(p, y, inputs)}         # fmt: skip
             self._take_up_private(y, inputs)
-        except FAILURES:                                 # the check itself will say what is wrong
-            return
+
+    @contextmanager
+    def _on_copies(self) -> Iterator[dict[str, Array]]:
+        """Inside the block, the parameters' data are copies: the learner's may be read-only. Gives {name: theirs}"""
+        parameters, given = self.parameters, {name: p.data for name, p in self.parameters.items()}
+        for p in parameters.values():
+            p.data = p.data.copy()
+        try:
+            yield given
         finally:
             for name, p in parameters.items():
-                p.data[...] = before[name]
+                p.data, p.grad = given[name], None
 
     def _take_up_private(self, y: Array, inputs: Sequence[Any]) -> None:
         """Arrays in self._store["W"] and the like are parameters if y depends on them; a cache is not read."""
@@ -251,19 +256,14 @@ class Brought:
     def find_gradients(self, inputs: Sequence[Any]) -> None:
         """Where names do not tell whose gradients an object keeps, or what comes back, they are measured."""
         given = copy.deepcopy(list(inputs))
-        try:
+        with self._on_copies(), suppress(*FAILURES):     # the check itself will say what is wrong
             y, backward = self(*given)
             before, dy = copy.deepcopy(self.now), np.random.default_rng(0).standard_normal(np.shape(y))
-            backward(dy if np.ndim(y) else 1.0)          # of a loss, they are those for 1
+            dy = dy if np.ndim(y) else 1.0               # of a loss, what is kept are the gradients for 1
+            backward(dy)
             if any(p.grad is None for p in self.parameters.values()):
                 came = [] if isinstance(self.came, dict) else flat(self.came)
-                dy = dy if np.ndim(y) else 1.0
                 find_kept_gradients(self.parameters, self.now, before, came, lambda: self(*given)[0], dy)
-        except FAILURES:                                 # the check itself will say what is wrong
-            return
-        finally:
-            for p in self.parameters.values():
-                p.grad = None
         self.earlier = earlier_gradients(self.its_object, self.parameters)
 
     def _shapes_of_lists(self):

@@ -851,3 +851,11 @@ def test_what_happens_to_be_kept_is_not_taken_for_the_gradient_of_a_table(rng):
     layer = WithTable(W, b, 1)
     layer.table = rng.standard_normal((5, 3))
     assert verdicts(gradcheck(layer, x)) == {"x": "PASS", "_w": "PASS", "_offset": "PASS", "table": "NOT TESTED"}
+
+
+def test_weights_that_cannot_be_written_to_are_checked_too(rng):
+    W, b, x = (rng.standard_normal(shape) for shape in ((3, 4), 4, (5, 3)))
+    W.flags.writeable = False
+    layer = Slots(W, b, 1)
+    assert verdicts(gradcheck(layer, x)) == {"x": "PASS", "_w": "PASS", "_offset": "PASS"}
+    assert layer._w is W
