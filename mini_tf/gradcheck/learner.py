@@ -23,8 +23,9 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.arguments import inputs_for, made, parsed
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.stored import BACKWARD
-from mini_tf.gradcheck.measuring.styles import is_static, partner
+from mini_tf.gradcheck.measuring.authors import is_theirs
+from mini_tf.gradcheck.measuring.stored import BACKWARD, GO_BACK, method_of
+from mini_tf.gradcheck.measuring.styles import has_value_and_gradient, is_static, partner
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.turns import turn
 from mini_tf.ops.op import Op
@@ -125,9 +126,10 @@ def _chosen(path, name):
 
 
 def _can_be_checked(x):
-    """True for a function, an op, and a class with forward (or a call) and backward, or with a loss."""
+    """True for a function, an op, and a class with forward (or a call) and backward, or with a loss or its gradient."""
     if inspect.isclass(x):
-        return any(callable(getattr(x, name, None)) for name in (*BACKWARD, "loss"))
+        usual = any(callable(getattr(x, name, None)) for name in (*BACKWARD, "loss"))
+        return usual or (is_theirs(x) and bool(method_of(x, BACKWARD, GO_BACK) or has_value_and_gradient(x)))
     return inspect.isfunction(x) or isinstance(x, Op)
 
 

@@ -474,6 +474,35 @@ def test_pairs_and_classes_from_a_file(mini_tf, write):
     assert mini_tf("gradcheck", alone)[0] == 0
 
 
+def test_classes_whose_methods_have_other_names(mini_tf, write):
+    path = write("""
+        import numpy as np
+
+        class Schicht:
+            def __init__(self):
+                self.gewichte = np.random.normal(size=(3, 2))
+
+            def vorwaerts(self, x):
+                self.x = x
+                return x @ self.gewichte
+
+            def rueckwaerts(self, fehler):
+                self.ableitung_gewichte = self.x.T @ fehler
+                return fehler @ self.gewichte.T
+
+        class Square:
+            def value(self, predicted, actual):
+                return ((predicted - actual) ** 2).sum()
+
+            def grad(self, predicted, actual):
+                return predicted - actual
+    """)
+    code, out, _ = mini_tf("gradcheck", f"{path}::Schicht", "--shape", "x=4,3")
+    assert (code, "PASS       dgewichte" in out) == (0, True)
+    code, out, _ = mini_tf("gradcheck", f"{path}::Square", "--shape", "predicted=4,3", "--shape", "actual=4,3")
+    assert (code, "FAIL       dpredicted" in out) == (1, True)
+
+
 def test_proposed_shapes_fit_each_other_and_work_as_they_are(mini_tf, write):
     path = write(STYLES.replace('"""- x', '"""x').replace("shape", "size"))
     for name in ("affine", "cosine", "Linear"):

@@ -232,11 +232,16 @@ def _names_in(method):
 
 def value_and_gradient(x: Any) -> tuple[str, str] | None:
     """("value", "grad") of an object whose methods of such names take the same; or None"""
-    for name in (*VALUES, *["__call__"] * callable(x)):
-        method = getattr(type(x), name, None)
-        if inspect.isfunction(method) and not inspect.isfunction(x):
+    return None if inspect.isfunction(x) or inspect.isclass(x) else has_value_and_gradient(type(x))
+
+
+def has_value_and_gradient(cls: type) -> tuple[str, str] | None:
+    """("value", "grad") of a class whose methods of such names take the same; or None"""
+    for name in (*VALUES, *["__call__"] * ("__call__" in dir(cls))):
+        method = getattr(cls, name, None)
+        if inspect.isfunction(method):
             names = [p.name for p in parameters_of(method)]
-            again = [other for other in AGAIN if inspect.isfunction(g := getattr(type(x), other, None))
+            again = [other for other in AGAIN if inspect.isfunction(g := getattr(cls, other, None))
                      and [p.name for p in parameters_of(g)] == names]    # fmt: skip
             if again:
                 return name, again[0]
