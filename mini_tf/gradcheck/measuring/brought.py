@@ -171,8 +171,10 @@ class Brought:
     def in_order(
         self, gradients: Any, called: Sequence[str], inputs: Sequence[Any], factor: Array | float | None
     ) -> tuple:
-        """The gradients of the floating inputs, in their order, times the factor: see the function `in_order`."""
-        gradients = by_their_names(gradients, self.names_inside(inputs))
+        """The gradients of the floating inputs, in their order, times the factor: see the function `in_order`.
+
+        gradients: as `by_their_names` gives them
+        """
         dicts = [part for part in list_of(gradients) if isinstance(part, dict)]
         self.by_key = {said: g for part in dicts for said, g in part.items() if is_floating(g)}
         lists = self._shapes_of_lists()
@@ -204,6 +206,17 @@ class Brought:
         ways = [way for ways in inside for way in ways]
         names = [p.name for p in parameters_of(self.written_forward)]
         return [*names, *(step for way in ways for step in way), *(p.ways[0][-1] for p in self.parameters.values())]
+
+    def has_arrays_of(self, owner: Any) -> None:
+        """From now on, the arrays in somebody's object are the parameters; there may be no object, None."""
+        self.its_object = owner
+        self.parameters = {} if owner is None else stored_arrays(owner)
+        self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)    # once, not in every call
+
+    def copy_of_its_object(self, may_change_them: bool = False) -> Any:
+        """`with_parameters` of the object, or None if there is none."""
+        own = self.its_object
+        return own and with_parameters(own, self.parameters, self.earlier, may_change_them)
 
     def leave_out_buffers(self, inputs: Sequence[Any]) -> None:
         """Arrays that the forward writes into before it reads them are no parameters: self.out, with out=self.out."""
@@ -549,12 +562,11 @@ class Machine(Brought):
     inputs_are_data = True
 
     def __init__(self, machine: Any, way: str | None = None, way_back: str | None = None):
-        self.machine = self.its_object = machine
+        self.machine = machine
         self.way = way or forward_of(machine)
         self.way_back = way_back or backward_of(machine)
         super().__init__(getattr(machine, self.way), getattr(machine, self.way_back))
-        self.parameters = stored_arrays(machine)
-        self.earlier = earlier_gradients(machine, self.parameters)       # once, not in thousands of calls
+        self.has_arrays_of(machine)
         self.rate = {p.name: 1.0 for p in parameters_of(self.written_backward) if RATES.match(p.name)}
         self.taken = [p for p in parameters_of(self.written_backward) if p.name not in self.rate]    # none: dloss is 1
         names = [p.name for p in parameters_of(self.written_forward)]
@@ -570,19 +582,20 @@ class Machine(Brought):
         result = getattr(own, self.way)(*inputs)
         if result is None:
             result = next((x for name in OUTPUTS if is_floating(x := members(own).get(name))), None)
-        taken = self.taken
-        needed = [p for p in taken if p.default is p.empty]
+        needed = [p for p in self.taken if p.default is p.empty]
         keeps = not self.again and isinstance(result, tuple) and len(needed) >= 2 and len(result) == len(needed)
         keeps = keeps and not may_be_given(needed[-1].name)               # backward(dout, cache), not backward(dh, dc)
         cache = [result[-1]] if keeps else []
         y, pieces = together(list_of(result)[: -1 if keeps else None])
+        of_a_loss = self.takes_inputs and not np.ndim(y)
+        takes_dy = bool(self.taken) and not of_a_loss
 
         def backward(dy):
             with self.apart(inputs):
                 once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
                 self.now = once
-                arguments = [*pieces(dy), *cache] if taken else []
-                if self.takes_inputs and not np.ndim(y):
+                arguments = [*pieces(dy), *cache] if self.taken else []
+                if of_a_loss:
                     arguments = inputs
                 elif [p.name for p in needed] == ["inputs", "grad_outputs"]:
                     arguments = inputs, tuple(pieces(dy))
@@ -591,15 +604,15 @@ class Machine(Brought):
                     arguments = [inputs[self.again[p.name]] if p.name in self.again else next(left) for p in needed]
                 if len(arguments) < len(needed):
                     raise TypeError(self.about_arguments())
-                came = by_their_names(getattr(once, self.way_back)(*arguments, **self.rate), self.names_inside(inputs))
-                self.came = came
-                factor = None if taken and not (self.takes_inputs and not np.ndim(y)) else dy
+                came = getattr(once, self.way_back)(*arguments, **self.rate)
+                came = self.came = by_their_names(came, self.names_inside(inputs))
+                factor = None if takes_dy else dy
                 found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
                 self.collect(found, factor)
                 came = self.kept_for(inputs, once) if came is None else came
                 return self.in_order(came, self.returned, inputs, factor)
 
-        return y, self.closed(backward, bool(taken) and not (self.takes_inputs and not np.ndim(y)))
+        return y, self.closed(backward, takes_dy)
 
     def run_again(self, inputs: Sequence[Any], others: Sequence[Any], dy: Array | float) -> dict[str, str]:
         """{parameter: what becomes of its gradient if the object runs with `inputs`, and then with others}
@@ -659,13 +672,11 @@ class WithGradients(Brought):
 
     def __init__(self, f: Callable, owner: Any = None):
         super().__init__(f, f)
-        self.owner = self.its_object = owner
-        self.parameters = {} if owner is None else stored_arrays(owner)
-        self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
+        self.has_arrays_of(owner)
         self.returned = self.returned[1:]
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = self.now = self.owner and with_parameters(self.owner, self.parameters, self.earlier, may_change_them=True)
+        own = self.now = self.copy_of_its_object(may_change_them=True)
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
         variables = self.parameters if own is None else {}
         forget_gradients(inputs, self.inside)
@@ -693,13 +704,11 @@ class WithGraph(Brought):
 
     def __init__(self, f: Callable, owner: Any = None):
         super().__init__(f, f)
-        self.owner = self.its_object = owner
-        self.parameters = {} if owner is None else stored_arrays(owner)
-        self.earlier = [] if owner is None else earlier_gradients(owner, self.parameters)
+        self.has_arrays_of(owner)
         self.returned = []
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = self.now = self.owner and with_parameters(self.owner, self.parameters, self.earlier)
+        own = self.now = self.copy_of_its_object()
         f = self.written_forward if own is None else getattr(own, self.written_forward.__name__)
         forget_gradients(inputs, self.inside)
         result = f(*inputs)

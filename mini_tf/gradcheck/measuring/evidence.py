@@ -94,7 +94,10 @@ class Evidence:
 
     def agrees(self, name: str, gradient: Any) -> bool:
         """True if `gradient` is the measured one, wherever that is known."""
-        slopes = self.slopes[name]
+        return self.fits(gradient, self.slopes[name])
+
+    def fits(self, gradient: Any, slopes: Array) -> bool:
+        """`agrees`, for slopes that were measured apart."""
         if np.shape(gradient) != slopes.shape or not np.isfinite(gradient).all():
             return False
         size = np.nanmax(np.abs(slopes), initial=1e-300)

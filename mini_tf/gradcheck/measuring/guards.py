@@ -29,13 +29,12 @@ Functions = list[FunctionType]
 def influence_of_guards(subject: Subject, dy: Array | float) -> float:
     """How much Σ dy·y changes, relative to Σ |dy·y|, if tiny constants in f's code, defaults and options are doubled"""
     y = np.asarray(subject.forward()[0])
-    options = [name for name, number in subject.options().items() if _is_tiny(number)]
-    functions = functions_of(subject.f)
+    options = {name: number for name, number in subject.options().items() if _is_tiny(number)}
     try:
-        with _doubled(functions):
+        with _doubled(functions_of(subject.f)):
             terms = [np.asarray(subject.forward()[0]) - y]
-        for name in options:
-            with subject.with_option(name, 2 * subject.options()[name]):
+        for name, number in options.items():
+            with subject.with_option(name, 2 * number):
                 terms.append(np.asarray(subject.forward()[0]) - y)
     except FAILURES:
         return np.inf
@@ -45,18 +44,17 @@ def influence_of_guards(subject: Subject, dy: Array | float) -> float:
 def functions_of(f: Any) -> Functions:
     """The learner's functions that f is made of: itself, what it names in its file, methods of objects that it has"""
     first = [f.written_forward, f.written_backward] if isinstance(f, Brought) else [f]
-    owners = [getattr(f, name, None) for name in ("machine", "owner")] + [getattr(g, "__self__", None) for g in first]
+    owners = [getattr(f, "its_object", None), *(getattr(g, "__self__", None) for g in first)]
     classes = {cls for owner in owners for held in _objects_in(owner) for cls in type(held).__mro__}
     methods = [g for cls in classes for g in vars(cls).values()]
-    found, seen = [], set()
+    found = set()
     for g in [*first, *methods]:
         g = inspect.unwrap(getattr(g, "__func__", g))
-        if inspect.isfunction(g) and g not in seen and is_theirs(g):
+        if inspect.isfunction(g) and g not in found and is_theirs(g):
             others = named_in([g], Variables(g)).values()
             more = [h for x in others for h in (vars(x).values() if inspect.isclass(x) else [x])]
-            seen |= {h for h in [g, *(getattr(h, "__func__", h) for h in more)] if inspect.isfunction(h)}
-    found += [g for g in seen if is_theirs(g)]
-    return found
+            found |= {h for h in [g, *(getattr(h, "__func__", h) for h in more)] if inspect.isfunction(h)}
+    return [g for g in found if is_theirs(g)]
 
 
 def _objects_in(x: Any, depth: int = 0) -> Iterator[Any]:

@@ -35,11 +35,7 @@ from mini_tf.gradcheck.measuring.brought import (
     graph_of,
 )
 from mini_tf.gradcheck.measuring.naming import LEARNED, is_gradient_name, is_upstream
-from mini_tf.gradcheck.measuring.returned import (
-    by_their_names,
-    loss_and_gradients,
-    parameters_of,
-)
+from mini_tf.gradcheck.measuring.returned import by_their_names, loss_and_gradients, parameters_of
 from mini_tf.gradcheck.measuring.stored import (
     FORWARD,
     earlier_gradients,
@@ -49,9 +45,7 @@ from mini_tf.gradcheck.measuring.stored import (
     stored_arrays,
     ways_in,
 )
-from mini_tf.gradcheck.measuring.variables import (
-    arrays_named_in,
-)
+from mini_tf.gradcheck.measuring.variables import arrays_named_in
 from mini_tf.trace import keeps_contract
 
 import numpy as np
@@ -60,6 +54,8 @@ BACKWARDS = {"forward": ("backward", "back", "backprop", "bwd"), "fwd": ("bwd", 
 BACK = re.compile(r"back|bwd|bprop|bw$")
 VALUES = "value", "loss", "cost", "fn", "compute_loss", "compute_cost", "evaluate"       # of a loss, as methods
 AGAIN = "gradient", "gradients", "grad", "grads", "compute_gradients", "compute_gradient", "get_gradients"
+
+
 def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
     """f itself if it keeps y, backward = f(…) or is in no style known here, else a Brought of it.
 
@@ -183,10 +179,7 @@ def _with_variables(f, inputs):
 def _take_up(brought, found, inputs):
     """Whether some of the variables found have gradients; they, and what else is learned, become parameters."""
     brought.keeps(found)
-    try:
-        y, backward = brought(*copy.deepcopy(list(inputs)))
-        backward(np.ones_like(y) if np.ndim(y) else 1.0)
-    except FAILURES:                                     # the check itself will say what is wrong
+    if not _runs(brought, inputs):                       # the check itself will say what is wrong
         brought.keeps({})
         return False
     have_one = [name for name, p in found.items() if p.grad is not None]
@@ -240,20 +233,22 @@ def has_value_and_gradient(cls: type) -> tuple[str, str] | None:
     for name in (*VALUES, *["__call__"] * ("__call__" in dir(cls))):
         method = getattr(cls, name, None)
         if inspect.isfunction(method):
-            names = [p.name for p in parameters_of(method)]
-            again = [other for other in AGAIN if inspect.isfunction(g := getattr(cls, other, None))
-                     and [p.name for p in parameters_of(g)] == names]    # fmt: skip
+            again = _gradient_after(cls, method)
             if again:
-                return name, again[0]
+                return name, again
     return None
+
+
+def _gradient_after(x, method):
+    """The name of another method of an object or a class that takes the same, and gives the gradients; or None"""
+    names = [p.name for p in parameters_of(method)]
+    return next((name for name in AGAIN if name != method.__name__ and callable(g := getattr(x, name, None))
+                 and [p.name for p in parameters_of(g)] == names), None)             # fmt: skip
 
 
 def way_back(owner: Any, method: Any) -> str | None:
     """The name of the method that goes back after that one; also of gradient(x, t), after loss(x, t)"""
-    again = [name for name in AGAIN if callable(getattr(owner, name, None)) and name != method.__name__]
-    names = [p.name for p in parameters_of(method)]
-    again = [name for name in again if [p.name for p in parameters_of(getattr(owner, name))] == names]
-    return backward_of(owner) or next(iter(again), None)
+    return backward_of(owner) or _gradient_after(owner, method)
 
 
 def is_gradient(x: Any, shapes: Collection[tuple[int, ...]] = ()) -> bool:

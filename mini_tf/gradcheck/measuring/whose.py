@@ -108,11 +108,12 @@ def _slopes(x, y_of, dy):
 
 def _recognized(slopes, x, candidates):
     """(way, whether it is transposed) of the candidates that are the gradient of x; a square one is not transposed"""
+    directions = _directions(x)
     for way, g in candidates.items():
         for one, turned in ((g, False), (g.T, True)):
             if one.shape == x.shape and not (turned and g.shape == x.shape):
-                off = [abs(float((one * v).sum()) - slope) for v, slope in zip(_directions(x), slopes)]
-                if all(d <= CLOSE * np.linalg.norm(one) * np.linalg.norm(v) for d, v in zip(off, _directions(x))):
+                off = [abs(float((one * v).sum()) - slope) for v, slope in zip(directions, slopes)]
+                if all(d <= CLOSE * np.linalg.norm(one) * np.linalg.norm(v) for d, v in zip(off, directions)):
                     yield way, turned
 
 

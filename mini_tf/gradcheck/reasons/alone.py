@@ -7,7 +7,7 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.gradcheck.measuring.brought import Brought, Pair, Several
-from mini_tf.gradcheck.measuring.returned import places_by_shape, returned_names
+from mini_tf.gradcheck.measuring.returned import by_their_names, places_by_shape, returned_names
 from mini_tf.gradcheck.measuring.styles import in_contract
 from mini_tf.gradcheck.measuring.subject import argument_names, as_list, is_float
 from mini_tf.ops.op import Op
@@ -47,7 +47,8 @@ def gradients_of_inputs(call: Call) -> list[tuple[int, Any]]:
     function = in_contract(call.f, call.inputs)
     if isinstance(function, Brought):
         called = returned_names(call.backward) if isinstance(function, Several) else function.returned
-        came = function.in_order(call.gradients, called, call.inputs, None)
+        came = by_their_names(call.gradients, function.names_inside(call.inputs))
+        came = function.in_order(came, called, call.inputs, None)
         inside = [[k] if is_float(x) else [None] * len(function.inside[k]) for k, x in enumerate(call.inputs)]
         floats = [k for some in inside for k in some]    # None for an array in a dict
     else:

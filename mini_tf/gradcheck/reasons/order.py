@@ -25,11 +25,7 @@ def other_order(e: Evidence) -> tuple[str, int]:
         right = {name: _slopes(e, name) for name in names}
     except FAILURES:
         return "", 0
-    before, e.slopes = e.slopes, right
-    try:
-        theirs = [next((other for other in names if e.agrees(other, came.get(name))), None) for name in names]
-    finally:
-        e.slopes = before
+    theirs = [next((other for other in names if e.fits(came.get(name), right[other])), None) for name in names]
     if {*theirs} != {*names} or theirs == names:
         return "", 0
     return (
@@ -57,11 +53,8 @@ def _summed(e: Evidence, name: str, g: Any) -> tuple[int, ...]:
     extra = np.ndim(g) - e.subject.tensors[name].ndim
     if not isinstance(g, np.ndarray) or extra <= 0 or g.size > MOST:
         return ()
-    before, e.slopes = e.slopes, e.slopes | {name: _slopes(e, name)}
-    try:
-        return next((axes for axes in combinations(range(g.ndim), extra) if e.agrees(name, g.sum(axes))), ())
-    finally:
-        e.slopes = before
+    right = _slopes(e, name)
+    return next((axes for axes in combinations(range(g.ndim), extra) if e.fits(g.sum(axes), right)), ())
 
 
 def _slopes(e: Evidence, name: str) -> Array:

@@ -330,7 +330,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
     forward = function_of(written_forward(evidence))
     both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
     methods, classes, helpers = {}, [], [g for g in evidence.subject.helpers if g.__name__ not in FORWARD]
-    owner = getattr(f, "machine", getattr(f, "owner", None)) if isinstance(f, Brought) else None
+    owner = f.its_object if isinstance(f, Brought) else None
     if owner is not None:
         those = [*(own for cls in type(owner).__mro__ for own in vars(cls).items())]
         those = [(name, getattr(g, "__func__", g)) for name, g in those]         # static ones, too
@@ -352,8 +352,10 @@ def parts_of(evidence: Evidence) -> list[Part]:
         held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
         classes += [c for c in dict.fromkeys(c for c in [*values, *held] if _is_their_class(c)) if c not in classes]
         classes += [c for cls in classes for c in _given_to(cls) if _is_their_class(c) and c not in classes]
-        values += [g for cls in classes for name in sorted(names) if (g := vars(cls).get(name)) is not None
-                   and (name not in _of_steps(cls) or getattr(g, "__func__", g) in helpers)]  # fmt: skip
+        for cls in classes:
+            of_steps, own = _of_steps(cls), vars(cls)
+            methods_of_cls = [(name, getattr(own[name], "__func__", own[name])) for name in sorted(names & own.keys())]
+            values += [g for name, g in methods_of_cls if name not in of_steps or g in helpers]
         waiting += [g for g in (getattr(value, "__func__", value) for value in values) if inspect.isfunction(g)]
     if both:
         return list(found.values())
