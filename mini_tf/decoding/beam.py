@@ -1,10 +1,13 @@
 """Beam search: from scores of the next word to the most probable sentence that can be found."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from mini_tf import ops
+from mini_tf.backend import device_of
 from mini_tf.checks import check_whole, is_number, shown
+from mini_tf.cores import side_by_side
 from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan
 from mini_tf.models.translator import Translator, Writer
@@ -118,13 +121,14 @@ def _continued(log_p, logits, most, never):
 
 
 def translations(
-    model: Translator, sources: Sequence[Array], beam: int = 1, length_penalty: float = 0.0, batch: int = 64,
+    model: Translator, sources: Sequence[Array], beam: int = 1, length_penalty: float = 0.0, batch: int = 128,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> list[Hypothesis]:  # fmt: skip
     """The Hypotheses that beam search finds for source sentences, a list of arrays of ids, in their order.
 
-    Sentences of about the same length are searched together, `batch` at a time; a sentence's translation does not
-    depend on the others. An empty sentence has an empty translation. on_batch(done, of) is called after each batch.
+    Sentences of about the same length are searched together, at most `batch` at a time, on each core a batch of its
+    own; a sentence's translation does not depend on the others. An empty sentence has an empty translation.
+    on_batch(done, of) is called after each batch.
     Raises UserError for a sentence longer than the model's T, a batch below 1, and as `beam_search` does.
     """
     check_whole(batch=batch)
@@ -132,14 +136,21 @@ def translations(
     if long is not None:
         raise UserError(f"a sentence has {len(long)} words, expected at most T = {model.T}, the most that this model "
                         "can read; split it into shorter sentences")  # fmt: skip
-    nothing = Hypothesis(np.zeros(0, np.int64), 0.0, True, 0.0)
-    found = [nothing] * len(sources)
-    order = sorted((k for k in range(len(sources)) if len(sources[k])), key=lambda k: len(sources[k]))
-    for first in range(0, len(order), batch):
-        some = order[first : first + batch]
+
+    def found_for(some):
         writer = model.writer(padded([sources[k] for k in some]))
-        for k, hypothesis in zip(some, beam_search(writer, beam, model.T, length_penalty)):
-            found[k] = hypothesis
-        if on_batch:
-            on_batch(first + len(some), len(order))
+        return beam_search(writer, beam, model.T, length_penalty)
+
+    found = [Hypothesis(np.zeros(0, np.int64), 0.0, True, 0.0)] * len(sources)
+    order = sorted((k for k in range(len(sources)) if len(sources[k])), key=lambda k: len(sources[k]))
+    batches = [order[first : first + batch] for first in range(0, len(order), batch)]
+    done = 0
+    device = device_of(next(iter(model.parameters().values())).data)
+    with closing(side_by_side(found_for, batches, device)) as each:
+        for some, hypotheses in zip(batches, each, strict=True):
+            for k, hypothesis in zip(some, hypotheses):
+                found[k] = hypothesis
+            done += len(some)
+            if on_batch:
+                on_batch(done, len(order))
     return found

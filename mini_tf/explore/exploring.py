@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from mini_tf.checks import check_whole
+from mini_tf.cores import on_one_core
 from mini_tf.errors import UserError
 from mini_tf.explore.beside import bugs_beside, differences, put_right
-from mini_tf.explore.cores import on_one_core
 from mini_tf.explore.gathering import Pages, as_data, bad_numbers, paths
 from mini_tf.explore.readings import Reading, gradients_between_words
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from mini_tf.explore.cores import on_one_core
+from mini_tf.cores import on_one_core
 from mini_tf.models import TextModel
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import Vocabulary, read_corpus, shakespeare

@@ -13,6 +13,7 @@ from typing import Any
 import mini_tf
 from mini_tf import kernels
 from mini_tf.backend import resolve_device
+from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
 from mini_tf.layers import Layer
@@ -30,7 +31,6 @@ from mini_tf.training.state import NotFinite, Schedule, Training
 from mini_tf.types import Array
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 KEPT_UP_TO = 3_000_000   # numbers to learn: of larger models no earlier moments are kept
 
@@ -210,7 +210,7 @@ def about(
     """
     team, settings = join(), asdict(preset) | {"steps": steps, "seed": seed}
     machine = {
-        "device": device, "processes": team.size, "threads": threads(), "kernels": kernels.switched_on(),
+        "device": device, "processes": team.size, "threads": blas_threads(), "kernels": kernels.switched_on(),
         "mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version(),
         "processor": platform.machine(),
     }  # fmt: skip
@@ -225,11 +225,6 @@ def hash_of(data: str | list[tuple[str, ...]]) -> str:
     """The sha256 of a text, or of tuples of texts: a run keeps it to know again what it learned from."""
     text = data if isinstance(data, str) else json.dumps(data)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def threads() -> int:
-    """How many threads BLAS uses; the last digits of a result depend on it."""
-    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
 def how_it_went(history: History) -> dict[str, float | str]:

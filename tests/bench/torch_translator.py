@@ -74,6 +74,7 @@ class Translator(nn.Module):
             for module in self.modules():
                 if isinstance(module, nn.MultiheadAttention):
                     module.in_proj_bias = module.out_proj.bias = None
+            self.transformer.encoder.use_nested_tensor = False   # PyTorch's fast path needs biases
         self.readout = nn.Linear(n, target_words, bias=False, dtype=dtype)
         if isinstance(ours.readout, TiedReadout):
             self.readout.weight = self.target.weight

@@ -43,7 +43,7 @@ from training_step import VARIANTS, check_losses, peers, timed, training_step
 
 WORDS = 8_144, 5_271     # the French and English words of the sentence pairs
 LENGTHS = 3, 11          # words of a sentence, the least and the most
-BATCH = 64               # sentences translated together
+BATCH = 128              # sentences translated together
 BEAMS = 1, 5
 SAME = 0.99              # share of the translations that must be the same words
 COPIED = 200             # words that the model without a run learns to copy

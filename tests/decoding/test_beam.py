@@ -9,6 +9,7 @@ from mini_tf.text.sentences import EOS, SOS, UNK, padded
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 LONGEST = 4
 
@@ -216,6 +217,14 @@ def test_a_translation_does_not_depend_on_its_batch(reverser, sources, beam):
     backwards = translations(reverser, sources[::-1], beam, 0.6, 2, on_batch=lambda *counts: done.append(counts))
     assert [found(h)[1:] for h in backwards] == [found(h)[1:] for h in together[::-1]]
     assert done == [(2, 7), (4, 7), (6, 7), (7, 7)]
+
+
+def test_two_cores_find_what_one_finds(reverser, sources):
+    with threadpool_limits(1, "blas"):
+        one = [found(h) for h in translations(reverser, sources, 3, 0.6, 2)]
+    with threadpool_limits(2, "blas"):
+        two = translations(reverser, sources, 3, 0.6, 2)
+    assert all(map(same, two, one))
 
 
 def test_sentences_that_are_empty_or_too_long(reverser, sources):

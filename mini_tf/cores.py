@@ -1,0 +1,39 @@
+"""The machine's cores: products of small matrices gain little from a second core, two pieces of work gain most of it.
+
+BLAS shares out each product, and waits for the slower core. Work that comes in independent pieces, such as sentences to
+be translated, is done sooner if each core has pieces of its own.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
+
+from mini_tf.ops.op import watched
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+X = TypeVar("X")
+Y = TypeVar("Y")
+
+on_one_core = threadpool_limits.wrap(limits=1, user_api="blas")          # a decorator
+
+
+def blas_threads() -> int:
+    """How many threads BLAS uses; the last digits of a result depend on it."""
+    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+
+
+def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu") -> Iterator[Y]:
+    """The results of work(piece), in their order; as many pieces at a time as BLAS has threads, each on one core.
+
+    One after the other on another device than "cpu", which is one for all, and while ops are watched or replaced:
+    watchers see one call at a time.
+    """
+    threads = min(blas_threads(), len(pieces))
+    if threads < 2 or device != "cpu" or watched():
+        yield from map(work, pieces)
+        return
+    contexts = [copy_context() for _ in pieces]          # kernels may be switched off, in this thread only
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(lambda context, piece: context.run(work, piece), contexts, pieces)
