@@ -237,7 +237,7 @@ def test_ctrl_c_keeps_the_run(tmp_path, corpus):
     corpus.write_text(words)
     program = subprocess.Popen(
         [sys.executable, "-c", "from mini_tf.cli import main; main()", "train", "--corpus", corpus, "--run", tmp_path / "run",
-         "--steps", "100000", "--set", "every=5", "--set", "sample_words=20"],
+         "--steps", "100000", "--set", "every=5", "--set", "patience=100000", "--set", "sample_words=20"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
     try:

@@ -13,6 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
+IS_MISSING = re.compile(r"(that is|both are) missing\.$")
 POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point"}
 
 
@@ -223,8 +224,9 @@ class Report:
             agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
             lines.append(f"  {agree.format(', '.join(self.twins))}, in float32")
         lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
+        if self.inside and not self.is_put_right:
+            lines.append(f"  {self.inside}")
         if self.shows_suspects:
-            lines += [f"  {self.inside}"] if self.inside else []
             lines.append(f"  {self.about_suspects()}:")
             lines += [f"    {line}" for line in self.suspects]
         return "\n".join(lines)
@@ -303,6 +305,10 @@ class Report:
 
     def about_suspects(self) -> str:
         """What is said above the suspects."""
+        words = [t.diagnosis for t in self.tensors if t.diagnosis]
+        if words and all(map(IS_MISSING.search, words)):
+            which = "this line" if len(self.suspects) == 1 else "one of these lines"
+            return f"What is missing belongs into {which}, or is a line of its own"
         if not self.suspects_are_sharp:
             return "Wrong gradients come from these lines, and from some of them right ones, too"
         these = "this line" if len(self.suspects) == 1 else "these lines"

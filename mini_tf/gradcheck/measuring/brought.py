@@ -109,7 +109,8 @@ class Brought:
         self.returned = returned_names(backward)
 
     def named(self) -> str:
-        name = self.written_forward.__name__
+        forward = getattr(self.written_forward, "func", self.written_forward)            # of a partial
+        name = getattr(forward, "__name__", type(forward).__name__)
         return type(self.written_forward.__self__).__name__ if name == "__call__" else name
 
     def with_other_backward(self, change: Callable[[Backward], Backward]) -> "Changed":
@@ -560,6 +561,7 @@ class Machine(Brought):
     """
 
     inputs_are_data = True
+    takes_tuple = None                                   # backward((dy,)): known after the first call
 
     def __init__(self, machine: Any, way: str | None = None, way_back: str | None = None):
         self.machine = machine
@@ -604,7 +606,7 @@ class Machine(Brought):
                     arguments = [inputs[self.again[p.name]] if p.name in self.again else next(left) for p in needed]
                 if len(arguments) < len(needed):
                     raise TypeError(self.about_arguments())
-                came = getattr(once, self.way_back)(*arguments, **self.rate)
+                came, once = self.came_back(once, arguments, own)
                 came = self.came = by_their_names(came, self.names_inside(inputs))
                 factor = None if takes_dy else dy
                 found = self.found_in(once, by_name(came, self.returned)) or self.taken_away(once)
@@ -613,6 +615,28 @@ class Machine(Brought):
                 return self.in_order(came, self.returned, inputs, factor)
 
         return y, self.closed(backward, takes_dy)
+
+    def came_back(self, machine: Any, arguments: Sequence[Any], unused: Any) -> tuple[Any, Any]:
+        """(what its backward returns, the machine that ran it). If it fails with dy, it may take a tuple: gy, = dys
+
+        unused: the machine as its forward left it, of which another copy may be tried
+        """
+        def go_back(machine, *arguments):
+            return getattr(machine, self.way_back)(*arguments, **self.rate), machine
+
+        if self.takes_tuple:
+            return go_back(machine, tuple(arguments))
+        try:
+            result = go_back(machine, *arguments)
+        except (TypeError, ValueError):
+            if len(arguments) != 1 or self.takes_tuple is not None or unused is machine:
+                raise
+            self.now = copy.deepcopy(unused)
+            result = go_back(self.now, tuple(arguments))
+            self.takes_tuple = True
+        else:
+            self.takes_tuple = False
+        return result
 
     def run_again(self, inputs: Sequence[Any], others: Sequence[Any], dy: Array | float) -> dict[str, str]:
         """{parameter: what becomes of its gradient if the object runs with `inputs`, and then with others}

@@ -2,11 +2,14 @@
 
 import inspect
 import re
+from functools import partial
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_theirs
-from mini_tf.gradcheck.measuring.brought import Machine
+from mini_tf.gradcheck.measuring.brought import VALUE, Machine
 from mini_tf.gradcheck.measuring.naming import LEARNED, in_this_case, is_gradient_name, unclaimed
+from mini_tf.gradcheck.measuring.returned import parameters_of
+from mini_tf.gradcheck.measuring.stored import members, reached, ways_in
 from mini_tf.gradcheck.measuring.styles import partner_wanted
 from mini_tf.gradcheck.measuring.subject import (
     Subject,
@@ -19,7 +22,7 @@ from mini_tf.gradcheck.measuring.subject import (
     told,
     upstream_name,
 )
-from mini_tf.gradcheck.measuring.variables import arrays_named_in
+from mini_tf.gradcheck.measuring.variables import Variables, arrays_named_in, named_in
 from mini_tf.trace import keeps_contract
 from mini_tf.types import Array, Backward
 
@@ -209,11 +212,10 @@ def _weights_around(subject):
     Those that a lambda brings along, gradcheck(lambda x: f(x, W), x), are data.
     """
     f = getattr(subject.f, "written_forward", subject.f)
-    if not inspect.isfunction(f) or f.__name__ == "<lambda>" or not is_theirs(f):
-        return {}
+    plain = inspect.isfunction(f) and f.__name__ != "<lambda>" and is_theirs(f)
     known = {id(p.data) for p in subject.all_params} | {id(x) for x in subject.given}
-    around = {name: p for name, p in arrays_named_in(f).items() if LEARNED.match(name.rpartition(".")[2])}
-    y, found = subject.forward()[0], {}
+    around = {name: p for name, p in arrays_named_in(f).items() if _is_learned(name)} if plain else {}
+    y, found = np.copy(subject.forward()[0]), {}         # it may be a buffer
     for name, p in around.items():
         x = p.data
         if id(x) not in known:
@@ -224,6 +226,42 @@ def _weights_around(subject):
                 found[name] = x
             finally:
                 p.data = x
+    for name, x in [*_brought_along(f), *(_in_records(f) if plain else ())]:
+        if id(x) not in known and x.flags.writeable:
+            before = x.copy()
+            try:
+                x[...] = before * 1.5 + 0.1
+                found |= {name: before} if not np.array_equal(y, subject.forward()[0]) else {}
+            except FAILURES:
+                found[name] = before
+            finally:
+                x[...] = before
+    return found
+
+
+def _is_learned(name):
+    """True for W, params.W and W.data"""
+    *before, last = name.split(".")
+    return any(map(LEARNED.match, [last, *before[-1:]] if VALUE.match(last) else [last]))
+
+
+def _brought_along(f):
+    """[(name, array)] of what an object or a dict has that a partial brings along: partial(forward, layer)"""
+    if not isinstance(f, partial):
+        return []
+    given = [*zip([p.name for p in parameters_of(f.func)], f.args), *f.keywords.items()]
+    return [(".".join(map(str, (name, *way))), reached(x, way)) for name, x in given for way in ways_in(x)]
+
+
+def _in_records(f):
+    """[(name, array)] of the fields of structured arrays among a function's variables, and in objects there"""
+    waiting, found = [((name,), x) for name, x in named_in([f], Variables(f)).items()], []
+    while waiting:
+        way, x = waiting.pop()
+        if isinstance(x, np.ndarray) and x.dtype.names:
+            found += [(".".join((*way, field)), x[field]) for field in x.dtype.names if is_float(x[field])]
+        elif len(way) <= 2:
+            waiting += [((*way, str(name)), part) for name, part in members(x).items()]
     return found
 
 

@@ -34,6 +34,7 @@ from mini_tf.types import Array
 import numpy as np
 
 LOSSES = re.compile(r"(loss|value|cost|objective|nll|elbo|energy|fun|f|total)$", re.I)   # of {"value": …}
+FIRST = re.compile(r"d[A-Za-z]_?0$")                      # dA0, where layers begin with 1: of the input
 COME_WITH_IT = re.compile(r"(d|grads?|gradients?|derivs?|derivatives?|jac|nabla|score)$", re.I)
 
 
@@ -71,7 +72,7 @@ def by_their_names(came: Any, names: Collection[str | int]) -> Any:
     """
     if isinstance(came, (tuple, list)) and came and all(map(_is_named_gradient, came)):
         return dict(came)
-    if isinstance(came, list) and _has_numbers_only(came):
+    if has_numbers_only(came):
         return np.array(came)                            # [[0.5, 0.1], [0.2, 0.3]]
     if is_array_of_objects(came):
         return list(came)
@@ -83,11 +84,13 @@ def by_their_names(came: Any, names: Collection[str | int]) -> Any:
     return dict(members(came)) or came
 
 
-def _has_numbers_only(x):
+def has_numbers_only(x: Any) -> bool:
     """True for a list of floats, or of lists of floats of one length"""
-    if x and all(isinstance(part, list) for part in x):
-        return len({len(part) for part in x}) == 1 and all(map(_has_numbers_only, x))
-    return bool(x) and all(isinstance(part, float) for part in x)
+    if not isinstance(x, list) or not x:
+        return False
+    if all(isinstance(part, list) for part in x):
+        return len({len(part) for part in x}) == 1 and all(map(has_numbers_only, x))
+    return all(isinstance(part, float) for part in x)
 
 
 def _is_named_gradient(x):
@@ -253,6 +256,10 @@ def _by_kind(gradients, bare, called, wanted):
     by_shape = {arrays[place][0]: g for place, g in zip(places_by_shape(bare, [x for _, x in arrays]), bare)}
     found = {name: gradient_of(name, named) for name, _ in arrays}
     found |= {name: by_shape.get(name) for name, g in found.items() if g is None}
+    left = [name for name, g in found.items() if g is None]
+    first = [g for said, g in named.items() if FIRST.match(said)]
+    if len(left) == len(first) == 1:
+        found[left[0]] = first[0]
     return [next(inside, None) if ways else found[name] for name, _, ways in wanted]
 
 

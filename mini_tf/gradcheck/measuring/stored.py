@@ -5,10 +5,11 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.naming import (
     BEHIND,
     LEARNED,
@@ -120,10 +121,20 @@ def _gradient_at(machine, way):
     around = [members(reached(machine, holder)) for holder in holders]
     found = (gradient_beside(those, last, weights) for weights in (False, True) for those in around)
     found = next((g for g in found if g is not None), None)
-    if found is None and way:
+    if found is None:
+        found = next((g for holder in holders for g in _computed(reached(machine, holder), last)), None)
+    if found is None and (way or method_of(type(machine), FORWARD, GO_FORWARD) is None):         # W.grad, of a tensor
         read = _read_on(machine, way)
         found = next((g for name, g in around[0].items() if _is_its_gradient(name, around[0], read)), None)
     return found
+
+
+def _computed(owner, name):
+    """The gradients of `name` that a property of an object's class computes"""
+    for said, _ in inspect.getmembers_static(type(owner), lambda g: isinstance(g, property)):
+        if said != name and is_gradient_name(said, name) and not may_be_a_weight(said, name):
+            with suppress(*FAILURES):                    # before the backward, there may be none
+                yield getattr(owner, said)
 
 
 def _is_its_gradient(name, those, read=()):

@@ -35,7 +35,7 @@ from mini_tf.gradcheck.measuring.brought import (
     graph_of,
 )
 from mini_tf.gradcheck.measuring.naming import LEARNED, is_gradient_name, is_upstream
-from mini_tf.gradcheck.measuring.returned import by_their_names, loss_and_gradients, parameters_of
+from mini_tf.gradcheck.measuring.returned import by_their_names, has_numbers_only, loss_and_gradients, parameters_of
 from mini_tf.gradcheck.measuring.stored import (
     FORWARD,
     earlier_gradients,
@@ -66,7 +66,10 @@ def in_contract(f: Any, inputs: Sequence[Any]) -> Any:
 
 
 def _in_style(f, inputs):
+    if isinstance(f, SimpleNamespace) and all(callable(getattr(f, name, None)) for name in ("forward", "backward")):
+        return _in_style((f.forward, f.backward), inputs)                # functions, not methods
     if isinstance(f, (tuple, list)) and len(f) == 2 and all(map(callable, f)):
+        f = [g if hasattr(g, "__name__") or not inspect.ismethod(g.__call__) else g.__call__ for g in f]
         owners = {id(getattr(g, "__self__", None)): getattr(g, "__self__", None) for g in f}
         owner = owners.popitem()[1] if len(owners) == 1 else None
         own = owner is not None and not inspect.isclass(owner) and not inspect.ismodule(owner)
@@ -111,6 +114,7 @@ def _in_style(f, inputs):
         return WithGraph(f, owner)
     if keeps_contract(result):
         several = isinstance(result[0], (tuple, list)) and all(isinstance(y, np.ndarray) for y in result[0])
+        several = several or has_numbers_only(result[0])                 # rows of a table, in plain lists
         return Several(f) if several or any(map(ways_in, inputs)) else f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):
         return Several(f)
@@ -168,7 +172,7 @@ def _with_variables(f, inputs):
         candidates = [Several(f), WithGradients(f)] if inspect.isfunction(f) and not is_ours(f) else []
     for brought in candidates:
         brought.is_given(inputs)
-        found = {} if brought.parameters else arrays_named_in(brought.written_forward)
+        found = {} if brought.parameters else arrays_named_in(brought.written_forward, brought.written_backward)
         given = {id(x) for x in inputs}
         found = {name: p for name, p in found.items() if id(p.variables[p.ways[0][0]]) not in given}
         if found and _take_up(brought, found, inputs):

@@ -317,7 +317,10 @@ class Subject:
     def listed(self, returned: Any) -> list[Any]:
         """What a backward returned, as a list: gradients by name, {"x": dx, "dw": dw}, in the order of the inputs."""
         if not isinstance(returned, dict):
-            return split_up(as_list(returned), [self.inputs[self.names.index(name)] for name in self.floats])
+            gradients = as_list(returned)
+            if len(gradients) == len(self.floats) + 1 and type(gradients[0]).__name__ == "NoTangent":
+                del gradients[0]                         # Julia's, of f itself
+            return split_up(gradients, [self.inputs[self.names.index(name)] for name in self.floats])
         return [gradient_of(name, returned) for name in self.floats]
 
     def receivers(self, count: int) -> list[str]:

@@ -26,6 +26,7 @@ from mini_tf.gradcheck.measuring.stored import (
     gradients_apart,
     is_container,
     is_floating,
+    members,
     reached,
     ways_in,
 )
@@ -36,12 +37,15 @@ import numpy as np
 
 
 class Variables:
-    """What the names in a function stand for that are not its own: in its file, and in the functions around it."""
+    """What the names in a function stand for that are not its own: in its file, and in the functions around it.
 
-    def __init__(self, function: Callable):
-        function = inspect.unwrap(getattr(function, "__func__", function))
+    beside: other functions, which may have other functions around them
+    """
+
+    def __init__(self, function: Callable, *beside: Callable):
+        function, *beside = (inspect.unwrap(getattr(g, "__func__", g)) for g in (function, *beside))
         self.function, self.file = function, getattr(function, "__globals__", {})
-        self.around, waiting = {}, [function]            # {name: cell}, also of functions among them
+        self.around, waiting = {}, [*beside, function]   # {name: cell}, also of functions among them
         while waiting:
             g = waiting.pop()
             own = dict(zip(g.__code__.co_freevars, g.__closure__ or ())) if inspect.isfunction(g) else {}
@@ -120,9 +124,12 @@ def named_in(functions: Sequence[Any], variables: Variables) -> dict[str, Any]:
     return found
 
 
-def arrays_named_in(function: Callable) -> dict[str, Variable]:
-    """{"W": Variable, "params.b": Variable} of the floating arrays among a function's variables; of W and dW, only W"""
-    variables, found = Variables(function), {}
+def arrays_named_in(function: Callable, *beside: Callable) -> dict[str, Variable]:
+    """{"W": Variable, "params.b": Variable} of the floating arrays among a function's variables; of W and dW, only W
+
+    beside: other functions, in whose variables gradients may be
+    """
+    variables, found = Variables(function, *beside), {}
     for name, x in named_in([function], variables).items():
         ways = [()] if is_floating(x) else ways_in(x)
         for way in ways:
@@ -149,7 +156,7 @@ def gradients_named_in(functions: Sequence[Any], weights: dict[str, Variable]) -
     ways = [p.ways[0] for p in weights.values()]
     named = named_in(functions, next(iter(weights.values())).variables)
     others = {name: x for name, x in named.items() if name not in {way[0] for way in ways}}
-    return [name for name, x in others.items() if isinstance(x, dict) and keeps_gradients(name)
+    return [name for name, x in others.items() if keeps_gradients(name) and (isinstance(x, dict) or members(x))
             or any(is_gradient_name(name, way[-1]) for way in ways)]  # fmt: skip
 
 
@@ -179,7 +186,7 @@ def keeping(weights: dict[str, Variable], names: Sequence[str]) -> Iterator[Call
 def _with_zeros(x):
     if is_floating(x):
         x[...] = 0
-    elif isinstance(x, (dict, list)):
+    elif is_container(x):
         for way in ways_in(x):
             reached(x, way)[...] = 0
     return x

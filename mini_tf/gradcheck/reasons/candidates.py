@@ -45,6 +45,9 @@ SHIFTED = re.compile(r"\(?(?:1 - )?([^()]+?)(?:\*\*2| - 1| \+ 1)?\)? belongs whe
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
 SPLIT = re.compile(r"the axes (are split|need another order)")
 ZEROS = re.compile(r"\.zeros(_like)?\(")
+OF_SHAPE = re.compile(r"([A-Za-z_][\w.]*)\.shape\[(\d)\]")
+KEY = re.compile(r"""["']\w+["'] \+ str\(""")          # "W" + str(
+AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
 MEANS = "sum for mean, or mean for sum"
 CENTRED = re.compile("mean is not taken away")           # which makes up for a mean that is taken away, and is wrong
 OF_NUMBERS = re.compile(r"a number is wrong|a factor dropped|a sign flipped")
@@ -92,6 +95,7 @@ class Place:
             new = {*NAME.findall(change.new)} - {*NAME.findall(change.old)}
             renames = change.line in self.renamed and change.line not in self.with_dy
             nonsense = self._shifts_a_gradient(change) or (renames and ADDED.search(change.name))
+            nonsense = nonsense or self._has_no_meaning(change)
             if not nonsense and not _counts_outside(change.line, new & counted.keys(), counted):
                 yield self._rank(change, new), of_a_line[change.line] // AT_ONCE, change
 
@@ -122,6 +126,16 @@ class Place:
         """True if another line has a transpose(…), whose axes are more likely wrong than those of a reshape"""
         numbers = range(self.node.lineno, self.node.end_lineno + 1)
         return any(".transpose(" in self.source.lines[number - 1] for number in numbers if number != line)
+
+    def _has_no_meaning(self, change):
+        """True for keys of a dict, "W" + str(b) or "W", and for b.shape[1] where that is 1: it takes a factor away"""
+        if KEY.findall(change.after) != KEY.findall(change.before) and change.new != "pass":
+            return True
+        new = {*OF_SHAPE.findall(change.after)} - {*OF_SHAPE.findall(change.before)}
+        sizes = [np.shape(self.atoms.get(name)) for name, _ in new]
+        ones = any(shape[axis : axis + 1] == (1,) for shape, axis in zip(sizes, (int(axis) for _, axis in new)))
+        texts = {*AS_TEXT.findall(change.after)} - {*AS_TEXT.findall(change.before)}
+        return ones or any(is_array(self.atoms.get(name)) for name in texts)
 
     def _shifts_a_gradient(self, change):
         """True for 1 - d, d + 1 or d**2 in the place of d, if d comes from dy"""

@@ -35,6 +35,7 @@ from mini_tf.gradcheck.reasons.kinds.syntax import (
     NOT_ADDED,
     OF_SYNTAX,
     in_the_wrong_order,
+    late_bindings,
     not_added,
     of_a_later_order,
     of_functions,
@@ -75,6 +76,8 @@ RARE = re.compile(
     r"|as a (variance|length|common sum|mean) "
 )
 
+CLIPPED = re.compile(r"maximum\((?:0(?:\.0)?, )?([A-Za-z_][\w.]*)(?:, 0(?:\.0)?)?\)")
+
 
 def changes(
     source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any], here: Callable[[int], bool]
@@ -104,6 +107,7 @@ def changes(
     found += of_parts(not_added, sums)
     for kind in OF_SYNTAX:
         found += of_parts(kind)
+    found += [_made(source, node, *change) for change in late_bindings(source, node)]
     found += [change for part in [node, *everything] for change in of_order(source, part)]
     found += [change for part in [node, *everything] for change in of_a_later_order(source, part)]
     found += [change for part in [node, *everything] for change in of_neighbours(source, part)]
@@ -173,6 +177,10 @@ def changes_of_what_is_kept(
                     span, atom = source.span(whole), source.product(whole)
                     found.append(_made(source, whole, f"a factor is missing, {name}", span, f"{atom} * {name}"))
                     found.append(_made(source, whole, f"a factor is missing, 1/{name}", span, f"{atom} / {name}"))
+    for part in parts:                                   # active = d > e, where max(d − e + margin, 0) was computed
+        for name in CLIPPED.findall(source.text) if isinstance(part, ast.Compare) else ():
+            words = f"{name} > 0 belongs where {source.within(source.span(part))} is"
+            found.append(_made(source, part, words, part, f"{name} > 0"))
     calls = [part for part in parts if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "append"]
     for name in [one for call in calls for part in call.args for one in ast.walk(part) if isinstance(one, ast.Name)]:
         words = f"{name.id} itself is changed below: a copy is missing"              # what was appended changes, too

@@ -43,13 +43,15 @@ class Inner(NamedTuple):
     """A variable of a backward, such as dA: what its name says it is the gradient of; its states; those that are right.
 
     A state is (number of the line after which it is, value). Later lines may make another gradient of one that is
-    right: `dA[~mask] = 0`. fits(x) says whether an array is the slope, too.
+    right: `dA[~mask] = 0`. fits(x) says whether an array is the slope, too; multiplied(x), whether it is some
+    multiple of it: dscores may be divided by N later.
     """
 
     of: str
     states: list[tuple[int, Array]]
     right: list[tuple[int, Array]]
     fits: Callable[[Array], bool]
+    multiplied: Callable[[Array], bool]
 
 
 def measured_inside(evidence: Evidence) -> dict[str, Inner]:
@@ -67,17 +69,17 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
     states, found = states_of(evidence, backward.__code__, lambda: _there_and_back(evidence)), {}
     until = time.process_time() + SECONDS
     for said, name in _pairs(states, [*made, *evidence.slopes]):
-        fits = None
+        tests = None
         if name in evidence.slopes:
             if evidence.is_zero(name):
                 continue
-            fits = partial(evidence.agrees, name)
+            tests = partial(evidence.agrees, name), partial(_is_multiple, evidence, name)
         elif time.process_time() < until:
             shapes = {x.shape for _, x in states[said]}
-            fits = _slope_test(evidence, forward.__code__, made[name], name, shapes)
-        right = [(line, x) for line, x in states[said] if fits(x)] if fits else []
-        if right or (fits and said not in terms | windows):
-            found[said] = Inner(name, states[said], right, fits)
+            tests = _slope_tests(evidence, forward.__code__, made[name], name, shapes)
+        right = [(line, x) for line, x in states[said] if tests[0](x)] if tests else []
+        if right or (tests and said not in terms | windows):
+            found[said] = Inner(name, states[said], right, *tests)
     local = _local_derivatives(evidence, backward.__code__, states) if found else set()
     return {said: inner for said, inner in found.items() if inner.right or said not in local}
 
@@ -128,7 +130,8 @@ def first_wrong(inside: Mapping[str, Inner], lines: Collection[int]) -> str:
 
     lines: numbers of suspected lines. Names that mean something else are wrong in a right backward, too
     """
-    wrong = [name for name, inner in inside.items() if not inner.right and inner.states[0][0] in lines]
+    wrong = [name for name, inner in inside.items() if not inner.right and inner.states[0][0] in lines
+             and not any(inner.multiplied(x) for _, x in inner.states)]                  # fmt: skip
     return min(wrong, key=lambda name: inside[name].states[0][0], default="")
 
 
@@ -148,8 +151,19 @@ def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) ->
     return f"Measured inside: {'; '.join(said)}." if said else ""
 
 
-def _slope_test(evidence, code, lines, name, shapes):
-    """A function that says whether an array is the slope in the forward's variable; None if that cannot be measured.
+def _is_multiple(evidence, name, x):
+    """Whether an array is a multiple of the slopes of a tensor"""
+    slopes = evidence.slopes[name]
+    if np.shape(x) != slopes.shape:
+        return False
+    place = np.abs(slopes).argmax()
+    factor = x.reshape(-1)[place] / slopes.reshape(-1)[place]
+    return bool(factor) and evidence.agrees(name, x / factor)
+
+
+def _slope_tests(evidence, code, lines, name, shapes):
+    """Functions that say whether an array is the slope in the forward's variable, and whether it is a multiple of it;
+    None if that cannot be measured.
 
     shapes: of the backward's variable, of which one must be the forward's
     """
@@ -171,13 +185,16 @@ def _slope_test(evidence, code, lines, name, shapes):
         return None
     sizes = CLOSE * np.linalg.norm(directions, axis=1)
 
-    def is_right(x):
-        if x.shape != shape:
+    def is_right(x, factor=1.0):
+        if x.shape != shape or not factor:
             return False
-        x = x.reshape(-1)
+        x = x.reshape(-1) / factor
         return bool((np.abs(directions @ x - found.slope) <= found.uncertainty + sizes * np.linalg.norm(x)).all())
 
-    return is_right
+    def is_multiple(x):
+        return x.shape == shape and is_right(x, (directions[0] @ x.reshape(-1)) / (found.slope[0] or np.inf))
+
+    return is_right, is_multiple
 
 
 def _pairs(states, names):

@@ -149,12 +149,9 @@ def calls_what_it_was_handed(evidence: Evidence) -> bool:
     No list of its lines has what is wrong there.
     """
     _, node = source_of(function_of(evidence.backward))
-    own = {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef)}
-    targets = [one.target for one in ast.walk(node) if isinstance(one, (ast.For, ast.comprehension))]
-    handed = {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)} - own
     calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
     sends = any(isinstance(f, ast.Attribute) and f.attr == "send" for f in calls)
-    return sends or any(isinstance(f, ast.Name) and f.id in handed for f in calls)
+    return sends or any(part.is_handed for part in parts_of(evidence))
 
 
 def _name_of(call):
@@ -226,13 +223,28 @@ def _kept_for(evidence, node, shown, of_right):
     own = [one for one in ast.walk(whole) if id(one) not in inside]
     computed = [one for one in own if isinstance(one, (ast.Assign, ast.AugAssign))]
     kept = {id(n) for one in own if isinstance(one, (ast.Return, ast.Tuple, ast.Dict)) for n in ast.walk(one)}
-    used = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in kept}
+    used = {_word(n) for n in own if isinstance(getattr(n, "ctx", None), ast.Load) and id(n) not in kept}
     read, right = ({name for _, code in lines for name in VARIABLE.findall(code)} for lines in (shown, of_right))
-    found = [one for one in computed
-             if {*_written_to(one.targets[0] if isinstance(one, ast.Assign) else one.target)} & (read - right - used)]
+    targets = [(one, one.targets[0] if isinstance(one, ast.Assign) else one.target) for one in computed]
+    found = [one for one, target in targets if {*_written_to(target), _word(target)} & (read - right - used)]
     found += [one for one in own if isinstance(one, (ast.Assign, ast.Return, ast.Expr)) and one not in found
               and _packs(one, _unpacked(node), read, own)]  # fmt: skip
     return [(forward.__code__.co_filename, one.lineno, _head(one)) for one in found]
+
+
+def _word(node):
+    """x of the name x, and of self.x; None of other nodes"""
+    return getattr(node, "id", getattr(node, "attr", None))
+
+
+def kept_by_the_forward(evidence: Evidence) -> set[int]:
+    """The numbers of the forward's lines, without those of a backward inside it"""
+    try:
+        forwards = source_of(function_of(written_forward(evidence)))[1]
+        own = source_of(function_of(evidence.backward))[1]
+    except UserError:
+        return set()
+    return {*range(forwards.lineno, forwards.end_lineno + 1)} - {*range(own.lineno, own.end_lineno + 1)}
 
 
 def _unpacked(node):

@@ -24,7 +24,7 @@ from mini_tf.gradcheck.reasons.candidates import candidates
 from mini_tf.gradcheck.reasons.changes import RARE, UNDONE
 from mini_tf.gradcheck.reasons.inside import Inner, same, states_with
 from mini_tf.gradcheck.reasons.kinds.formulas import SIZE
-from mini_tf.gradcheck.reasons.running import made_right
+from mini_tf.gradcheck.reasons.running import gradients_with, made_right
 from mini_tf.trace import place
 
 import numpy as np
@@ -48,6 +48,7 @@ ADDS = re.compile(r"by the square")                      # or by the square root
 FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
+KEY = re.compile(r"""\["(\w+)"\]""")
 
 
 class Found(NamedTuple):
@@ -99,7 +100,8 @@ def find_repair(
         right = made_right(evidence, part, code)
         if len(right) < len(evidence.slopes):
             more = right > set(evidence.right) and bool(evidence.gradients)          # than came back
-            if more and not CHANCY.search(change.name) and not _of_what_is_returned(change):
+            suspected = not lines or change.line in lines[-1]
+            if more and suspected and not CHANCY.search(change.name) and not _of_what_is_returned(change):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right):
@@ -128,9 +130,20 @@ def find_repair(
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
         if not _is_right_everywhere(evidence, part, change, code, right):
             continue
-        if _leaves(states_with(evidence, part, code), inside):
+        if _leaves(states_with(evidence, part, code), inside) and _does_no_harm(evidence, part, code):
             return Found(_told(evidence, part, change), [name for name in wrong if name in right], [], [])
     return Found([], [], [], together)
+
+
+def _does_no_harm(evidence, part, code):
+    """True if no gradient that stays wrong is further from the slopes with a change than without it"""
+    changed = gradients_with(evidence, part, code) or {}
+
+    def distance(gradients, name):
+        g, slopes = gradients.get(name), evidence.slopes[name]
+        return np.abs(g - slopes).sum() if np.shape(g) == slopes.shape else np.inf
+
+    return all(distance(changed, name) <= 1.001 * distance(evidence.gradients, name) for name in evidence.wrong)
 
 
 def _together(evidence, in_part, texts, inside):
@@ -217,7 +230,10 @@ def _told(evidence, part, change):
         alike = [name for name, x in points[0].items() if name.isidentifier() and type(x) is int
                  and name not in evidence.options and all(values.get(name) == number for values in points)]  # fmt: skip
     other = f" ({number}, or {' or '.join(alike)}, which is {number} wherever it was tried)" if alike else ""
-    return [where, _words(change) + other, change.before, change.after]
+    after, text = change.after, source_of(part.function)[0]
+    for key in KEY.findall(after):                       # s['length'], if the file has no "…" there
+        after = after if f'["{key}"]' in text else after.replace(f'["{key}"]', f"['{key}']")
+    return [where, _words(change) + other, change.before, after]
 
 
 def _number_of(change):
@@ -271,7 +287,17 @@ def _stands_by_chance(evidence, part, change):
     here = {name: x for name, x in values.items() if type(x) is int or (isinstance(x, float) and x in (-1, 0, 1))}
     there = [values_of(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []
     evidence.back_to_the_point()
-    return any(all(values.get(size, x) == x for values in there) for size, x in here.items())
+    fixed = {size: x for size, x in here.items() if all(values.get(size, x) == x for values in there)}
+    return not all(_is_the_only(x, size, evidence, part, node) for size, x in fixed.items())
+
+
+def _is_the_only(number, name, evidence, part, node):
+    """True for a size that nothing else has, of data that f is not given: m, where f is a function of theta alone"""
+    sizes = {size for x in evidence.everything.values() for size in np.shape(x)}
+    others = [x for other, x in values_of(evidence, part, node).items() if other != name and other.isidentifier()]
+    evidence.back_to_the_point()
+    alone = number not in sizes and number not in [x for x in others if isinstance(x, (int, float))]
+    return number > 2 and name.isidentifier() and alone
 
 
 def _changed_text(change):

@@ -19,6 +19,7 @@ from mini_tf.gradcheck.reasons.lines import (
     changed_in_place,
     dropped,
     kept_and_changed,
+    kept_by_the_forward,
     lines_of,
     lines_of_all,
     never_run,
@@ -43,6 +44,7 @@ SHAPE = re.compile(r"^d\S+ has shape ")
 EXCHANGED = re.compile(r"^d\S+ and d\S+ are exchanged")
 PATH_MISSING = re.compile(r"the gradient through (.+?): (?:that is|both are) missing")
 VARIABLE = re.compile(r"(\w+) \(line")
+UNPACKS = re.compile(r"  \w+(, \w+)+ = [\w.]+$")
 ZEROS = re.compile(r"= *(0|0\.0|np\.zeros(_like)?\(.*\))$")
 BUDGET = 300             # entries measured of each tensor of a step
 
@@ -210,7 +212,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         with _all_the_same(report, evidence):
             known = right_after(evidence, inside)
             report.suspects, report.suspects_are_sharp = suspects(evidence, misfits, known)
-            lines = {int(line.partition("  ")[0].rpartition(":")[2]) for line in report.suspects}
+            lines = {*map(_number, report.suspects)}
             first = first_wrong(inside, lines)
             report.inside = about_inside(evidence, inside, first)
             first_lines = lines_of(evidence, first, known) & lines
@@ -225,9 +227,11 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
         likely_lines = [first_lines & common, lines & common, first_lines, lines]
+        if "is not the gradient of" in report.inside:    # up to there, all is right
+            report.suspects = _narrowed(report.suspects, first_lines | kept_by_the_forward(evidence))
         with _all_the_same(report, evidence):
-            words = " ".join(t.diagnosis for t in report.tensors)
-            lost = {name for path in PATH_MISSING.findall(words) for name in VARIABLE.findall(path)}
+            told = " ".join(t.diagnosis for t in report.tensors)
+            lost = {name for path in PATH_MISSING.findall(told) for name in VARIABLE.findall(path)}
             missing = [name for name, inner in inside.items() if inner.right and inner.of in lost]
             found = find_repair(evidence, likely_lines, inside, missing)
             repair, report.made_right, report.other_repair, report.repairs_together = found
@@ -237,9 +241,19 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
-    nowhere = all(ZEROS.search(line) for line in report.suspects)        # what should be added there stands in no line
-    if nowhere or (current and not report.steps and calls_what_it_was_handed(evidence)):
+    nowhere = all(map(ZEROS.search, report.suspects))    # what should be added there stands in no line
+    if nowhere or (current and calls_what_it_was_handed(evidence)):
         report.suspects = []
+
+
+def _narrowed(suspects, numbers):
+    """The suspected lines with these numbers, if there are such; without what unpacks a cache, if others are left"""
+    found = [line for line in suspects if _number(line) in numbers] or suspects
+    return [line for line in found if not UNPACKS.search(line)] or found
+
+
+def _number(line):
+    return int(line.partition("  ")[0].rpartition(":")[2])
 
 
 def _is_in_a_step(evidence, where):

@@ -30,6 +30,7 @@ from mini_tf.types import Array
 
 import numpy as np
 
+COMPREHENSIONS = "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<module>"
 MARK = "_first_traced_call"
 
 
@@ -312,12 +313,14 @@ class Part(NamedTuple):
 
     runs        the function whose code is exchanged to try a change: the one around it, if it is made anew in each call
     is_inside   it is defined inside another part
+    is_handed   the backward runs it, and does not name it: a list has it, `for step in reversed(tape): step()`
     """
 
     function: FunctionType
     runs: FunctionType
     is_forward: bool = False
     is_inside: bool = False
+    is_handed: bool = False
 
 
 def parts_of(evidence: Evidence) -> list[Part]:
@@ -329,6 +332,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
     steps.update(code for g in functions_of_steps(evidence.subject) for code in codes_inside(g.__code__))
     forward = function_of(written_forward(evidence))
     both = function_of(evidence.backward) is forward     # a loss that comes with its gradients
+    stay = functions_of(f)                               # they are not made anew in each call
     methods, classes, helpers = {}, [], [g for g in evidence.subject.helpers if g.__name__ not in FORWARD]
     owner = f.its_object if isinstance(f, Brought) else None
     if owner is not None:
@@ -343,7 +347,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         known = function.__code__ in found or (function is forward and not both)
         if known or (found and (not is_theirs(function) or function.__code__ in steps)):
             continue
-        found[function.__code__] = part = Part(function, _around(function, forward))
+        around = function if function in stay else _around(function, forward)
+        found[function.__code__] = part = Part(function, around)
         inside = [] if both else _functions_inside(function)
         found |= {g.__code__: Part(g, part.runs, is_inside=True) for g in inside}
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
@@ -357,6 +362,15 @@ def parts_of(evidence: Evidence) -> list[Part]:
             methods_of_cls = [(name, getattr(own[name], "__func__", own[name])) for name in sorted(names & own.keys())]
             values += [g for name, g in methods_of_cls if name not in of_steps or g in helpers]
         waiting += [g for g in (getattr(value, "__func__", value) for value in values) if inspect.isfunction(g)]
+    for code, space in _run_back(evidence, both).items():
+        if code not in found and code not in steps and code is not forward.__code__:
+            function = _empty(code, space)
+            around = _around(function, forward)
+            named = named_in(space, code.co_qualname)
+            if around is not function:
+                found[code] = Part(function, around, is_inside=True, is_handed=True)
+            elif getattr(named, "__code__", None) is code and not both:
+                found[code] = Part(named, named, is_handed=True)
     if both:
         return list(found.values())
     called = {name for code in codes_inside(forward.__code__) for name in code.co_names}
@@ -415,8 +429,40 @@ def named_in(space: dict[str, Any], name: str) -> Any:
 def _functions_inside(function):
     """The functions that are defined inside a function, by `def`, which cannot be called from here"""
     codes = [code for code in codes_inside(function.__code__)[1:] if not code.co_name.startswith("<")]
-    cells = [tuple(CellType() for _ in code.co_freevars) for code in codes]
-    return [FunctionType(code, function.__globals__, code.co_name, None, own) for code, own in zip(codes, cells)]
+    return [_empty(code, function.__globals__) for code in codes]
+
+
+def _empty(code, space):
+    """A function of this code, with nothing in its cells"""
+    return FunctionType(code, space, code.co_name, None, tuple(CellType() for _ in code.co_freevars))
+
+
+def _run_back(evidence, both):
+    """{code: globals} of the learner's functions that run while one backward does; looked for once
+
+    both: the forward goes back, too
+    """
+    if evidence.run_back is None:
+        found, before = {}, sys.getprofile()
+
+        def see(frame, event, _):
+            code = frame.f_code
+            if event == "call" and is_their_file(code.co_filename) and code.co_name not in COMPREHENSIONS:
+                found[code] = frame.f_globals
+
+        evidence.back_to_the_point()
+        try:
+            sys.setprofile(see if both else before)
+            _, backward = evidence.subject.forward()
+            sys.setprofile(see)
+            backward(evidence.another_dy)
+        except FAILURES:
+            found = {}
+        finally:
+            sys.setprofile(before)
+            evidence.back_to_the_point()
+        evidence.run_back = found
+    return evidence.run_back
 
 
 def _around(function, forward):

@@ -615,6 +615,135 @@ class TwoOutputs:
         return dy @ self.W.T
 
 
+class Node:
+    """An array that remembers what made it, as in micrograd"""
+
+    def __init__(self, data, children=(), off=1):
+        self.data, self.grad, self._prev, self.off = data, np.zeros_like(data), children, off
+        self._backward = lambda: None
+
+    def affine(self, W, b):
+        out = Node(self.data @ W.data + b.data, (self, W, b))
+
+        def _backward():
+            self.grad += out.grad @ W.data.T
+            W.grad += self.data.T @ out.grad
+            b.grad += b.off * out.grad.sum(0)
+
+        out._backward = _backward
+        return out
+
+    def mean_of_squares(self):
+        out = Node(np.array((self.data**2).mean()), (self,))
+
+        def _backward():
+            self.grad += 2 * self.data * out.grad / self.data.size
+
+        out._backward = _backward
+        return out
+
+    def backward(self):
+        tape, waiting = [], [self]
+        while waiting:
+            node = waiting.pop()
+            tape.append(node)
+            waiting += node._prev
+        self.grad = np.ones_like(self.data)
+        for node in tape:
+            node._backward()
+
+
+def on_a_tape(x, W, b):
+    return x.affine(W, b).mean_of_squares()
+
+
+def with_no_tangent(off):
+    class NoTangent:
+        pass
+
+    def rrule(x, W, b):
+        def pullback(dy):
+            return NoTangent(), dy @ W.T, x.T @ dy, off * dy.sum(0)
+
+        return x @ W + b, pullback
+
+    return rrule
+
+
+class Chained:
+    """Tuples in, and tuples back"""
+
+    def __init__(self, off):
+        self.off = off
+
+    def __call__(self, *inputs):
+        return self.forward(inputs)[0]
+
+    def forward(self, inputs):
+        self.kept = inputs
+        x, W, b = inputs
+        return (x @ W + b,)
+
+    def backward(self, grad_outputs):
+        (x, W, _), (gy,) = self.kept, grad_outputs
+        return gy @ W.T, x.T @ gy, self.off * gy.sum(0)
+
+
+def layers_from_one(off):
+    def forward(X, parameters):
+        return X @ parameters["W1"] + parameters["b1"], (X, parameters)
+
+    def backward(dAL, caches):
+        X, parameters = caches
+        return {"dA0": off * dAL @ parameters["W1"].T, "dW1": X.T @ dAL, "db1": dAL.sum(0)}
+
+    return forward, backward
+
+
+def in_namespaces(W, b, off):
+    p, g, memory = SimpleNamespace(W=W, b=b), SimpleNamespace(W=None, b=None), SimpleNamespace()
+
+    def forward(x):
+        memory.x = x
+        return x @ p.W + p.b
+
+    def backward(dy):
+        g.W, g.b = memory.x.T @ dy, off * dy.sum(0)
+        return dy @ p.W.T
+
+    return SimpleNamespace(forward=forward, backward=backward, params=p, grads=g)
+
+
+class Scale:
+    def __init__(self, gain, off):
+        self.gain, self.gain_grad, self.off = gain, np.zeros_like(gain), off
+
+    def __call__(self, x):
+        self.x = x
+        return x * self.gain
+
+    def gradient(self, upstream):
+        self.gain_grad = self.off * (upstream * self.x).sum(0)
+        return upstream * self.gain
+
+
+def with_variables(W, b, off):
+    class Variable:
+        def __init__(self, value):
+            self.value, self.gradient = value, None
+
+    scale, offset = Variable(W), Variable(b)
+
+    def layer(x):
+        def backward(upstream):
+            scale.gradient, offset.gradient = x.T @ upstream, off * upstream.sum(0)
+            return upstream @ scale.value.T
+
+        return x @ scale.value + offset.value, backward
+
+    return layer
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     n = 3                                                # everything square: shapes do not tell what is whose
@@ -669,6 +798,14 @@ def made(off, rng):
         "lists of numbers": (in_lists(off), [W, b, x, t], "W b", "b"),
         "weights that change at once": (AtOnce(W, b, off), [x], "x weights biases", "biases"),
         "weights in a private dict": (Private(W, b, off), [x], "x _store.W _store.b", "_store.b"),
+        "tensors that remember how they were made": (on_a_tape, [Node(x), Node(W), Node(b, off=off)], "x.data W.data b.data",
+                                                     "b.data"),
+        "a tangent of the function itself": (with_no_tangent(off), [x, W, b], "x W b", "b"),
+        "tuples in, and back": (Chained(off), [x, W, b], "input_0 input_1 input_2", "input_2"),
+        "dA0, of the input": (layers_from_one(off), [x, {"W1": W, "b1": b}], "X parameters.W1 parameters.b1", "X"),
+        "functions in a namespace": (in_namespaces(W, b, off), [x], "x p.W p.b", "p.b"),
+        "an object, and a method of it": ((s := Scale(b, off)) and (s, s.gradient), [x], "x gain", "gain"),
+        "variables that keep their gradients": (with_variables(W, b, off), [x], "x scale.value offset.value", "offset.value"),
         "two outputs, whose gradients end in bar": (TwoOutputs(W, b, off), [x], "x W b", "b"),
     }  # fmt: skip
 

@@ -481,7 +481,7 @@ def test_lines_of_gradients_of_which_some_are_returned_by_name():
     """x, W, V, U are in the order of the arguments, although only the last is called what it is, dU."""
     report = gradcheck(swiglu, R((3, 4)), R((4, 5)), R((4, 5)), R((5, 2)))
     lines = [line.partition("  ")[2] for line in report.suspects]
-    assert lines == ["da = dh * b * (s * (1 - s))", "da @ W.T + db @ V.T", "x.T @ da"]
+    assert lines == ["da = dh * b * (s * (1 - s))"]
 
 
 def turned(x):

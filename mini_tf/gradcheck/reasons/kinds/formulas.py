@@ -12,7 +12,7 @@ from mini_tf.gradcheck.planting.mutations import Source
 
 import numpy as np
 
-SIZE = re.compile(r"[\w.]+\.shape\[-?\d\]|[\w.]+\.size|len\([\w.]+\)")
+SIZE = re.compile(r"""[\w."'\[\]]+\.shape\[-?\d\]|[\w."'\[\]]+\.size|len\([\w."'\[\]]+\)""")
 SINGLE = int, float, np.number
 NUMPY = "np", "numpy"
 REDUCED = {"sum", "mean", "max", "min", "std", "var"}

@@ -13,6 +13,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     SIZE,
     Atoms,
     Changes,
+    exchanged,
     is_array,
     is_atom,
     is_mask,
@@ -215,7 +216,9 @@ def of_atoms(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
 
 
 def of_targets(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
-    """dv += g where dx += g stands"""
+    """dv += g where dx += g stands; i, j = divmod(k, W) where j, i stand"""
+    if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Tuple) and len(part.targets[0].elts) == 2:
+        yield "two results are exchanged", *exchanged(source, *part.targets[0].elts)
     if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and is_array(atoms.get(part.target.id)):
         name = part.target.id
         for other, x in atoms.items():
@@ -231,13 +234,13 @@ def in_each_others_place(source: Source, whole: ast.expr, target: ast.expr | Non
     for name in known:
         both = re.compile(rf"\(1(?:\.0?)? - {name}\)|(?<![\w.]){name}\b")
         if len({len(match) == len(name) for match in both.findall(text)}) == 2:
-            exchanged = both.sub(lambda match, p=name: f"(1 - {p})" if match[0] == p else p, text)
-            yield f"{name} and 1 − {name} are in each other's place", whole, exchanged
+            turned = both.sub(lambda match, p=name: f"(1 - {p})" if match[0] == p else p, text)
+            yield f"{name} and 1 − {name} are in each other's place", whole, turned
     for one, other in itertools.combinations(known, 2):
         if np.shape(atoms[one]) == np.shape(atoms[other]):
             place_of = {one: other, other: one}
-            exchanged = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
-            yield f"{one} and {other} are in each other's place", whole, exchanged
+            turned = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
+            yield f"{one} and {other} are in each other's place", whole, turned
 
 
 def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
@@ -264,8 +267,8 @@ def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
         for one, other in itertools.combinations(texts, 2):
             if atoms[one].shape == atoms[other].shape:
                 both = re.compile(rf"(?<![\w.])({re.escape(one)}|{re.escape(other)})\b")
-                exchanged = both.sub(lambda m, pair=(one, other): pair[m[0] == pair[0]], text)
-                yield f"{one} and {other} are in each other's place", whole, exchanged
+                turned = both.sub(lambda m, pair=(one, other): pair[m[0] == pair[0]], text)
+                yield f"{one} and {other} are in each other's place", whole, turned
     compared = {source.within(source.span(one)) for one in ast.walk(whole) if isinstance(one, ast.Compare)}
     for condition in compared:                           # dx[dy < 0] = slope * dy[dy < 0]
         name, sign, number = condition.partition(" < ") if " < " in condition else condition.partition(" > ")

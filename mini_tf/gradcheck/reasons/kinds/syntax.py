@@ -22,6 +22,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     texts_of_factors,
     transposed,
 )
+from mini_tf.gradcheck.verdicts import listed
 
 NOT_ADDED = "it is set where it should add up"
 OTHER_FUNCTIONS = [
@@ -176,6 +177,14 @@ def _of_index(source, index):
                     ends = [e.left if not by and isinstance(e, ast.BinOp) else e for e in (a, b)]
                     both = ", ".join(f"{source.within(source.span(e))}{by}" for e in ends)
                     yield "two indices are off by one", where, both
+        text = source.within(source.span(index))
+        if text.count("::-1") > 1:
+            yield "the axes are reversed", index, text.replace("::-1", ":")
+        if found := re.search(r"(?<![\w\])]):-(\d+)\b", text):            # dxp[:, :-2, :-2], of a padding of 1
+            cropped, half = found[0], int(found[1]) // 2
+            yield "it is cropped at the wrong side", index, text.replace(cropped, f"{found[1]}:")
+            if half:
+                yield "it is cropped at the wrong side", index, text.replace(cropped, f"{half}:-{half}")
         mirrored = [e for e in index.elts if isinstance(e, ast.BinOp) and isinstance(e.right, ast.Name)]
         if mirrored:                                     # K - 1 - i
             text = source.within(source.span(index))
@@ -274,6 +283,12 @@ def _of_calls(source, part):
     name = _name_of(part)
     for dtype in [one for one in part.keywords if one.arg == "dtype"]:
         yield "the dtype is wrong", dtype.value, "float"
+    if name == "tile" and len(part.args) == 2 and isinstance(part.args[1], ast.Tuple):
+        repeated = source.atom(part.args[0])
+        for axis, times in enumerate(part.args[1].elts):
+            count = source.within(source.span(times))
+            repeated += "" if count == "1" else f".repeat({count}, axis={axis})"
+        yield "each entry is repeated, not the whole", part, repeated
     if name == "zeros_like" and len(part.args) == 1:
         text = source.within(source.span(part))
         yield "it has the dtype of a mask, or of whole numbers", part, f"{text[:-1]}, float)"
@@ -295,6 +310,10 @@ def _of_calls(source, part):
     if name == "sum" and (x := reduced(part)) is not None:
         of = "trace" if len(part.args) + len(part.keywords) == (x in part.args) else "diag"
         yield "only the diagonal counts", part, f"np.{of}({source.within(source.span(x))})"
+    if name == "copy" and (triangle := re.search(r"np\.(tril|triu)\((?:[^()]|\([^()]*\))*?(, -?1)?\)", source.text)):
+        x = part.func.value if not part.args else part.args[0]
+        for by in {triangle[2] or "", "", ", -1", ", 1"}:
+            yield "only a triangle counts", part, f"np.{triangle[1]}({source.within(source.span(x))}{by})"
     for value in [*part.args, *(k.value for k in part.keywords)]:
         if isinstance(value, (ast.Tuple, ast.List)):
             for a, b in itertools.combinations(value.elts, 2):
@@ -367,11 +386,40 @@ def _matrices(part):
     return []
 
 
+def late_bindings(source: Source, function: ast.FunctionDef | ast.Lambda) -> Changes:
+    """h=h, for a function that is made in a loop which changes h: when it runs, h is what the last round has left."""
+    if not function.args.args:
+        return
+    loops = [one for one in ast.walk(ast.parse(source.text)) if isinstance(one, ast.For)]
+    loops = [one for one in loops if one.lineno < function.lineno <= one.end_lineno]
+    inside = {id(one) for one in ast.walk(function)}
+    changed = {one.id for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name)
+               and isinstance(one.ctx, ast.Store) and id(one) not in inside}             # fmt: skip
+    own = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
+    own |= {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    last = (function.args.defaults or function.args.args)[-1]
+    names, text = sorted((names_read(function) - own) & changed), source.within(source.span(last))
+    for name in names:
+        words = f"when it runs, {name} is what the last round of the loop has left: keep it, {name}={name}"
+        yield words, last, f"{text}, {name}={name}"
+    if len(names) > 1:
+        words = f"when it runs, {listed(names)} are what the last round of the loop has left: keep them"
+        yield words, last, ", ".join([text, *(f"{name}={name}" for name in names)])
+
+
+def _dict_of(target):
+    """The name of the dict in grads["b" + str(L)] and grads[f"b{L}"], or None"""
+    key = getattr(target, "slice", ast.Constant(None))
+    has_text = any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in ast.walk(key))
+    return getattr(target.value, "id", None) if has_text and not isinstance(key, ast.Constant) else None
+
+
 def of_statements(source: Source, part: ast.AST) -> Changes:
     """= for +=, and the reverse."""
     if isinstance(part, ast.Assign) and len(part.targets) == 1 and not isinstance(part.targets[0], ast.Tuple):
         target, value = (source.within(source.span(x)) for x in (part.targets[0], part.value))
-        if re.search(rf"(?<![\w.]){re.escape(target)}\b[^=\n]*= ", source.text[: source.span(part)[0]]):
+        known = _dict_of(part.targets[0]) or target      # grads["b" + str(L)], after grads["b" + str(l)]
+        if re.search(rf"(?<![\w.]){re.escape(known)}\b[^=\n]*= ", source.text[: source.span(part)[0]]):
             yield "it is set anew, and what it was is lost", part, "pass"
         again = target in names_read(part.value)
         if not again:

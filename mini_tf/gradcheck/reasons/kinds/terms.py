@@ -23,6 +23,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 
 import numpy as np
 
+DIVISOR = re.compile(r" / [A-Za-z_][\w.]*")
 BOUNDS = re.compile(r"(?<=[\[ ])([^\[\]:,]+):([^\[\]:,]+)(?=[\],])")  # of a slice between two numbers
 
 
@@ -116,7 +117,8 @@ def terms_of_unused(
     for name in unused & arrays.keys():
         others = [f"{other} * " for other in arrays if other not in unused]
         over = [f" / {other}" for other, x in arrays.items() if other not in unused and (x > 0).all()]
-        for part, every in [(whole, ("", *counts, *over)), *((one, ("",)) for one in inside)]:
+        divided = ("", *dict.fromkeys(DIVISOR.findall(source.within(source.span(whole)))))       # as another term is
+        for part, every in [(whole, ("", *counts, *over)), *((one, divided) for one in inside)]:
             where, atom = source.span(part), source.atom(part)
             for twice, other, count in itertools.product(("", "2 * "), ("", *others), every):
                 yield from plus_or_minus(f"{twice}{other}{name}{count}", where, atom, bracketed=part is not whole)

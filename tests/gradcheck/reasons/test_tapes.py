@@ -1,0 +1,263 @@
+"""Backwards that wait in lists: closures made in a loop, tapes. And lists of lines, which are short or not there."""
+
+from mini_tf.gradcheck import gradcheck
+
+import numpy as np
+import pytest
+
+
+def R(shape, seed=0):
+    return np.random.default_rng((11, seed)).standard_normal(shape)
+
+
+def stack(x, W, b):
+    """h ← h + tanh(h·W) for each W: when a layer goes back, h is what the last one has read."""
+    tape, dW, db, h = [], np.zeros_like(W), np.zeros_like(b), x
+    for layer in range(len(W)):
+        a = np.tanh(h @ W[layer] + b[layer])
+
+        def layer_back(d, layer=layer, a=a):
+            dz = d * (1 - a * a)
+            dW[layer], db[layer] = h.T @ dz, dz.sum(0)   # noqa: B023
+            return d + dz @ W[layer].T
+
+        tape.append(layer_back)
+        h = h + a
+
+    def backward(dy):
+        d = dy
+        for back in reversed(tape):
+            d = back(d)
+        return d, dW.copy(), db.copy()
+
+    return h, backward
+
+
+def gates(x, W):
+    """Two gates for each W: their gradients are joined in the wrong order."""
+    tape, dW, h = [], np.zeros_like(W), x
+    for layer in range(len(W)):
+        z = h @ W[layer]
+        a, g = np.tanh(z[:, : x.shape[1]]), 1 / (1 + np.exp(-z[:, x.shape[1] :]))
+
+        def layer_back(d, layer=layer, a=a, g=g, h=h):
+            dz = np.concatenate([d * a * g * (1 - g), d * g * (1 - a * a)], axis=1)
+            dW[layer] = h.T @ dz
+            return d + dz @ W[layer].T
+
+        tape.append(layer_back)
+        h = h + a * g
+
+    def backward(dy):
+        d = dy
+        for back in reversed(tape):
+            d = back(d)
+        return d, dW.copy()
+
+    return h, backward
+
+
+class Value:
+    """An array on a tape; the derivative of the square lacks its 2."""
+
+    def __init__(self, data, parents=()):
+        self.data, self.grad, self.parents, self.back = data, np.zeros_like(data), parents, lambda: None
+
+    def times(self, other):
+        out = Value(self.data @ other.data, (self, other))
+
+        def back():
+            self.grad += out.grad @ other.data.T
+            other.grad += self.data.T @ out.grad
+
+        out.back = back
+        return out
+
+    def squared(self):
+        out = Value(self.data * self.data, (self,))
+
+        def back():
+            self.grad += self.data * out.grad
+
+        out.back = back
+        return out
+
+    def backward(self, dy):
+        self.grad, waiting = dy, [self]
+        while waiting:
+            node = waiting.pop()
+            node.back()
+            waiting += node.parents
+
+
+def squares_of(x, W):
+    return x.times(W).squared()
+
+
+def enlarged(x):
+    """Each entry twice in both directions"""
+    def backward(dy):
+        return dy[0::2, 0::2] + dy[0::2, 1::2] + dy[1::2, 0::2] + dy[1::2, 1::2]
+
+    return x.repeat(2, axis=0).repeat(2, axis=1), backward
+
+
+def means_of_four(x):
+    def backward(dy):
+        return np.tile(dy, (2, 2)) / 4
+
+    return (x[0::2, 0::2] + x[0::2, 1::2] + x[1::2, 0::2] + x[1::2, 1::2]) / 4, backward
+
+
+def bordered(x):
+    """The sum of the entries above and below, in what is padded by 1 on each side"""
+    padded = np.pad(x, 1)
+
+    def backward(dy):
+        d = np.zeros_like(padded)
+        d[:-2, 1:-1] += dy
+        d[2:, 1:-1] += dy * padded[2:, 1:-1] * 2
+        return d[:-2, :-2]
+
+    return padded[:-2, 1:-1] + padded[2:, 1:-1] ** 2, backward
+
+
+def largest(x):
+    """The largest entry of a matrix, found by its place among all"""
+    k = int(np.abs(x).argmax())
+
+    def backward(dy):
+        dx = np.zeros_like(x)
+        j, i = divmod(k, x.shape[1])
+        dx[i % len(x), j % x.shape[1]] += dy
+        return dx
+
+    return x.reshape(-1)[k], backward
+
+
+def ridge(X, y, decay=0.7):
+    """A function of w alone: how many rows there are, m, is the same wherever it is called."""
+    def objective(w):
+        m = y.size
+        e = X @ w - y
+        return (e @ e + decay * w @ w) / (2 * m), (X.T @ e) / m + decay * w
+
+    return objective
+
+
+def lower(M):
+    L = np.tril(M, -1) + np.diag(np.exp(np.diag(M)))
+
+    def backward(dL):
+        dM = dL.copy()
+        np.fill_diagonal(dM, np.diag(dL) * np.exp(np.diag(M)))
+        return dM
+
+    return L, backward
+
+
+def normalized(x):
+    """(x − mean)/σ, with sums over m entries: the path through σ is missing."""
+    m = x.shape[1]
+    mean = x.sum(1, keepdims=True) / m
+    istd = ((x - mean) ** 2).sum(1, keepdims=True) / m
+    istd = 1 / np.sqrt(istd + 1e-5)
+    xhat = (x - mean) * istd
+
+    def backward(dy):
+        s1 = dy.sum(1, keepdims=True)
+        s2 = (dy * xhat).sum(1, keepdims=True)           # noqa: F841
+        return istd * (dy - s1 / m)
+
+    return xhat, backward
+
+
+@pytest.mark.parametrize(("f", "inputs", "right"), [
+    (stack, [R((3, 2)), R((3, 2, 2), 1), R((3, 2), 2)], "def layer_back(d, layer=layer, a=a, h=h):"),
+    (gates, [R((4, 3)), R((2, 3, 6), 1)], "dz = np.concatenate([d * g * (1 - a * a), d * a * g * (1 - g)], axis=1)"),
+    (squares_of, [Value(R((4, 3))), Value(R((3, 2), 1))], "2 * "),
+    (means_of_four, [R((4, 6))], "dy.repeat(2, axis=0).repeat(2, axis=1) / 4"),
+    (bordered, [R((4, 5))], "return d[1:-1, 1:-1]"),
+    (largest, [R((5, 3))], "i, j = divmod(k, x.shape[1])"),
+    (ridge(R((7, 3)), R(7, 1)), [R(3, 2)], "/ m"),
+    (lower, [R((4, 4))], "np.tril(dL"),
+    (normalized, [R((3, 4))], "xhat * s2 / m"),
+])  # fmt: skip
+def test_the_change(f, inputs, right):
+    report = gradcheck(f, *inputs)
+    assert not report
+    assert report.repair, report
+    assert right in report.repair[3], report
+
+
+def test_repeated_entries_are_right():
+    assert gradcheck(enlarged, R((3, 4)))
+
+
+def test_no_list_of_lines_where_closures_of_a_list_are_called():
+    def wrong(x, W):
+        tape, dW, h = [], np.zeros_like(W), x
+        for layer in range(len(W)):
+            def layer_back(d, layer=layer, h=h):
+                dW[layer] = np.sin(h).T @ np.cos(d)      # far from what one change could put right
+                return np.cos(d @ W[layer].T) + h
+
+            tape.append(layer_back)
+            h = h @ W[layer]
+
+        def backward(dy):
+            d = dy
+            for back in reversed(tape):
+                d = back(d)
+            return d, dW.copy()
+
+        return h, backward
+
+    report = gradcheck(wrong, R((3, 2)), R((2, 2, 2), 1))
+    assert not report
+    assert not report.repair
+    assert not report.suspects
+
+
+def test_a_list_of_lines_ends_where_the_first_wrong_gradient_is_made():
+    def heads(x, W, V):
+        z = x @ W
+        h = np.tanh(z)
+        y = h @ V
+
+        def backward(dy):
+            dh = dy @ V.T
+            dz = np.sin(dh) * np.exp(h)                  # far from dh * (1 − h²)
+            dW = x.T @ dz
+            dx = dz @ W.T
+            dV = h.T @ dy
+            return dx, dW, dV
+
+        return y, backward
+
+    report = gradcheck(heads, R((4, 3)), R((3, 2), 1), R((2, 5), 2))
+    assert not report.repair
+    assert report.inside == "Measured inside: dh is right; dz is not the gradient of z."
+    assert [line.partition("  ")[2] for line in report.suspects] == ["dz = np.sin(dh) * np.exp(h)"]
+
+
+def test_what_is_missing_may_be_a_line_of_its_own():
+    class Scores:
+        def __init__(self, start):
+            self.start, self.d_start = start, np.zeros_like(start)
+
+        def forward(self, s, k=(1, 0, 1)):
+            self.p = np.exp(self.start + s)
+            self.total = self.p.sum(1, keepdims=True)
+            gold = self.start[list(k)] + s[np.arange(len(s)), list(k)]
+            return (np.log(self.total[:, 0]) - gold).sum()
+
+        def backward(self, dy, k=(1, 0, 1)):
+            d = dy * self.p / self.total
+            self.d_start += d.sum(0)                     # that of self.start[k] is missing
+            d[np.arange(len(d)), list(k)] -= dy
+            return d
+
+    report = gradcheck(Scores(R(4)), R((3, 4), 1))
+    assert [t.name for t in report.tensors if t.verdict == "FAIL"] == ["start"]
+    assert "What is missing belongs into this line, or is a line of its own:" in str(report)
