@@ -564,7 +564,7 @@ class Machine(Brought):
     takes_tuple = None                                   # backward((dy,)): known after the first call
 
     def __init__(self, machine: Any, way: str | None = None, way_back: str | None = None):
-        self.machine = machine
+        self.its_object = machine
         self.way = way or forward_of(machine)
         self.way_back = way_back or backward_of(machine)
         super().__init__(getattr(machine, self.way), getattr(machine, self.way_back))
@@ -577,10 +577,10 @@ class Machine(Brought):
         self.again = {name: names.index(name) for name in needed if name in names and not may_be_given(name)}
 
     def named(self) -> str:
-        return type(self.machine).__name__
+        return type(self.its_object).__name__
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
-        own = self.now = with_parameters(self.machine, self.parameters, self.earlier)
+        own = self.now = with_parameters(self.its_object, self.parameters, self.earlier)
         result = getattr(own, self.way)(*inputs)
         if result is None:
             result = next((x for name in OUTPUTS if is_floating(x := members(own).get(name))), None)
@@ -649,13 +649,13 @@ class Machine(Brought):
             self(*given)[1](dy)
             return {name: p.grad for name, p in self.parameters.items()}
 
-        machine, earlier, found = self.machine, self.earlier, {}
+        machine, earlier, found = self.its_object, self.earlier, {}
         try:
             new, first = gradients(others, dy), gradients(inputs, -0.6 * dy)
-            self.machine, self.earlier = self.now, []
+            self.its_object, self.earlier = self.now, []
             second = gradients(others, dy)
         finally:
-            self.machine, self.earlier = machine, earlier
+            self.its_object, self.earlier = machine, earlier
         for name in new:
             parts = new[name], first[name], second[name]
             if all(is_floating(g) and g.any() for g in parts) and not np.allclose(*parts[:2], rtol=1e-3, atol=0):

@@ -14,7 +14,7 @@ from typing import Any
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.brought import Brought
-from mini_tf.gradcheck.measuring.stored import members
+from mini_tf.gradcheck.measuring.stored import parts_of
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.measuring.variables import Variables, named_in
 from mini_tf.types import Array
@@ -59,9 +59,8 @@ def functions_of(f: Any) -> Functions:
 
 def _objects_in(x: Any, depth: int = 0) -> Iterator[Any]:
     if x is not None and depth <= DEEPEST:
-        parts = dict(enumerate(x)) if isinstance(x, tuple) else members(x)
         yield x
-        for part in parts.values():
+        for part in parts_of(x).values():
             if not isinstance(part, (np.ndarray, int, float, str)):
                 yield from _objects_in(part, depth + 1)
 

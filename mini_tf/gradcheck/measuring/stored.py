@@ -250,6 +250,11 @@ def members(x: Any) -> dict[str | int, Any]:
     return {name: getattr(x, name) for name in slots if hasattr(x, name)} | own if slots else own
 
 
+def parts_of(x: Any) -> dict[str | int, Any]:
+    """`members`, and the parts of a tuple, by their names if they have such"""
+    return x._asdict() if fields_of(x) else dict(enumerate(x)) if isinstance(x, tuple) else members(x)
+
+
 def list_of(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (tuple, list)) else [x]
 
@@ -369,7 +374,7 @@ def ways_in(x: Any, depth: int = 0) -> list[tuple[str | int, ...]]:
     """The ways to the floating arrays in a dict, list, tuple, or somebody's object: [("W",), ("layers", 0, "W")]"""
     if depth > DEEPEST or is_floating(x):
         return []
-    parts = x._asdict() if fields_of(x) else dict(enumerate(x)) if isinstance(x, tuple) else members(x)
+    parts = parts_of(x)
     plain_container = isinstance(x, (dict, list, tuple)) or is_array_of_objects(x)
     known = {} if plain_container else parts             # of an object, not its gradients
     own = _not_gradients(known)

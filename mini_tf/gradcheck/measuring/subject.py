@@ -204,7 +204,7 @@ class Subject:
             return
         name, number = option
         if name.startswith("self."):
-            machine, own = self.f.machine, name.removeprefix("self.")
+            machine, own = self.f.its_object, name.removeprefix("self.")
             self.undo_option = functools.partial(setattr, machine, own, getattr(machine, own))
             setattr(machine, own, number)
             return

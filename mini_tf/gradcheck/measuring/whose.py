@@ -12,7 +12,7 @@ from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name, says_gradient
-from mini_tf.gradcheck.measuring.stored import RETURNED, Stored, fields_of, is_floating, members
+from mini_tf.gradcheck.measuring.stored import RETURNED, Stored, is_floating, parts_of
 from mini_tf.types import Array
 
 import numpy as np
@@ -75,8 +75,7 @@ def _arrays_in(x: Any, way: Way = (), seen: frozenset[int] = frozenset()) -> Ite
     if is_floating(x):
         yield way, x
     elif id(x) not in seen and len(way) <= DEEPEST:
-        parts = dict(enumerate(x)) if isinstance(x, tuple) and not fields_of(x) else members(x)
-        for name, part in parts.items():
+        for name, part in parts_of(x).items():
             if isinstance(name, str) or (isinstance(name, int) and name < MANY):         # and no id(W)
                 yield from _arrays_in(part, (*way, name), seen | {id(x)})
 

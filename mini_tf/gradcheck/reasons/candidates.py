@@ -47,6 +47,7 @@ SPLIT = re.compile(r"the axes (are split|need another order)")
 ZEROS = re.compile(r"\.zeros(_like)?\(")
 OF_SHAPE = re.compile(r"([A-Za-z_][\w.]*)\.shape\[(\d)\]")
 KEY = re.compile(r"""["']\w+["'] \+ str\(""")          # "W" + str(
+NEGATED = re.compile(r"([\w.]+) = -\(\1 [+-] ")
 AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
 MEANS = "sum for mean, or mean for sum"
 CENTRED = re.compile("mean is not taken away")           # which makes up for a mean that is taken away, and is wrong
@@ -128,8 +129,12 @@ class Place:
         return any(".transpose(" in self.source.lines[number - 1] for number in numbers if number != line)
 
     def _has_no_meaning(self, change):
-        """True for keys of a dict, "W" + str(b) or "W", and for b.shape[1] where that is 1: it takes a factor away"""
+        """True for keys of a dict, "W" + str(b) or "W"; for b.shape[1] where that is 1: it takes a factor away; and for
+        dx = -(dx + …)
+        """
         if KEY.findall(change.after) != KEY.findall(change.before) and change.new != "pass":
+            return True
+        if NEGATED.match(change.after):
             return True
         new = {*OF_SHAPE.findall(change.after)} - {*OF_SHAPE.findall(change.before)}
         sizes = [np.shape(self.atoms.get(name)) for name, _ in new]
@@ -210,6 +215,8 @@ def candidates(
             forwards.append((part, source, node))
         else:
             places.append(_place(evidence, part, source, node, bool(places), () if places else missing))
+
+    places[1:] = sorted(places[1:], key=lambda place: not place.part.is_handed)          # a rule, before its tape
 
     def of_the_backward():
         before, later = set(), []

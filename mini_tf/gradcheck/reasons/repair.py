@@ -5,6 +5,7 @@ slopes. A change is shown only if all gradients then agree: at both points, and 
 """
 
 import ast
+import inspect
 import os
 import re
 import time
@@ -292,12 +293,15 @@ def _stands_by_chance(evidence, part, change):
 
 
 def _is_the_only(number, name, evidence, part, node):
-    """True for a size that nothing else has, of data that f is not given: m, where f is a function of theta alone"""
+    """True for a number that never changes, and that nothing else has here: m, the size of data where f is a function
+    of theta alone; pad, where f is lambda x: conv(x, pad=1)
+    """
     sizes = {size for x in evidence.everything.values() for size in np.shape(x)}
     others = [x for other, x in values_of(evidence, part, node).items() if other != name and other.isidentifier()]
     evidence.back_to_the_point()
     alone = number not in sizes and number not in [x for x in others if isinstance(x, (int, float))]
-    return number > 2 and name.isidentifier() and alone
+    is_option = number > 0 and name in inspect.signature(part.runs).parameters
+    return (number > 2 or is_option) and name.isidentifier() and alone
 
 
 def _changed_text(change):

@@ -48,7 +48,7 @@ def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
         finally:
             for call in calls[forwards:]:
                 call.is_going_back = True
-    whole = type(subject.f.machine) if isinstance(subject.f, Machine) else None
+    whole = type(subject.f.its_object) if isinstance(subject.f, Machine) else None
     return [call for call in calls if call.f is not subject.f and not (call.depth == 0 and type(call.f) is whole)]
 
 

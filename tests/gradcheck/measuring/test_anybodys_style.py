@@ -5,6 +5,7 @@
 
 from collections import namedtuple
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -744,6 +745,38 @@ def with_variables(W, b, off):
     return layer
 
 
+class Lazy:
+    """Gradients that are computed when somebody asks for them"""
+
+    def __init__(self, weight, bias, off):
+        self.weight, self.bias, self.off, self._x, self._dy = weight, bias, off, None, None
+
+    weight_grad = property(lambda self: self._x.T @ self._dy)
+    bias_grad = property(lambda self: self.off * self._dy.sum(0))
+
+    def __call__(self, x):
+        self._x = x
+        return x @ self.weight + self.bias
+
+    def backward(self, dy):
+        self._dy = dy
+        return dy @ self.weight.T
+
+
+def in_plain_lists(off):
+    def layer(x, W, b):
+        n, k = range(len(W)), range(len(b))
+
+        def backward(dy):
+            dx = [[sum(dy[r][j] * W[i][j] for j in k) for i in n] for r in range(len(x))]
+            dW = [[sum(x[r][i] * dy[r][j] for r in range(len(x))) for j in k] for i in n]
+            return dx, dW, [float(off * sum(dy[r][j] for r in range(len(x)))) for j in k]
+
+        return [[float(b[j] + sum(row[i] * W[i][j] for i in n)) for j in k] for row in x], backward
+
+    return layer
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     n = 3                                                # everything square: shapes do not tell what is whose
@@ -806,6 +839,8 @@ def made(off, rng):
         "functions in a namespace": (in_namespaces(W, b, off), [x], "x p.W p.b", "p.b"),
         "an object, and a method of it": ((s := Scale(b, off)) and (s, s.gradient), [x], "x gain", "gain"),
         "variables that keep their gradients": (with_variables(W, b, off), [x], "x scale.value offset.value", "offset.value"),
+        "gradients that are properties": (Lazy(W, b, off), [x], "x weight bias", "bias"),
+        "plain lists": (in_plain_lists(off), [x, W, b], "x W b", "b"),
         "two outputs, whose gradients end in bar": (TwoOutputs(W, b, off), [x], "x W b", "b"),
     }  # fmt: skip
 
@@ -911,6 +946,34 @@ class Packed:
 def test_gradients_packed_into_one_matrix_are_not_tested(rng):
     report = gradcheck(Packed(rng).loss_grad, rng.standard_normal((5, 4)), rng.standard_normal((5, 2)))
     assert verdicts(report) == {"coef_": "NOT TESTED", "intercept_": "NOT TESTED"}
+
+
+def dense(p, x):
+    np.matmul(x, p["W"], out=p["y"])                     # always the same array
+    p["x"] = x
+    return p["y"]
+
+
+def dense_back(p, dy):
+    p["dW"] = 2 * p["x"].T @ dy
+    return dy @ p["W"].T
+
+
+def test_what_a_partial_brings_along_in_a_dict_is_not_tested(rng):
+    p = {"W": rng.standard_normal((3, 4)), "y": np.zeros((5, 4))}
+    report = judge((partial(dense, p), partial(dense_back, p)), [rng.standard_normal((5, 3))], None)
+    assert verdicts(report) == {"x": "PASS", "p.W": "NOT TESTED"}
+    assert report.verdict == "NOT TESTED"
+
+
+def test_fields_of_a_structured_array_are_not_tested(rng):
+    p = np.zeros((), dtype=[("W", float, (3, 4)), ("steps", int)])
+    p["W"] = rng.standard_normal((3, 4))
+
+    def layer(x):
+        return x @ p["W"], lambda dy: dy @ p["W"].T
+
+    assert verdicts(judge(layer, [rng.standard_normal((5, 3))], None)) == {"x": "PASS", "p.W": "NOT TESTED"}
 
 
 def test_a_mask_of_zeros_and_ones_is_data(rng):

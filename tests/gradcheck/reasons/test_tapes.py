@@ -1,4 +1,4 @@
-"""Backwards that wait in lists: closures made in a loop, tapes. And lists of lines, which are short or not there."""
+"""Backwards that wait in lists, as closures and tapes do; lists of lines, which are short or not there; more changes."""
 
 from mini_tf.gradcheck import gradcheck
 
@@ -172,7 +172,140 @@ def normalized(x):
     return xhat, backward
 
 
+class Quantity:
+    def __init__(self, value):
+        self.value, self.slope = value, np.zeros_like(value)
+
+
+class Tape:
+    """Rules in lambdas; that of the cosine lacks its sign."""
+
+    def __init__(self):
+        self.steps = []
+
+    def note(self, value, *rules):
+        self.steps.append((Quantity(value), rules))
+        return self.steps[-1][0]
+
+    def times(self, a, b):
+        return self.note(
+            a.value * b.value,
+            (a, lambda g: g * b.value),
+            (b, lambda g: g * a.value),
+        )
+
+    def cos(self, a):
+        return self.note(np.cos(a.value), (a, lambda g: g * np.sin(a.value)))
+
+    def run_back(self, last):
+        last.slope = np.ones_like(last.value)
+        for out, rules in reversed(self.steps):
+            for q, rule in rules:
+                q.slope = q.slope + rule(out.slope)
+
+
+def damped(a, b):
+    tape, q = Tape(), [Quantity(a), Quantity(b)]
+    y = tape.times(tape.cos(tape.times(*q)), q[0])
+    tape.run_back(y)
+    return float(y.value.sum()), [one.slope for one in q]
+
+
+class Triplet:
+    """The mask of the triplets that count has been kept without the margin."""
+
+    margin = 0.5
+
+    def forward(self, a, p, n):
+        violation = ((a - p) ** 2).sum(1) - ((a - n) ** 2).sum(1) + self.margin
+        self.active = ((a - p) ** 2).sum(1) > ((a - n) ** 2).sum(1)
+        self.rows = a, p, n
+        return np.maximum(violation, 0).sum()
+
+    def backward(self, dy=1.0):
+        a, p, n = self.rows
+        g = 2 * dy * self.active[:, None]
+        return g * (n - p), -g * (a - p), g * (a - n)
+
+
+class Leaky:
+    slope = 0.1
+
+    def forward(self, x):
+        self.positive = x > 0
+        return np.where(self.positive, x, self.slope * x)
+
+    def backward(self, dy):
+        return dy * self.positive
+
+
+def split(x, heads):
+    B, T, n = x.shape
+    return x.reshape(B, T, heads, n // heads).swapaxes(1, 2)
+
+
+def merge(x):
+    B, H, T, m = x.shape
+    return x.swapaxes(1, 2).reshape(B, T, H * m)
+
+
+def squares_by_head(x):
+    q = split(x, 2)
+
+    def backward(dy):
+        d = dy.reshape(q.shape)
+        return merge(2 * d * q)
+
+    return merge(q * q), backward
+
+
+def windows(x, pad=0):
+    """Each entry plus the one before it, in what is padded at both ends"""
+    n = len(x)
+    wide = np.pad(x, (pad, pad))
+
+    def backward(dy):
+        d = np.zeros_like(wide)
+        d[:-1] += dy
+        d[1:] += dy
+        return d[:n]
+
+    return wide[:-1] + wide[1:], backward
+
+
+class Branches:
+    """The same weights for two inputs: each has a cache of its own."""
+
+    def __init__(self, W):
+        self.W = W
+
+    def branch(self, x):
+        self.caches.append((x, np.tanh(x @ self.W)))
+        return self.caches[-1][1]
+
+    def branch_back(self, dh, which):
+        x, h = self.caches[-1]
+        dz = dh * (1 - h * h)
+        self.dW += x.T @ dz
+        return dz @ self.W.T
+
+    def forward(self, a, b, c):
+        self.caches = []
+        return self.branch(a) * self.branch(b) * self.branch(c)
+
+    def backward(self, dy):
+        self.dW = np.zeros_like(self.W)
+        a, b, c = (h for _, h in self.caches)
+        return self.branch_back(dy * b * c, 0), self.branch_back(dy * a * c, 1), self.branch_back(dy * a * b, 2)
+
+
 @pytest.mark.parametrize(("f", "inputs", "right"), [
+    (Leaky(), [R((5, 3))], "np.where(self.positive, dy, self.slope * dy)"),
+    (squares_by_head, [R((2, 3, 4))], "d = split(dy, 2)"),
+    (lambda x: windows(x, pad=2), [R(5)], "d[pad:pad + n]"),
+    (Branches(R((3, 4))), [R((5, 3), 1), R((5, 3), 2), R((5, 3), 3)], "self.caches[which]"),
+    (damped, [R((3, 2)), R((3, 2), 1)], "lambda g: -(g * np.sin(a.value))"),
+    (Triplet(), [R((7, 2)), R((7, 2), 1), R((7, 2), 2)], "self.active = violation > 0"),
     (stack, [R((3, 2)), R((3, 2, 2), 1), R((3, 2), 2)], "def layer_back(d, layer=layer, a=a, h=h):"),
     (gates, [R((4, 3)), R((2, 3, 6), 1)], "dz = np.concatenate([d * g * (1 - a * a), d * a * g * (1 - g)], axis=1)"),
     (squares_of, [Value(R((4, 3))), Value(R((3, 2), 1))], "2 * "),
@@ -186,12 +319,46 @@ def normalized(x):
 def test_the_change(f, inputs, right):
     report = gradcheck(f, *inputs)
     assert not report
-    assert report.repair, report
-    assert right in report.repair[3], report
+    repair = report.repair or (report.wrong_step and report.wrong_step.repair)
+    assert repair, report
+    assert right in repair[3], report
 
 
 def test_repeated_entries_are_right():
     assert gradcheck(enlarged, R((3, 4)))
+
+
+def test_a_change_that_makes_other_gradients_worse_is_not_shown():
+    def wrong(a, b):
+        c, s = np.cos(a), np.sin(a)
+
+        def backward(dy):
+            return np.exp(dy * b), np.cos(dy) * s + b    # far from dy·cos(a)·b and dy·sin(a)
+
+        return s * b + 0 * c, backward
+
+    report = gradcheck(wrong, R((3, 2)), R((3, 2), 1))
+    assert not report
+    assert not report.repair
+    assert not report.repair_in_part
+
+
+def test_a_gradient_that_is_divided_later_is_not_said_to_be_wrong():
+    def mean_loss(x, W, t):
+        scores = x @ W
+        e = scores - t
+
+        def backward(dy):
+            dscores = e * dy                             # to be divided by the size below, which dW forgets
+            dW = x.T @ dscores * np.exp(W)
+            dx = dscores @ W.T / e.size
+            return dx, dW, -dscores / e.size
+
+        return 0.5 * (e**2).mean(), backward
+
+    report = gradcheck(mean_loss, R((4, 3)), R((3, 2), 1), R((4, 2), 2))
+    assert "dscores is not" not in report.inside
+    assert any("dW = x.T @ dscores" in line for line in report.suspects) or report.repair, report
 
 
 def test_no_list_of_lines_where_closures_of_a_list_are_called():

@@ -26,6 +26,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 import numpy as np
 
 PAIRS = (0, 1), (0, 2), (0, 2, 3), (1, 2), (2, 3)
+MASKED = re.compile(r"where\(([\w.]+), (\w+), ([\w.]+) ?\* ?\2\)")      # np.where(positive, x, slope * x)
 LEAKY = re.compile(r"where\((\w+) > 0, \1, (\w+|[\d.]+) ?\* ?\1\)")        # np.where(x > 0, x, slope * x)
 OF_RELU = "the derivative of a ReLU, or a mask"
 UPSTREAM = "dy", "dout", "dloss", "d", "g", "grad", "grad_output", "upstream", "delta"      # the usual names
@@ -320,6 +321,13 @@ def _of_leaky(source, part, atoms):
         for slope in slopes:
             leaky = f"np.where({text}, 1.0, {slope})"
             yield f"{leaky} belongs where {text} is (the derivative of a leaky ReLU)", part, leaky
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):    # d * self.positive
+        sides = [source.within(source.span(side)) for side in (part.left, part.right)]
+        for mask, _, slope in MASKED.findall(source.text) if len({*sides}) == 2 else ():
+            if mask in sides:
+                d = next(side for side in sides if side != mask)
+                leaky = f"np.where({mask}, {d}, {slope} * {d})"
+                yield f"{leaky} belongs there (the derivative of a leaky ReLU)", part, leaky
     if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Subscript) and _is_zero(part.value):
         target = source.within(source.span(part.targets[0]))
         numbers = [one for slope in slopes for one in (slope, *re.findall(rf"\b{slope} ?= ?([\d.]+)", source.text))]

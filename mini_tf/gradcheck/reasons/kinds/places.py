@@ -33,8 +33,9 @@ def of_padding(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
             for other, x in atoms.items():
                 if type(x) is int and other != one:
                     yield f"{other} belongs where {one} is", part, re.sub(rf"(?<![\w.]){one}\b", other, text)
-    if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Tuple):
-        indices = [(source.within(source.span(i)), i) for i in part.slice.elts]
+    if isinstance(part, ast.Subscript) and isinstance(part.slice, (ast.Tuple, ast.Slice)):
+        several = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        indices = [(source.within(source.span(i)), i) for i in several]
         slices = [i for _, i in indices if isinstance(i, ast.Slice)]
         plain = [i for i in slices if i.lower is i.step is None and i.upper is not None]
         for name, x in atoms.items() if plain else ():

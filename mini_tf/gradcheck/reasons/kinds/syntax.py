@@ -41,6 +41,7 @@ SOFTMAX = re.compile(r"([\w.]+) \* \(([\w.]+) - \((?:\1 \* \2|\2 \* \1)\)\.sum\(
 HALF_OF_BOTH = re.compile(r"([\w.]+) - \((.+) \* \1\)\.sum\(([^()]*)\)")
 LOG_SOFTMAX = re.compile(r"([\w.]+) - ([\w.]+) \* \1\.sum\(([^()]*)\)")
 SOLVING = {"solve", "inv", "solve_triangular", "lstsq", "pinv"}
+CALLED = re.compile(r"(?<!def )\b(\w+)\([A-Za-z_][\w. @\[\]\"']*((?:, [\w.]+)*)\)")
 BOUNDS = {"minimum", "maximum", "clip"}
 JOINED = {"concatenate", "hstack", "vstack", "dstack", "stack", "column_stack", "block"}
 
@@ -77,6 +78,12 @@ def _of_shape(source, part):
             yield "the transpose belongs to the other one", part, changed
     elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "reshape":
         array, count = source.atom(part.func.value), len(part.args)
+        given, (start, end) = source.text, source.span(part.func.value)
+        like = [source.within(source.span(one.value)) for one in part.args if getattr(one, "attr", "") == "shape"]
+        calls = [call for call in CALLED.findall(given) if f"def {call[0]}(" in given]
+        calls += [(g, f", {other}.shape[1]") for g, others in calls if others.count(",") == 1 for other in like]
+        for g, others in dict.fromkeys(calls):           # split_heads(d, H), as elsewhere in the file
+            yield f"{g} belongs where reshape is", part, f"{g}({given[start:end].strip('()')}{others})"
         for axes in _orders(count):
             yield f"the axes need another order, {axes}", part, f"{text}.transpose{axes}"
         for first in range(1, count - 1):                # heads: split into (B, T, H, m), then (B, H, T, m)
