@@ -8,7 +8,7 @@ from mini_tf.checks import check_whole
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.directions import COUNT, agrees, contradicts, find_wrong_entries, judge_directions
 from mini_tf.gradcheck.measuring.evidence import Evidence
-from mini_tf.gradcheck.measuring.guards import influence_of_guards
+from mini_tf.gradcheck.measuring.guards import influence_of_guards, is_clipped
 from mini_tf.gradcheck.measuring.iterations import loops_run
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
@@ -221,6 +221,10 @@ def _look_around(evidence, report, seed, budget):
         with suppress(Broken):
             found = _check_point("far", subject, trial, patterns, rng, budget)
         if found is None or not found.wrong or _is_unsteady(found, trial, before) or _is_guarded(found, before):
+            continue
+        if is_clipped(found):
+            note = "at a far point, the gradient is clipped: beyond a bound in the code, that bound comes back"
+            report.notes += [note] if note not in report.notes else []
             continue
         if not (_is_in_stairs(found, trial) or _has_not_converged(found, before)):
             for t in trial.tensors:

@@ -571,6 +571,7 @@ class Machine(Brought):
         self.has_arrays_of(machine)
         self.rate = {p.name: 1.0 for p in parameters_of(self.written_backward) if RATES.match(p.name)}
         self.taken = [p for p in parameters_of(self.written_backward) if p.name not in self.rate]    # none: dloss is 1
+        self.takes_any = not self.taken and _takes_any(self.written_backward)        # backward(*dys)
         names = [p.name for p in parameters_of(self.written_forward)]
         needed = [p.name for p in self.taken if p.default is p.empty]
         self.takes_inputs = bool(needed) and needed == names             # loss(x, t) and gradient(x, t)
@@ -590,13 +591,13 @@ class Machine(Brought):
         cache = [result[-1]] if keeps else []
         y, pieces = together(list_of(result)[: -1 if keeps else None])
         of_a_loss = self.takes_inputs and not np.ndim(y)
-        takes_dy = bool(self.taken) and not of_a_loss
+        takes_dy = bool(self.taken or self.takes_any) and not of_a_loss
 
         def backward(dy):
             with self.apart(inputs):
                 once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
                 self.now = once
-                arguments = [*pieces(dy), *cache] if self.taken else []
+                arguments = [*pieces(dy), *cache] if self.taken or self.takes_any else []
                 if of_a_loss:
                     arguments = inputs
                 elif [p.name for p in needed] == ["inputs", "grad_outputs"]:

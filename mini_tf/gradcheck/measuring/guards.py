@@ -1,8 +1,10 @@
-"""Tiny constants that guard against log 0 and 1/0: whether one of them decides what y is.
+"""Constants that guard: tiny ones against log 0 and 1/0, and bounds of gradients that would explode.
 
     loss = −log(p + 1e-12), dz = p − t        is right where p is far above 10⁻¹², and meant for nothing else
+    np.clip(dW, -5, 5, out=dW)                is what its author wants
 
-So such a point cannot show that dz is wrong. It is recognized by y itself: it changes as the constant does.
+So a point where one of them decides cannot show that a gradient is wrong. Whether a tiny constant decides what y is, is
+seen from y itself: it changes as the constant does.
 """
 
 import inspect
@@ -14,9 +16,11 @@ from typing import Any
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.brought import Brought
+from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.stored import parts_of
 from mini_tf.gradcheck.measuring.subject import Subject
 from mini_tf.gradcheck.measuring.variables import Variables, named_in
+from mini_tf.trace import codes_inside
 from mini_tf.types import Array
 
 import numpy as np
@@ -39,6 +43,19 @@ def influence_of_guards(subject: Subject, dy: Array | float) -> float:
     except FAILURES:
         return np.inf
     return max(float(np.abs(dy * term).sum()) for term in terms) / max(float(np.abs(dy * y).sum()), 1e-300)
+
+
+def is_clipped(evidence: Evidence) -> bool:
+    """Whether all wrong entries are some number of the code, ±5, and the slopes lie beyond: np.clip(dW, -5, 5)"""
+    numbers = {abs(x) for g in functions_of(evidence.subject.f) for code in codes_inside(g.__code__)
+               for x in code.co_consts if type(x) in (int, float)}                       # fmt: skip
+    numbers |= {abs(x) for x in evidence.subject.options().values()}
+    for name in evidence.wrong:
+        wrong = evidence.wrong_entries(name)
+        g, slopes = evidence.gradients[name][wrong], evidence.slopes[name][wrong]
+        if not g.size or np.ptp(np.abs(g)) or abs(g[0]) not in numbers or not (slopes / g > 1).all():
+            return False
+    return bool(evidence.wrong)
 
 
 def functions_of(f: Any) -> Functions:

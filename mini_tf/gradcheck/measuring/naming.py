@@ -8,6 +8,7 @@ from typing import Any
 BEFORE = "d", "dl", "dld", "dloss", "dlossd", "g", "grad", "gradient", "delta", "del"        # of a gradient's name
 BEHIND = "d", "g", "grad", "grads", "gradient", "bar", "dot"
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")            # of d_loss_d_x, weightGradient
+MANGLED = re.compile(r"^_[^\W_]\w*?__(?=[^\W_])")        # _Layer__weights, of self.__weights
 SAY_GRADIENT = {
     "d", "g", "grad", "grads", "gradient", "gradients", "gradienten", "bar", "adj", "adjoint", "ct", "cotangent",
     "nabla", "delta", "deriv", "derivative", "derivada", "derivadas", "derivee", "derivees", "dérivée", "dérivées",
@@ -39,11 +40,13 @@ def is_gradient_name(said: str | int, name: str | int) -> bool:
 
 def _words(name, without_those_of_gradients=False):
     """"mtenw" of m_tenW and, without the words that say that it is a gradient, of m_tenGradW"""
-    words = [word.lower() for word in WORDS.findall(str(name))]
+    words = [word.lower() for word in WORDS.findall(unmangled(name))]
     if without_those_of_gradients and SAY_GRADIENT & {*words}:
         words = [word for word in words if word not in SAY_GRADIENT | SAID_WITH_THEM]
     joined = "".join(words)
-    return joined.removesuffix("s") if len(joined) > 3 else joined       # coefs, coef_grads
+    if joined.endswith("ses"):                           # biases, bias_grads
+        return joined.removesuffix("es")
+    return joined if len(joined) <= 3 or joined.endswith(("ss", "as", "us", "is")) else joined.removesuffix("s")
 
 
 def gradient_of(name: str | int, named: dict[str | int, Any]) -> Any:
@@ -78,9 +81,14 @@ def in_this_case(said: str | int, name: str | int) -> bool:
     return said.startswith(name) or said.endswith(name)
 
 
+def unmangled(name: str | int) -> str:
+    """__weights of _Layer__weights, which is what Python makes of self.__weights"""
+    return MANGLED.sub("__", str(name))
+
+
 @lru_cache(10_000)
 def plain(name: str | int) -> str:
-    return re.sub(r"[\W_]", "", str(name)).lower()
+    return re.sub(r"[\W_]", "", unmangled(name)).lower()
 
 
 def is_upstream(name: str) -> bool:

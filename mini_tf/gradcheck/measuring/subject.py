@@ -16,9 +16,9 @@ from mini_tf.backend import to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.authors import is_ours
 from mini_tf.gradcheck.measuring.brought import Brought
-from mini_tf.gradcheck.measuring.naming import GIVEN, LEARNED, gradient_of, is_upstream
+from mini_tf.gradcheck.measuring.naming import GIVEN, LEARNED, gradient_of, is_upstream, unmangled
 from mini_tf.gradcheck.measuring.returned import flat
-from mini_tf.gradcheck.measuring.stored import members, packed, reached, ways_in
+from mini_tf.gradcheck.measuring.stored import HOLDS_WEIGHTS, members, packed, reached, ways_in
 from mini_tf.gradcheck.measuring.styles import argument_names, in_contract, numbers_with_gradients
 from mini_tf.gradcheck.measuring.variables import Variables, named_in
 from mini_tf.layers import MemoryFreed
@@ -150,7 +150,7 @@ class Subject:
         given = dict(zip(self.names, self.inputs))
         dicts = {name: x for name, x in given.items() if isinstance(x, dict)}
         given |= {f"{name}[{key!r}]": x for name, those in dicts.items() for key, x in those.items()}
-        kept = {f"self.{name}": x for name, x in members(getattr(self.f, "machine", None)).items()}
+        kept = {f"self.{name}": x for name, x in members(getattr(self.f, "its_object", None)).items()}
         known = given | self._defaults() | kept
         known |= {name: x for name, x in self.constants().items() if name not in known}
         return {name: x for name, x in known.items() if type(x) in (int, float)}
@@ -299,8 +299,11 @@ class Subject:
         data = [name for name in data if name not in self.leaves or self.leaves[name][0] not in learned]
         data += [name for name in used if name in self.leaves and STATISTICS.match(str(self.leaves[name][1][-1]))]
         data += [name for name in used if name in self.params and GIVEN.match(name.rpartition(".")[2])]
-        data += [name for name in used if name in self.params and name.rpartition(".")[2][:1] == "_"]
-        data = [name for name in dict.fromkeys(data) if not LEARNED.match(name.rpartition(".")[2].strip("_"))]
+        last = {name: unmangled(name.rpartition(".")[2]) for name in used}
+        data += [name for name in used if name in self.params and last[name][:1] == "_"]
+        weights = [name for name in used if LEARNED.match(last[name].strip("_"))
+                   or (last[name][:1] == "_" and HOLDS_WEIGHTS.match(last[name]))]       # fmt: skip
+        data = [name for name in dict.fromkeys(data) if name not in weights]
         return {name: missing[name] for name in used if name not in data}, data
 
     def depends_on(self, name: str) -> bool:
