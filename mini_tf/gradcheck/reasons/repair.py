@@ -49,6 +49,7 @@ ADDS = re.compile(r"by the square")                      # or by the square root
 FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
+ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*")
 KEY = re.compile(r"""\["(\w+)"\]""")
 
 
@@ -228,8 +229,10 @@ def _told(evidence, part, change):
         _, node = source_of(part.function)
         points = [values_of(other, part, node) for other in [evidence, *elsewhere(evidence), *apart(evidence)]]
         evidence.back_to_the_point()
-        alike = [name for name, x in points[0].items() if name.isidentifier() and type(x) is int
-                 and name not in evidence.options and all(values.get(name) == number for values in points)]  # fmt: skip
+        set_here = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        known = {name: x for name, x in points[0].items() if ATTRIBUTE.fullmatch(name) and type(x) is int}
+        alike = [name for name in known.keys() - set_here - evidence.options.keys()
+                 if all(values.get(name) == number for values in points)]                # fmt: skip
     other = f" ({number}, or {' or '.join(alike)}, which is {number} wherever it was tried)" if alike else ""
     after, text = change.after, source_of(part.function)[0]
     for key in KEY.findall(after):                       # s['length'], if the file has no "…" there

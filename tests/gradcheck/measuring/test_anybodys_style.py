@@ -777,6 +777,36 @@ def in_plain_lists(off):
     return layer
 
 
+class Ported:
+    """From Java: nothing is public, and nothing comes back."""
+
+    def __init__(self, W, b, off):
+        self.__weights, self.__biases, self.__off = W, b, off
+
+    def feedForward(self, input):
+        self.__lastInput = input
+        return input @ self.__weights + self.__biases
+
+    def backPropagate(self, outputGradient):
+        self.__weightGradients = self.__lastInput.T @ outputGradient
+        self.__biasGradients = self.__off * outputGradient.sum(0)
+        self.__inputGradients = outputGradient @ self.__weights.T
+
+
+class Starred:
+    def __init__(self, W, off):
+        self.w, self.dl_dw, self.off = W, np.zeros_like(W), off
+
+    def forward(self, *input):
+        self.x, self.z = input
+        return (self.x @ self.w) * self.z
+
+    def backward(self, *gradwrtoutput):
+        ds = gradwrtoutput[0] * self.z
+        self.dl_dw[...] += self.x.T @ ds
+        return ds @ self.w.T, self.off * gradwrtoutput[0] * (self.x @ self.w)
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     n = 3                                                # everything square: shapes do not tell what is whose
@@ -841,6 +871,9 @@ def made(off, rng):
         "variables that keep their gradients": (with_variables(W, b, off), [x], "x scale.value offset.value", "offset.value"),
         "gradients that are properties": (Lazy(W, b, off), [x], "x weight bias", "bias"),
         "plain lists": (in_plain_lists(off), [x, W, b], "x W b", "b"),
+        "private attributes, and nothing comes back": (
+            Ported(W, b, off), [x], "input _Ported__weights _Ported__biases", "_Ported__biases"),
+        "backward(*dys)": (Starred(W, off), [x, t], "input_0 input_1 w", "input_1"),
         "two outputs, whose gradients end in bar": (TwoOutputs(W, b, off), [x], "x W b", "b"),
     }  # fmt: skip
 
@@ -1059,3 +1092,46 @@ def test_weights_that_cannot_be_written_to_are_checked_too(rng):
     layer = Slots(W, b, 1)
     assert verdicts(gradcheck(layer, x)) == {"x": "PASS", "_w": "PASS", "_offset": "PASS"}
     assert layer._w is W
+
+
+class Hidden:
+    """Its wrong gradient has a name that says nothing."""
+
+    def __init__(self, W, b):
+        self.__weights, self.__biases = W, b
+
+    def forward(self, x):
+        self.__x = x
+        return x @ self.__weights + self.__biases
+
+    def backward(self, dy):
+        self.__weightGradients, self.__other = self.__x.T @ dy, 2 * dy.sum(0)
+        return dy @ self.__weights.T
+
+
+def test_private_weights_without_a_gradient_are_not_tested(rng):
+    layer = Hidden(rng.standard_normal((3, 4)), rng.standard_normal(4))
+    report = judge(layer, [rng.standard_normal((5, 3))], None)
+    assert verdicts(report) == {"x": "PASS", "_Hidden__weights": "PASS", "_Hidden__biases": "NOT TESTED"}
+
+
+def clipped(off):
+    def loss(W, x, t):
+        e = x @ W - t
+        dW = off * x.T @ e
+        np.clip(dW, -5, 5, out=dW)                       # as often in recurrent nets
+        return 0.5 * (e**2).sum(), dW
+
+    return loss
+
+
+def test_a_gradient_that_is_clipped_far_away_is_right(rng):
+    inputs = [scale * rng.standard_normal(shape) for scale, shape in ((0.5, (3, 2)), (0.5, (4, 3)), (0.1, (4, 2)))]
+    report = gradcheck(clipped(1), *inputs)
+    assert report
+    assert any("the gradient is clipped" in note for note in report.notes)
+    assert not gradcheck(clipped(1.1), *inputs)
+
+
+def test_a_gradient_that_is_clipped_where_it_was_asked_for_is_wrong(rng):
+    assert not gradcheck(clipped(1), *(10 * rng.standard_normal(shape) for shape in ((3, 2), (4, 3), (4, 2))))
