@@ -76,6 +76,7 @@ RARE = re.compile(
     r"|as a (variance|length|common sum|mean) "
 )
 
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 CLIPPED = re.compile(r"maximum\((?:0(?:\.0)?, )?([A-Za-z_][\w.]*)(?:, 0(?:\.0)?)?\)")
 
 
@@ -177,6 +178,12 @@ def changes_of_what_is_kept(
                     span, atom = source.span(whole), source.product(whole)
                     found.append(_made(source, whole, f"a factor is missing, {name}", span, f"{atom} * {name}"))
                     found.append(_made(source, whole, f"a factor is missing, 1/{name}", span, f"{atom} / {name}"))
+    for part in parts:                                   # z += h, after z was put on a tape
+        name = getattr(part.target, "id", None) if isinstance(part, ast.AugAssign) else None
+        if is_array(atoms.get(name)):
+            value, sign = source.atom(part.value), OPERATORS.get(type(part.op))
+            words = f"{name} is changed in place, and so is what was kept of it: a new array is needed"
+            found += [_made(source, part, words, part, f"{name} = {name} {sign} {value}")] if sign else []
     for part in parts:                                   # active = d > e, where max(d − e + margin, 0) was computed
         for name in CLIPPED.findall(source.text) if isinstance(part, ast.Compare) else ():
             words = f"{name} > 0 belongs where {source.within(source.span(part))} is"

@@ -14,15 +14,16 @@ from types import MappingProxyType
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
-from mini_tf.gradcheck.measuring.brought import WithGradients
+from mini_tf.gradcheck.measuring.brought import WithGradients, backward_of
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import in_this_case, is_gradient_name
-from mini_tf.gradcheck.measuring.stored import BACKWARD, list_of
+from mini_tf.gradcheck.measuring.stored import BACKWARD, list_of, members
 from mini_tf.gradcheck.measuring.subject import upstream_name
 from mini_tf.gradcheck.planting.editing import closure_of, function_of, source_of
 from mini_tf.gradcheck.planting.mutations import own_nodes, returned_values
 from mini_tf.gradcheck.reasons.feeding import fed_by_lines, of_wrong_ones
 from mini_tf.gradcheck.reasons.theirs import calls_in, following, locals_at_the_end, parts_of, written_forward
+from mini_tf.gradcheck.verdicts import listed
 from mini_tf.trace import place
 
 import numpy as np
@@ -179,6 +180,18 @@ def _gives_back(called, function, known):
     except FAILURES:                                     # UserError, too: no source
         return True
     return any(isinstance(one, ast.Return) and one.value is not None for one in own_nodes(node, loops=True))
+
+
+def shared_objects(evidence: Evidence) -> list[str]:
+    """["self.act1 and self.act2 are the same object: …"] of objects that keep something for their backward"""
+    names = {}
+    for name, x in members(getattr(evidence.subject.f, "its_object", None)).items():
+        several = {f"self.{name}[{k}]": part for k, part in enumerate(x)} if isinstance(x, (list, tuple)) else {}
+        for said, part in (several or {f"self.{name}": x}).items():
+            if backward_of(part) is not None and not inspect.isclass(part):
+                names.setdefault(id(part), []).append(said)
+    return [f"{listed(same)} are the same object: what the forward of one keeps for its backward, that of the other "
+            "may overwrite; then each needs an object of its own" for same in names.values() if len(same) > 1]
 
 
 def kept_and_changed(evidence: Evidence) -> list[str]:

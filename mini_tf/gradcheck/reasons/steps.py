@@ -23,6 +23,7 @@ from mini_tf.gradcheck.reasons.lines import (
     lines_of,
     lines_of_all,
     never_run,
+    shared_objects,
     suspects,
     unused,
 )
@@ -217,7 +218,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.inside = about_inside(evidence, inside, first)
             first_lines = lines_of(evidence, first, known) & lines
             common = lines_of_all(evidence, known)
-        for look in (unused, dropped, kept_and_changed, never_run):
+        for look in (unused, dropped, kept_and_changed, never_run, shared_objects):
             with _all_the_same(report, evidence):
                 report.notes += look(evidence)
     with _all_the_same(report, evidence):
@@ -242,7 +243,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
     nowhere = all(map(ZEROS.search, report.suspects))    # what should be added there stands in no line
-    if nowhere or (current and calls_what_it_was_handed(evidence)):
+    if nowhere or shared_objects(evidence) or (current and calls_what_it_was_handed(evidence)):
         report.suspects = []
 
 

@@ -428,3 +428,51 @@ def test_what_is_missing_may_be_a_line_of_its_own():
     report = gradcheck(Scores(R(4)), R((3, 4), 1))
     assert [t.name for t in report.tensors if t.verdict == "FAIL"] == ["start"]
     assert "What is missing belongs into this line, or is a line of its own:" in str(report)
+
+
+class Squash:
+    def forward(self, x):
+        self.y = np.tanh(x)
+        return self.y
+
+    def backward(self, dy):
+        return dy * (1 - self.y**2)
+
+
+class Twice:
+    def __init__(self):
+        self.first = self.second = Squash()
+
+    def forward(self, x):
+        return self.second.forward(3 * self.first.forward(x))
+
+    def backward(self, dy):
+        return self.first.backward(3 * self.second.backward(dy))
+
+
+def test_one_object_in_two_places_keeps_only_what_the_last_one_did():
+    report = gradcheck(Twice(), R((4, 3)))
+    assert "note: self.first and self.second are the same object" in str(report)
+    assert not report.suspects
+
+
+def test_a_state_that_is_changed_in_place_changes_on_the_tape():
+    def steps(z0, W):
+        z, tape = z0.copy(), []
+        for _ in range(3):
+            a = np.tanh(z @ W)
+            tape.append((z[:], a))                       # a view is no copy
+            z += 0.3 * a
+
+        def backward(dz):
+            dz, dW = dz.copy(), np.zeros_like(W)
+            for kept, a in reversed(tape):
+                du = 0.3 * dz * (1 - a * a)
+                dW += kept.T @ du
+                dz += du @ W.T
+            return dz, dW
+
+        return z, backward
+
+    report = gradcheck(steps, R((4, 3)), R((3, 3), 5))
+    assert report.repair[3] == "z = z + (0.3 * a)", report
