@@ -282,6 +282,8 @@ def by_place(g: Callable, inputs: tuple, options: dict[str, Any]) -> tuple[tuple
 def namespaces(f: Any) -> list[dict[str, Any]]:
     """The globals of f's file, and of the learner's other files that it uses."""
     found, waiting = [], [inspect.unwrap(g) for g in functions_of(f)]
+    around = [x for g in waiting for x in closure_of(g).values() if isinstance(x, ModuleType)]           # of a lambda
+    waiting += [g for module in around for g in vars(module).values() if inspect.isfunction(g) and is_theirs(g)]
     while waiting:
         space = getattr(waiting.pop(), "__globals__", None)
         if space is None or any(space is other for other in found):
@@ -353,6 +355,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         found |= {g.__code__: Part(g, part.runs, is_inside=True) for g in inside}
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
+        modules = [x for x in values if isinstance(x, ModuleType) and is_their_file(getattr(x, "__file__", None))]
+        values += [vars(module)[name] for module in modules for name in sorted(names & vars(module).keys())]
         values += [methods[name] for name in names & methods.keys() - {*FORWARD, *BACKWARD, "__init__"}]
         held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
         classes += [c for c in dict.fromkeys(c for c in [*values, *held] if _is_their_class(c)) if c not in classes]
