@@ -99,7 +99,8 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
         if isinstance(value, dict):
             found |= {f"{name}[{key!r}]".replace("'", '"'): x for key, x in value.items() if isinstance(key, str)}
         elif name in ("self", "ctx") or _is_of_theirs(value):
-            kept = getattr(value, "__dict__", {})
+            constants_of_class = {own: x for own, x in vars(type(value)).items() if type(x) in (int, float)}
+            kept = constants_of_class | getattr(value, "__dict__", {})
             found |= {f"{name}.{own}": x for own, x in kept.items()}
             dicts = [(own, x) for own, x in kept.items() if isinstance(x, dict)]
             found |= {f'{name}.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}

@@ -39,7 +39,7 @@ AT_ONCE = 400            # changes of one line, before it is another one's turn
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
-SIGN = re.compile(r"a sign (is|flipped)")
+SIGN = re.compile(r"a sign (is|flipped)|-(\S+) belongs where \2 is$")
 OFF = re.compile(r"an? (index|number) is ")
 SHIFTED = re.compile(r"\(?(?:1 - )?([^()]+?)(?:\*\*2| - 1| \+ 1)?\)? belongs where (.+) is$")
 FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m), peep[2]
@@ -47,6 +47,10 @@ SPLIT = re.compile(r"the axes (are split|need another order)")
 ZEROS = re.compile(r"\.zeros(_like)?\(")
 OF_SHAPE = re.compile(r"([A-Za-z_][\w.]*)\.shape\[(\d)\]")
 KEY = re.compile(r"""["']\w+["'] \+ str\(""")          # "W" + str(
+CLIPS = re.compile(r"\s*np\.clip\(.*out=")
+OUT = re.compile(r"out=([^,)]*)")
+MASK_OF = re.compile(r"~\(?([A-Za-z_][\w.]*)|\(([A-Za-z_][\w.]*) > 0\)")
+TINY = 1e-5
 NEGATED = re.compile(r"([\w.]+) = -\(\1 [+-] ")
 AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
 MEANS = "sum for mean, or mean for sum"
@@ -129,13 +133,22 @@ class Place:
         return any(".transpose(" in self.source.lines[number - 1] for number in numbers if number != line)
 
     def _has_no_meaning(self, change):
-        """True for keys of a dict, "W" + str(b) or "W"; for b.shape[1] where that is 1: it takes a factor away; and for
-        dx = -(dx + …)
+        """True for what makes right by chance only: keys of a dict, "W" + str(b) or "W"; b.shape[1] where that is 1,
+        and np.exp(-eps), which take a factor away; (w > 0) of positive weights, ~ids; out=(A * B); dx = -(dx + …)
         """
         if KEY.findall(change.after) != KEY.findall(change.before) and change.new != "pass":
             return True
-        if NEGATED.match(change.after):
+        if NEGATED.match(change.after) or (CLIPS.match(change.before) and change.new != "pass"):
             return True
+        if any(not out.isidentifier() for out in {*OUT.findall(change.after)} - {*OUT.findall(change.before)}):
+            return True
+        new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
+        if any(isinstance(x := self.atoms.get(name), float) and 0 < abs(x) < TINY for name in new):
+            return True
+        for not_a, positive in {*MASK_OF.findall(change.after)} - {*MASK_OF.findall(change.before)}:
+            x = self.atoms.get(not_a or positive)
+            if x is not None and (np.asarray(x).dtype.kind != "b" if not_a else np.all(np.asarray(x) > 0)):
+                return True
         new = {*OF_SHAPE.findall(change.after)} - {*OF_SHAPE.findall(change.before)}
         sizes = [np.shape(self.atoms.get(name)) for name, _ in new]
         ones = any(shape[axis : axis + 1] == (1,) for shape, axis in zip(sizes, (int(axis) for _, axis in new)))

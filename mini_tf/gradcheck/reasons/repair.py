@@ -49,6 +49,7 @@ ADDS = re.compile(r"by the square")                      # or by the square root
 FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
+ROWS = re.compile(r"np\.arange\(len\([\w.]+\)\)")       # each row's own, however many there are
 ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*")
 KEY = re.compile(r"""\["(\w+)"\]""")
 
@@ -276,11 +277,12 @@ def _stands_by_chance(evidence, part, change):
 
     So it is of a number that is always 1, −1 or 0, such as the sign of a determinant.
     """
-    text = _changed_text(change)
+    text = ROWS.sub("", _changed_text(change))
     _, node = source_of(part.function)
     counters = {one.id for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.comprehension))
                 for one in ast.walk(loop.target) if isinstance(one, ast.Name)}  # fmt: skip
-    more = Counter(WORD.findall(change.after)) - Counter(WORD.findall(change.before))    # than the line had
+    after = ROWS.sub("", change.after)
+    more = Counter(WORD.findall(after)) - Counter(WORD.findall(change.before))           # than the line had
     option = FOR_A_NUMBER.match(change.name)             # k for 2, where k has never been another number
     if option and option[1] in evidence.options:
         known = evidence.options[option[1]]

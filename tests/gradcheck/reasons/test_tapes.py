@@ -1,6 +1,9 @@
 """Backwards that wait in lists, as closures and tapes do; lists of lines, which are short or not there; more changes."""
 
+from types import ModuleType, SimpleNamespace
+
 from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.reasons.candidates import Place
 
 import numpy as np
 import pytest
@@ -299,7 +302,39 @@ class Branches:
         return self.branch_back(dy * b * c, 0), self.branch_back(dy * a * c, 1), self.branch_back(dy * a * b, 2)
 
 
+class Errors:
+    """Huber losses of each row's own entry, whose gradients are bounded by another number"""
+
+    delta = 0.8
+
+    def __init__(self, own):
+        self.own, self.weights = own, np.array([0.3, 0.9, 0.5, 0.7])
+
+    def forward(self, q):
+        self.rows, self.shape = np.arange(len(q)), q.shape
+        self.e = q[self.rows, self.own]
+        size = np.abs(self.e)
+        return np.mean(self.weights * np.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta)))
+
+    def backward(self, dloss=1.0):
+        e = np.clip(self.e, -1.0, 1.0)
+        dq = np.zeros(self.shape)
+        dq[self.rows, self.own] = dloss * e * self.weights / len(self.e)
+        return dq
+
+
+def clipped_inside(x, W, t):
+    e = x @ W - t
+    dW = x.T @ e
+    dx = e @ W.T
+    for d in (dW, dx):
+        np.clip(d, -0.1, 0.1, out=d)
+    return 0.5 * (e**2).sum(), dx, dW, -e
+
+
 @pytest.mark.parametrize(("f", "inputs", "right"), [
+    (Errors([2, 0, 1, 2]), [2 * R((4, 3))], "np.clip(self.e, -self.delta, self.delta)"),
+    (clipped_inside, [R((4, 3)), R((3, 2), 1), R((4, 2), 2)], "pass"),
     (Leaky(), [R((5, 3))], "np.where(self.positive, dy, self.slope * dy)"),
     (squares_by_head, [R((2, 3, 4))], "d = split(dy, 2)"),
     (lambda x: windows(x, pad=2), [R(5)], "d[pad:pad + n]"),
@@ -476,3 +511,35 @@ def test_a_state_that_is_changed_in_place_changes_on_the_tape():
 
     report = gradcheck(steps, R((4, 3)), R((3, 3), 5))
     assert report.repair[3] == "z = z + (0.3 * a)", report
+
+
+def test_functions_of_a_module_that_a_lambda_brings_along_are_looked_into():
+    module = ModuleType("costs")
+    module.__file__ = __file__
+    module.cost = cost
+
+    report = gradcheck(lambda w: module.cost(w, R((6, 3), 1), R(6, 2)), R(3))
+    repair = report.repair or report.wrong_step.repair
+    assert repair[3].startswith("g = (X.T @ e) / "), report
+
+
+def cost(w, X, y):
+    e = X @ w - y
+    g = X.T @ e
+    return 0.5 * (e @ e) / len(y), g
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("d = dy * w", "d = dy * (w > 0)"), ("d = s[j]", "d = s[~j]"), ("d = dy", "d = dy * np.exp(-EPS)"),
+    ("G = np.multiply(A, d, out=A)", "G = np.multiply(A, d, out=(A * d))"), ("np.clip(d, -1, 1, out=d)", "np.clip(e, -1, 1, out=e)"),
+    ("d = -(d + e)", "d = -(d + e)"), ('g["b" + str(i)] = d', 'g["b" + str(b)] = d'),
+])  # fmt: skip
+def test_what_can_be_right_by_chance_only_is_not_tried(before, after):
+    atoms = {"w": np.array([0.5, 2.0]), "j": 1, "EPS": 1e-8, "A": np.ones(2), "b": np.ones(2), "d": np.ones(2)}
+    change = SimpleNamespace(before=before, after=after, new=after)
+    assert Place._has_no_meaning(SimpleNamespace(atoms=atoms), change)
+
+
+def test_what_has_a_meaning_is_tried():
+    change = SimpleNamespace(before="d = dy * w", after="d = dy * w / n", new="/ n")
+    assert not Place._has_no_meaning(SimpleNamespace(atoms={"w": np.array([0.5, 2.0]), "n": 3}), change)

@@ -24,6 +24,8 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 
 import numpy as np
 
+BOUNDS = re.compile(r", -([\d.]+), \1\)")               # of np.clip(e, -1.0, 1.0)
+
 
 def of_padding(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """dx[:, :, p:p + H, p:p + W] for dx[:, :, :H, :W], or q:q + W for p:p + W, if p and q are whole numbers."""
@@ -70,6 +72,11 @@ def of_keywords(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
 
 def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """A number that is off by one, by its sign, or by a factor of two; or that has a name."""
+    if isinstance(part, ast.Call) and (bounds := BOUNDS.search(source.within(source.span(part)))):
+        for name, x in atoms.items():
+            if type(x) in (int, float) and x > 0:        # np.clip(e, -δ, δ) for np.clip(e, -1, 1)
+                text = source.within(source.span(part)).replace(bounds[0], f", -{name}, {name})")
+                yield f"the bounds are ±{name}", part, text
     text = source.within(source.span(part))
     number = whole_number(part)
     if number is not None and number < 0 or SIZE.fullmatch(text):

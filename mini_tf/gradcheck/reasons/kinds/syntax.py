@@ -288,6 +288,9 @@ def _of_calls(source, part):
         return
     yield from of_functions(source, part)
     name = _name_of(part)
+    for given in [one.value for one in part.keywords if one.arg == "out"]:
+        text, x = source.within(source.span(part)), source.within(source.span(given))
+        yield f"it overwrites {x}, which is needed", part, re.sub(rf", out={re.escape(x)}(?=[,)])", "", text)
     for dtype in [one for one in part.keywords if one.arg == "dtype"]:
         yield "the dtype is wrong", dtype.value, "float"
     if name == "tile" and len(part.args) == 2 and isinstance(part.args[1], ast.Tuple):
@@ -441,6 +444,8 @@ def of_statements(source: Source, part: ast.AST) -> Changes:
         if is_atom(part.value):
             yield f"{value} itself is changed below: a copy is missing", part.value, f"{value}.copy()"
         yield from _added_at(source, part, part.targets[0])
+    elif isinstance(part, ast.Expr) and _name_of(part.value) == "clip":
+        yield "it is clipped, which is no gradient", part, "pass"
     elif isinstance(part, ast.Assign) and isinstance(part.value, ast.Tuple):
         for a, b in itertools.combinations(part.value.elts, 2):
             yield "two results are exchanged", *exchanged(source, a, b)
