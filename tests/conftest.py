@@ -110,6 +110,7 @@ def reverser():
 
 
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: "lab" not in item.keywords)              # the longest first: no core waits at the end
     gpus, why_not = gpu_count()
     if gpus:
         return

@@ -447,7 +447,7 @@ def _run_back(evidence, both):
     both: the forward goes back, too
     """
     if evidence.run_back is None:
-        found, before = {}, sys.getprofile()
+        found, before = {}, sys.gettrace()
 
         def see(frame, event, _):
             code = frame.f_code
@@ -456,14 +456,14 @@ def _run_back(evidence, both):
 
         evidence.back_to_the_point()
         try:
-            sys.setprofile(see if both else before)
+            sys.settrace(see if both else before)
             _, backward = evidence.subject.forward()
-            sys.setprofile(see)
+            sys.settrace(see)
             backward(evidence.another_dy)
         except FAILURES:
             found = {}
         finally:
-            sys.setprofile(before)
+            sys.settrace(before)
             evidence.back_to_the_point()
         evidence.run_back = found
     return evidence.run_back
