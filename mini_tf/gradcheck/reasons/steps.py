@@ -47,6 +47,7 @@ PATH_MISSING = re.compile(r"the gradient through (.+?): (?:that is|both are) mis
 VARIABLE = re.compile(r"(\w+) \(line")
 UNPACKS = re.compile(r"  \w+(, \w+)+ = [\w.]+$")
 ZEROS = re.compile(r"= *(0|0\.0|np\.zeros(_like)?\(.*\))$")
+MANY = 12                # lines: more are no help
 BUDGET = 300             # entries measured of each tensor of a step
 
 
@@ -243,7 +244,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
     nowhere = all(map(ZEROS.search, report.suspects))    # what should be added there stands in no line
-    if nowhere or shared_objects(evidence) or (current and calls_what_it_was_handed(evidence)):
+    too_many = len(report.suspects) > MANY
+    if nowhere or too_many or shared_objects(evidence) or (current and calls_what_it_was_handed(evidence)):
         report.suspects = []
 
 
