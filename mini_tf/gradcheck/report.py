@@ -308,7 +308,7 @@ class Report:
         words = [t.diagnosis for t in self.tensors if t.diagnosis]
         if words and all(map(IS_MISSING.search, words)):
             which = "this line" if len(self.suspects) == 1 else "one of these lines"
-            return f"What is missing belongs into {which}, or is a line of its own"
+            return f"What is missing belongs in {which}, or is a line of its own"
         if not self.suspects_are_sharp:
             return "Wrong gradients come from these lines, and from some of them right ones, too"
         these = "this line" if len(self.suspects) == 1 else "these lines"

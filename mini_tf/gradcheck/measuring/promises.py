@@ -1,7 +1,9 @@
 """What y, backward = f(…) promises besides right numbers, with a sentence for each broken promise."""
 
+import copy
 import inspect
 import re
+from contextlib import contextmanager
 from functools import partial
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -167,9 +169,12 @@ def check_backward(
     notes += [f"y does not depend on {', '.join(unused)}"] if unused else []
     if around := _weights_around(subject):
         missing = missing | around
-        f = name_of(subject.f)
-        notes.append(f"no gradient of {', '.join(around)} was found, which {f} is not given, but reads: not tested; if "
-                     f"it is data, gradcheck(lambda x: {f}(x), x)")  # fmt: skip
+        f, is_partial = name_of(subject.f), isinstance(getattr(subject.f, "written_forward", subject.f), partial)
+        how = "a partial brings it along: give it as an input to have it checked" if is_partial else (
+            f"if it is data, gradcheck(lambda x: {f}(x), x)")  # fmt: skip
+        notes.append(
+            f"no gradient of {', '.join(around)} was found, which {f} is not given, but reads: not tested; {how}"
+        )
     if unknown := _unclaimed(subject, returned):
         missing = missing | unknown
         notes.append(f"the backward returns {', '.join(map(repr, unknown))}, and nothing is called so: not tested; the "
@@ -226,18 +231,19 @@ def _weights_around(subject):
                 found[name] = x
             finally:
                 p.data = x
-    for name, x in [*_brought_along(f), *(_in_records(f) if plain else ())]:
-        is_input = any(np.may_share_memory(x, one) for one in subject.inputs if isinstance(one, np.ndarray))
-        if id(x) not in known and x.flags.writeable and not is_input:    # in a cache there may be one
-            before = x.copy()
+    others = _brought_along(subject, f) if isinstance(f, partial) else _in_records(f) if plain else ()
+    for name, x, other in others:
+        if id(x) not in known and not _is_input(x, subject):             # in a cache there may be one
             try:
-                x[...] = before * 1.5 + 0.1
-                found |= {name: before} if not np.array_equal(y, subject.forward()[0]) else {}
+                with other():
+                    found |= {name: x} if not np.array_equal(y, subject.forward()[0]) else {}
             except FAILURES:
-                found[name] = before
-            finally:
-                x[...] = before
+                found[name] = x
     return found
+
+
+def _is_input(x, subject):
+    return any(np.may_share_memory(x, one) for one in subject.inputs if isinstance(one, np.ndarray))
 
 
 def _is_learned(name):
@@ -246,24 +252,57 @@ def _is_learned(name):
     return any(map(LEARNED.match, [last, *before[-1:]] if VALUE.match(last) else [last]))
 
 
-def _brought_along(f):
-    """[(name, array)] of what an object or a dict has that a partial brings along: partial(forward, layer)"""
-    if not isinstance(f, partial):
-        return []
-    given = [*zip([p.name for p in parameters_of(f.func)], f.args), *f.keywords.items()]
-    return [(".".join(map(str, (name, *way))), reached(x, way)) for name, x in given for way in ways_in(x)]
+def _brought_along(subject, f):
+    """(name, array, a block in which it is another) of what an object or a dict has that a partial brings along:
+    partial(forward, layer)
+    """
+    owner, attribute = (subject, "f") if subject.f is f else (subject.f, "written_forward")
+
+    @contextmanager
+    def with_another(which, way):
+        other = copy.deepcopy(f)
+        _change(reached(other.args[which] if isinstance(which, int) else other.keywords[which], way))
+        setattr(owner, attribute, other)
+        try:
+            yield
+        finally:
+            setattr(owner, attribute, f)
+
+    names = [p.name for p in parameters_of(f.func)]
+    given = [(k, name, x) for k, (name, x) in enumerate(zip(names, f.args))]
+    for which, name, x in [*given, *((name, name, x) for name, x in f.keywords.items())]:
+        for way in ways_in(x):
+            yield ".".join(map(str, (name, *way))), reached(x, way), partial(with_another, which, way)
 
 
 def _in_records(f):
-    """[(name, array)] of the fields of structured arrays among a function's variables, and in objects there"""
-    waiting, found = [((name,), x) for name, x in named_in([f], Variables(f)).items()], []
+    """(name, array, a block in which it is another) of the fields of structured arrays among a function's variables,
+    and in objects there
+    """
+    variables = Variables(f)
+
+    @contextmanager
+    def with_another(first, way, field):
+        given, other = variables[first], copy.deepcopy(variables[first])
+        _change(reached(other, way)[field])
+        variables[first] = other
+        try:
+            yield
+        finally:
+            variables[first] = given
+
+    waiting = [(name, (), x) for name, x in named_in([f], variables).items()]
     while waiting:
-        way, x = waiting.pop()
+        first, way, x = waiting.pop()
         if isinstance(x, np.ndarray) and x.dtype.names:
-            found += [(".".join((*way, field)), x[field]) for field in x.dtype.names if is_float(x[field])]
-        elif len(way) <= 2:
-            waiting += [((*way, str(name)), part) for name, part in members(x).items()]
-    return found
+            for field in [field for field in x.dtype.names if is_float(x[field])]:
+                yield ".".join(map(str, (first, *way, field))), x[field], partial(with_another, first, way, field)
+        elif len(way) < 2:
+            waiting += [(first, (*way, name), part) for name, part in members(x).items()]
+
+
+def _change(x):
+    x[...] = 1.5 * x + 0.1
 
 
 def _unclaimed(subject, returned):

@@ -993,10 +993,14 @@ def dense_back(p, dy):
 
 
 def test_what_a_partial_brings_along_in_a_dict_is_not_tested(rng):
-    p = {"W": rng.standard_normal((3, 4)), "y": np.zeros((5, 4))}
+    W = rng.standard_normal((3, 4))
+    p = {"W": W.copy(), "y": np.zeros((5, 4))}
+    p["W"].flags.writeable = False                       # not even for a moment
     report = judge((partial(dense, p), partial(dense_back, p)), [rng.standard_normal((5, 3))], None)
     assert verdicts(report) == {"x": "PASS", "p.W": "NOT TESTED"}
     assert report.verdict == "NOT TESTED"
+    assert any("a partial brings it along: give it as an input" in note for note in report.notes)
+    assert np.array_equal(p["W"], W)
 
 
 def test_fields_of_a_structured_array_are_not_tested(rng):

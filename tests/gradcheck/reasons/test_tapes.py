@@ -462,7 +462,7 @@ def test_what_is_missing_may_be_a_line_of_its_own():
 
     report = gradcheck(Scores(R(4)), R((3, 4), 1))
     assert [t.name for t in report.tensors if t.verdict == "FAIL"] == ["start"]
-    assert "What is missing belongs into this line, or is a line of its own:" in str(report)
+    assert "What is missing belongs in this line, or is a line of its own:" in str(report)
 
 
 class Squash:
