@@ -286,7 +286,10 @@ class Subject:
         here = [name for name in self.params if brought and name not in self.left_out]
         unread = [name for name in here if not self.depends_on(name)]
         idle = [name for name in unread if self.f.overwrites(self.params[name], self.arguments())]
-        without = [name for name in self.tensors if gradients.get(name) is None and (brought or name in self.by_name)]
+        given = [] if is_ours(self.f) else self.tensors.keys() & {*filter(MASK.search, self.names)}
+        plain = [name for name in given if is_zeros_and_ones(self.tensors[name])]        # masks of floats
+        may_lack_one = self.tensors if brought else {*self.by_name, *plain}
+        without = [name for name in self.tensors if gradients.get(name) is None and name in may_lack_one]
         missing = {name: x for name, x in self.tensors.items() if name in without or name in idle}
         used = [name for name in missing if name not in idle and self.depends_on(name)]
         self.left_out += missing

@@ -232,7 +232,8 @@ def _told(evidence, part, change):
         evidence.back_to_the_point()
         set_here = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
         known = {name: x for name, x in points[0].items() if ATTRIBUTE.fullmatch(name) and type(x) is int}
-        alike = [name for name in sorted(known.keys() - set_here - evidence.options.keys())
+        tried = {name for name in evidence.options if "." not in name}   # not self.dilation, if all else depends on it
+        alike = [name for name in sorted(known.keys() - set_here - tried)
                  if all(values.get(name) == number for values in points)]                # fmt: skip
     other = f" ({number}, or {' or '.join(alike)}, which is {number} wherever it was tried)" if alike else ""
     after, text = change.after, source_of(part.function)[0]

@@ -1013,6 +1013,23 @@ def test_fields_of_a_structured_array_are_not_tested(rng):
     assert verdicts(judge(layer, [rng.standard_normal((5, 3))], None)) == {"x": "PASS", "p.W": "NOT TESTED"}
 
 
+def masked_mean(off):
+    def mean(x, mask):
+        n = mask.sum(1, keepdims=True)
+        return (x * mask).sum(1, keepdims=True) / n, lambda dy: (off * dy * mask / n, None)
+
+    return mean
+
+
+def test_a_mask_of_floats_needs_no_gradient(rng):
+    x, mask = rng.standard_normal((3, 4)), np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [0, 1, 0, 1]])
+    report = gradcheck(masked_mean(1), x, mask)
+    assert report
+    assert "the backward returns no gradient of mask: not checked" in report.notes
+    assert not gradcheck(masked_mean(2), x, mask)
+    assert not gradcheck(masked_mean(1), x, 0.5 + mask)                  # these are weights
+
+
 def test_a_mask_of_zeros_and_ones_is_data(rng):
     def layer(x, mask, W):
         return x * mask @ W, lambda dy: {"x": dy @ W.T * mask, "W": (x * mask).T @ dy}
