@@ -219,20 +219,12 @@ def _weights_around(subject):
     f = getattr(subject.f, "written_forward", subject.f)
     plain = inspect.isfunction(f) and f.__name__ != "<lambda>" and is_theirs(f)
     known = {id(p.data) for p in subject.all_params} | {id(x) for x in subject.given}
-    around = {name: p for name, p in arrays_named_in(f).items() if _is_learned(name)} if plain else {}
     y, found = np.copy(subject.forward()[0]), {}         # it may be a buffer
-    for name, p in around.items():
-        x = p.data
-        if id(x) not in known:
-            try:
-                p.data = x * 1.5 + 0.1
-                found |= {name: x} if not np.array_equal(y, subject.forward()[0]) else {}
-            except FAILURES:
-                found[name] = x
-            finally:
-                p.data = x
-    others = _brought_along(subject, f) if isinstance(f, partial) else _in_records(f) if plain else ()
-    for name, x, other in others:
+    if isinstance(f, partial):
+        around = _brought_along(subject, f)
+    else:
+        around = [*_learned_around(f), *_in_records(f)] if plain else []
+    for name, x, other in around:
         if id(x) not in known and not _is_input(x, subject):             # in a cache there may be one
             try:
                 with other():
@@ -250,6 +242,21 @@ def _is_learned(name):
     """True for W, params.W and W.data"""
     *before, last = name.split(".")
     return any(map(LEARNED.match, [last, *before[-1:]] if VALUE.match(last) else [last]))
+
+
+def _learned_around(f):
+    """(name, array, a block in which it is another) of the weights among a function's variables"""
+    @contextmanager
+    def with_another(p):
+        given, p.data = p.data, 1.5 * p.data + 0.1
+        try:
+            yield
+        finally:
+            p.data = given
+
+    for name, p in arrays_named_in(f).items():
+        if _is_learned(name):
+            yield name, p.data, partial(with_another, p)
 
 
 def _brought_along(subject, f):

@@ -131,10 +131,15 @@ def _gradient_at(machine, way):
 
 def _computed(owner, name):
     """The gradients of `name` that a property of an object's class computes"""
-    for said, _ in inspect.getmembers_static(type(owner), lambda g: isinstance(g, property)):
+    for said in _properties(type(owner)):
         if said != name and is_gradient_name(said, name) and not may_be_a_weight(said, name):
             with suppress(*FAILURES):                    # before the backward, there may be none
                 yield getattr(owner, said)
+
+
+@lru_cache(1000)
+def _properties(cls):
+    return [name for name, _ in inspect.getmembers_static(cls, lambda x: isinstance(x, property))]
 
 
 def _is_its_gradient(name, those, read=()):

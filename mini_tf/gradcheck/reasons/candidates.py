@@ -50,6 +50,7 @@ KEY = re.compile(r"""["']\w+["'] \+ str\(""")          # "W" + str(
 CLIPS = re.compile(r"\s*np\.clip\(.*out=")
 OUT = re.compile(r"out=([^,)]*)")
 MASK_OF = re.compile(r"~\(?([A-Za-z_][\w.]*)|\(([A-Za-z_][\w.]*) > 0\)")
+MARKS = "str(", "clip(", "out=", "~", " > 0)", ".shape[", "= -("         # of changes that may have no meaning
 TINY = 1e-5
 NEGATED = re.compile(r"([\w.]+) = -\(\1 [+-] ")
 AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
@@ -83,6 +84,11 @@ class Place:
     begins: dict[int, int]                               # see _beginnings
     bare: set[int]                                       # … that only hand names on: return dx, dW
     renamed: set[int]                                    # … that give an array of the forward a name: q = self.q
+
+    @cached_property
+    def tiny(self) -> set[str]:
+        """The names of tiny numbers, such as eps"""
+        return {name for name, x in self.atoms.items() if isinstance(x, float) and 0 < abs(x) < TINY}
 
     @cached_property
     def with_dy(self) -> set[int]:
@@ -136,24 +142,24 @@ class Place:
         """True for what makes right by chance only: keys of a dict, "W" + str(b) or "W"; b.shape[1] where that is 1,
         and np.exp(-eps), which take a factor away; (w > 0) of positive weights, ~ids; out=(A * B); dx = -(dx + …)
         """
-        if KEY.findall(change.after) != KEY.findall(change.before) and change.new != "pass":
+        before, after = change.before, change.after
+        if self.tiny and self.tiny & ({*NAME.findall(after)} - {*NAME.findall(before)}):
             return True
-        if NEGATED.match(change.after) or (CLIPS.match(change.before) and change.new != "pass"):
+        if not any(mark in before or mark in after for mark in MARKS):   # most have none, and there are many
+            return False
+        if change.new != "pass" and (KEY.findall(after) != KEY.findall(before) or CLIPS.match(before)):
             return True
-        if any(not out.isidentifier() for out in {*OUT.findall(change.after)} - {*OUT.findall(change.before)}):
+        patterns = OUT, MASK_OF, OF_SHAPE, AS_TEXT
+        new = {pattern: {*pattern.findall(after)} - {*pattern.findall(before)} for pattern in patterns}
+        if NEGATED.match(after) or not all(map(str.isidentifier, new[OUT])):
             return True
-        new = {*NAME.findall(change.after)} - {*NAME.findall(change.before)}
-        if any(isinstance(x := self.atoms.get(name), float) and 0 < abs(x) < TINY for name in new):
-            return True
-        for not_a, positive in {*MASK_OF.findall(change.after)} - {*MASK_OF.findall(change.before)}:
+        for not_a, positive in new[MASK_OF]:
             x = self.atoms.get(not_a or positive)
             if x is not None and (np.asarray(x).dtype.kind != "b" if not_a else np.all(np.asarray(x) > 0)):
                 return True
-        new = {*OF_SHAPE.findall(change.after)} - {*OF_SHAPE.findall(change.before)}
-        sizes = [np.shape(self.atoms.get(name)) for name, _ in new]
-        ones = any(shape[axis : axis + 1] == (1,) for shape, axis in zip(sizes, (int(axis) for _, axis in new)))
-        texts = {*AS_TEXT.findall(change.after)} - {*AS_TEXT.findall(change.before)}
-        return ones or any(is_array(self.atoms.get(name)) for name in texts)
+        shapes = ((np.shape(self.atoms.get(name)), int(axis)) for name, axis in new[OF_SHAPE])
+        ones = any(shape[axis : axis + 1] == (1,) for shape, axis in shapes)
+        return ones or any(is_array(self.atoms.get(name)) for name in new[AS_TEXT])
 
     def _shifts_a_gradient(self, change):
         """True for 1 - d, d + 1 or d**2 in the place of d, if d comes from dy"""

@@ -135,14 +135,19 @@ def first_wrong(inside: Mapping[str, Inner], lines: Collection[int]) -> str:
     return min(wrong, key=lambda name: inside[name].states[0][0], default="")
 
 
+def told_inside(evidence: Evidence, inside: Mapping[str, Inner]) -> dict[str, Inner]:
+    """Those that are neither dy nor the gradient of a tensor, of which the verdicts say enough"""
+    tensors = [name.rpartition(".")[2] for name in evidence.subject.tensors]
+    return {name: inner for name, inner in inside.items()
+            if name != evidence.upstream and not any(is_gradient_name(name, tensor) for tensor in tensors)}  # fmt: skip
+
+
 def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) -> str:
     """What `measured_inside` found, in a sentence; "" if that is only what the verdicts say of the tensors.
 
     first: the first wrong variable
     """
-    tensors = [name.rpartition(".")[2] for name in evidence.subject.tensors]
-    told = {name: inner for name, inner in inside.items()
-            if name != evidence.upstream and not any(is_gradient_name(name, tensor) for tensor in tensors)}  # fmt: skip
+    told = told_inside(evidence, inside)
     told = dict(sorted(told.items(), key=lambda one: one[1].states[0][0]))
     right = [name + (f" (line {inner.right[-1][0]})" if len(inner.states) > 1 else "")               # it is set again
              for name, inner in told.items() if inner.right]  # fmt: skip

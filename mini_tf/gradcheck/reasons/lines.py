@@ -46,7 +46,7 @@ def suspects(
     right_after   {name: numbers of lines} of the backward's variables: see `inside.measured_inside`. What a line
                   computes that is right, is right; the mistake is behind it
     """
-    function, text, node = _source(evidence)
+    function, text, node = _source(evidence.backward)
     if function is None:
         return [], False
     ran = _ran(evidence, function.__code__)
@@ -87,7 +87,7 @@ def suspects(
 
 def lines_of(evidence: Evidence, name: str, right_after: Mapping[str, Collection[int]]) -> set[int]:
     """The numbers of the lines that a variable of the backward comes from, behind what is right; helpers included."""
-    _, _, node = _source(evidence)
+    _, _, node = _source(evidence.backward)
     if node is None:
         return set()
     *_, sources = _feeds(node, evidence.subject, (), right_after, behind=True)
@@ -97,7 +97,7 @@ def lines_of(evidence: Evidence, name: str, right_after: Mapping[str, Collection
 
 def lines_of_all(evidence: Evidence, right_after: Mapping[str, Collection[int]]) -> set[int]:
     """The numbers of the lines that every wrong gradient comes from: one mistake is in one of these."""
-    _, _, node = _source(evidence)
+    _, _, node = _source(evidence.backward)
     feeds = {} if node is None else _feeds(node, evidence.subject, (), right_after, behind=True)[0]
     lines = [sorted(feeds[name]) for name in evidence.wrong if name in feeds]
     numbers = [{number for *_, number, _ in some + _inside_helpers(evidence, some)} for some in lines]
@@ -161,7 +161,7 @@ def _name_of(call):
 
 def dropped(evidence: Evidence) -> list[str]:
     """["what self.emb.backward(…) gives back is not used (net.py:12)", …] of the backwards that it calls"""
-    function, _, node = _source(evidence)
+    function, _, node = _source(evidence.backward)
     calls = [] if function is None else [
         one.value for one in ast.walk(node) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
     ]  # fmt: skip
@@ -196,10 +196,8 @@ def shared_objects(evidence: Evidence) -> list[str]:
 
 def kept_and_changed(evidence: Evidence) -> list[str]:
     """["S is changed in place (attention.py:21) after it was kept: …"] of arrays that the forward appends to a list"""
-    try:
-        forward = function_of(written_forward(evidence))
-        _, node = source_of(forward)
-    except UserError:
+    forward, _, node = _source(written_forward(evidence))
+    if forward is None:
         return []
     own = list(own_nodes(node, loops=True))
     values, path = locals_at_the_end(evidence, forward.__code__), forward.__code__.co_filename
@@ -225,12 +223,8 @@ def _kept_for(evidence, node, shown, of_right):
 
     Not what y depends on, because y is taken as right.
     """
-    try:
-        forward = function_of(written_forward(evidence))
-        _, whole = source_of(forward)
-    except UserError:
-        return []
-    if whole is node:
+    forward, _, whole = _source(written_forward(evidence))
+    if forward is None or whole is node:
         return []
     inside = {id(one) for one in ast.walk(node)}         # a backward in the forward, or beside it
     own = [one for one in ast.walk(whole) if id(one) not in inside]
@@ -252,12 +246,11 @@ def _word(node):
 
 def kept_by_the_forward(evidence: Evidence) -> set[int]:
     """The numbers of the forward's lines, without those of a backward inside it"""
-    try:
-        forwards = source_of(function_of(written_forward(evidence)))[1]
-        own = source_of(function_of(evidence.backward))[1]
-    except UserError:
+    *_, forward = _source(written_forward(evidence))
+    *_, backward = _source(evidence.backward)
+    if forward is None or backward is None:
         return set()
-    return {*range(forwards.lineno, forwards.end_lineno + 1)} - {*range(own.lineno, own.end_lineno + 1)}
+    return {*range(forward.lineno, forward.end_lineno + 1)} - {*range(backward.lineno, backward.end_lineno + 1)}
 
 
 def _unpacked(node):
@@ -289,10 +282,10 @@ def _packs(statement, unpacked, read, own):
     return any(name in read and (ast.unparse(one) != name or times[name] > 1) for one, name in pairs)
 
 
-def _source(evidence):
-    """(the backward's function, the text of its file, its node in the syntax tree), or three times None"""
+def _source(f):
+    """(the function behind f, the text of its file, its node in the syntax tree), or three times None"""
     try:
-        function = function_of(evidence.backward)
+        function = function_of(f)
         return function, *source_of(function)
     except UserError:
         return None, None, None
@@ -300,7 +293,7 @@ def _source(evidence):
 
 def changed_in_place(evidence: Evidence) -> list[str]:
     """["dout is changed in place (my_ops.py:10: dx *= 2): make a copy first, dx = dout.copy()"], if a line does it"""
-    function, _, node = _source(evidence)
+    function, _, node = _source(evidence.backward)
     if function is None:
         return []
     upstream = upstream_name(function)

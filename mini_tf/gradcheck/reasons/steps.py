@@ -13,7 +13,13 @@ from mini_tf.gradcheck.measuring.subject import Subject, is_float, is_zeros_and_
 from mini_tf.gradcheck.planting.editing import is_current, source_of
 from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
-from mini_tf.gradcheck.reasons.inside import about_inside, first_wrong, measured_inside, right_after
+from mini_tf.gradcheck.reasons.inside import (
+    about_inside,
+    first_wrong,
+    measured_inside,
+    right_after,
+    told_inside,
+)
 from mini_tf.gradcheck.reasons.lines import (
     calls_what_it_was_handed,
     changed_in_place,
@@ -207,7 +213,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         return                                           # only a promise was broken
     evidence.back_to_the_point()
     current = is_current(evidence.backward)
-    inside, lines, first_lines, common = {}, set(), set(), set()
+    inside, lines, first, first_lines, common, shared = {}, set(), "", set(), set(), []
     if current and (evidence.wrong or evidence.gradients):
         with _all_the_same(report, evidence):
             inside = measured_inside(evidence)
@@ -219,9 +225,12 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.inside = about_inside(evidence, inside, first)
             first_lines = lines_of(evidence, first, known) & lines
             common = lines_of_all(evidence, known)
-        for look in (unused, dropped, kept_and_changed, never_run, shared_objects):
+        for look in (unused, dropped, kept_and_changed, never_run):
             with _all_the_same(report, evidence):
                 report.notes += look(evidence)
+        with _all_the_same(report, evidence):
+            shared = shared_objects(evidence)
+            report.notes += shared
     with _all_the_same(report, evidence):
         report.notes += right_when_summed(evidence, misfits)
     with _all_the_same(report, evidence):
@@ -229,7 +238,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
         likely_lines = [first_lines & common, lines & common, first_lines, lines]
-        if "is not the gradient of" in report.inside:    # up to there, all is right
+        if first in told_inside(evidence, inside):       # up to there, all is right
             report.suspects = _narrowed(report.suspects, first_lines | kept_by_the_forward(evidence))
         with _all_the_same(report, evidence):
             told = " ".join(t.diagnosis for t in report.tensors)
@@ -245,7 +254,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
     nowhere = all(map(ZEROS.search, report.suspects))    # what should be added there stands in no line
     too_many = len(report.suspects) > MANY
-    if nowhere or too_many or shared_objects(evidence) or (current and calls_what_it_was_handed(evidence)):
+    if nowhere or too_many or shared or (current and calls_what_it_was_handed(evidence)):
         report.suspects = []
 
 

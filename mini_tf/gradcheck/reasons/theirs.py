@@ -283,20 +283,25 @@ def namespaces(f: Any) -> list[dict[str, Any]]:
     """The globals of f's file, and of the learner's other files that it uses."""
     found, waiting = [], [inspect.unwrap(g) for g in functions_of(f)]
     around = [x for g in waiting for x in closure_of(g).values() if isinstance(x, ModuleType)]           # of a lambda
-    waiting += [g for module in around for g in vars(module).values() if inspect.isfunction(g) and is_theirs(g)]
+    waiting += _functions_among(around)
     while waiting:
         space = getattr(waiting.pop(), "__globals__", None)
         if space is None or any(space is other for other in found):
             continue
         found.append(space)
-        for value in list(space.values()):
-            if inspect.isfunction(value) and is_theirs(value):
-                waiting.append(inspect.unwrap(value))
-            elif inspect.isclass(value) and is_theirs(value):
-                waiting += [g for g in vars(value).values() if inspect.isfunction(g)]
-            elif isinstance(value, ModuleType) and is_their_file(getattr(value, "__file__", None)):
-                waiting += [g for g in vars(value).values() if inspect.isfunction(g) and is_theirs(g)]
+        waiting += _functions_among(list(space.values()))
     return found
+
+
+def _functions_among(values):
+    """The learner's functions among values, in their classes and in their modules"""
+    for value in values:
+        if inspect.isfunction(value) and is_theirs(value):
+            yield inspect.unwrap(value)
+        elif inspect.isclass(value) and is_theirs(value):
+            yield from (g for g in vars(value).values() if inspect.isfunction(g))
+        elif isinstance(value, ModuleType) and is_their_file(getattr(value, "__file__", None)):
+            yield from (g for g in vars(value).values() if inspect.isfunction(g) and is_theirs(g))
 
 
 def functions_of(f: Any) -> list[FunctionType]:

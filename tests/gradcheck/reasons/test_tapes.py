@@ -529,6 +529,10 @@ def cost(w, X, y):
     return 0.5 * (e @ e) / len(y), g
 
 
+def place_with(atoms):
+    return Place(None, None, None, atoms, {}, set(), [], set(), set(), {}, set(), set())
+
+
 @pytest.mark.parametrize(("before", "after"), [
     ("d = dy * w", "d = dy * (w > 0)"), ("d = s[j]", "d = s[~j]"), ("d = dy", "d = dy * np.exp(-EPS)"),
     ("G = np.multiply(A, d, out=A)", "G = np.multiply(A, d, out=(A * d))"), ("np.clip(d, -1, 1, out=d)", "np.clip(e, -1, 1, out=e)"),
@@ -537,9 +541,9 @@ def cost(w, X, y):
 def test_what_can_be_right_by_chance_only_is_not_tried(before, after):
     atoms = {"w": np.array([0.5, 2.0]), "j": 1, "EPS": 1e-8, "A": np.ones(2), "b": np.ones(2), "d": np.ones(2)}
     change = SimpleNamespace(before=before, after=after, new=after)
-    assert Place._has_no_meaning(SimpleNamespace(atoms=atoms), change)
+    assert place_with(atoms)._has_no_meaning(change)
 
 
 def test_what_has_a_meaning_is_tried():
     change = SimpleNamespace(before="d = dy * w", after="d = dy * w / n", new="/ n")
-    assert not Place._has_no_meaning(SimpleNamespace(atoms={"w": np.array([0.5, 2.0]), "n": 3}), change)
+    assert not place_with({"w": np.array([0.5, 2.0]), "n": 3})._has_no_meaning(change)

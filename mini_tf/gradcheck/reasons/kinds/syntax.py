@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from mini_tf.gradcheck.planting.editing import parsed
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, whole_number
 from mini_tf.gradcheck.reasons.kinds.formulas import (
     NUMPY,
@@ -400,7 +401,7 @@ def late_bindings(source: Source, function: ast.FunctionDef | ast.Lambda) -> Cha
     """h=h, for a function that is made in a loop which changes h: when it runs, h is what the last round has left."""
     if not function.args.args:
         return
-    loops = [one for one in ast.walk(ast.parse(source.text)) if isinstance(one, ast.For)]
+    loops = [one for one in ast.walk(parsed(source.text)) if isinstance(one, ast.For)]
     loops = [one for one in loops if one.lineno < function.lineno <= one.end_lineno]
     inside = {id(one) for one in ast.walk(function)}
     changed = {one.id for loop in loops for one in ast.walk(loop) if isinstance(one, ast.Name)
