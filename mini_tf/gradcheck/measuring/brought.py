@@ -101,6 +101,7 @@ class Brought:
     its_object, now = None, None                         # that of the learner, and the copy of it that ran last
     came = ()                                            # what came back last
     kept_differently = ()                                # parameters of which another gradient is kept than returned
+    claimed = ()                                         # the gradients of parameters
 
     def __init__(self, forward: Callable, backward: Callable):
         self.written_forward, self.written_backward = forward, backward
@@ -181,9 +182,11 @@ class Brought:
         lists = self._shapes_of_lists()
         if lists and any(_shapes(part) in lists for part in list_of(gradients)):         # nabla_w, of self.weights
             gradients = tuple(part for part in list_of(gradients) if _shapes(part) not in lists)
-        if claimed := {p.kept_at[1] for p in self.parameters.values() if p.is_returned}:
-            gradients = tuple(g for k, g in enumerate(flat(gradients)) if k not in claimed)
-            called = [name for k, name in enumerate(called) if k not in claimed]
+        if places := {p.kept_at[1] for p in self.parameters.values() if p.is_returned}:
+            gradients = tuple(g for k, g in enumerate(flat(gradients)) if k not in places)
+            called = [name for k, name in enumerate(called) if k not in places]
+        if isinstance(gradients, (list, tuple)) and {*map(id, flat(gradients))} <= {*map(id, self.claimed)}:
+            gradients, called = (), []                   # [p.grad for p in self.parameters()]
         found = in_order(gradients, called, inputs, self.written_forward, self.parameters, self.inside)
         without = [name for name, p in self.parameters.items() if p.grad is None and not GIVEN.match(name)]
         if self.its_object is not None and without:
@@ -218,6 +221,29 @@ class Brought:
         """`with_parameters` of the object, or None if there is none."""
         own = self.its_object
         return own and with_parameters(own, self.parameters, self.earlier, may_change_them)
+
+    def build(self, inputs: Sequence[Any]) -> None:
+        """Weights that an object makes in its first forward are parameters, too: from now on, a copy that has made them
+        is its object. They stay as they are in later forwards, unlike states and what is kept for the backward.
+        """
+        owner, own, given = self.its_object, self.parameters, copy.deepcopy(list(inputs))
+        others = [1.1 * x + 0.01 if is_floating(x) else x for x in given]
+        with suppress(*FAILURES):                        # the check itself will say what is wrong
+            self(*given)
+            built = copy.deepcopy(self.now)
+            made = {name: p for name, p in stored_arrays(built).items() if name not in own}
+            if made:
+                self.has_arrays_of(built)
+                self(*copy.deepcopy(others))
+                made = {name: p for name, p in made.items() if np.array_equal(reached(self.now, p.ways[0]), p.data)}
+                self.parameters = {name: p for name, p in self.parameters.items() if name in own or name in made}
+                y = np.copy(self(*copy.deepcopy(given))[0])
+                made = [name for name in made if self._reads(self.parameters[name], y, inputs)]
+                self.parameters = {name: p for name, p in self.parameters.items() if name in own or name in made}
+                if made:
+                    return
+        if self.its_object is not owner:
+            self.has_arrays_of(owner)
 
     def leave_out_buffers(self, inputs: Sequence[Any]) -> None:
         """Arrays that the forward writes into before it reads them are no parameters: self.out, with out=self.out."""
@@ -308,6 +334,7 @@ class Brought:
         found = [(p, came[p.kept_at[1]] if p.is_returned else p.gradient_in(machine, returned))
                  for p in self.parameters.values()]      # fmt: skip
         self.kept_differently = [name for name, p in self.parameters.items() if p.is_kept_differently]
+        self.claimed = [g for _, g in found if g is not None]
         return [(p, np.copy(g)) for p, g in found if g is not None]      # a backward may write into its array again
 
     @staticmethod
@@ -711,8 +738,10 @@ class WithGradients(Brought):
             gradients = gradients[0] if len(gradients) == 1 else tuple(gradients)
             gradients = self.came = by_their_names(gradients, self.names_inside(inputs))
             found = self.found_in(kept() if own is None else own, by_name(gradients, self.returned))
+            claimed = self.claimed
 
         def backward(dy):
+            self.claimed = claimed                       # not of another call
             self.collect(found, dy)
             return self.in_order(gradients, self.returned, inputs, dy)
 

@@ -50,7 +50,10 @@ KEY = re.compile(r"""["']\w+["'] \+ str\(""")          # "W" + str(
 CLIPS = re.compile(r"\s*np\.clip\(.*out=")
 OUT = re.compile(r"out=([^,)]*)")
 MASK_OF = re.compile(r"~\(?([A-Za-z_][\w.]*)|\(([A-Za-z_][\w.]*) > 0\)")
-MARKS = "str(", "clip(", "out=", "~", " > 0)", ".shape[", "= -("         # of changes that may have no meaning
+SIZE_OF_FORMULA = re.compile(r"\)\.(?:shape|size|ndim)\b")
+MASK_COMPARED = re.compile(r"\([^()]+ [<>]=? [^()]+\) [<>]|[<>]=? \([^()]+ [<>]=? [^()]+\)")
+# What is in changes that may have no meaning
+MARKS = "str(", "clip(", "out=", "~", " > 0)", ".shape[", "= -(", ").s", ").n", ") >", ") <", "> (", "< (", "= ("
 TINY = 1e-5
 NEGATED = re.compile(r"([\w.]+) = -\(\1 [+-] ")
 AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
@@ -140,7 +143,8 @@ class Place:
 
     def _has_no_meaning(self, change):
         """True for what makes right by chance only: keys of a dict, "W" + str(b) or "W"; b.shape[1] where that is 1,
-        and np.exp(-eps), which take a factor away; (w > 0) of positive weights, ~ids; out=(A * B); dx = -(dx + …)
+        and np.exp(-eps), which take a factor away; (w > 0) of positive weights, ~ids; out=(A * B); dx = -(dx + …);
+        x.sum(axis=0).shape; (x > 0) > margin
         """
         before, after = change.before, change.after
         if self.tiny and self.tiny & ({*NAME.findall(after)} - {*NAME.findall(before)}):
@@ -148,6 +152,8 @@ class Place:
         if not any(mark in before or mark in after for mark in MARKS):   # most have none, and there are many
             return False
         if change.new != "pass" and (KEY.findall(after) != KEY.findall(before) or CLIPS.match(before)):
+            return True
+        if any(len(one.findall(after)) > len(one.findall(before)) for one in (SIZE_OF_FORMULA, MASK_COMPARED)):
             return True
         patterns = OUT, MASK_OF, OF_SHAPE, AS_TEXT
         new = {pattern: {*pattern.findall(after)} - {*pattern.findall(before)} for pattern in patterns}

@@ -16,11 +16,11 @@ import numpy as np
 
 def constant_factor(e: Evidence, name: str) -> Words | None:
     """One number for all entries."""
-    factor = _the_factor(e, name)
+    factor = the_factor(e, name)
     if factor is None:
         return None
     others = [other for other in elsewhere(e) if name in other.wrong and name in other.gradients]
-    factors = [_the_factor(other, name) for other in others]
+    factors = [the_factor(other, name) for other in others]
     if any(number is None or (number < 0) != (factor < 0) for number in factors):
         return None                                      # one number at this point, by chance
     same_everywhere = others and all(abs(number / factor - 1) < CLOSE for number in factors)
@@ -66,7 +66,7 @@ def _changing(e, factor, others, factors):
     )
 
 
-def _the_factor(e, name):
+def the_factor(e: Evidence, name: str) -> float | None:
     """The number by which the gradient is off everywhere, or None."""
     yours, right, known = e.pair(name)
     yours, right = yours[known], right[known]

@@ -26,6 +26,7 @@ ENOUGH = 3               # of them must agree: one may cross a kink
 STEP = 1e-3
 EXACT = 1e-9             # the least uncertainty, relative to the slopes
 NOISE = 1e-11            # of Σ |dy·y|
+FIT = 1e-4               # relative: of slopes that are multiples of one another
 
 
 def is_right_where_reached(subject: Subject, calls: list[Call], call: Call, seed: int) -> bool:
@@ -67,6 +68,33 @@ def right_in_the_model(subject: Subject, call: Call, seed: int) -> dict[str, boo
         return {}
 
 
+def explained_by_factors(subject: Subject, seed: int) -> bool:
+    """True if some gradient of the subject is wrong, and each of them is a multiple of the right one"""
+    rng, factors = np.random.default_rng((seed, 8)), []
+    try:
+        y, backward = subject.forward()
+        dy = random_dy(y, rng, backward)
+        gradients = subject.run(dy)
+        for name, x in dict(subject.tensors).items():
+            pairs = []
+            for _ in range(3):
+                direction = rng.standard_normal(x.shape)
+
+                def phi(h, name=name, x=x, direction=direction):
+                    subject.replace(name, x + h * direction)
+                    return np.sum(dy * subject.forward()[0])
+
+                pairs.append((_slope(phi)[0], (np.asarray(gradients[name]) * direction).sum()))
+            subject.replace(name, x)
+            slopes, yours = np.array(pairs).T
+            if yours.any() and slopes.any():
+                factor = yours @ slopes / (slopes @ slopes)
+                factors.append(factor if np.abs(yours - factor * slopes).max() < FIT * np.abs(yours).max() else None)
+    except FAILURES:
+        return True
+    return None not in factors and any(abs(factor - 1) > FIT for factor in factors)
+
+
 def _is_slope(subject, call, k, gradient, dy, noise, rng):
     """True if the gradient of a call's input number k is right along one of two random directions."""
     if gradient.shape != np.shape(call.inputs[k]) and gradient.size > 1:
@@ -78,7 +106,7 @@ def _is_slope(subject, call, k, gradient, dy, noise, rng):
             def move(inputs):
                 return (*inputs[:k], inputs[k] + h * direction, *inputs[k + 1 :])
 
-            return (dy * y_with(subject, call.number, move)).sum()
+            return np.sum(dy * y_with(subject, call.number, move))
 
         slope, uncertainty = _slope(phi)
         yours = (gradient.reshape(direction.shape) * direction).sum()
@@ -134,7 +162,7 @@ def _agreeing(subject, calls, number, before, rng):
         there = _subject_of(moved[number])
         with there.in_float64():
             xs = dict(there.tensors)
-            return np.array([(dy * there.forward()[0]).sum(), *((g * xs[name]).sum() for name, g in gradients.items())])
+            return np.array([np.sum(dy * there.forward()[0]), *((g * xs[name]).sum() for name, g in gradients.items())])
 
     for _ in range(DIRECTIONS):
         direction = {name: rng.standard_normal(x.shape) for name, x in before.items()}

@@ -13,6 +13,7 @@ from mini_tf.gradcheck.measuring.subject import Subject, is_float, is_zeros_and_
 from mini_tf.gradcheck.planting.editing import is_current, source_of
 from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
+from mini_tf.gradcheck.reasons.factors import the_factor
 from mini_tf.gradcheck.reasons.inside import (
     about_inside,
     first_wrong,
@@ -34,7 +35,7 @@ from mini_tf.gradcheck.reasons.lines import (
     unused,
 )
 from mini_tf.gradcheck.reasons.order import right_when_summed
-from mini_tf.gradcheck.reasons.reached import forms_kept, is_right_where_reached, right_in_the_model
+from mini_tf.gradcheck.reasons.reached import explained_by_factors, forms_kept, is_right_where_reached, right_in_the_model
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, functions_of_steps, parts_of
 from mini_tf.gradcheck.report import Report
@@ -113,8 +114,10 @@ def _first_wrong(subject, calls, inner, seed):
     """(the first call that is wrong or None, its Report with reasons, those that do not run by themselves)
 
     calls   of a run of the subject; inner: those of them that are to be looked at, in this order
+    A function of which one call is wrong, and another right in the model only, is no step: its dA may be m times the
+    gradient, for m examples. Its lines are then looked at with those of the whole.
     """
-    right, left_out = [], []
+    right, left_out, in_the_model_only = [], [], set()
     for look in range(2):
         for call in inner:
             if call in right or call in left_out:
@@ -131,6 +134,14 @@ def _first_wrong(subject, calls, inner, seed):
                 if status == WRONG and evidence is not None and _is_right_but_for_what_it_adds(own, evidence):
                     left_out.append(call)
                     continue
+                alike = [other for other in inner if functions_of_call(other) == functions_of_call(call)]
+                if status == WRONG and evidence is not None and (
+                    in_the_model_only.intersection(map(id, alike)) or _has_another_scale(subject, call, evidence, seed)
+                ):
+                    left_out += alike
+                    continue
+                if status != WRONG and report.verdict == FAIL and evidence is not None:
+                    in_the_model_only.add(id(call))
                 forms = forms_kept(subject, calls, call, seed) if status == WRONG else {}
                 if evidence is not None:
                     evidence.siblings = _with_other_masks(call, inner)
@@ -161,6 +172,23 @@ def _is_right_but_for_what_it_adds(own, evidence):
     return len(added) == len(evidence.wrong) and all(
         g.any() and evidence.agrees(name, evidence.gradients[name] - g) for name, g in added.items()
     )
+
+
+def _has_another_scale(subject, call, evidence, seed):
+    """Whether a step only counts in another unit than dy: all it gives is a multiple of the right gradients, and some of
+    that is right in the model, or the multiples do not explain what is wrong there.
+
+    Where dA stands for m times the gradient, for all m examples, dW is divided by m, and dA_prev is not.
+    """
+    factors = {name: the_factor(evidence, name) for name in evidence.wrong}
+    if not factors or evidence.slopes.keys() - {*evidence.wrong, *evidence.right} or None in factors.values():
+        return False
+    sizes = {float(np.prod(x.shape[:k])) for x in evidence.everything.values() for k in range(1, np.ndim(x) + 1)}
+    sizes |= {float(n) for x in evidence.everything.values() for n in np.shape(x)}
+    if not all(any(abs(size * abs(c) ** sign - 1) < 1e-6 for size in sizes for sign in (1, -1)) for c in factors.values()):
+        return False
+    there = right_in_the_model(subject, call, seed)
+    return any(map(there.get, evidence.wrong)) or not explained_by_factors(subject, seed)
 
 
 def _with_other_masks(call, calls):
