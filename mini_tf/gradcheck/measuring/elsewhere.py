@@ -7,6 +7,7 @@ every explanation is tried again at the other of the two points, with arrays of 
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, FEW, Evidence
@@ -77,6 +78,21 @@ def apart(evidence: Evidence, seed: int = 0) -> list[Evidence]:
     return evidence.apart
 
 
+def larger_still(evidence: Evidence, seed: int = 0) -> list[Evidence]:
+    """[Evidence with larger arrays, whose sizes grow by other steps]; [] where right gradients are then wrong.
+
+    3 is half of 6, and 4 is half of 8, but 5 is not half of 12.
+    """
+    if evidence.larger_still is None:
+        rng = np.random.default_rng((seed, 5))
+        evidence.back_to_the_point()
+        arrays = larger(evidence.subject, rng, GROWTH[::-1])
+        found = _evidence_at(evidence, arrays, evidence.option, rng) if arrays else None
+        evidence.larger_still = [found] if found is not None and {*evidence.right} <= {*found.right} else []
+        evidence.back_to_the_point()
+    return evidence.larger_still
+
+
 def with_masks_that_scale(evidence: Evidence) -> list[Evidence]:
     """[Evidence with 1.5 for 1 in masks of floats, as dropout has it]; [] if there is no mask, or right gradients fail.
 
@@ -93,18 +109,19 @@ def with_masks_that_scale(evidence: Evidence) -> list[Evidence]:
     return evidence.scaled
 
 
-def larger(subject: Subject, rng: np.random.Generator) -> dict[str, Array]:
+def larger(subject: Subject, rng: np.random.Generator, growth: Sequence[int] = GROWTH) -> dict[str, Array]:
     """{name: array} with as many sizes changed as f accepts, one after the other; {} if it accepts none.
 
     All axes of one size grow together: they may have to be equal. Every size becomes another one. A size with which the
     backward fails, though it runs at the given one, stays: it may be the number of things that f spells out.
+    growth: by how much, in turns
     """
     given = arrays_of(subject)
     sizes = sorted({size for x in given.values() for size in x.shape if size > 1})
     if not given or sum(x.size for x in given.values()) > LARGEST:
         return {}
     grown, runs = {}, _runs_back(subject)
-    for size, more_by in zip(sizes, itertools.cycle(GROWTH)):
+    for size, more_by in zip(sizes, itertools.cycle(growth)):
         if size in grown:                                # with a smaller one
             continue
         multiples = [other for other in sizes if other > size and other % size == 0]         # 3·D, of q, k, v in one

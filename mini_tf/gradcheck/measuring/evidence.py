@@ -36,7 +36,7 @@ class Evidence:
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
         self.siblings = []                               # [{name: array}] of other calls of this step in a model
         # Evidence at other points, once `elsewhere` has looked there
-        self.others = self.apart = self.draws = self.scaled = self.run_back = None
+        self.others = self.apart = self.larger_still = self.draws = self.scaled = self.run_back = None
 
     def back_to_the_point(self) -> None:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""

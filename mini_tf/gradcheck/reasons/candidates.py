@@ -15,7 +15,7 @@ from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
-from mini_tf.gradcheck.planting.mutations import Mutation, Source
+from mini_tf.gradcheck.planting.mutations import Mutation, Source, own_nodes
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
 from mini_tf.gradcheck.reasons.changes import ADDED, RARE, UNDONE, changes, changes_of_a_step, changes_of_what_is_kept
 from mini_tf.gradcheck.reasons.kinds.formulas import (
@@ -29,7 +29,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 from mini_tf.gradcheck.reasons.kinds.syntax import NOT_ADDED
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.running import has_while
-from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of
+from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of, written_forward
 
 import numpy as np
 
@@ -87,6 +87,7 @@ class Place:
     begins: dict[int, int]                               # see _beginnings
     bare: set[int]                                       # … that only hand names on: return dx, dW
     renamed: set[int]                                    # … that give an array of the forward a name: q = self.q
+    again: dict[str, list[str]]                          # {name: formulas} of the forward
 
     @cached_property
     def tiny(self) -> set[str]:
@@ -102,7 +103,8 @@ class Place:
     def changes(self, here: Callable[[int], bool]) -> Iterator[tuple[Rank, int, Mutation]]:
         """(rank, turn, change) of the statements that begin in lines that are `here`: those of low ranks come first."""
         counted = _counters(self.node)
-        changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)))
+        changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)),
+                          self.again)
         of_a_line = Counter()
         for change in changed:
             of_a_line[change.line] += 1
@@ -304,8 +306,22 @@ def _place(evidence, part, source, node, is_helper, missing):
         formulas=[one for one in atoms if not part.is_inside and FORMULA.match(one) and one.strip("()") not in written],
         without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
         zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)}, bare=_bare(node),
-        renamed=_renamed(node, atoms),
+        renamed=_renamed(node, atoms), again={} if part.is_inside else _formulas_of_the_forward(evidence),
     )  # fmt: skip
+
+
+def _formulas_of_the_forward(evidence):
+    """{name: [formula]} of what the forward computes; of a loss that comes with its gradients, nothing"""
+    forward = function_of(written_forward(evidence))
+    try:
+        _, node = source_of(forward)
+    except ValueError:                                   # UserError: no source
+        return {}
+    found = {}
+    for one in own_nodes(node, loops=True) if forward is not function_of(evidence.backward) else ():
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
+            found.setdefault(one.targets[0].id, []).append(ast.unparse(one.value))
+    return found
 
 
 def _upstreams(evidence):

@@ -10,8 +10,9 @@ A kind of change, in `kinds/`, gives (what is wrong, what is replaced, by which 
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, mutations, own_nodes, returned_values
@@ -23,6 +24,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     everywhere,
     in_each_others_place,
     of_atoms,
+    of_bounds,
     of_complements,
     of_exponents,
     of_index_arrays,
@@ -76,16 +78,19 @@ RARE = re.compile(
     r"|as a (variance|length|common sum|mean) "
 )
 
+NONE = MappingProxyType({})
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 CLIPPED = re.compile(r"maximum\((?:0(?:\.0)?, )?([A-Za-z_][\w.]*)(?:, 0(?:\.0)?)?\)")
 
 
 def changes(
-    source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any], here: Callable[[int], bool]
-) -> list[Mutation]:
+    source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any], here: Callable[[int], bool],
+    again: Mapping[str, Collection[str]] = NONE,
+) -> list[Mutation]:  # fmt: skip
     """[Mutation] of the function at `node`, each text once, the likeliest first.
 
     atoms   {text: value} of names, attributes and such that stand for arrays and numbers inside the function
+    again   {name: formulas} of what the forward computes
     here    True for the numbers of the lines that may change
     """
     everything = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
@@ -112,6 +117,8 @@ def changes(
     found += [change for part in [node, *everything] for change in of_order(source, part)]
     found += [change for part in [node, *everything] for change in of_a_later_order(source, part)]
     found += [change for part in [node, *everything] for change in of_neighbours(source, part)]
+    found += [_made(source, *change) for change in _as_in_the_forward(source, node, again)]
+    found += of_parts(of_bounds, atoms)
     found += of_parts(of_exponents, atoms) + of_parts(of_complements, atoms) + of_parts(of_upstream, node, atoms)
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
@@ -133,6 +140,15 @@ def changes(
     calls = [one for one in everything if isinstance(one, ast.Call)]
     zeros = [source.span(call) for call in calls if ZEROS.search(ast.unparse(call.func))]
     return _once(change for change in found if here(change.line) and not _of_zeros(change, zeros))
+
+
+def _as_in_the_forward(source, node, again):
+    """(statement, words, formula, text): the forward's formula for what the backward computes once more"""
+    for one in own_nodes(node, loops=True):
+        target = one.targets[0] if isinstance(one, ast.Assign) else None
+        if isinstance(target, ast.Name):
+            for formula in again.get(target.id, ()):
+                yield one, f"the forward computes {target.id} differently", one.value, formula
 
 
 def _given_on(parts, atoms):

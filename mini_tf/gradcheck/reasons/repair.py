@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, other_draws, with_masks_that_scale
+from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, larger_still, other_draws, with_masks_that_scale
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.planting.editing import recompiled, source_of
@@ -254,7 +254,7 @@ def _is_right_everywhere(evidence, part, change, code, names):
     """True if the change makes these gradients right with other arrays, sizes and options, too, and no others wrong."""
     if _stands_by_chance(evidence, part, change):
         return False
-    points = (other for find in (elsewhere, apart, other_draws) for other in find(evidence))
+    points = (other for find in (elsewhere, apart, larger_still, other_draws) for other in find(evidence))
     # A kernel grown to 5 × 5, of which f reads 3 × 3, has a wrong gradient there, whatever else is changed.
     return all(made_right(other, part, code) >=
                ({*names, *other.right} & other.slopes.keys()) - ({*evidence.right} - {*other.right})

@@ -80,7 +80,7 @@ def of_numbers(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     text = source.within(source.span(part))
     number = whole_number(part)
     if number is not None and number < 0 or SIZE.fullmatch(text):
-        for name, value in atoms.items():
+        for name, value in sorted(atoms.items(), key=lambda one: np.ndim(one[1])):       # n before mask.sum()
             if callable(value):
                 continue
             if np.ndim(value) <= 1 or 1 in np.shape(value):
@@ -123,6 +123,15 @@ def of_exponents(source: Source, part: ast.AST, _: Atoms) -> Changes:
     if isinstance(exponent, ast.Constant) and type(exponent.value) in (int, float):
         for other in (exponent.value + 1, exponent.value - 1):
             yield "a number is wrong", exponent, f"{other:g}" if other >= 0 else f"({other:g})"
+
+
+def of_bounds(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """gap > 0 for gap > margin, where gap has the margin already"""
+    bound = part.comparators[0] if isinstance(part, ast.Compare) and len(part.comparators) == 1 else None
+    if bound is not None and is_atom(bound):
+        text = source.within(source.span(bound))
+        if isinstance(atoms.get(text), (int, float)):
+            yield f"0 belongs where {text} is", bound, "0"
 
 
 def of_complements(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
