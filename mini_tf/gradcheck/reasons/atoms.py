@@ -87,8 +87,9 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
     texts += _of_lists(values, node)
     texts += [name for name in evidence.subject.params if name in part.function.__globals__]     # weights of the file
-    constants = evidence.subject.constants()
+    constants = _numbers_of_the_file(part.function) | evidence.subject.constants()
     values, texts = constants | values, [*texts, *constants]
+    texts += [f"{name}[{k}]" for name, x in values.items() if _is_a_shape(x) for k in range(len(x))]
     found = {}
     for text in texts:
         try:
@@ -114,6 +115,15 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
         if phrases == PHRASES:
             break
     return found
+
+
+def _numbers_of_the_file(function):
+    """{name: number} of the file that a function is in: KEEP = 0.8"""
+    return {name: x for name, x in function.__globals__.items() if type(x) in (int, float)} if is_theirs(function) else {}
+
+
+def _is_a_shape(x):
+    return isinstance(x, tuple) and len(x) > 1 and {*map(type, x)} == {int}
 
 
 def _alike(x, y):

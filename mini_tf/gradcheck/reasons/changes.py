@@ -24,11 +24,13 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     everywhere,
     in_each_others_place,
     of_atoms,
+    of_blocks,
     of_bounds,
     of_complements,
     of_exponents,
     of_index_arrays,
     of_keywords,
+    of_namesakes,
     of_numbers,
     of_padding,
     of_targets,
@@ -61,6 +63,8 @@ from mini_tf.gradcheck.reasons.kinds.terms import (
     terms_of_unused,
 )
 
+import numpy as np
+
 # What is wrong, if undoing it is that mutation of the self-test.
 UNDONE = {
     "an axis changed": "it runs over the wrong axis", "sum for mean, or mean for sum": "a sum and a mean are confused",
@@ -79,6 +83,7 @@ RARE = re.compile(
 )
 
 NONE = MappingProxyType({})
+OUTPUT = "y", "out", "result"            # what may take the place of self.x, if self.x gets another array
 OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 CLIPPED = re.compile(r"maximum\((?:0(?:\.0)?, )?([A-Za-z_][\w.]*)(?:, 0(?:\.0)?)?\)")
 
@@ -123,6 +128,7 @@ def changes(
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
+    found += of_parts(of_blocks, atoms) + of_wholes(of_namesakes, atoms)
     loaded = {one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     found += of_wholes(terms_of_unused, atoms, sums.keys() - loaded) + of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)
@@ -204,6 +210,7 @@ def changes_of_what_is_kept(
         for name in CLIPPED.findall(source.text) if isinstance(part, ast.Compare) else ():
             words = f"{name} > 0 belongs where {source.within(source.span(part))} is"
             found.append(_made(source, part, words, part, f"{name} > 0"))
+    found += _inputs_to_keep(source, node, atoms)
     calls = [part for part in parts if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "append"]
     for name in [one for call in calls for part in call.args for one in ast.walk(part) if isinstance(one, ast.Name)]:
         words = f"{name.id} itself is changed below: a copy is missing"              # what was appended changes, too
@@ -214,6 +221,28 @@ def changes_of_what_is_kept(
         pairs = [(one, other) for one, other in pairs if not isinstance(other, ast.Return)]
         found += [in_the_wrong_order(source, one, other) for one, other in pairs]
     return _once(found)
+
+
+def _inputs_to_keep(source, node, atoms):
+    """[Mutation]: self.x = x, where what is computed of x is kept; a new name then has that"""
+    inputs = [one.arg for one in node.args.args if is_array(atoms.get(one.arg))] if hasattr(node, "body") else []
+    known, found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}, []
+    new = next((name for name in OUTPUT if name not in known), None)
+    for one in own_nodes(node):
+        target = one.targets[0] if isinstance(one, ast.Assign) and len(one.targets) == 1 else None
+        if not isinstance(target, ast.Attribute) or isinstance(one.value, (ast.Name, ast.Attribute)) or new is None:
+            continue
+        (start, end), stop = source.span(one), source.span(node)[1]
+        kept, value, below = source.within(source.span(target)), source.within(source.span(one.value)), source.text[end:stop]
+        word = re.compile(rf"(?<![\w.]){re.escape(kept)}\b")
+        reading = [line.strip() for line in below.split("\n") if word.search(line)]
+        for name in [name for name in inputs if np.shape(atoms[name]) == np.shape(atoms.get(kept))]:
+            both = f"{kept}, {new} = {name}, {value}"
+            words = f"{kept} keeps what is computed of {name}, and the backward needs {name} itself"
+            shown = ["; ".join([f"{kept} = {value}", *reading]), "; ".join([both, *(word.sub(new, x) for x in reading)])]
+            change = _made(source, node, words, (start, stop), both + word.sub(new, below))
+            found.append(replace(change, shown=tuple(shown)))
+    return found
 
 
 def _made(source, part, words, where, text):
@@ -235,6 +264,8 @@ def _wholes(node):
             target, value = part.targets[0], part.value
             if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
                 yield from zip(value.elts, target.elts)  # da, db = dy * b, dy * a
+            elif isinstance(value, ast.Dict):            # grads = {"W": dW}
+                yield from ((one, one) for one in value.values)
             elif not isinstance(target, ast.Tuple) and not isinstance(value, ast.Tuple):
                 yield value, target
         elif isinstance(part, ast.AugAssign) and not isinstance(part.op, ast.Div):
@@ -242,5 +273,6 @@ def _wholes(node):
         elif isinstance(part, ast.Call) and ast.unparse(part.func).endswith(".at") and len(part.args) == 3:
             yield part.args[2], part.args[2]             # np.add.at(dtable, ids, d)
     for value in returned_values(node):
-        for element in value.elts if isinstance(value, ast.Tuple) else [value]:
+        several = value.elts if isinstance(value, ast.Tuple) else value.values if isinstance(value, ast.Dict) else [value]
+        for element in several:
             yield element, element

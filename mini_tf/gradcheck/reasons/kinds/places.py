@@ -21,6 +21,7 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
     reduced,
     shape_of,
 )
+from mini_tf.gradcheck.verdicts import listed
 
 import numpy as np
 
@@ -258,6 +259,37 @@ def in_each_others_place(source: Source, whole: ast.expr, target: ast.expr | Non
             place_of = {one: other, other: one}
             turned = re.sub(rf"(?<![\w.])({one}|{other})\b", lambda m, place_of=place_of: place_of[m[0]], text)
             yield f"{one} and {other} are in each other's place", whole, turned
+
+
+def of_blocks(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """x[:, h * m : (h + 1) * m], the h-th block of columns, for x[:, h::H], every H-th column"""
+    if isinstance(part, ast.Slice) and part.lower is not None and part.upper is None and part.step is not None:
+        h = source.atom(part.lower)
+        for m, x in atoms.items():
+            if type(x) is int and m != h:
+                text = f"{h} * {m} : ({h} + 1) * {m}"
+                step = source.within(source.span(part.step))
+                yield f"a block of entries belongs there, not every {step}-th one", part, text
+
+
+def of_namesakes(source: Source, whole: ast.expr, target: ast.expr | None, atoms: Atoms) -> Changes:
+    """cos_q and sin_q, for cos_k[:n] and sin_k[:n]"""
+    text = source.within(source.span(whole))
+    read = {one.id for one in ast.walk(whole) if isinstance(one, ast.Name) and is_array(atoms.get(one.id))}
+    endings = {name.rpartition("_")[2] for name in read if "_" in name.strip("_")}
+    for ending in endings:
+        names = {name for name in read if name.endswith(f"_{ending}")}
+        for other in {name.rpartition("_")[2] for name in atoms if "_" in name} - {ending}:
+            others = {name: f"{name.removesuffix(ending)}{other}" for name in names}
+            others = {name: own for name, own in others.items() if is_array(atoms.get(own)) and not is_upstream(name)}
+            if len(others) > 1:
+                words = f"{listed([*others.values()])} belong where {listed([*others])} are"
+                one_of_them = "|".join(map(re.escape, others))
+                for subscript in (r"\[[^\[\]]*\]", ""):
+                    pattern = re.compile(rf"(?<![\w.])({one_of_them})\b{subscript}")
+                    changed = pattern.sub(lambda found, own=others: own[found[1]], text)
+                    if changed != text:
+                        yield words, whole, changed
 
 
 def everywhere(source: Source, part: ast.AST, atoms: Atoms) -> Changes:

@@ -259,9 +259,10 @@ def couplings(source: Source, whole: ast.expr, target: ast.expr | None, atoms: A
     """What a mean, a variance or a softmax gives back to every entry, missing where d is: d − x̂·mean(d·x̂), …"""
     of = "a term is missing, as {} gives it back to every entry"
     for part in ast.walk(whole):
-        if not isinstance(part, ast.Name) or not is_array(atoms.get(part.id)):
+        d = source.within(source.span(part)) if is_atom(part) and isinstance(part.ctx, ast.Load) else ""
+        if not is_array(atoms.get(d)):
             continue
-        d, shape = part.id, atoms[part.id].shape
+        shape = atoms[d].shape
         for axis, (other, x) in itertools.product((-1, 0, 1)[: len(shape)], atoms.items()):
             if other != d and is_array(x) and x.shape == shape:
                 along = f"axis={axis}, keepdims=True"
