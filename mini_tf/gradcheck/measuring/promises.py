@@ -195,8 +195,9 @@ def check_backward(
 
 
 def _only_adds_up(subject, gradients, dy):
-    """Whether a backward adds to what its earlier calls left, as a tape's x.grad += does, and else gives the same: after
-    a call with zeros, these gradients
+    """Whether a backward only adds to what its earlier calls left, as a tape's x.grad += does
+
+    Then a call with zeros leaves nothing, and another one gives the gradients.
     """
     _, backward = subject.forward()
     try:

@@ -119,7 +119,8 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
 
 def _numbers_of_the_file(function):
     """{name: number} of the file that a function is in: KEEP = 0.8"""
-    return {name: x for name, x in function.__globals__.items() if type(x) in (int, float)} if is_theirs(function) else {}
+    space = function.__globals__ if is_theirs(function) else {}
+    return {name: x for name, x in space.items() if type(x) in (int, float)}
 
 
 def _is_a_shape(x):

@@ -233,15 +233,16 @@ def _inputs_to_keep(source, node, atoms):
         if not isinstance(target, ast.Attribute) or isinstance(one.value, (ast.Name, ast.Attribute)) or new is None:
             continue
         (start, end), stop = source.span(one), source.span(node)[1]
-        kept, value, below = source.within(source.span(target)), source.within(source.span(one.value)), source.text[end:stop]
+        kept, value = (source.within(source.span(part)) for part in (target, one.value))
+        below = source.text[end:stop]
         word = re.compile(rf"(?<![\w.]){re.escape(kept)}\b")
         reading = [line.strip() for line in below.split("\n") if word.search(line)]
         for name in [name for name in inputs if np.shape(atoms[name]) == np.shape(atoms.get(kept))]:
             both = f"{kept}, {new} = {name}, {value}"
             words = f"{kept} keeps what is computed of {name}, and the backward needs {name} itself"
-            shown = ["; ".join([f"{kept} = {value}", *reading]), "; ".join([both, *(word.sub(new, x) for x in reading)])]
             change = _made(source, node, words, (start, stop), both + word.sub(new, below))
-            found.append(replace(change, shown=tuple(shown)))
+            shown = [f"{kept} = {value}", *reading], [both, *(word.sub(new, line) for line in reading)]
+            found.append(replace(change, shown=tuple(map("; ".join, shown))))
     return found
 
 
@@ -273,6 +274,6 @@ def _wholes(node):
         elif isinstance(part, ast.Call) and ast.unparse(part.func).endswith(".at") and len(part.args) == 3:
             yield part.args[2], part.args[2]             # np.add.at(dtable, ids, d)
     for value in returned_values(node):
-        several = value.elts if isinstance(value, ast.Tuple) else value.values if isinstance(value, ast.Dict) else [value]
-        for element in several:
+        several = {ast.Tuple: "elts", ast.Dict: "values"}.get(type(value))
+        for element in getattr(value, several) if several else [value]:
             yield element, element

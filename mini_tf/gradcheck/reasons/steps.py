@@ -35,7 +35,12 @@ from mini_tf.gradcheck.reasons.lines import (
     unused,
 )
 from mini_tf.gradcheck.reasons.order import right_when_summed
-from mini_tf.gradcheck.reasons.reached import explained_by_factors, forms_kept, is_right_where_reached, right_in_the_model
+from mini_tf.gradcheck.reasons.reached import (
+    explained_by_factors,
+    forms_kept,
+    is_right_where_reached,
+    right_in_the_model,
+)
 from mini_tf.gradcheck.reasons.repair import find_repair
 from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, functions_of_steps, parts_of
 from mini_tf.gradcheck.report import Report
@@ -175,17 +180,17 @@ def _is_right_but_for_what_it_adds(own, evidence):
 
 
 def _has_another_scale(subject, call, evidence, seed):
-    """Whether a step only counts in another unit than dy: all it gives is a multiple of the right gradients, and some of
-    that is right in the model, or the multiples do not explain what is wrong there.
+    """Whether a step only counts in another unit than dy: what is wrong is right but for a size, and some of it is
+    right in the model, or such factors do not explain what is wrong there.
 
     Where dA stands for m times the gradient, for all m examples, dW is divided by m, and dA_prev is not.
     """
-    factors = {name: the_factor(evidence, name) for name in evidence.wrong}
-    if not factors or evidence.slopes.keys() - {*evidence.wrong, *evidence.right} or None in factors.values():
+    factors = [the_factor(evidence, name) for name in evidence.wrong]
+    if not factors or None in factors or {*evidence.slopes} - {*evidence.wrong, *evidence.right}:
         return False
-    sizes = {float(np.prod(x.shape[:k])) for x in evidence.everything.values() for k in range(1, np.ndim(x) + 1)}
-    sizes |= {float(n) for x in evidence.everything.values() for n in np.shape(x)}
-    if not all(any(abs(size * abs(c) ** sign - 1) < 1e-6 for size in sizes for sign in (1, -1)) for c in factors.values()):
+    shapes = [np.shape(x) for x in evidence.everything.values()]
+    sizes = {size for shape in shapes for size in (*shape, *np.cumprod(shape))}
+    if not all(np.isclose([abs(c), 1 / abs(c)], [[size] for size in sizes]).any() for c in factors):
         return False
     there = right_in_the_model(subject, call, seed)
     return any(map(there.get, evidence.wrong)) or not explained_by_factors(subject, seed)
