@@ -32,6 +32,7 @@ from mini_tf.gradcheck.measuring.stored import (
     FORWARD,
     GO_BACK,
     GO_FORWARD,
+    VALUE,
     Stored,
     earlier_gradients,
     forget_gradients,
@@ -62,7 +63,6 @@ import numpy as np
 CACHE = re.compile(r"cache|^(ctx|context|memor\w*|memo|saved\w*|stash|kept|tape|record|res|resid\w*|stuff|aux|stored?|"
                    r"interm\w*|frame|trace)$", re.I)  # fmt: skip
 OUTPUTS = "output", "outputs", "out", "y", "result"      # where an object may keep what its forward gives
-VALUE = re.compile(r"(data|values?|val|v|array|arr|numpy|item)$")       # what a tensor may call its numbers
 OF_OPTIMIZER = re.compile(r"(^|[._])(velocit|moment|vel|mom|exp_avg|rms|[mv]\d?([._]|$))", re.I)       # Adam's m and v
 RATES = re.compile(r"(learn(ing)?_?rate|lr|eta|rate|step_?size)$", re.I)
 
@@ -228,7 +228,7 @@ class Brought:
         """
         owner, own, given = self.its_object, self.parameters, copy.deepcopy(list(inputs))
         others = [1.1 * x + 0.01 if is_floating(x) else x for x in given]
-        with suppress(*FAILURES):                        # the check itself will say what is wrong
+        with self._on_copies(), suppress(*FAILURES):     # the check itself will say what is wrong
             self(*given)
             built = copy.deepcopy(self.now)
             made = {name: p for name, p in stored_arrays(built).items() if name not in own}

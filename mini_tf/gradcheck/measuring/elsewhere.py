@@ -342,7 +342,7 @@ def _evidence_at(evidence, arrays, option, rng):
             found.others = []
             phi = Phi(subject, found.dy, evidence.patterns)
             for name, x in subject.tensors.items():
-                all_of_them = name in evidence.wrong and x.size <= AFFORDABLE
+                all_of_them = name in evidence.wrong and found.can_afford(x.size)
                 entries = rng.choice(x.size, x.size if all_of_them else min(x.size, ENTRIES), replace=False)
                 found.measure(name, phi, entries)
             found.back_to_the_point()

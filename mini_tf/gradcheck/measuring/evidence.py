@@ -1,5 +1,6 @@
 """What a check found out at one point, and what can still be measured there."""
 
+import time
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,8 @@ CLOSE = 1e-6             # relative to the largest entry: measured slopes are kn
 DUST = 1e-9              # relative to the right gradient: yours is 0 but for rounding
 ZERO = 1e-10             # relative to Σ |dy·y|: a slope below it is 0, as far as one can tell
 AFFORDABLE = 600         # tensors with more entries are not measured again with other inputs,
+SECONDS = 0.1            # of processor time: the forwards of entries that are measured again, if each took one
+FORWARDS = 5             # by which their time is measured
 FEW = 5                  # nor are functions with more tensors than this (layers of many parts, models)
 
 
@@ -36,13 +39,26 @@ class Evidence:
         self.other_point = {}                            # the arrays of the given point, if this is the generic one
         self.siblings = []                               # [{name: array}] of other calls of this step in a model
         # Evidence at other points, once `elsewhere` has looked there
-        self.others = self.apart = self.larger_still = self.draws = self.scaled = self.run_back = None
+        self.others = self.apart = self.larger_still = self.draws = self.scaled = None
+        self.run_back = self.fed = None                  # what `theirs` and `feeding` have found
 
     def back_to_the_point(self) -> None:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""
         self.subject.set_option(self.option)
         for name, array in self.everything.items():
             self.subject.replace(name, copied(array))
+
+    @cached_property
+    def seconds(self) -> float:
+        """How much processor time a forward takes"""
+        began = time.process_time()
+        for _ in range(FORWARDS):
+            self.subject.forward()
+        return (time.process_time() - began) / FORWARDS
+
+    def can_afford(self, entries: int) -> bool:
+        """True if so many entries can be measured again, in some tenths of a second"""
+        return entries <= AFFORDABLE and entries * self.seconds <= SECONDS
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...]]:
@@ -121,7 +137,7 @@ class Evidence:
             with self.subject.with_option(*option):
                 return self.measured(name, dy, others)
         others = others or {}
-        if self.subject.tensors[name].size > AFFORDABLE or len(self.subject.tensors) > FEW:
+        if len(self.subject.tensors) > FEW or not self.can_afford(self.subject.tensors[name].size):
             return None
         try:
             for other, array in others.items():

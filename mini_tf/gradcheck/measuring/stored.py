@@ -29,6 +29,7 @@ BACKWARD = ("backward", "bwd", "bprop", "backprop", "back", "bw")
 GO_FORWARD = re.compile(r"forward|fwd|fprop|vorw(ä|ae)rts|avant|adelante|avanti|propagate$|propager$", re.I)
 GO_BACK = re.compile(r"back|bwd|bprop|r(ü|ue)ck|retropr|atr(á|a)s|arri(è|e)re|indietro|pullback|vjp", re.I)
 HOLDS_WEIGHTS = re.compile(r"_*(param|weight|bias|W|b|theta|layer|coef|intercept)", re.I)
+VALUE = re.compile(r"_*(data|values?|val|v|array|arr|numpy|item)$")     # what a tensor may call its numbers
 RETURNED = "()"          # in the place of a name: what comes back
 DEEPEST = 4              # of dicts and lists that a function is given, those inside others
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
@@ -52,11 +53,12 @@ class Stored:
     ways    the ways to it, several if it has several names: attributes, keys and indices, ("layers", 0, "W")
     shape   as it was given, where data may be larger
     shares  it is a view of another one's memory, or has one: a copy of the object has no views
+    has_it_all_in  the names of others that have all its memory, as W1, b1, … have that of theta
     kept_at the way to its gradient, where that was measured (`whose.py`); turned: this is dWᵀ
     """
 
     trainable = True
-    kept_at, turned, shares, is_kept_differently = (), False, False, False
+    kept_at, turned, shares, has_it_all_in, is_kept_differently = (), False, False, (), False
 
     @property
     def is_returned(self) -> bool:
@@ -82,9 +84,12 @@ class Stored:
         if self.kept_at:
             return self.gradient_kept_in(machine)
         found = [_gradient_at(machine, way) for way in self.ways]
-        if len(self.ways[0]) == 1 or isinstance(reached(machine, self.ways[0][:-1]), dict):
-            name = self.ways[0][-1]
-            by_name = gradient_of(name, returned)        # grads["W1"], before layers[0].dW
+        way = self.ways[0]
+        if VALUE.match(str(way[-1])) and len(way) > 1:   # grads["W"], of self.W.data
+            found.append(_gradient_at(machine, way := way[:-1]))
+        alone = len(way) == 1 or isinstance(reached(machine, way[:-1]), dict)
+        name, by_name = _returned_for(way, returned, alone)
+        if by_name is not None:                          # grads["W1"], before layers[0].dW
             found.insert(0 if name in returned else len(found), by_name)
             kept = [g for g in found if is_floating(g) and np.shape(g) == np.shape(by_name)] if name in returned else []
             self.is_kept_differently = not all(np.allclose(g, by_name, rtol=1e-9, atol=1e-300) for g in kept)
@@ -102,6 +107,19 @@ class Stored:
         except (AttributeError, LookupError, TypeError):
             return None
         return g.T if self.turned and isinstance(g, np.ndarray) else g
+
+
+def _returned_for(way, returned, by_its_last):
+    """(name, gradient) of what came back for the array at the end of a way: under "dense1.W" for self.dense1.W, in
+    returned["dense1"]["W"], or, by_its_last, under "W" or "dW"; else (None, None)
+    """
+    for first in range(len(way) - 1):
+        name = ".".join(map(str, way[first:]))
+        inside = gradient_inside(returned, way[first:]) if way[first] in returned else None
+        found = gradient_of(name, returned) if inside is None else inside
+        if isinstance(found, (np.ndarray, np.generic, float)):
+            return name if inside is None else way[first], found
+    return (way[-1], gradient_of(way[-1], returned)) if by_its_last else (None, None)
 
 
 def _gradient_at(machine, way):
@@ -202,8 +220,12 @@ def stored_arrays(machine: Any, private: bool = False) -> dict[str, Stored]:
     walk(machine, (), frozenset())
     for p in found.values():
         p.ways.sort(key=len)                             # the shortest gives it its name
-        p.shares = any(q is not p and np.may_share_memory(p.data, q.data) for q in found.values())
-    return {".".join(map(str, p.ways[0])): p for p in found.values()}
+    found = {".".join(map(str, p.ways[0])): p for p in found.values()}
+    for p in found.values():
+        views = {name: q for name, q in found.items() if q is not p and np.may_share_memory(p.data, q.data)}
+        p.shares = bool(views)
+        p.has_it_all_in = tuple(views) if sum(q.data.size for q in views.values()) == p.data.size else ()
+    return found
 
 
 def _is_private(name, x):

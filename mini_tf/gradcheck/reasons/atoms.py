@@ -106,7 +106,7 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
             dicts = [(own, x) for own, x in kept.items() if isinstance(x, dict)]
             found |= {f'{name}.{own}["{key}"]': x for own, several in dicts for key, x in several.items()}
     phrases = 0
-    for phrase in _phrases(evidence, values, found):
+    for phrase in _phrases(evidence, part, values, found):
         with suppress(*FAILURES):
             x = eval(phrase, part.function.__globals__, values)
             if not phrase.startswith("(-") or not any(np.array_equal(x, -y) for y in found.values() if _alike(x, y)):
@@ -118,9 +118,9 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
 
 
 def _numbers_of_the_file(function):
-    """{name: number} of the file that a function is in: KEEP = 0.8"""
+    """{name: number} of the file that a function is in: KEEP = 0.8; no zeros, with which everything vanishes"""
     space = function.__globals__ if is_theirs(function) else {}
-    return {name: x for name, x in space.items() if type(x) in (int, float)}
+    return {name: x for name, x in space.items() if type(x) in (int, float) and x}
 
 
 def _is_a_shape(x):
@@ -161,7 +161,7 @@ def _has_arrays(x):
     return all(type(key) is int and isinstance(value, np.ndarray) for key, value in items)
 
 
-def _phrases(evidence, values, kept):
+def _phrases(evidence, part, values, kept):
     """Formulas of the forward that a factor or a term may need in this form: gamma[None, :, None], np.exp(t), Wp[2].
 
     Those that have a name among the values are left out; of a bound it is where it does not hold, (x > FLOOR). What
@@ -173,6 +173,8 @@ def _phrases(evidence, values, kept):
     except ValueError:                                   # UserError: no source
         return []
     inner = [one for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one is not node]
+    if part.is_inside and part.runs is not forward:      # Tape.exp, around the closure that goes back
+        inner += [source_of(part.runs)[1]]
     inner = [one for one in inner if not BACK.search(one.name)]
     parts = [part for one in [node, *inner] for part in own_nodes(one, loops=True)]      # without those of a backward
     named = [one.value for one in parts if isinstance(one, ast.Assign)
@@ -208,7 +210,11 @@ def _phrase_of(one):
         return [f"({ast.unparse(one)})"] if isinstance(one.left, ast.Constant) and is_atom(one.right) else []
     if isinstance(one, ast.Call) and not one.args and not one.keywords:              # weight.sum()
         return [ast.unparse(one)] if _is_simple(getattr(one.func, "value", one)) and one.func.attr in REDUCED else []
-    if not isinstance(one, ast.Call) or one.keywords or not one.args or not is_atom(one.args[0]):
+    if not isinstance(one, ast.Call) or one.keywords or not one.args:
+        return []
+    if len(one.args) == 1 and _is_a_complement(one.args[0]) and isinstance(one.func, ast.Attribute):
+        return [ast.unparse(one)]                        # np.sqrt(1 - a)
+    if not is_atom(one.args[0]):
         return []
     called, *bounds = ast.unparse(one.func), *map(ast.unparse, one.args)
     if FILLED.search(called):
@@ -222,6 +228,12 @@ def _phrase_of(one):
     if called == "np.clip" and len(bounds) == 3:
         return ["(({0} > {1}) & ({0} < {2}))".format(*bounds)]
     return []
+
+
+def _is_a_complement(one):
+    """True for 1 - a"""
+    is_one = isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and isinstance(one.left, ast.Constant)
+    return is_one and is_atom(one.right)
 
 
 def _slope_of_softplus(one):

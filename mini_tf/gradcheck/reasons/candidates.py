@@ -1,6 +1,7 @@
 """In which order changes are tried: the likeliest lines first, and in them what nothing uses."""
 
 import ast
+import builtins
 import inspect
 import itertools
 import re
@@ -17,7 +18,15 @@ from mini_tf.gradcheck.measuring.naming import is_upstream
 from mini_tf.gradcheck.planting.editing import function_of, source_of
 from mini_tf.gradcheck.planting.mutations import Mutation, Source, own_nodes
 from mini_tf.gradcheck.reasons.atoms import NAME, NUMBERS, atoms_of, values_of
-from mini_tf.gradcheck.reasons.changes import ADDED, RARE, UNDONE, changes, changes_of_a_step, changes_of_what_is_kept
+from mini_tf.gradcheck.reasons.changes import (
+    ADDED,
+    AS_IN_THE_FORWARD,
+    RARE,
+    UNDONE,
+    changes,
+    changes_of_a_step,
+    changes_of_what_is_kept,
+)
 from mini_tf.gradcheck.reasons.kinds.formulas import (
     array_in,
     is_array,
@@ -29,13 +38,14 @@ from mini_tf.gradcheck.reasons.kinds.formulas import (
 from mini_tf.gradcheck.reasons.kinds.syntax import NOT_ADDED
 from mini_tf.gradcheck.reasons.lines import array_of
 from mini_tf.gradcheck.reasons.running import has_while
-from mini_tf.gradcheck.reasons.theirs import Part, functions_of_steps, parts_of, written_forward
+from mini_tf.gradcheck.reasons.theirs import Part, called_by, functions_of_steps, parts_of, written_forward
 
 import numpy as np
 
 SOON = 2000              # changes of the backward that are tried before those of what the forward keeps
 LIKELY = 2               # the last stage of them: see `_stage`
 AT_ONCE = 400            # changes of one line, before it is another one's turn
+INSIDE_EACH_OTHER = 2    # formulas of the forward, in a name's place: h // rep is h // (H // G)
 ATOM = re.compile(r'[A-Za-z_][\w.]*(\["\w+"\])?')
 MISSING = re.compile(r"a (term|factor) is missing, (\S.*?)( \(.*)?$")
 IN_PLACE = re.compile(r"(.+) belongs where (.+) is$")
@@ -46,14 +56,14 @@ FORMULA = re.compile(r"\(1 - |\w+\[\d\]$")              # of the forward: (1 - m
 SPLIT = re.compile(r"the axes (are split|need another order)")
 ZEROS = re.compile(r"\.zeros(_like)?\(")
 OF_SHAPE = re.compile(r"([A-Za-z_][\w.]*)\.shape\[(\d)\]")
-KEY = re.compile(r"""["']\w+["'] \+ str\(""")          # "W" + str(
+KEY = re.compile(r"""["'][\w.]+["'] \+|\+ ["'][\w.]+["']""")         # "W" + str(i), name + ".bias"
 CLIPS = re.compile(r"\s*np\.clip\(.*out=")
 OUT = re.compile(r"out=([^,)]*)")
 MASK_OF = re.compile(r"~\(?([A-Za-z_][\w.]*)|\(([A-Za-z_][\w.]*) > 0\)")
 SIZE_OF_FORMULA = re.compile(r"\)\.(?:shape|size|ndim)\b")
 MASK_COMPARED = re.compile(r"\([^()]+ [<>]=? [^()]+\) [<>]|[<>]=? \([^()]+ [<>]=? [^()]+\)")
 # What is in changes that may have no meaning
-MARKS = "str(", "clip(", "out=", "~", " > 0)", ".shape[", "= -(", ").s", ").n", ") >", ") <", "> (", "< (", "= ("
+MARKS = re.compile(r"str\(|clip\(|out=|~| > 0\)|\.shape\[|= -\(|\)\.[sn]|\) [<>]|[<>=] \(|[\"'] \+|\+ [\"']")
 TINY = 1e-5
 NEGATED = re.compile(r"([\w.]+) = -\(\1 [+-] ")
 AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
@@ -65,7 +75,7 @@ OF_NUMBERS = re.compile(r"a number is wrong|a factor dropped|a sign flipped")
 class Rank(NamedTuple):
     """How likely a change is, before it is tried: those that sort first come first."""
 
-    of_note: int                                         # 0: a sum for a mean; 1: with what nothing uses
+    of_note: int                                         # 0: a sum for a mean, the forward's own; 1: what nothing uses
     of_forward: bool                                     # in a line that does not come from dy
     unlikely: int                                        # 2: in a line that only hands things on, or see CENTRED
     line: int
@@ -126,9 +136,10 @@ class Place:
         unlikely = unlikely or (line in self.zeros and change.new != "pass" and "dtype" not in change.name)
         noted = bool(new & self.of_note) or any(formula in change.new for formula in self.formulas)
         noted = noted or self._begins_with_zeros(change)
+        again = AS_IN_THE_FORWARD.match(change.name) is not None
         off = change.name in UNDONE or OFF.match(change.name) or "wrong way round" in change.name        # h = hs[t + 1]
-        of_forward = line in self.without_dy and not off                 # Kinv = Linv.T @ Linv, once more
-        of_note = 0 if change.name == MEANS else 1 if noted else 2
+        of_forward = line in self.without_dy and not (again or off)      # Kinv = Linv.T @ Linv, once more
+        of_note = 0 if again or change.name == MEANS else 1 if noted else 2
         unlikely = 2 if hands_on or CENTRED.search(change.name) else int(bool(unlikely))
         # What nothing uses belongs into the last line that lacks it.
         return Rank(of_note, of_forward, unlikely, bool(new & self.of_note) and -line)
@@ -151,7 +162,7 @@ class Place:
         before, after = change.before, change.after
         if self.tiny and self.tiny & ({*NAME.findall(after)} - {*NAME.findall(before)}):
             return True
-        if not any(mark in before or mark in after for mark in MARKS):   # most have none, and there are many
+        if not (MARKS.search(before) or MARKS.search(after)):            # most have none, and there are many
             return False
         if change.new != "pass" and (KEY.findall(after) != KEY.findall(before) or CLIPS.match(before)):
             return True
@@ -306,22 +317,28 @@ def _place(evidence, part, source, node, is_helper, missing):
         formulas=[one for one in atoms if not part.is_inside and FORMULA.match(one) and one.strip("()") not in written],
         without_dy=set() if is_helper else _without(_upstreams(evidence), node), begins=_beginnings(node),
         zeros={number for number, line in enumerate(source.lines, 1) if ZEROS.search(line)}, bare=_bare(node),
-        renamed=_renamed(node, atoms), again={} if part.is_inside else _formulas_of_the_forward(evidence),
+        renamed=_renamed(node, atoms), again={} if part.is_inside else _formulas_of_the_forward(evidence, part, atoms),
     )  # fmt: skip
 
 
-def _formulas_of_the_forward(evidence):
-    """{name: [formula]} of what the forward computes; of a loss that comes with its gradients, nothing"""
-    forward = function_of(written_forward(evidence))
-    try:
-        _, node = source_of(forward)
-    except ValueError:                                   # UserError: no source
-        return {}
-    found = {}
-    for one in own_nodes(node, loops=True) if forward is not function_of(evidence.backward) else ():
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
-            found.setdefault(one.targets[0].id, []).append(ast.unparse(one.value))
-    return found
+def _formulas_of_the_forward(evidence, part, atoms):
+    """{name: [formula]} of what the forward computes, in the names of a part; of a loss with its gradients, nothing"""
+    forward, found = function_of(written_forward(evidence)), {}
+    for function in [forward, *called_by(forward)] if forward is not function_of(evidence.backward) else ():
+        with suppress(ValueError):                       # UserError: no source
+            assigned = [one for one in own_nodes(source_of(function)[1], loops=True) if isinstance(one, ast.Assign)]
+            for one in [one for one in assigned if isinstance(one.targets[0], ast.Name)]:
+                found.setdefault(one.targets[0].id, []).append(ast.unparse(one.value))
+    code = part.function.__code__
+    known = {*atoms, *code.co_varnames, *code.co_freevars, *part.function.__globals__, *vars(builtins)}
+    alone = {name: f"({formulas[0]})" for name, formulas in found.items() if len(formulas) == 1 and name not in known}
+
+    def in_its_names(formula):
+        for _ in range(INSIDE_EACH_OTHER):
+            formula = NAME.sub(lambda word: alone.get(word[0], word[0]), formula)
+        return formula
+
+    return {name: [in_its_names(formula) for formula in formulas] for name, formulas in found.items() if name in known}
 
 
 def _upstreams(evidence):

@@ -34,6 +34,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     of_numbers,
     of_padding,
     of_targets,
+    of_transposed_calls,
 )
 from mini_tf.gradcheck.reasons.kinds.syntax import (
     NOT_ADDED,
@@ -74,6 +75,7 @@ UNDONE = {
     "a statement dropped": "there is a statement too many",
     "replaced, not accumulated": "it adds up where it should be set",
 }  # fmt: skip
+AS_IN_THE_FORWARD = re.compile("the forward computes ")
 ZEROS = re.compile(r"\b(zeros|empty)(_like)?$")
 ADDED = re.compile(r"(factor|term)s? (is|are) missing|mean is not taken away|a 1 is missing")
 RARE = re.compile(
@@ -128,7 +130,7 @@ def changes(
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
-    found += of_parts(of_blocks, atoms) + of_wholes(of_namesakes, atoms)
+    found += of_parts(of_transposed_calls, atoms) + of_parts(of_blocks, atoms) + of_wholes(of_namesakes, atoms)
     loaded = {one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     found += of_wholes(terms_of_unused, atoms, sums.keys() - loaded) + of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)

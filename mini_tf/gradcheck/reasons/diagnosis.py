@@ -77,8 +77,9 @@ def _at(evidence, pattern, name):
 
 
 def _in_the_same_places(evidence, other, name):
-    """True if the same entries are wrong there, or if it cannot be compared: with other sizes or options."""
-    if other.sizes != evidence.sizes or other.option != evidence.option or name not in other.wrong:
+    """True if the same entries are wrong there, or if it cannot be compared: with other sizes, or another stride."""
+    another = other.option != evidence.option and not isinstance((other.option or evidence.option)[1], float)
+    if other.sizes != evidence.sizes or another or name not in other.wrong:
         return True
     if np.shape(other.gradients.get(name)) != other.slopes[name].shape:
         return False

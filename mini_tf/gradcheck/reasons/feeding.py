@@ -30,11 +30,17 @@ Line = tuple[str, int]                                   # a file, and the numbe
 
 
 def fed_by_lines(evidence: Evidence) -> dict[Line, tuple[str, list[frozenset[str]]]]:
-    """{line: (its code, [names of the gradients that change with one thing it computes])} of the backward's lines
+    """{line: (its code, [names of the gradients that change with one thing it computes])} of the lines; looked for once
 
     Of `return dx, dW` there are two such things. Without lines that y depends on, and those that do not run with other
     values; without any if the backward does not run, or gives other gradients when it runs again.
     """
+    if evidence.fed is None:
+        evidence.fed = _fed_by_lines(evidence)
+    return evidence.fed
+
+
+def _fed_by_lines(evidence):
     found, seen, until = {}, set(), time.process_time() + SECONDS
     for part in parts_of(evidence):
         if part.is_forward:
@@ -81,6 +87,20 @@ def of_wrong_ones(
     """The lines that feed a wrong gradient and no right one, or drop one."""
     return {line for line, (_, things) in fed.items() for names in things
             if DROPPED in names or (names & {*wrong} and not names & {*right})}  # fmt: skip
+
+
+def feeds_a_right_one(evidence: Evidence, line: Line) -> bool:
+    """True if a right gradient comes from all that a line computes, as measured"""
+    _, things = fed_by_lines(evidence).get(line, ("", []))
+    right = {name for name in evidence.right if not evidence.is_zero(name)}
+    return bool(things) and all(names & right for names in things)
+
+
+def of_all_wrong_ones(evidence: Evidence) -> set[int]:
+    """The numbers of the lines that every wrong gradient comes from, and no right one"""
+    right = {name for name in evidence.right if not evidence.is_zero(name)}
+    return {line for (_, line), (_, things) in fed_by_lines(evidence).items()
+            if any(names >= {*evidence.wrong} and not names & right for names in things)}            # fmt: skip
 
 
 def _gradients(evidence: Evidence, part: Part, text: str, before: str) -> dict[str, Array] | None:

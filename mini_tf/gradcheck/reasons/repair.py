@@ -16,16 +16,18 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
+from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, larger_still, other_draws, with_masks_that_scale
 from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.planting.editing import recompiled, source_of
 from mini_tf.gradcheck.reasons.atoms import values_of
 from mini_tf.gradcheck.reasons.candidates import candidates
-from mini_tf.gradcheck.reasons.changes import RARE, UNDONE
+from mini_tf.gradcheck.reasons.changes import AS_IN_THE_FORWARD, RARE, UNDONE
 from mini_tf.gradcheck.reasons.inside import Inner, same, states_with
 from mini_tf.gradcheck.reasons.kinds.formulas import SIZE
 from mini_tf.gradcheck.reasons.running import gradients_with, made_right
+from mini_tf.gradcheck.reasons.theirs import following
 from mini_tf.trace import place
 
 import numpy as np
@@ -50,6 +52,7 @@ FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
 ROWS = re.compile(r"np\.arange\(len\([\w.]+\)\)")       # each row's own, however many there are
+OPTION = re.compile(r"pad|strid|step|dilat|lag|shift|offset", re.I)      # what is no size
 ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*")
 KEY = re.compile(r"""\["(\w+)"\]""")
 
@@ -84,6 +87,7 @@ def find_repair(
     began = time.process_time()
     if not _measured(evidence) or time.process_time() >= began + SECONDS:
         return Found([], [], [], [])
+    elsewhere(evidence)                                  # it may take long, and is not what the search is timed for
     texts, in_part = {}, []                              # file -> its text; changes that make some gradients right
     to_try = candidates(evidence, lines, texts, missing)
     deadline = max(began + SECONDS, time.process_time() + LEAST)
@@ -150,7 +154,7 @@ def _does_no_harm(evidence, part, code):
 
 
 def _together(evidence, in_part, texts, inside):
-    """[repair] of changes in one function, each of which makes other gradients right, and all of them together; or []
+    """[repair] of changes in one function, each of which makes other gradients right, and together all; or []
 
     Those of one kind are tried first: three sums, each of which is set where it should add up.
     """
@@ -163,7 +167,7 @@ def _together(evidence, in_part, texts, inside):
             if kind in (None, change.name) and part in (None, other) and right - covered and beside:
                 part, covered = other, covered | right
                 chosen.append(change)
-        if covered < missing or not 1 < len(chosen) <= MANY:
+        if not 1 < len(chosen) <= MANY:
             continue
         text, chosen = texts[part.runs.__code__.co_filename], sorted(chosen, key=lambda change: change.start)
         ends = [(change.end, change.new) for change in chosen]
@@ -252,7 +256,7 @@ def _number_of(change):
 
 def _is_right_everywhere(evidence, part, change, code, names):
     """True if the change makes these gradients right with other arrays, sizes and options, too, and no others wrong."""
-    if _stands_by_chance(evidence, part, change):
+    if not AS_IN_THE_FORWARD.match(change.name) and _stands_by_chance(evidence, part, change):
         return False
     points = (other for find in (elsewhere, apart, larger_still, other_draws) for other in find(evidence))
     # A kernel grown to 5 × 5, of which f reads 3 × 3, has a wrong gradient there, whatever else is changed.
@@ -295,18 +299,35 @@ def _stands_by_chance(evidence, part, change):
     there = [values_of(other, part, node, sizes) for other in elsewhere(evidence) + apart(evidence)] if here else []
     evidence.back_to_the_point()
     fixed = {size: x for size, x in here.items() if all(values.get(size, x) == x for values in there)}
-    return not all(_is_the_only(x, size, evidence, part, node) for size, x in fixed.items())
+    fixed = {size: x for size, x in fixed.items() if not _changes_between_calls(evidence, part, size)}
+    return not all(_is_the_only(x, size, evidence, part, node, counters) for size, x in fixed.items())
 
 
-def _is_the_only(number, name, evidence, part, node):
-    """True for a number that never changes, and that nothing else has here: m, the size of data where f is a function
-    of theta alone; pad, where f is lambda x: conv(x, pad=1)
+def _changes_between_calls(evidence, part, name):
+    """True for a number that is not the same in all calls of a function: C, of the features of several layers"""
+    seen = set()
+
+    def see(frame, _):
+        x = frame.f_locals.get(name)
+        seen.update([x] if type(x) is int else [])
+
+    with suppress(*FAILURES), following(part.function.__code__, see, lines=False):
+        _, backward = evidence.subject.forward()
+        backward(evidence.another_dy)
+    evidence.back_to_the_point()
+    return len(seen) > 1
+
+
+def _is_the_only(number, name, evidence, part, node, counters):
+    """True for a number that never changes, and that nothing else has here but counters of loops: m, the size of data
+    where f is a function of theta alone; pad, where f is lambda x: conv(x, pad=1)
     """
     sizes = {size for x in evidence.everything.values() for size in np.shape(x)}
-    others = [x for other, x in values_of(evidence, part, node).items() if other != name and other.isidentifier()]
+    known = values_of(evidence, part, node).items()
+    others = [x for other, x in known if other != name and other.isidentifier() and other not in counters]
     evidence.back_to_the_point()
     alone = number not in sizes and number not in [x for x in others if isinstance(x, (int, float))]
-    is_option = number > 0 and name in inspect.signature(part.runs).parameters
+    is_option = number > 0 and (name in inspect.signature(part.runs).parameters or OPTION.search(name))
     return (number > 2 or is_option) and name.isidentifier() and alone
 
 

@@ -9,11 +9,13 @@ from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
 from mini_tf.gradcheck.measuring.elsewhere import arrays_of
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.stored import ways_in
 from mini_tf.gradcheck.measuring.subject import Subject, is_float, is_zeros_and_ones, told
-from mini_tf.gradcheck.planting.editing import is_current, source_of
+from mini_tf.gradcheck.planting.editing import function_of, is_current, source_of
 from mini_tf.gradcheck.reasons.alone import alone, is_understood
 from mini_tf.gradcheck.reasons.diagnosis import diagnose
 from mini_tf.gradcheck.reasons.factors import the_factor
+from mini_tf.gradcheck.reasons.feeding import feeds_a_right_one, of_all_wrong_ones
 from mini_tf.gradcheck.reasons.inside import (
     about_inside,
     first_wrong,
@@ -131,7 +133,7 @@ def _first_wrong(subject, calls, inner, seed):
                 left_out.append(call)
                 continue
             f, inputs, params = alone(call)
-            has_gradients = any(map(is_float, inputs)) or any(p.trainable for p in params.values())
+            has_gradients = any(is_float(x) or ways_in(x) for x in inputs) or any(p.trainable for p in params.values())
             if not has_gradients or seems_right(f, inputs, params, seed + look):
                 continue
             with judged(f, inputs, params, call.name, seed, BUDGET) as (report, own, evidence):
@@ -249,7 +251,9 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     inside, lines, first, first_lines, common, shared = {}, set(), "", set(), set(), []
     if current and (evidence.wrong or evidence.gradients):
         with _all_the_same(report, evidence):
-            inside = measured_inside(evidence)
+            path = function_of(evidence.backward).__code__.co_filename   # dot may be the gradient behind a sigmoid
+            inside = {name: inner for name, inner in measured_inside(evidence).items()
+                      if inner.right or not feeds_a_right_one(evidence, (path, inner.states[0][0]))}     # fmt: skip
         with _all_the_same(report, evidence):
             known = right_after(evidence, inside)
             report.suspects, report.suspects_are_sharp = suspects(evidence, misfits, known)
@@ -270,7 +274,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
         for name, words in diagnose(evidence).items():
             report.tensor(name).diagnosis, report.tensor(name).perhaps = words
     if current:
-        likely_lines = [first_lines & common, lines & common, first_lines, lines]
+        likely_lines = [of_all_wrong_ones(evidence), first_lines & common, lines & common, first_lines, lines]
         if first in told_inside(evidence, inside):       # up to there, all is right
             report.suspects = _narrowed(report.suspects, first_lines | kept_by_the_forward(evidence))
         with _all_the_same(report, evidence):

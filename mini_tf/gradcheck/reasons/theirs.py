@@ -8,9 +8,9 @@ import contextlib
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, wraps
-from types import CellType, CodeType, FrameType, FunctionType, ModuleType
+from types import CellType, CodeType, FrameType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from mini_tf.errors import UserError
@@ -32,6 +32,7 @@ import numpy as np
 
 COMPREHENSIONS = "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<module>"
 MARK = "_first_traced_call"
+NONE = MappingProxyType({})
 
 
 def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
@@ -360,8 +361,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         found |= {g.__code__: Part(g, part.runs, is_inside=True) for g in inside}
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
-        modules = [x for x in values if isinstance(x, ModuleType) and is_their_file(getattr(x, "__file__", None))]
-        values += [vars(module)[name] for module in modules for name in sorted(names & vars(module).keys())]
+        values += function.__defaults__ or ()            # loss_and_gradient=neg_sampling
+        values += _in_modules(values, names)
         values += [methods[name] for name in names & methods.keys() - {*FORWARD, *BACKWARD, "__init__"}]
         held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
         classes += [c for c in dict.fromkeys(c for c in [*values, *held] if _is_their_class(c)) if c not in classes]
@@ -382,11 +383,22 @@ def parts_of(evidence: Evidence) -> list[Part]:
                 found[code] = Part(named, named, is_handed=True)
     if both:
         return list(found.values())
-    called = {name for code in codes_inside(forward.__code__) for name in code.co_names}
-    others = [methods.get(name, forward.__globals__.get(name)) for name in sorted(called)]
-    others = [g for g in others if inspect.isfunction(g) and is_theirs(g) and g is not forward]
-    others = [g for g in others if g.__code__ not in found and g.__code__ not in steps]
+    others = [g for g in called_by(forward, methods) if g.__code__ not in found and g.__code__ not in steps]
     return [*found.values(), *(Part(g, g, is_forward=True) for g in (forward, *others))]
+
+
+def called_by(function: FunctionType, methods: Mapping[str, Any] = NONE) -> list[FunctionType]:
+    """The learner's functions that a function names, and its methods; not those that these name"""
+    names = {name for code in codes_inside(function.__code__) for name in code.co_names}
+    found = [methods.get(name, function.__globals__.get(name)) for name in sorted(names)]
+    found += _in_modules([*closure_of(function).values(), *found], names)
+    return [g for g in found if inspect.isfunction(g) and is_theirs(g) and g is not function]
+
+
+def _in_modules(values, names):
+    """What these names stand for in the learner's modules among values"""
+    modules = [x for x in values if isinstance(x, ModuleType) and is_their_file(getattr(x, "__file__", None))]
+    return [vars(module)[name] for module in modules for name in sorted(names & vars(module).keys())]
 
 
 def _is_their_class(x):

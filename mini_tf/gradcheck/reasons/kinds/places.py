@@ -126,6 +126,16 @@ def of_exponents(source: Source, part: ast.AST, _: Atoms) -> Changes:
             yield "a number is wrong", exponent, f"{other:g}" if other >= 0 else f"({other:g})"
 
 
+def of_transposed_calls(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """np.exp(b) for np.exp(a).T"""
+    call = part.value if isinstance(part, ast.Attribute) and part.attr == "T" else None
+    if isinstance(call, ast.Call) and len(call.args) == 1 and is_atom(call.args[0]) and not call.keywords:
+        text, called = (source.within(source.span(one)) for one in (call.args[0], call.func))
+        for other, x in atoms.items():
+            if other != text and is_array(x) and is_array(atoms.get(text)) and x.shape == atoms[text].T.shape:
+                yield f"{other} belongs where {text} is, without a transpose", part, f"{called}({other})"
+
+
 def of_bounds(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """gap > 0 for gap > margin, where gap has the margin already"""
     bound = part.comparators[0] if isinstance(part, ast.Compare) and len(part.comparators) == 1 else None
