@@ -19,7 +19,8 @@ from mini_tf.gradcheck.planting.mutations import own_nodes
 from mini_tf.gradcheck.reasons.kinds.formulas import REDUCED, is_atom
 from mini_tf.gradcheck.reasons.kinds.syntax import SIGN
 from mini_tf.gradcheck.reasons.lines import pairs_of
-from mini_tf.gradcheck.reasons.theirs import Part, locals_at_the_end, written_forward
+from mini_tf.gradcheck.reasons.theirs import Part, called_by, locals_at_the_end, written_forward
+from mini_tf.trace import codes_inside
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
     texts = [ast.unparse(one) for one in ast.walk(node) if is_atom(one)] + [*values, *more]
     texts += _of_lists(values, node)
     texts += [name for name in evidence.subject.params if name in part.function.__globals__]     # weights of the file
-    constants = _numbers_of_the_file(part.function) | evidence.subject.constants()
+    constants = _numbers_of_the_files(evidence) | evidence.subject.constants()
     values, texts = constants | values, [*texts, *constants]
     texts += [f"{name}[{k}]" for name, x in values.items() if _is_a_shape(x) for k in range(len(x))]
     found = {}
@@ -117,10 +118,11 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
     return found
 
 
-def _numbers_of_the_file(function):
-    """{name: number} of the file that a function is in: KEEP = 0.8; no zeros, with which everything vanishes"""
-    space = function.__globals__ if is_theirs(function) else {}
-    return {name: x for name, x in space.items() if type(x) in (int, float) and x}
+def _numbers_of_the_files(evidence):
+    """{name: number} of the learner's files that functions called by the forward use: KEEP = 0.8"""
+    names = [(name, g.__globals__) for g in called_by(function_of(written_forward(evidence)))
+             for code in codes_inside(g.__code__) for name in code.co_names]             # fmt: skip
+    return {name: space[name] for name, space in names if type(space.get(name)) in (int, float)}
 
 
 def _is_a_shape(x):

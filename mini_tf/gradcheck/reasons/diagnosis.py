@@ -53,7 +53,8 @@ def _confirmed(evidence, name, pattern, words):
     if pattern in ANYWHERE:                              # they have looked there, or what they say depends on numbers
         return True
     if pattern is places.place_of_the_wrong:             # which of the entries that ids name are wrong may differ
-        same = (_in_the_same_places(evidence, other, name) for other in elsewhere(evidence))
+        everywhere = words.measured.startswith("Wrong only at index")    # not what another number hides
+        same = (_in_the_same_places(evidence, other, name, everywhere) for other in elsewhere(evidence))
         return " names" in words.measured or all(same)
     if pattern is places.repeated_ids and any(_at(e, places.named_once_and_wrong, name) for e in other_draws(evidence)):
         return False
@@ -76,9 +77,13 @@ def _at(evidence, pattern, name):
     return pattern(evidence, name)
 
 
-def _in_the_same_places(evidence, other, name):
-    """True if the same entries are wrong there, or if it cannot be compared: with other sizes, or another stride."""
-    another = other.option != evidence.option and not isinstance((other.option or evidence.option)[1], float)
+def _in_the_same_places(evidence, other, name, with_other_numbers):
+    """True if the same entries are wrong there, or if it cannot be compared: with other sizes, or another stride.
+
+    with_other_numbers: compare those with another margin=0.5, too
+    """
+    another = other.option != evidence.option
+    another = another and not (with_other_numbers and isinstance((other.option or evidence.option)[1], float))
     if other.sizes != evidence.sizes or another or name not in other.wrong:
         return True
     if np.shape(other.gradients.get(name)) != other.slopes[name].shape:

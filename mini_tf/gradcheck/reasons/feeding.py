@@ -100,7 +100,7 @@ def of_all_wrong_ones(evidence: Evidence) -> set[int]:
     """The numbers of the lines that every wrong gradient comes from, and no right one"""
     right = {name for name in evidence.right if not evidence.is_zero(name)}
     return {line for (_, line), (_, things) in fed_by_lines(evidence).items()
-            if any(names >= {*evidence.wrong} and not names & right for names in things)}            # fmt: skip
+            if evidence.wrong and any(names >= {*evidence.wrong} and not names & right for names in things)}
 
 
 def _gradients(evidence: Evidence, part: Part, text: str, before: str) -> dict[str, Array] | None:
@@ -119,7 +119,8 @@ def _changed(gradients, others):
 def _same(x, y):
     if x is None or y is None or np.shape(x) != np.shape(y):
         return x is y
-    return bool(np.allclose(x, y, rtol=0, atol=SAME * np.abs(x).max(initial=0), equal_nan=True))
+    size = np.abs(np.nan_to_num(x)).max(initial=0)
+    return bool(np.allclose(x, y, rtol=0, atol=SAME * size, equal_nan=True))
 
 
 def _changes(source: Source, node: ast.AST) -> Iterator[tuple[ast.stmt, list[str]]]:

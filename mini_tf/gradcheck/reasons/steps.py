@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.judge import judged, seems_right
+from mini_tf.gradcheck.measuring.authors import is_theirs
 from mini_tf.gradcheck.measuring.elsewhere import arrays_of
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.stored import ways_in
@@ -188,14 +189,17 @@ def _has_another_scale(subject, call, evidence, seed):
     Where dA stands for m times the gradient, for all m examples, dW is divided by m, and dA_prev is not.
     """
     factors = [the_factor(evidence, name) for name in evidence.wrong]
-    if not factors or None in factors or {*evidence.slopes} - {*evidence.wrong, *evidence.right}:
+    written = functions_of_call(call)
+    if not (written and all(map(is_theirs, written))) or not factors:
         return False
-    shapes = [np.shape(x) for x in evidence.everything.values()]
+    if None in factors or {*evidence.slopes} - {*evidence.wrong, *evidence.right}:
+        return False
+    shapes = [x.shape for x in evidence.everything.values() if isinstance(x, np.ndarray)]
     sizes = {size for shape in shapes for size in (*shape, *np.cumprod(shape))}
     if not all(np.isclose([abs(c), 1 / abs(c)], [[size] for size in sizes]).any() for c in factors):
         return False
     there = right_in_the_model(subject, call, seed)
-    return any(map(there.get, evidence.wrong)) or not explained_by_factors(subject, seed)
+    return any(map(there.get, evidence.wrong)) or (bool(evidence.right) and not explained_by_factors(subject, seed))
 
 
 def _with_other_masks(call, calls):

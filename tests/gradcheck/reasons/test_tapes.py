@@ -530,13 +530,15 @@ def cost(w, X, y):
 
 
 def place_with(atoms):
-    return Place(None, None, None, atoms, {}, set(), [], set(), set(), {}, set(), set())
+    return Place(None, None, None, atoms, {}, set(), [], set(), set(), {}, set(), set(), {})
 
 
 @pytest.mark.parametrize(("before", "after"), [
     ("d = dy * w", "d = dy * (w > 0)"), ("d = s[j]", "d = s[~j]"), ("d = dy", "d = dy * np.exp(-EPS)"),
     ("G = np.multiply(A, d, out=A)", "G = np.multiply(A, d, out=(A * d))"), ("np.clip(d, -1, 1, out=d)", "np.clip(e, -1, 1, out=e)"),
     ("d = -(d + e)", "d = -(d + e)"), ('g["b" + str(i)] = d', 'g["b" + str(b)] = d'),
+    ('grads[name + ".b"] = d', "grads[name] = d"), ("n = A.shape[0]", "n = A.sum(axis=-1, keepdims=True).shape[0]"),
+    ("d = dy * (gap > margin)", "d = dy * ((gap > 0) > margin)"),
 ])  # fmt: skip
 def test_what_can_be_right_by_chance_only_is_not_tried(before, after):
     atoms = {"w": np.array([0.5, 2.0]), "j": 1, "EPS": 1e-8, "A": np.ones(2), "b": np.ones(2), "d": np.ones(2)}
