@@ -13,6 +13,7 @@ from mini_tf.gradcheck.measuring.iterations import loops_run
 from mini_tf.gradcheck.measuring.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measuring.precision import check_precision
 from mini_tf.gradcheck.measuring.promises import Broken, check_backward, check_forward, check_inputs
+from mini_tf.gradcheck.measuring.single import float32_as_float64
 from mini_tf.gradcheck.measuring.slopes import (
     EXACT,
     STAIRS,
@@ -24,6 +25,7 @@ from mini_tf.gradcheck.measuring.slopes import (
     sweep,
     watched_relus,
 )
+from mini_tf.gradcheck.measuring.spaces import namespaces
 from mini_tf.gradcheck.measuring.subject import Subject, name_of
 from mini_tf.gradcheck.measuring.twins import check_twins
 from mini_tf.gradcheck.report import Comparison, Report
@@ -98,12 +100,14 @@ def judged(
         subject.forms = dict(forms or {})
         budget = _usual_budget(subject) if budget is None else budget
         report, evidence = Report(name or name_of(subject.f)), None
-        with subject.in_float64():
+        spaces = namespaces(subject.f) if any(getattr(x, "dtype", None) == np.float32 for x in subject.given) else ()
+        with subject.in_float64(), float32_as_float64(spaces) as as_it_is:
             try:
                 report.findings += check_inputs(subject)
                 report.blind = blind_spots(subject.tensors)
                 evidence = _check_point("given", subject, report, patterns, rng, budget)
-                check_precision(evidence, report, rng)
+                with as_it_is():
+                    check_precision(evidence, report, rng)
                 check_twins(evidence, report, rng)
                 if _move_to_generic_point(subject, report, rng):
                     generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)

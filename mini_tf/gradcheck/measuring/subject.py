@@ -323,7 +323,9 @@ class Subject:
     def listed(self, returned: Any) -> list[Any]:
         """What a backward returned, as a list: gradients by name, {"x": dx, "dw": dw}, in the order of the inputs."""
         if not isinstance(returned, dict):
-            gradients = as_list(returned)
+            gradients = as_list(list(returned) if inspect.isgenerator(returned) else returned)
+            while len(gradients) > len(self.names) and gradients[-1] is None and not is_ours(inspect.unwrap(self.f)):
+                del gradients[-1]                        # of an optional bias that is not given
             if len(gradients) == len(self.floats) + 1 and type(gradients[0]).__name__ == "NoTangent":
                 del gradients[0]                         # Julia's, of f itself
             return split_up(gradients, [self.inputs[self.names.index(name)] for name in self.floats])

@@ -129,7 +129,8 @@ def never_run(evidence: Evidence) -> list[str]:
     calls = calls_in(evidence.subject)
     if all(call.ended is None for call in calls):        # nothing ran
         return []
-    calls = [call for call in calls if call.backward and not call.is_going_back]
+    own = function_of(evidence.backward)                 # of a pair, which is not watched
+    calls = [call for call in calls if call.backward and not call.is_going_back and call.backward is not own]
     found = []
     for name, line in dict.fromkeys((_name_of(call), call.line) for call in calls):      # of a loop once
         those = [call for call in calls if (_name_of(call), call.line) == (name, line)]

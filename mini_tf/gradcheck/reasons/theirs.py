@@ -20,6 +20,7 @@ from mini_tf.gradcheck.measuring.brought import Brought, Machine, backward_of
 from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_gradient_name
 from mini_tf.gradcheck.measuring.returned import parameters_of, returned_names
+from mini_tf.gradcheck.measuring.spaces import functions_of, namespaces
 from mini_tf.gradcheck.measuring.stored import BACKWARD, FORWARD
 from mini_tf.gradcheck.measuring.styles import is_gradient, is_single, is_static, partner
 from mini_tf.gradcheck.measuring.subject import Subject, copied
@@ -278,39 +279,6 @@ def by_place(g: Callable, inputs: tuple, options: dict[str, Any]) -> tuple[tuple
     except (TypeError, ValueError):
         return inputs, options
     return bound.args, bound.kwargs
-
-
-def namespaces(f: Any) -> list[dict[str, Any]]:
-    """The globals of f's file, and of the learner's other files that it uses."""
-    found, waiting = [], [inspect.unwrap(g) for g in functions_of(f)]
-    around = [x for g in waiting for x in closure_of(g).values() if isinstance(x, ModuleType)]           # of a lambda
-    waiting += _functions_among(around)
-    while waiting:
-        space = getattr(waiting.pop(), "__globals__", None)
-        if space is None or any(space is other for other in found):
-            continue
-        found.append(space)
-        waiting += _functions_among(list(space.values()))
-    return found
-
-
-def _functions_among(values):
-    """The learner's functions among values, in their classes and in their modules"""
-    for value in values:
-        if inspect.isfunction(value) and is_theirs(value):
-            yield inspect.unwrap(value)
-        elif inspect.isclass(value) and is_theirs(value):
-            yield from (g for g in vars(value).values() if inspect.isfunction(g))
-        elif isinstance(value, ModuleType) and is_their_file(getattr(value, "__file__", None)):
-            yield from (g for g in vars(value).values() if inspect.isfunction(g) and is_theirs(g))
-
-
-def functions_of(f: Any) -> list[FunctionType]:
-    """The plain functions that the learner wrote as f."""
-    found = [f.written_forward, f.written_backward] if isinstance(f, Brought) else [f]
-    found = [g.func if isinstance(g, partial) else g for g in found]
-    found = [getattr(g, "__func__", g) for g in found]
-    return [g for g in found if inspect.isfunction(g) and is_theirs(g)]
 
 
 # What a backward is made of -----------------------------------------------------------------------------------------
