@@ -146,14 +146,17 @@ def never_run(evidence: Evidence) -> list[str]:
 
 
 def calls_what_it_was_handed(evidence: Evidence) -> bool:
-    """True if the backward calls what a list has, `for step in reversed(tape): step()`, or sends to a generator.
+    """True if the backward calls what a list has, `for step in reversed(tape): step()`, or a function that its object
+    was given, self.derivative(z), or sends to a generator.
 
     No list of its lines has what is wrong there.
     """
     _, node = source_of(function_of(evidence.backward))
     calls = [one.func for one in ast.walk(node) if isinstance(one, ast.Call)]
     sends = any(isinstance(f, ast.Attribute) and f.attr == "send" for f in calls)
-    return sends or any(part.is_handed for part in parts_of(evidence))
+    given = members(getattr(evidence.subject.f, "its_object", None))
+    of_object = any(isinstance(f, ast.Attribute) and inspect.isfunction(given.get(f.attr)) for f in calls)
+    return sends or of_object or any(part.is_handed for part in parts_of(evidence))
 
 
 def _name_of(call):

@@ -21,7 +21,7 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.naming import is_gradient_name
 from mini_tf.gradcheck.measuring.returned import parameters_of, returned_names
 from mini_tf.gradcheck.measuring.spaces import functions_of, namespaces
-from mini_tf.gradcheck.measuring.stored import BACKWARD, FORWARD
+from mini_tf.gradcheck.measuring.stored import BACKWARD, FORWARD, members
 from mini_tf.gradcheck.measuring.styles import is_gradient, is_single, is_static, partner
 from mini_tf.gradcheck.measuring.subject import Subject, copied
 from mini_tf.gradcheck.measuring.variables import Variables
@@ -330,6 +330,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += function.__defaults__ or ()            # loss_and_gradient=neg_sampling
+        values += [x for name, x in members(owner).items() if name in names]             # self.derivative
         values += _in_modules(values, names)
         values += [methods[name] for name in names & methods.keys() - {*FORWARD, *BACKWARD, "__init__"}]
         held = [type(x) for x in vars(owner).values()] if hasattr(owner, "__dict__") else []         # self.act.grad(z)
