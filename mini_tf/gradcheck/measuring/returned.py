@@ -182,7 +182,7 @@ def without_a_gradient(
     """The names of floating inputs of which no gradient was `found`, though one of their shape came back that is no
     parameter's
     """
-    owns = [name.rpartition(".")[2] for name in parameters]
+    owns = [*parameters, *(name.rpartition(".")[2] for name in parameters)]
     came = zip(called, flat(gradients)) if not isinstance(gradients, dict) else gradients.items()
     used = {id(g) for g in found}
     shapes = {np.shape(g) for said, g in came if is_floating(g) and id(g) not in used and may_be_a_gradient(str(said))
