@@ -384,6 +384,10 @@ class Changed(Brought):
         return y, self.change(backward)
 
 
+class Kept(dict):
+    """{name: value} of what a forward returns beside its outputs, for its backward"""
+
+
 class Pair(Brought):
     """out, cache = f_forward(x, w) and dx, dw = f_backward(dout, cache)
 
@@ -438,6 +442,8 @@ class Pair(Brought):
         if not isinstance(result, tuple):
             return [result], None
         wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
+        if kept := self.kept_by_name(result, [p.name for p in wanted]):
+            return [x for x in result if not any(x is one for one in kept.values())], kept
         if len(result) == 2 and isinstance(result[0], (tuple, list)):
             self.together = len(wanted) <= len(result[0])
             return list(result[0]), result[1]
@@ -445,11 +451,23 @@ class Pair(Brought):
             return list(result[:-1]), result[-1]
         return list(result), None
 
+    def kept_by_name(self, result: tuple, wanted: Sequence[str]) -> "Kept":
+        """What the forward returns beside its outputs, by the names that the backward has for it: `return y, n, inv`,
+        and backward(dy, n, inv)
+        """
+        names, known = returned_names(self.written_forward), [p.name for p in parameters_of(self.written_forward)]
+        named = zip(names[1:], result[1:]) if len(names) == len(result) else ()
+        kept = Kept({name: x for name, x in named if name in wanted and name not in known and not may_be_given(name)})
+        upstream = [name for name in wanted if name not in known and name not in kept]
+        return kept if len(upstream) == len(result) - len(kept) and all(map(may_be_given, upstream)) else Kept()
+
     def arguments(self, dys: list[Any], cache: Any, inputs: Sequence[Any]) -> list[Any] | None:
         """The arguments of the backward; None if it takes no dy: that of a loss, which is 1."""
         parameters = parameters_of(self.written_backward)
         given = dict(zip((p.name for p in parameters_of(self.written_forward)), inputs))
         needed = [p.name for p in parameters if p.default is p.empty]
+        if isinstance(cache, Kept):
+            given, cache = given | cache, None
         caches = [name for p in parameters if CACHE.search(name := p.name) and name not in given]
         others = [name for name in needed if name not in given]
         if len(others) < len(dys):
@@ -510,6 +528,8 @@ class Pair(Brought):
         """True if the backward, called after a forward of these inputs, gets what is `given` to it by the learner."""
         outputs, cache = self.split(self.written_forward(*inputs))
         dys = given[: 1 if self.together else len(outputs)]
+        if any(isinstance(x, np.ndarray) and _alike(x, y) for x, y in zip(dys[1:], outputs[1:])):
+            return False                                 # backward(dy, n, …), after y, n, …: n is kept
         arguments = self.arguments(list(dys), cache, inputs)
         if arguments is None and not np.ndim(outputs[0]):                # of a loss, whose dloss is 1
             arguments = self.arguments([], cache, inputs)

@@ -19,8 +19,7 @@ from mini_tf.gradcheck.planting.mutations import own_nodes
 from mini_tf.gradcheck.reasons.kinds.formulas import REDUCED, is_atom
 from mini_tf.gradcheck.reasons.kinds.syntax import SIGN
 from mini_tf.gradcheck.reasons.lines import pairs_of
-from mini_tf.gradcheck.reasons.theirs import Part, called_by, locals_at_the_end, written_forward
-from mini_tf.trace import codes_inside
+from mini_tf.gradcheck.reasons.theirs import Part, locals_at_the_end, run_forward, written_forward
 
 import numpy as np
 
@@ -119,9 +118,8 @@ def values_of(evidence: Evidence, part: Part, node: ast.AST, more: Collection[st
 
 
 def _numbers_of_the_files(evidence):
-    """{name: number} of the learner's files that functions called by the forward use: KEEP = 0.8"""
-    names = [(name, g.__globals__) for g in called_by(function_of(written_forward(evidence)))
-             for code in codes_inside(g.__code__) for name in code.co_names]             # fmt: skip
+    """{name: number} of the learner's files that the functions use which run: KEEP = 0.8"""
+    names = [(name, space) for code, space in run_forward(evidence).items() for name in code.co_names]
     return {name: space[name] for name, space in names if type(space.get(name)) in (int, float)}
 
 

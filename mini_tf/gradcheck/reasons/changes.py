@@ -276,6 +276,11 @@ def _wholes(node):
         elif isinstance(part, ast.Call) and ast.unparse(part.func).endswith(".at") and len(part.args) == 3:
             yield part.args[2], part.args[2]             # np.add.at(dtable, ids, d)
     for value in returned_values(node):
-        several = {ast.Tuple: "elts", ast.Dict: "values"}.get(type(value))
-        for element in getattr(value, several) if several else [value]:
+        for element in _elements(value):
             yield element, element
+
+
+def _elements(value):
+    """The expressions in a tuple or a dict, and in those inside it"""
+    several = {ast.Tuple: "elts", ast.Dict: "values"}.get(type(value))
+    return [one for part in getattr(value, several) for one in _elements(part)] if several else [value]

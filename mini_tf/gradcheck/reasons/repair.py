@@ -135,7 +135,7 @@ def find_repair(
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     together = _together(evidence, in_part, texts, inside) if certain else []
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
-        if not _is_right_everywhere(evidence, part, change, code, right):
+        if 2 * len(right) < len(wrong) or not _is_right_everywhere(evidence, part, change, code, right):
             continue
         if _leaves(states_with(evidence, part, code), inside) and _does_no_harm(evidence, part, code):
             return Found(_told(evidence, part, change), [name for name in wrong if name in right], [], [])
@@ -158,7 +158,6 @@ def _together(evidence, in_part, texts, inside):
 
     Those of one kind are tried first: three sums, each of which is set where it should add up.
     """
-    missing = set(evidence.slopes) - set(evidence.right)
     kinds = [kind for kind, count in Counter(change.name for _, change, *_ in in_part).items() if count > 1]
     for kind in [*kinds, None]:
         part, chosen, covered = None, [], set()
@@ -167,19 +166,25 @@ def _together(evidence, in_part, texts, inside):
             if kind in (None, change.name) and part in (None, other) and right - covered and beside:
                 part, covered = other, covered | right
                 chosen.append(change)
-        if not 1 < len(chosen) <= MANY:
-            continue
-        text, chosen = texts[part.runs.__code__.co_filename], sorted(chosen, key=lambda change: change.start)
-        ends = [(change.end, change.new) for change in chosen]
-        starts = [change.start for change in chosen[1:]] + [len(text)]
-        changed = text[: chosen[0].start] + "".join(new + text[end:start] for (end, new), start in zip(ends, starts))
-        with suppress(SyntaxError, StopIteration):
-            code = recompiled(part.runs, changed, text)
-            right = all(_is_right_everywhere(evidence, part, change, code, evidence.slopes) for change in chosen)
-            right = right and made_right(evidence, part, code) >= missing
+        for count in range(2, min(len(chosen), MANY) + 1):
+            first = sorted(chosen[:count], key=lambda change: change.start)
+            code, changed = _with_all(part, first, texts[part.runs.__code__.co_filename])
+            right = code and made_right(evidence, part, code) >= {*evidence.slopes}
+            right = right and all(_is_right_everywhere(evidence, part, one, code, evidence.slopes) for one in first)
             if right and _leaves(states_with(evidence, part, code), inside):
-                return _told_together([_told(evidence, part, change) for change in chosen], chosen, changed)
+                return _told_together([_told(evidence, part, one) for one in first], first, changed)
     return []
+
+
+def _with_all(part, changes, text):
+    """(the code of a part with changes of its file's text, which come in their order, that text); None for no code"""
+    ends = [(change.end, change.new) for change in changes]
+    starts = [change.start for change in changes[1:]] + [len(text)]
+    changed = text[: changes[0].start] + "".join(new + text[end:start] for (end, new), start in zip(ends, starts))
+    try:
+        return recompiled(part.runs, changed, text), changed
+    except (SyntaxError, StopIteration):
+        return None, changed
 
 
 def _told_together(told, chosen, changed):

@@ -34,6 +34,7 @@ import numpy as np
 COMPREHENSIONS = "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>", "<module>"
 MARK = "_first_traced_call"
 NONE = MappingProxyType({})
+DEEPEST, MANY = 3, 100   # dicts and lists inside each other, and their entries, in a registry of functions
 
 
 def calls_in(subject: Subject, dy: Array | float | None = None) -> list[Call]:
@@ -346,9 +347,11 @@ def parts_of(evidence: Evidence) -> list[Part]:
             function = _empty(code, space)
             around = _around(function, forward)
             named = named_in(space, code.co_qualname)
+            if getattr(named, "__code__", None) is not code:
+                named = next((g for g in _in_registries(space) if g.__code__ is code), None)
             if around is not function:
                 found[code] = Part(function, around, is_inside=True, is_handed=True)
-            elif getattr(named, "__code__", None) is code and not both:
+            elif named is not None and not both:
                 found[code] = Part(named, named, is_handed=True)
     if both:
         return list(found.values())
@@ -368,6 +371,15 @@ def _in_modules(values, names):
     """What these names stand for in the learner's modules among values"""
     modules = [x for x in values if isinstance(x, ModuleType) and is_their_file(getattr(x, "__file__", None))]
     return [vars(module)[name] for module in modules for name in sorted(names & vars(module).keys())]
+
+
+def _in_registries(space):
+    """The functions in dicts, lists and tuples of a file: ACTIVATIONS = {"elu": (lambda z: …, lambda z: …)}"""
+    parts = list(space.values())
+    for _ in range(DEEPEST):
+        held = [x for x in parts if isinstance(x, (dict, list, tuple)) and len(x) < MANY]
+        parts = [part for x in held for part in (x.values() if isinstance(x, dict) else x)]
+        yield from filter(inspect.isfunction, parts)
 
 
 def _is_their_class(x):
@@ -433,26 +445,45 @@ def _run_back(evidence, both):
     both: the forward goes back, too
     """
     if evidence.run_back is None:
-        found, before = {}, sys.gettrace()
-
-        def see(frame, event, _):
-            code = frame.f_code
-            if event == "call" and is_their_file(code.co_filename) and code.co_name not in COMPREHENSIONS:
-                found[code] = frame.f_globals
-
         evidence.back_to_the_point()
         try:
-            sys.settrace(see if both else before)
-            _, backward = evidence.subject.forward()
-            sys.settrace(see)
-            backward(evidence.another_dy)
+            with _seeing(both) as forward:
+                _, backward = evidence.subject.forward()
+            with _seeing() as back:
+                backward(evidence.another_dy)
+            evidence.run_back = forward | back
         except FAILURES:
-            found = {}
+            evidence.run_back = {}
         finally:
-            sys.settrace(before)
             evidence.back_to_the_point()
-        evidence.run_back = found
     return evidence.run_back
+
+
+def run_forward(evidence: Evidence) -> dict[CodeType, dict[str, Any]]:
+    """{code: globals} of the learner's functions that run while the forward does; looked for once"""
+    if evidence.run_forward is None:
+        evidence.back_to_the_point()
+        with _seeing() as found, contextlib.suppress(*FAILURES):
+            evidence.subject.forward()
+        evidence.run_forward = found
+    return evidence.run_forward
+
+
+@contextlib.contextmanager
+def _seeing(really=True):
+    """Inside the block, {code: globals} fills with the learner's functions that are called"""
+    found, before = {}, sys.gettrace()
+
+    def see(frame, event, _):
+        code = frame.f_code
+        if event == "call" and is_their_file(code.co_filename) and code.co_name not in COMPREHENSIONS:
+            found[code] = frame.f_globals
+
+    sys.settrace(see if really else before)
+    try:
+        yield found
+    finally:
+        sys.settrace(before)
 
 
 def _around(function, forward):
