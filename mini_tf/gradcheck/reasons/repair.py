@@ -47,6 +47,7 @@ MINUS = re.compile(r"a term is missing, −\w+$")         # − dc, of dc = d * 
 KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC, MINUS
 MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs where "]))
 CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
+SETS = "replaced, not accumulated",                      # a rule of a tape must add up: others use its input, too
 ADDS = re.compile(r"by the square")                      # or by the square root
 FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
@@ -108,7 +109,8 @@ def find_repair(
         if len(right) < len(evidence.slopes):
             more = right > set(evidence.right) and bool(evidence.gradients)          # than came back
             suspected = not lines or change.line in lines[-1]
-            if more and suspected and not CHANCY.search(change.name) and not _of_what_is_returned(change):
+            by_chance = CHANCY.search(change.name) or (part.is_handed and change.name in SETS)
+            if more and suspected and not by_chance and not _of_what_is_returned(change):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue
         if _is_right_everywhere(evidence, part, change, code, right):
@@ -135,7 +137,7 @@ def find_repair(
     certain = any(_other_sizes(evidence, other) for other in elsewhere(evidence)) if in_part else False
     together = _together(evidence, in_part, texts, inside) if certain else []
     for part, change, code, right in in_part[:TRIED_AGAIN] if certain and not together else ():
-        if 2 * len(right) < len(wrong) or not _is_right_everywhere(evidence, part, change, code, right):
+        if not _is_right_everywhere(evidence, part, change, code, right):
             continue
         if _leaves(states_with(evidence, part, code), inside) and _does_no_harm(evidence, part, code):
             return Found(_told(evidence, part, change), [name for name in wrong if name in right], [], [])
