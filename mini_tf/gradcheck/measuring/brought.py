@@ -443,7 +443,8 @@ class Pair(Brought):
             return [result], None
         wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
         if kept := self.kept_by_name(result, [p.name for p in wanted]):
-            return [x for x in result if not any(x is one for one in kept.values())], kept
+            names = returned_names(self.written_forward)
+            return [x for k, (name, x) in enumerate(zip(names, result)) if not k or name not in kept], kept
         if len(result) == 2 and isinstance(result[0], (tuple, list)):
             self.together = len(wanted) <= len(result[0])
             return list(result[0]), result[1]

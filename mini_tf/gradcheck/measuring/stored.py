@@ -30,6 +30,7 @@ GO_FORWARD = re.compile(r"forward|fwd|fprop|vorw(ä|ae)rts|avant|adelante|avanti
 GO_BACK = re.compile(r"back|bwd|bprop|r(ü|ue)ck|retropr|atr(á|a)s|arri(è|e)re|indietro|pullback|vjp", re.I)
 HOLDS_WEIGHTS = re.compile(r"_*(param|weight|bias|W|b|theta|layer|coef|intercept)", re.I)
 VALUE = re.compile(r"_*(data|values?|val|v|array|arr|numpy|item)$")     # what a tensor may call its numbers
+NEIGHBOURS = re.compile(r"_*(prev(ious)?|next|parent|below|above)(_layer)?$")          # other layers, in a chain
 RETURNED = "()"          # in the place of a name: what comes back
 DEEPEST = 4              # of dicts and lists that a function is given, those inside others
 NAMES = 3                # of one list or dict in an object, self.params and self.field.params, are followed
@@ -214,6 +215,7 @@ def stored_arrays(machine: Any, private: bool = False) -> dict[str, Stored]:
         those, read = members(x), read | _read_in_forward(type(x))
         for name, value in those.items():
             no_weight = _keeps_gradients(name, value) or (_is_private(name, value) and not private)
+            no_weight = no_weight or NEIGHBOURS.match(str(name))
             if not no_weight and not is_gradient(name, those, read):
                 walk(value, (*way, name), read)
 

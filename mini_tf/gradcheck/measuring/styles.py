@@ -275,7 +275,7 @@ def is_gradient(x: Any, shapes: Collection[tuple[int, ...]] = ()) -> bool:
     if isinstance(x, dict):
         x = tuple(x.values())
     if isinstance(x, (tuple, list)):
-        return any(map(is_gradient, x)) and all(is_gradient(g) or np.shape(g) in shapes for g in x)
+        return any(map(is_gradient, x)) and all(g is None or is_gradient(g) or np.shape(g) in shapes for g in x)
     return is_floating(x) and x.ndim > 0
 
 

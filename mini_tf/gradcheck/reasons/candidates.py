@@ -61,9 +61,11 @@ CLIPS = re.compile(r"\s*np\.clip\(.*out=")
 OUT = re.compile(r"out=([^,)]*)")
 MASK_OF = re.compile(r"~\(?([A-Za-z_][\w.]*)|\(([A-Za-z_][\w.]*) > 0\)")
 SIZE_OF_FORMULA = re.compile(r"\)\.(?:shape|size|ndim)\b")
+WITH_ITSELF = re.compile(r"\b([\w.]+) (?:==|!=|<|>|<=|>=) \1\b(?![\w.\[])")
 MASK_COMPARED = re.compile(r"\([^()]+ [<>]=? [^()]+\) [<>]|[<>]=? \([^()]+ [<>]=? [^()]+\)")
 # What is in changes that may have no meaning
-MARKS = re.compile(r"str\(|clip\(|out=|~| > 0\)|\.shape\[|= -\(|\)\.[sn]|\) [<>]|[<>=] \(|[\"'] \+|\+ [\"']")
+MARKS = re.compile(r"str\(|clip\(|out=|~| > 0\)|\.shape\[|= -\(| (?:[=!]=|[<>]=?) |\)\.[sn]|\) [<>]|[<>=] \(|"
+                   r"[\"'] \+|\+ [\"']")
 TINY = 1e-5
 NEGATED = re.compile(r"([\w.]+) = -\(\1 [+-] ")
 AS_TEXT = re.compile(r"\bstr\(([\w.]+)\)")
@@ -166,7 +168,8 @@ class Place:
             return False
         if change.new != "pass" and (KEY.findall(after) != KEY.findall(before) or CLIPS.match(before)):
             return True
-        if any(len(one.findall(after)) > len(one.findall(before)) for one in (SIZE_OF_FORMULA, MASK_COMPARED)):
+        nonsense = SIZE_OF_FORMULA, MASK_COMPARED, WITH_ITSELF
+        if any(len(one.findall(after)) > len(one.findall(before)) for one in nonsense):
             return True
         patterns = OUT, MASK_OF, OF_SHAPE, AS_TEXT
         new = {pattern: {*pattern.findall(after)} - {*pattern.findall(before)} for pattern in patterns}

@@ -33,6 +33,7 @@ from mini_tf.gradcheck.reasons.kinds.places import (
     of_namesakes,
     of_numbers,
     of_padding,
+    of_signs,
     of_targets,
     of_transposed_calls,
 )
@@ -130,7 +131,9 @@ def changes(
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
-    found += of_parts(of_transposed_calls, atoms) + of_parts(of_blocks, atoms) + of_wholes(of_namesakes, atoms)
+    for kind in (of_signs, of_transposed_calls, of_blocks):
+        found += of_parts(kind, atoms)
+    found += of_wholes(of_namesakes, atoms)
     loaded = {one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
     found += of_wholes(terms_of_unused, atoms, sums.keys() - loaded) + of_wholes(mirrored_terms, atoms)
     found += of_wholes(in_each_others_place, atoms) + of_wholes(differences, atoms) + of_wholes(couplings, atoms)

@@ -208,7 +208,7 @@ def _pairs(states, names):
     for said in states:
         called = [name for name in names if is_gradient_name(said, own[name]) and plain(said) != plain(own[name])]
         if called:
-            pairs[said] = min(called, key=lambda name: not in_this_case(said, own[name]))
+            pairs[said] = min(called, key=lambda name: (not in_this_case(said, own[name]), -len(own[name])))
     return list(pairs.items())
 
 

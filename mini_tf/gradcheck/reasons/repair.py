@@ -47,7 +47,6 @@ MINUS = re.compile(r"a term is missing, −\w+$")         # − dc, of dc = d * 
 KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC, MINUS
 MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs where "]))
 CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
-SETS = "replaced, not accumulated",                      # a rule of a tape must add up: others use its input, too
 ADDS = re.compile(r"by the square")                      # or by the square root
 FOR_A_NUMBER = re.compile(r"(\w+) belongs where \d")
 FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
@@ -109,7 +108,8 @@ def find_repair(
         if len(right) < len(evidence.slopes):
             more = right > set(evidence.right) and bool(evidence.gradients)          # than came back
             suspected = not lines or change.line in lines[-1]
-            by_chance = CHANCY.search(change.name) or (part.is_handed and change.name in SETS)
+            few = 2 * len(right - {*evidence.right}) < len(wrong)        # of a rule of a tape, which serves them all
+            by_chance = CHANCY.search(change.name) or (part.is_handed and few)
             if more and suspected and not by_chance and not _of_what_is_returned(change):
                 in_part.append((part, change, code, right - set(evidence.right)))
             continue

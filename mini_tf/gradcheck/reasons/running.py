@@ -11,6 +11,8 @@ from types import CodeType, FunctionType
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.brought import Brought
 from mini_tf.gradcheck.measuring.evidence import Evidence
+from mini_tf.gradcheck.measuring.spaces import functions_of, namespaces
+from mini_tf.gradcheck.measuring.variables import Variables
 from mini_tf.gradcheck.planting.editing import function_of, rebuilt, running_as, source_of
 from mini_tf.gradcheck.reasons.theirs import Part, following
 from mini_tf.types import Array
@@ -61,6 +63,37 @@ def gradients_with(evidence: Evidence, part: Part, code: CodeType) -> dict[str, 
         evidence.back_to_the_point()
         if isinstance(subject.f, Brought):
             subject.f.goes_back_once = False
+
+
+@contextmanager
+def kept_as_it_is(evidence: Evidence) -> Iterator[None]:
+    """Inside the block, nothing writes into the arrays of the learner's files and around f, target and the like.
+
+    A change such as `target -= r` would do so for all that are tried after it. Not where f itself writes into one.
+    """
+    functions, f = functions_of(evidence.subject.f), evidence.subject.f
+    values = [x for space in namespaces(f) for x in space.values()]
+    values += [cell.cell_contents for g in functions for cell in Variables(g).around.values()]
+    arrays = [x for x in values if isinstance(x, np.ndarray) and x.flags.writeable]
+    own = [x for x in evidence.everything.values() if isinstance(x, np.ndarray)]
+    arrays = [x for x in arrays if not any(np.may_share_memory(x, one) for one in own)]
+
+    def write(flag):
+        for x in arrays:
+            x.flags.writeable = flag
+
+    write(False)
+    try:
+        evidence.back_to_the_point()
+        evidence.subject.run(evidence.another_dy)
+    except FAILURES:
+        write(True)
+    finally:
+        evidence.back_to_the_point()
+    try:
+        yield
+    finally:
+        write(True)
 
 
 @contextmanager

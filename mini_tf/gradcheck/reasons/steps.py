@@ -45,6 +45,7 @@ from mini_tf.gradcheck.reasons.reached import (
     right_in_the_model,
 )
 from mini_tf.gradcheck.reasons.repair import find_repair
+from mini_tf.gradcheck.reasons.running import kept_as_it_is
 from mini_tf.gradcheck.reasons.theirs import calls_in, functions_of_call, functions_of_steps, parts_of
 from mini_tf.gradcheck.report import Report
 from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, WRONG
@@ -262,7 +263,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             known = right_after(evidence, inside)
             report.suspects, report.suspects_are_sharp = suspects(evidence, misfits, known)
             lines = {*map(_number, report.suspects)}
-            first = first_wrong(inside, lines)
+            first = first_wrong(inside, lines) if _names_say_what_is_meant(evidence, inside) else ""
             report.inside = about_inside(evidence, inside, first)
             first_lines = lines_of(evidence, first, known) & lines
             common = lines_of_all(evidence, known)
@@ -285,7 +286,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             told = " ".join(t.diagnosis for t in report.tensors)
             lost = {name for path in PATH_MISSING.findall(told) for name in VARIABLE.findall(path)}
             missing = [name for name, inner in inside.items() if inner.right and inner.of in lost]
-            found = find_repair(evidence, likely_lines, inside, missing)
+            with kept_as_it_is(evidence):
+                found = find_repair(evidence, likely_lines, inside, missing)
             repair, report.made_right, report.other_repair, report.repairs_together = found
             all_of_them = {*report.made_right} >= {*evidence.wrong, *misfits}
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
@@ -297,6 +299,11 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     too_many = len(report.suspects) > MANY
     if nowhere or too_many or shared or (current and calls_what_it_was_handed(evidence)):
         report.suspects = []
+
+
+def _names_say_what_is_meant(evidence, inside):
+    """False for a loss inside which no gradient is right by its name: dlpt may be multiplied by weights later"""
+    return bool(np.ndim(evidence.dy)) or any(inner.right for inner in told_inside(evidence, inside).values())
 
 
 def _narrowed(suspects, numbers):

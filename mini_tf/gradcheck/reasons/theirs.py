@@ -331,6 +331,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
         names = {name for code in codes_inside(function.__code__) for name in code.co_names}
         values = [*closure_of(function).values(), *(function.__globals__.get(name) for name in names)]
         values += function.__defaults__ or ()            # loss_and_gradient=neg_sampling
+        values += _in_registries({name: x for name, x in function.__globals__.items() if name in names})
         values += [x for name, x in members(owner).items() if name in names]             # self.derivative
         values += _in_modules(values, names)
         values += [methods[name] for name in names & methods.keys() - {*FORWARD, *BACKWARD, "__init__"}]
@@ -339,7 +340,8 @@ def parts_of(evidence: Evidence) -> list[Part]:
         classes += [c for cls in classes for c in _given_to(cls) if _is_their_class(c) and c not in classes]
         for cls in classes:
             of_steps, own = _of_steps(cls), vars(cls)
-            methods_of_cls = [(name, getattr(own[name], "__func__", own[name])) for name in sorted(names & own.keys())]
+            named = sorted((names | {"__call__"}) & own.keys())
+            methods_of_cls = [(name, getattr(own[name], "__func__", own[name])) for name in named]
             values += [g for name, g in methods_of_cls if name not in of_steps or g in helpers]
         waiting += [g for g in (getattr(value, "__func__", value) for value in values) if inspect.isfunction(g)]
     for code, space in _run_back(evidence, both).items():
@@ -348,7 +350,7 @@ def parts_of(evidence: Evidence) -> list[Part]:
             around = _around(function, forward)
             named = named_in(space, code.co_qualname)
             if getattr(named, "__code__", None) is not code:
-                named = next((g for g in _in_registries(space) if g.__code__ is code), None)
+                named = next((g for g in _in_registries(space) if getattr(g, "__code__", None) is code), None)
             if around is not function:
                 found[code] = Part(function, around, is_inside=True, is_handed=True)
             elif named is not None and not both:
@@ -374,12 +376,12 @@ def _in_modules(values, names):
 
 
 def _in_registries(space):
-    """The functions in dicts, lists and tuples of a file: ACTIVATIONS = {"elu": (lambda z: …, lambda z: …)}"""
+    """The functions and classes in dicts, lists and tuples of a file: {"elu": (lambda z: …, lambda z: …)}"""
     parts = list(space.values())
     for _ in range(DEEPEST):
         held = [x for x in parts if isinstance(x, (dict, list, tuple)) and len(x) < MANY]
         parts = [part for x in held for part in (x.values() if isinstance(x, dict) else x)]
-        yield from filter(inspect.isfunction, parts)
+        yield from (part for part in parts if inspect.isfunction(part) or _is_their_class(part))
 
 
 def _is_their_class(x):

@@ -126,6 +126,20 @@ def of_exponents(source: Source, part: ast.AST, _: Atoms) -> Changes:
             yield "a number is wrong", exponent, f"{other:g}" if other >= 0 else f"({other:g})"
 
 
+def of_signs(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
+    """np.where(small, e, δ·sign(e)) for np.where(small, e, δ), the slope of a Huber loss"""
+    branches = part.args[1:] if isinstance(part, ast.Call) and len(part.args) == 3 else ()
+    branches = [part.body, part.orelse] if isinstance(part, ast.IfExp) else branches
+    if isinstance(part, ast.Assign) and is_atom(part.value):             # in a branch of its own: g = delta
+        branches = [part.value]
+    for branch in branches:
+        text = source.within(source.span(branch))
+        if isinstance(branch, ast.Constant) or (is_atom(branch) and not np.ndim(atoms.get(text))):
+            for e, x in atoms.items():
+                if isinstance(x, (float, np.floating)) or is_array(x) and x.dtype.kind == "f":
+                    yield f"a factor is missing, np.sign({e})", branch, f"{text} * np.sign({e})"
+
+
 def of_transposed_calls(source: Source, part: ast.AST, atoms: Atoms) -> Changes:
     """np.exp(b) for np.exp(a).T"""
     call = part.value if isinstance(part, ast.Attribute) and part.attr == "T" else None
