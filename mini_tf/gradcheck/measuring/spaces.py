@@ -31,9 +31,10 @@ def _functions_among(values):
         if inspect.isfunction(value) and is_theirs(value):
             yield inspect.unwrap(value)
         elif inspect.isclass(value) and is_theirs(value):
-            yield from (g for g in vars(value).values() if inspect.isfunction(g))
+            methods = (getattr(g, "__func__", g) for g in vars(value).values())          # static ones, too
+            yield from filter(inspect.isfunction, methods)
         elif isinstance(value, ModuleType) and is_their_file(getattr(value, "__file__", None)):
-            yield from (g for g in vars(value).values() if inspect.isfunction(g) and is_theirs(g))
+            yield from _functions_among([x for x in vars(value).values() if not isinstance(x, ModuleType)])
 
 
 def functions_of(f: Any) -> list[FunctionType]:

@@ -62,6 +62,7 @@ OUT = re.compile(r"out=([^,)]*)")
 MASK_OF = re.compile(r"~\(?([A-Za-z_][\w.]*)|\(([A-Za-z_][\w.]*) > 0\)")
 SIZE_OF_FORMULA = re.compile(r"\)\.(?:shape|size|ndim)\b")
 WITH_ITSELF = re.compile(r"\b([\w.]+) (?:==|!=|<|>|<=|>=) \1\b(?![\w.\[])")
+GIVEN_ON = re.compile(r"[A-Za-z_][\w.]*\((?:1 - )?[\w.]+ ?\*\* ?2\)")        # df(a**2), of any activation
 MASK_COMPARED = re.compile(r"\([^()]+ [<>]=? [^()]+\) [<>]|[<>]=? \([^()]+ [<>]=? [^()]+\)")
 # What is in changes that may have no meaning
 MARKS = re.compile(r"str\(|clip\(|out=|~| > 0\)|\.shape\[|= -\(| (?:[=!]=|[<>]=?) |\)\.[sn]|\) [<>]|[<>=] \(|"
@@ -129,7 +130,7 @@ class Place:
 
     def _rank(self, change, new):
         line = self.begins.get(change.line, change.line)
-        unlikely = RARE.search(change.name) or not self._is_linear(change)
+        unlikely = RARE.search(change.name) or not self._is_linear(change) or GIVEN_ON.search(change.after)
         hands_on = line in self.bare and (ADDED.search(change.name) or SIGN.search(change.name))
         hands_on = hands_on and "-= " not in change.before               # which may itself be wrong
         unlikely = unlikely or (SPLIT.match(change.name) and self._transposes_elsewhere(line))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.elsewhere import apart, elsewhere, larger_still, other_draws, with_masks_that_scale
-from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, Evidence
+from mini_tf.gradcheck.measuring.evidence import AFFORDABLE, CLOSE, Evidence
 from mini_tf.gradcheck.measuring.slopes import Phi
 from mini_tf.gradcheck.planting.editing import recompiled, source_of
 from mini_tf.gradcheck.reasons.atoms import values_of
@@ -53,6 +53,9 @@ FACTOR = re.compile(r"a factor is missing, ([^\W\d]\w*)")
 WORD = re.compile(r"[A-Za-z_]\w*")
 ROWS = re.compile(r"np\.arange\(len\([\w.]+\)\)")       # each row's own, however many there are
 OPTION = re.compile(r"pad|strid|step|dilat|lag|shift|offset", re.I)      # what is no size
+ONE_MORE = re.compile(r"^(\S+) \+ 1 belongs where \1 is$")
+OF_NUMBERS = re.compile(r"^([^\W\d][\w.]*) belongs where ([^\W\d][\w.]*) is$")
+SIMPLE = 2, 3, 4, 5, 10, 100         # ratios of two constants, by chance
 ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*")
 KEY = re.compile(r"""\["(\w+)"\]""")
 
@@ -237,13 +240,18 @@ def _told(evidence, part, change):
         known = {other.options.get(factor[1]) for other in [evidence, *elsewhere(evidence)]}
         if len(known) == 1:
             number, alike = known.pop(), [factor[1]]
+    if number is None and ONE_MORE.search(change.name):                  # S + 1, where a margin is 1
+        number = 1
     if number is not None and not alike:                 # a 2 that may be D, which has always been 2
         _, node = source_of(part.function)
-        points = [values_of(other, part, node) for other in [evidence, *elsewhere(evidence), *apart(evidence)]]
+        others = [evidence, *elsewhere(evidence), *apart(evidence)]
+        others = [other for other in others if number > 1 or other.option is None]       # where a margin is not 1
+        points = [values_of(other, part, node) for other in others]
         evidence.back_to_the_point()
         set_here = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-        known = {name: x for name, x in points[0].items() if ATTRIBUTE.fullmatch(name) and type(x) is int}
-        tried = {name for name in evidence.options if "." not in name}   # not self.dilation, if all else depends on it
+        kinds = (int, float) if number == 1 else (int,)
+        known = {name: x for name, x in points[0].items() if ATTRIBUTE.fullmatch(name) and type(x) in kinds}
+        tried = {name for name in evidence.options if "." not in name and number > 1}    # not self.dilation, if all …
         alike = [name for name in sorted(known.keys() - set_here - tried)
                  if all(values.get(name) == number for values in points)]                # fmt: skip
     other = f" ({number}, or {' or '.join(alike)}, which is {number} wherever it was tried)" if alike else ""
@@ -291,6 +299,8 @@ def _stands_by_chance(evidence, part, change):
     """
     text = ROWS.sub("", _changed_text(change))
     _, node = source_of(part.function)
+    if (both := OF_NUMBERS.match(change.name)) and _are_in_proportion(evidence, part, node, *both.groups()):
+        return True
     counters = {one.id for loop in ast.walk(node) if isinstance(loop, (ast.For, ast.comprehension))
                 for one in ast.walk(loop.target) if isinstance(one, ast.Name)}  # fmt: skip
     after = ROWS.sub("", change.after)
@@ -308,6 +318,18 @@ def _stands_by_chance(evidence, part, change):
     fixed = {size: x for size, x in here.items() if all(values.get(size, x) == x for values in there)}
     fixed = {size: x for size, x in fixed.items() if not _changes_between_calls(evidence, part, size)}
     return not all(_is_the_only(x, size, evidence, part, node, counters) for size, x in fixed.items())
+
+
+def _are_in_proportion(evidence, part, node, one, other):
+    """True for two constants that have been the same wherever f was run, one twice the other: l1 = 0.1 and l2 = 0.05"""
+    points = [values_of(at, part, node) for at in [evidence, *elsewhere(evidence), *apart(evidence)]]
+    evidence.back_to_the_point()
+    pairs = {(values.get(one), values.get(other)) for values in points
+             if isinstance(values.get(one), (int, float)) and isinstance(values.get(other), (int, float))}  # fmt: skip
+    if len(pairs) != 1:
+        return False
+    x, y = pairs.pop()
+    return bool(x and y) and any(abs(ratio / k - 1) < CLOSE for ratio in (x / y, y / x) for k in SIMPLE)
 
 
 def _changes_between_calls(evidence, part, name):

@@ -290,7 +290,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
                 found = find_repair(evidence, likely_lines, inside, missing)
             repair, report.made_right, report.other_repair, report.repairs_together = found
             all_of_them = {*report.made_right} >= {*evidence.wrong, *misfits}
-            exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 2
+            exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 1
             report.repair = repair if all_of_them else []
             report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
