@@ -9,7 +9,7 @@ Two tables. *training*: one step (loss with label smoothing, backward, Adam; no 
 of 3 to 11 words, in the batches of training. All start from the same weights, read the same batches, and must find the
 same losses. PyTorch runs eager and compiled, with Adam's fused form.
 
-*decoding*: translating with beam 1 and beam 5, 64 sentences at a time. Both contenders remember the keys and values of
+*decoding*: translating with beam 1 and beam 5, 128 sentences at a time. Both contenders remember the keys and values of
 the words written, compute those of the source once, and stop searching a sentence at the same step. At least 99 % of
 their translations must be the same words; rounding breaks near ties. With --run, a run of mini-tf train --preset
 translate is the model, and the sentences are those of its translations.tsv. Without, a model of the preset's sizes is
