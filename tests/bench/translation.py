@@ -15,6 +15,9 @@ their translations must be the same words; rounding breaks near ties. With --run
 translate is the model, and the sentences are those of its translations.tsv. Without, a model of the preset's sizes is
 first trained to copy: random vectors never end a sentence, and the time of a translation depends on its length.
 
+A third row has mini_tf's products alone, the multiplications with weights: as long as translating would take if all
+else took no time. What PyTorch takes, divided by that, is the most that could be gained.
+
 Every measurement is a process of its own, which warms up first; the contenders take turns.
 """
 
@@ -22,12 +25,14 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 from mini_tf.decoding import translations
-from mini_tf.kernels import recycled_memory
+from mini_tf.kernels import cpu, recycled_memory
 from mini_tf.models import Translator
 from mini_tf.text.sentences import SPECIAL, split_sentence
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
@@ -47,7 +52,7 @@ BATCH = 128              # sentences translated together
 BEAMS = 1, 5
 SAME = 0.99              # share of the translations that must be the same words
 COPIED = 200             # words that the model without a run learns to copy
-EAGER = "PyTorch eager"
+EAGER, PRODUCTS = "PyTorch eager", "mini_tf's products alone"
 FIRST_STEPS = 12         # before timing: after the steps whose losses are compared, compiling may still go on
 
 
@@ -73,16 +78,26 @@ def measure_training(method, preset, steps, threads):
 
 def measure_decoding(method, model, sources, beam, threads):
     """In the child process: the seconds of a sentence, and all translations."""
-    if method == "mini_tf":
-        translate = partial(translations, model, beam=beam, batch=BATCH)
-    else:
+    if method == EAGER:
         peer = import_torch("torch_translator", threads)
         translate = partial(peer.translations, peer.Translator(model).eval(), beam=beam, batch=BATCH)
+    else:
+        translate = partial(translations, model, beam=beam, batch=BATCH)
     translate(sources[: 2 * BATCH])                      # warm-up
-    found = []
-    seconds = seconds_of(lambda: found.extend(translate(sources)))
-    words = [(one.words if method == "mini_tf" else one[0]).tolist() for one in found]
+    found, spent = [], []
+    with patch.object(cpu, "product", partial(noting_the_time, cpu.product, spent)):
+        seconds = seconds_of(lambda: found.extend(translate(sources)))
+    seconds = sum(spent) / threads if method == PRODUCTS else seconds
+    words = [(one[0] if method == EAGER else one.words).tolist() for one in found]
     return {"seconds": seconds / len(sources), "words": words}
+
+
+def noting_the_time(work, spent, *arguments):
+    """work(*arguments); how long it took is added to the list `spent`."""
+    start = time.perf_counter()
+    result = work(*arguments)
+    spent.append(time.perf_counter() - start)
+    return result
 
 
 def copying_model(preset, steps=300):
@@ -174,7 +189,7 @@ def main():
         if len(runs) > 1:
             print("All found the same losses.")
     if options.only != "training":
-        methods = ["mini_tf", EAGER] if options.peer and torch_installed() else ["mini_tf"]
+        methods = ["mini_tf", PRODUCTS, *[EAGER] * bool(options.peer and torch_installed())]
         with tempfile.TemporaryDirectory() as folder:
             write_task(Path(folder), preset, options.run, options.sentences)
             for beam in BEAMS:

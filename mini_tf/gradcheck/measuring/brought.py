@@ -402,6 +402,7 @@ class Pair(Brought):
 
     def __init__(self, forward: Callable, backward: Callable):
         super().__init__(forward, by_place(backward))
+        self.given_back = returned_names(forward)        # read once: not while f is watched
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         with self.pointing_to(inputs):
@@ -443,8 +444,8 @@ class Pair(Brought):
             return [result], None
         wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
         if kept := self.kept_by_name(result, [p.name for p in wanted]):
-            names = returned_names(self.written_forward)
-            return [x for k, (name, x) in enumerate(zip(names, result)) if not k or name not in kept], kept
+            pairs = enumerate(zip(self.given_back, result))
+            return [x for k, (name, x) in pairs if not k or name not in kept], kept
         if len(result) == 2 and isinstance(result[0], (tuple, list)):
             self.together = len(wanted) <= len(result[0])
             return list(result[0]), result[1]
@@ -456,7 +457,7 @@ class Pair(Brought):
         """What the forward returns beside its outputs, by the names that the backward has for it: `return y, n, inv`,
         and backward(dy, n, inv)
         """
-        names, known = returned_names(self.written_forward), [p.name for p in parameters_of(self.written_forward)]
+        names, known = self.given_back, [p.name for p in parameters_of(self.written_forward)]
         named = zip(names[1:], result[1:]) if len(names) == len(result) else ()
         kept = Kept({name: x for name, x in named if name in wanted and name not in known and not may_be_given(name)})
         upstream = [name for name in wanted if name not in known and name not in kept]
