@@ -403,6 +403,7 @@ class Pair(Brought):
     def __init__(self, forward: Callable, backward: Callable):
         super().__init__(forward, by_place(backward))
         self.given_back = returned_names(forward)        # read once: not while f is watched
+        self.kept = self.kept_by_name()
 
     def __call__(self, *inputs) -> tuple[Any, Backward]:
         with self.pointing_to(inputs):
@@ -442,10 +443,10 @@ class Pair(Brought):
         """(outputs, cache): the cache is the last of what the forward returned, if its backward takes one"""
         if not isinstance(result, tuple):
             return [result], None
+        if self.kept and len(result) == len(self.given_back):
+            kept = Kept({self.given_back[k]: result[k] for k in self.kept})
+            return [x for k, x in enumerate(result) if k not in self.kept], kept
         wanted = [p for p in parameters_of(self.written_backward) if p.default is p.empty]
-        if kept := self.kept_by_name(result, [p.name for p in wanted]):
-            pairs = enumerate(zip(self.given_back, result))
-            return [x for k, (name, x) in pairs if not k or name not in kept], kept
         if len(result) == 2 and isinstance(result[0], (tuple, list)):
             self.together = len(wanted) <= len(result[0])
             return list(result[0]), result[1]
@@ -453,15 +454,15 @@ class Pair(Brought):
             return list(result[:-1]), result[-1]
         return list(result), None
 
-    def kept_by_name(self, result: tuple, wanted: Sequence[str]) -> "Kept":
-        """What the forward returns beside its outputs, by the names that the backward has for it: `return y, n, inv`,
-        and backward(dy, n, inv)
+    def kept_by_name(self) -> set[int]:
+        """The places of what the forward gives back beside its outputs under names that the backward has for it: of
+        `return y, n, inv`, with backward(dy, n, inv), the second and the third
         """
-        names, known = self.given_back, [p.name for p in parameters_of(self.written_forward)]
-        named = zip(names[1:], result[1:]) if len(names) == len(result) else ()
-        kept = Kept({name: x for name, x in named if name in wanted and name not in known and not may_be_given(name)})
-        upstream = [name for name in wanted if name not in known and name not in kept]
-        return kept if len(upstream) == len(result) - len(kept) and all(map(may_be_given, upstream)) else Kept()
+        known = [p.name for p in parameters_of(self.written_forward)]
+        wanted = [p.name for p in parameters_of(self.written_backward) if p.default is p.empty and p.name not in known]
+        kept = {k for k, name in enumerate(self.given_back) if k and name in wanted and not may_be_given(name)}
+        upstream = [name for name in wanted if name not in {self.given_back[k] for k in kept}]
+        return kept if len(upstream) == len(self.given_back) - len(kept) and all(map(may_be_given, upstream)) else set()
 
     def arguments(self, dys: list[Any], cache: Any, inputs: Sequence[Any]) -> list[Any] | None:
         """The arguments of the backward; None if it takes no dy: that of a loss, which is 1."""
