@@ -71,10 +71,7 @@ def apart(evidence: Evidence, seed: int = 0) -> list[Evidence]:
     if evidence.apart is None:
         rng = np.random.default_rng((seed, 4))
         evidence.back_to_the_point()
-        arrays = of_different_sizes(evidence.subject, rng)
-        found = _evidence_at(evidence, arrays, evidence.option, rng) if arrays else None
-        evidence.apart = [found] if found is not None and set(evidence.right) <= set(found.right) else []
-        evidence.back_to_the_point()
+        evidence.apart = _where_right_ones_stay_right(evidence, of_different_sizes(evidence.subject, rng), rng)
     return evidence.apart
 
 
@@ -87,9 +84,7 @@ def larger_still(evidence: Evidence, seed: int = 0) -> list[Evidence]:
         rng = np.random.default_rng((seed, 5))
         evidence.back_to_the_point()
         arrays = larger(evidence.subject, rng, GROWTH[::-1])
-        found = _evidence_at(evidence, arrays, evidence.option, rng) if arrays else None
-        evidence.larger_still = [found] if found is not None and {*evidence.right} <= {*found.right} else []
-        evidence.back_to_the_point()
+        evidence.larger_still = _where_right_ones_stay_right(evidence, arrays, rng)
     return evidence.larger_still
 
 
@@ -102,10 +97,8 @@ def with_masks_that_scale(evidence: Evidence) -> list[Evidence]:
         evidence.back_to_the_point()
         arrays = arrays_of(evidence.subject)
         masks = {name: SCALE * x for name, x in arrays.items() if is_float(x) and x.ndim and is_zeros_and_ones(x)}
-        rng = np.random.default_rng(0)
-        found = _evidence_at(evidence, arrays | masks, evidence.option, rng) if masks else None
-        evidence.scaled = [found] if found is not None and {*evidence.right} <= {*found.right} else []
-        evidence.back_to_the_point()
+        arrays = arrays | masks if masks else {}
+        evidence.scaled = _where_right_ones_stay_right(evidence, arrays, np.random.default_rng(0))
     return evidence.scaled
 
 
@@ -327,6 +320,13 @@ def _came_back(subject):
             return subject.run(np.ones(y.shape) if y.ndim else 1.0)
     except FAILURES:
         return {}
+
+
+def _where_right_ones_stay_right(evidence, arrays, rng):
+    """[Evidence at those arrays]; [] if there are none, or if right gradients are wrong there"""
+    found = _evidence_at(evidence, arrays, evidence.option, rng) if arrays else None
+    evidence.back_to_the_point()
+    return [found] if found is not None and {*evidence.right} <= {*found.right} else []
 
 
 def _evidence_at(evidence, arrays, option, rng):

@@ -40,7 +40,7 @@ class Evidence:
         self.siblings = []                               # [{name: array}] of other calls of this step in a model
         # Evidence at other points, once `elsewhere` has looked there
         self.others = self.apart = self.larger_still = self.draws = self.scaled = None
-        self.run_forward = self.run_back = self.fed = None                  # what `theirs` and `feeding` have found
+        self.run = self.fed = None                       # what `theirs` and `feeding` have found
 
     def back_to_the_point(self) -> None:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""

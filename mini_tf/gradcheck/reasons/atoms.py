@@ -206,8 +206,8 @@ def _phrase_of(one):
         simple = is_atom(left) and (is_atom(right) or isinstance(right, ast.Constant))
         text, signs = ast.unparse(left), (SIGN[type(one.ops[0])], OPPOSITE[type(one.ops[0])])
         return [f"({text} {sign} {ast.unparse(right)})" for sign in signs] if simple else []
-    if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub):
-        return [f"({ast.unparse(one)})"] if isinstance(one.left, ast.Constant) and is_atom(one.right) else []
+    if _is_a_complement(one):
+        return [f"({ast.unparse(one)})"]
     if isinstance(one, ast.Call) and not one.args and not one.keywords:              # weight.sum()
         return [ast.unparse(one)] if _is_simple(getattr(one.func, "value", one)) and one.func.attr in REDUCED else []
     if not isinstance(one, ast.Call) or one.keywords or not one.args:

@@ -92,15 +92,20 @@ def of_wrong_ones(
 def feeds_a_right_one(evidence: Evidence, line: Line) -> bool:
     """True if a right gradient comes from all that a line computes, as measured"""
     _, things = fed_by_lines(evidence).get(line, ("", []))
-    right = {name for name in evidence.right if not evidence.is_zero(name)}
+    right = _right_and_not_zero(evidence)
     return bool(things) and all(names & right for names in things)
 
 
 def of_all_wrong_ones(evidence: Evidence) -> set[int]:
     """The numbers of the lines that every wrong gradient comes from, and no right one"""
-    right = {name for name in evidence.right if not evidence.is_zero(name)}
+    right = _right_and_not_zero(evidence)
     return {line for (_, line), (_, things) in fed_by_lines(evidence).items()
             if evidence.wrong and any(names >= {*evidence.wrong} and not names & right for names in things)}
+
+
+def _right_and_not_zero(evidence):
+    """The names of the right gradients that say something: any line gives zeros"""
+    return {name for name in evidence.right if not evidence.is_zero(name)}
 
 
 def _gradients(evidence: Evidence, part: Part, text: str, before: str) -> dict[str, Array] | None:

@@ -442,48 +442,48 @@ def _empty(code, space):
 
 
 def _run_back(evidence, both):
-    """{code: globals} of the learner's functions that run while one backward does; looked for once
+    """{code: globals} of the learner's functions that run while one backward does
 
     both: the forward goes back, too
     """
-    if evidence.run_back is None:
-        evidence.back_to_the_point()
-        try:
-            with _seeing(both) as forward:
-                _, backward = evidence.subject.forward()
-            with _seeing() as back:
-                backward(evidence.another_dy)
-            evidence.run_back = forward | back
-        except FAILURES:
-            evidence.run_back = {}
-        finally:
-            evidence.back_to_the_point()
-    return evidence.run_back
+    forward, back = _run(evidence)
+    return forward | back if both else back
 
 
 def run_forward(evidence: Evidence) -> dict[CodeType, dict[str, Any]]:
-    """{code: globals} of the learner's functions that run while the forward does; looked for once"""
-    if evidence.run_forward is None:
+    """{code: globals} of the learner's functions that run while the forward does"""
+    return _run(evidence)[0]
+
+
+def _run(evidence):
+    """`run_forward`, and the same of the backward; looked for once. Empty where one fails"""
+    if evidence.run is None:
         evidence.back_to_the_point()
-        with _seeing() as found, contextlib.suppress(*FAILURES):
-            evidence.subject.forward()
-        evidence.run_forward = found
-    return evidence.run_forward
+        forward, back = {}, {}
+        with contextlib.suppress(*FAILURES):
+            with _seeing(forward):
+                _, backward = evidence.subject.forward()
+            with _seeing(seen := {}):
+                backward(evidence.another_dy)
+            back = seen
+        evidence.run = forward, back
+        evidence.back_to_the_point()
+    return evidence.run
 
 
 @contextlib.contextmanager
-def _seeing(really=True):
-    """Inside the block, {code: globals} fills with the learner's functions that are called"""
-    found, before = {}, sys.gettrace()
+def _seeing(found):
+    """Inside the block, `found` gets {code: globals} of the learner's functions that are called"""
+    before = sys.gettrace()
 
     def see(frame, event, _):
         code = frame.f_code
         if event == "call" and is_their_file(code.co_filename) and code.co_name not in COMPREHENSIONS:
             found[code] = frame.f_globals
 
-    sys.settrace(see if really else before)
+    sys.settrace(see)
     try:
-        yield found
+        yield
     finally:
         sys.settrace(before)
 
