@@ -131,17 +131,19 @@ def _softmax_backward(y):
 
 
 def _mask_rows(mask, shape):
-    """(rows, queries, times): the mask's rows without repeats over leading axes, and how rows of z map to them.
+    """(rows, queries, times): the mask's rows without repeats, and how rows of z map to them.
 
     The rows of z, of that shape, come in groups of `queries`; each group of mask rows serves `times` groups of z in
     turn. Raises ValueError if the mask cannot be broadcast to the shape.
     """
     np.broadcast_to(mask, shape)
     mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
+    if len(shape) < 2 or mask.shape[-2] == 1:            # one row for all queries, as where padding is hidden
+        shape = *shape[:-1], 1, shape[-1]
+        mask = mask.reshape(*mask.shape[:-1], 1, mask.shape[-1])
     own = max((axis + 1 for axis in range(len(shape) - 2) if mask.shape[axis] != 1), default=0)
-    mask = np.broadcast_to(mask, shape[:own] + (1,) * max(len(shape) - 2 - own, 0) + shape[-2:])
-    queries = shape[-2] if len(shape) > 1 else 1
-    return rows(mask), queries, math.prod(shape[own:-2])
+    mask = np.broadcast_to(mask, shape[:own] + (1,) * (len(shape) - 2 - own) + shape[-2:])
+    return rows(mask), shape[-2], math.prod(shape[own:-2])
 
 
 def attention(
