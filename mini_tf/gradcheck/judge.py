@@ -106,8 +106,7 @@ def judged(
                 report.findings += check_inputs(subject)
                 report.blind = blind_spots(subject.tensors)
                 evidence = _check_point("given", subject, report, patterns, rng, budget)
-                with as_it_is():
-                    check_precision(evidence, report, rng)
+                check_precision(evidence, report, rng, as_it_is)
                 check_twins(evidence, report, rng)
                 if _move_to_generic_point(subject, report, rng):
                     generic_evidence = _check_point("generic", subject, report, patterns, rng, budget)

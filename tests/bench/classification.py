@@ -7,8 +7,9 @@
 
 One step (loss, backward, Adam; no clipping, no dropout) on random sentences of 3 to 40 words, in the batches of
 training. All start from the same weights, read the same batches, and must find the same losses. PyTorch runs eager and
-compiled, with Adam's fused form. Every measurement is a process of its own, which warms up first; the contenders take
-turns.
+compiled, with Adam's fused form. The last row has mini_tf's products alone, the multiplications with weights, forward
+and backward: as long as a step would take if all else took no time. What PyTorch takes, divided by that, is the most
+that could be gained. Every measurement is a process of its own, which warms up first; the contenders take turns.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from mini_tf.training.text_batches import TextBatches
 import numpy as np
 from measuring import in_fresh_process, note_settings, print_table, take_turns, thread_settings
 from models import WORDS, import_torch, random_sentences, without_zeros
-from training_step import VARIANTS, check_losses, peers, timed, training_step
+from training_step import PRODUCTS, VARIANTS, check_losses, peers, products_alone, timed, training_step
 
 PRESETS = CLASSIFICATION | MASKING
 REVIEW_WORDS = 8_000     # c, the vocabulary of the film reviews
@@ -57,12 +58,12 @@ def measure(method, preset, steps, threads):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
     batches = list(islice(random_batches(preset, model.c), FIRST_STEPS + steps))
-    if method == "mini_tf":
+    if method in ("mini_tf", PRODUCTS):
         step = training_step(model, preset)
     else:
         step = import_torch("torch_classifier", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
-    return timed(step, batches, FIRST_STEPS)
+    return (products_alone if method == PRODUCTS else timed)(step, batches, FIRST_STEPS)
 
 
 def main():
@@ -89,11 +90,10 @@ def main():
     note_settings()
     print(f"One training step of {preset.name!r}: {sizes}, {preset.words} words in a batch; {threads} threads, "
           f"{options.rounds} rounds of {steps} steps")  # fmt: skip
-    runs = take_turns(["mini_tf", *(peers() if options.peer else [])], options.rounds, in_child)
+    runs = take_turns(["mini_tf", *(peers() if options.peer else []), PRODUCTS], options.rounds, in_child)
     check_losses(runs)
     print_table(runs, unit="ms")
-    if len(runs) > 1:
-        print("All found the same losses.")
+    print("All found the same losses.")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,14 @@ def seconds_of(work):
     return time.perf_counter() - start
 
 
+def noting_the_time(work, spent, *arguments, **options):
+    """work(*arguments, **options); how long it took is added to the list `spent`."""
+    start = time.perf_counter()
+    result = work(*arguments, **options)
+    spent.append(time.perf_counter() - start)
+    return result
+
+
 def peak_memory():
     """The most memory that this process has held, in bytes; 0 where the system does not say (only Linux does)."""
     status = Path("/proc/self/status")

@@ -21,19 +21,29 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from statistics import median
+from unittest.mock import patch
 
 from mini_tf.kernels import recycled_memory
 from mini_tf.layers import clear_gradients
 from mini_tf.training.optimizers import Adam
 
 import numpy as np
-from measuring import in_fresh_process, note_settings, peak_memory, print_table, seconds_of, take_turns, thread_settings
+from measuring import (
+    in_fresh_process,
+    note_settings,
+    noting_the_time,
+    peak_memory,
+    print_table,
+    seconds_of,
+    take_turns,
+    thread_settings,
+)
 from models import MODELS, import_torch, matrix_operations, new_model, random_words, torch_installed
 
 WARM_UP = 3              # steps; their losses are compared
 AGREED = 1e-3            # relative difference of losses: Adam's first steps magnify the rounding errors of small gradients
 ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read, p, m, v are written, 4 bytes each
-FLOOR = "the machine"
+FLOOR, PRODUCTS = "the machine", "mini_tf's products alone"
 
 VARIANTS = {             # (compiled, additional environment variables)
     "PyTorch eager": (False, {}),
@@ -63,6 +73,23 @@ def timed(step, batches, warm_up=WARM_UP):
         losses = [step(batch) for batch in batches[:warm_up]]
         seconds = median(seconds_of(partial(step, batch)) for batch in batches[warm_up:])
     return {"seconds": seconds, "losses": losses[:WARM_UP], "peak": peak_memory()}
+
+
+def products_alone(step, batches, warm_up=WARM_UP):
+    """As `timed`, with the seconds that a step spends in the multiplications with weights: products of two matrices."""
+    spent, multiply, seconds = [], np.matmul, []
+
+    def matmul(A, B, **options):
+        both = A.ndim == B.ndim == 2                     # attention multiplies stacks of small ones
+        return noting_the_time(multiply, spent, A, B, **options) if both else multiply(A, B, **options)
+
+    with recycled_memory(), patch.object(np, "matmul", matmul):
+        losses = [step(batch) for batch in batches[:warm_up]]
+        for batch in batches[warm_up:]:
+            spent.clear()
+            step(batch)
+            seconds.append(sum(spent))
+    return {"seconds": median(seconds), "losses": losses[:WARM_UP], "peak": peak_memory()}
 
 
 def measure(method, preset, batch, steps, threads):

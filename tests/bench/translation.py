@@ -25,7 +25,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -42,7 +41,15 @@ from mini_tf.training.translation import TRANSLATION
 
 import models
 import numpy as np
-from measuring import in_fresh_process, note_settings, print_table, seconds_of, take_turns, thread_settings
+from measuring import (
+    in_fresh_process,
+    note_settings,
+    noting_the_time,
+    print_table,
+    seconds_of,
+    take_turns,
+    thread_settings,
+)
 from models import import_torch, torch_installed, without_zeros
 from training_step import VARIANTS, check_losses, peers, timed, training_step
 
@@ -90,14 +97,6 @@ def measure_decoding(method, model, sources, beam, threads):
     seconds = sum(spent) / threads if method == PRODUCTS else seconds
     words = [(one[0] if method == EAGER else one.words).tolist() for one in found]
     return {"seconds": seconds / len(sources), "words": words}
-
-
-def noting_the_time(work, spent, *arguments):
-    """work(*arguments); how long it took is added to the list `spent`."""
-    start = time.perf_counter()
-    result = work(*arguments)
-    spent.append(time.perf_counter() - start)
-    return result
 
 
 def copying_model(preset, steps=300):

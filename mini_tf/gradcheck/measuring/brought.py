@@ -34,6 +34,7 @@ from mini_tf.gradcheck.measuring.stored import (
     GO_FORWARD,
     VALUE,
     Stored,
+    copy_of,
     earlier_gradients,
     forget_gradients,
     gradient_beside,
@@ -230,7 +231,7 @@ class Brought:
         others = [1.1 * x + 0.01 if is_floating(x) else x for x in given]
         with self._on_copies(), suppress(*FAILURES):     # the check itself will say what is wrong
             self(*given)
-            built = copy.deepcopy(self.now)
+            built = copy_of(self.now)
             made = {name: p for name, p in stored_arrays(built).items() if name not in own}
             if made:
                 self.has_arrays_of(built)
@@ -645,7 +646,7 @@ class Machine(Brought):
 
         def backward(dy):
             with self.apart(inputs):
-                once = own if self.goes_back_once and not self.rate else copy.deepcopy(own)  # a backward may change it
+                once = own if self.goes_back_once and not self.rate else copy_of(own)  # a backward may change it
                 self.now = once
                 arguments = [*pieces(dy), *cache] if self.taken or self.takes_any else []
                 if of_a_loss:
@@ -682,7 +683,7 @@ class Machine(Brought):
         except (TypeError, ValueError):
             if len(arguments) != 1 or self.takes_tuple is not None or unused is machine:
                 raise
-            self.now = copy.deepcopy(unused)
+            self.now = copy_of(unused)
             result = go_back(self.now, tuple(arguments))
             self.takes_tuple = True
         else:

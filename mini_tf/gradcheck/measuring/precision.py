@@ -8,6 +8,9 @@ with the float64 backward, which has been checked. The error budget is what roun
   anew, scaled up to float32's. Where large terms cancel, as in the gradient of a key's bias, which is 0, this is more.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 from mini_tf.backend import beside, device_of, to_host
 from mini_tf.gradcheck.failures import FAILURES
 from mini_tf.gradcheck.measuring.brought import Brought
@@ -23,10 +26,14 @@ SMALLEST = 4 * np.finfo(np.float64).eps      # a perturbation that changes nearl
 WIDENED = "the dtype must follow the inputs; a NumPy scalar such as np.sqrt(2), or a dtype named in the op, changes it"
 
 
-def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
+def check_precision(
+    evidence: Evidence, report: Report, rng: np.random.Generator,
+    as_it_is: Callable[[], AbstractContextManager] = nullcontext,
+) -> None:  # fmt: skip
     """Run f with the original inputs, and add to the report how far its gradients are from the float64 ones.
 
     Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
+    as_it_is: inside its block, f's code names float32 again; see `float32_as_float64`
     """
     subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
     given = [x for x in subject.given if is_float(x)] + [native(data) for p, data, _ in subject.before if p.trainable]
@@ -44,7 +51,7 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
         else:
             report.findings.append(f"{what}: {WIDENED}")
 
-    with subject.as_given():
+    with as_it_is(), subject.as_given():
         try:
             y, _ = subject.forward()
             switched = take(patterns) != pattern

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from types import CellType, FunctionType
 from typing import Any
 
 from mini_tf.gradcheck.failures import FAILURES
@@ -74,11 +75,7 @@ class Stored:
         """Give the machine this array's data, as an array of the class that it had."""
         data = data if self.kind is np.ndarray else data.view(self.kind)
         for *way, last in self.ways:
-            holder = reached(machine, way)
-            if isinstance(holder, (dict, list)) or is_array_of_objects(holder):
-                holder[last] = data
-            else:
-                setattr(holder, last, data)
+            _put(reached(machine, way), last, data)
 
     def gradient_in(self, machine: Any, returned: dict[str, Any]) -> Array | float | None:
         """The gradient that the machine keeps for this array, or returned by name; None if there is none."""
@@ -304,6 +301,59 @@ def reached(machine: Any, steps: Sequence[str | int]) -> Any:
     return machine
 
 
+def copy_of(machine: Any, copies: dict[int, Any] | None = None) -> Any:
+    """A deep copy of an object; functions that it keeps, such as those on a tape, work on the copy, too.
+
+    copies: {id: copy} of all that was copied, as copy.deepcopy notes them
+    """
+    copies = {} if copies is None else copies
+    own = copy.deepcopy(machine, copies)
+    waiting, seen = [own], set()
+    while waiting:
+        holder = waiting.pop()
+        if id(holder) not in seen and not is_floating(holder):
+            seen.add(id(holder))
+            for name, x in list(members(holder).items()):
+                if (other := _working_on(copies, x)) is not x:
+                    _put(holder, name, other)
+                else:
+                    waiting.append(x)
+    return own
+
+
+def _working_on(copies, x):
+    """A function with copies of what it has in its closure, or a tuple with such; x itself if there is nothing of it"""
+    if isinstance(x, tuple):
+        parts = [_working_on(copies, part) for part in x]
+        if all(part is one for part, one in zip(parts, x)):
+            return x
+        return x._make(parts) if fields_of(x) else tuple(parts)
+    cells = x.__closure__ or () if isinstance(x, FunctionType) else ()
+    others = tuple(_with_a_copy(copies, cell) for cell in cells)
+    if all(other is cell for other, cell in zip(others, cells)):
+        return x
+    other = FunctionType(x.__code__, x.__globals__, x.__name__, x.__defaults__, others)
+    other.__kwdefaults__ = x.__kwdefaults__
+    return other
+
+
+def _with_a_copy(copies, cell):
+    """A cell of a closure with the copy of what is in this one, or this one if nothing is, or no copy was made"""
+    try:
+        x = cell.cell_contents
+    except ValueError:
+        return cell
+    other = copies.get(id(x), x)
+    return cell if other is x else CellType(other)
+
+
+def _put(holder, name, x):
+    if isinstance(holder, (dict, list)) or is_array_of_objects(holder):
+        holder[name] = x
+    else:
+        setattr(holder, name, x)
+
+
 def with_parameters(
     machine: Any, parameters: dict[str, Stored], earlier: Sequence[Array] | None = None, may_change_them: bool = False
 ) -> Any:
@@ -312,8 +362,8 @@ def with_parameters(
     earlier          those gradients, if they are known
     may_change_them  copies of the data are put, since what is called may make a step of training
     """
-    copies = {}                                          # {id: copy}, as copy.deepcopy notes them
-    own = copy.deepcopy(machine, copies)
+    copies = {}
+    own = copy_of(machine, copies)
     for p in parameters.values():
         p.put(own, p.data.copy() if may_change_them else p.data)
     for g in earlier_gradients(machine, parameters) if earlier is None else earlier:

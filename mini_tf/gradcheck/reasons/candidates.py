@@ -113,11 +113,13 @@ class Place:
         numbers = range(self.node.lineno, self.node.end_lineno + 1)
         return {number for number in numbers if self.degree(self.source.lines[number - 1])}
 
-    def changes(self, here: Callable[[int], bool]) -> Iterator[tuple[Rank, int, Mutation]]:
+    def changes(
+        self, here: Callable[[int], bool], only_commonest: bool = False
+    ) -> Iterator[tuple[Rank, int, Mutation]]:
         """(rank, turn, change) of the statements that begin in lines that are `here`: those of low ranks come first."""
         counted = _counters(self.node)
         changed = changes(self.source, self.node, self.atoms, lambda line: here(self.begins.get(line, line)),
-                          self.again)
+                          self.again, only_commonest)
         of_a_line = Counter()
         for change in changed:
             of_a_line[change.line] += 1
@@ -280,14 +282,31 @@ def candidates(
             later += [(part, change) for _, part, change in found[len(first) :]]
             before.update(some or ())
 
-    found = of_the_backward()
-    yield from itertools.islice(found, AT_ONCE)
-    yield from _of_steps(evidence, texts)
-    yield from itertools.islice(found, SOON - AT_ONCE)
-    for part, source, node in forwards:
-        atoms = {name: x for name, x in atoms_of(evidence, part, node).items() if "(" not in name}       # no formulas
-        yield from ((part, change) for change in changes_of_what_is_kept(source, node, atoms))
-    yield from found
+    def in_turn():
+        found = of_the_backward()
+        yield from itertools.islice(found, AT_ONCE)
+        yield from _of_steps(evidence, texts)
+        yield from itertools.islice(_commonest(places), SOON - AT_ONCE)
+        yield from itertools.islice(found, SOON - AT_ONCE)
+        for part, source, node in forwards:
+            atoms = {name: x for name, x in atoms_of(evidence, part, node).items() if "(" not in name}   # no formulas
+            yield from ((part, change) for change in changes_of_what_is_kept(source, node, atoms))
+        yield from found
+
+    tried = set()
+    for part, change in in_turn():
+        one = part.runs, change.start, change.end, change.new
+        if one not in tried:
+            tried.add(one)
+            yield part, change
+
+
+def _commonest(places):
+    """(Part, Mutation) of the commonest mistakes in any line, suspected or not, which are soon tried"""
+    for place in places:
+        found = [(rank, change) for rank, _, change in place.changes(lambda line: True, only_commonest=True)]
+        found.sort(key=lambda one: one[0])
+        yield from ((place.part, change) for rank, change in found if not rank.unlikely)
 
 
 def _of_steps(evidence, texts):

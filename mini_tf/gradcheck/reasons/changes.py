@@ -93,28 +93,25 @@ CLIPPED = re.compile(r"maximum\((?:0(?:\.0)?, )?([A-Za-z_][\w.]*)(?:, 0(?:\.0)?)
 
 def changes(
     source: Source, node: ast.FunctionDef | ast.Lambda, atoms: dict[str, Any], here: Callable[[int], bool],
-    again: Mapping[str, Collection[str]] = NONE,
+    again: Mapping[str, Collection[str]] = NONE, only_commonest: bool = False,
 ) -> list[Mutation]:  # fmt: skip
     """[Mutation] of the function at `node`, each text once, the likeliest first.
 
     atoms   {text: value} of names, attributes and such that stand for arrays and numbers inside the function
     again   {name: formulas} of what the forward computes
     here    True for the numbers of the lines that may change
+    only_commonest  what alters a line as it stands (a sign, a transpose, an axis, an index, = for +=), of which there
+            are few; not another array in its place, nor a factor or a term that is missing, of which there are many
     """
     everything = [part for part in own_nodes(node, loops=True) if hasattr(part, "end_lineno")]
     everything += [node] * isinstance(node, ast.Lambda)
     sums = dict.fromkeys(one.id for one in everything if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
-    slices = {source.within(source.span(one)): shape_of(one, source, atoms) for one in everything if is_slice(one)}
     parts = [part for part in everything if here(part.lineno)]
-    wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
-    wholes = [(whole, target) for whole, target in wholes if here(whole.lineno)]
-    wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
+    calls = [one for one in everything if isinstance(one, ast.Call)]
+    zeros = [source.span(call) for call in calls if ZEROS.search(ast.unparse(call.func))]
 
     def of_parts(kind, *known):
         return [_made(source, part, *change) for part in parts for change in kind(source, part, *known)]
-
-    def of_wholes(kind, *known):
-        return [_made(source, w, *change) for w, target in wholes for change in kind(source, w, target, *known)]
 
     found = of_parts(of_indices)
     found += [_by_one(change) for change in mutations(source.text, node) if change.name in UNDONE]
@@ -127,7 +124,25 @@ def changes(
     found += [change for part in [node, *everything] for change in of_neighbours(source, part)]
     found += [_made(source, *change) for change in _as_in_the_forward(source, node, again)]
     found += of_parts(of_bounds, atoms)
-    found += of_parts(of_exponents, atoms) + of_parts(of_complements, atoms) + of_parts(of_upstream, node, atoms)
+    found += of_parts(of_exponents, atoms) + of_parts(of_complements, atoms)
+    found += [] if only_commonest else _others(source, node, atoms, here, everything, parts, sums)
+    return _once(change for change in found if here(change.line) and not _of_zeros(change, zeros))
+
+
+def _others(source, node, atoms, here, everything, parts, sums):
+    """Those `changes` that are not among the commonest"""
+    slices = {source.within(source.span(one)): shape_of(one, source, atoms) for one in everything if is_slice(one)}
+    wholes = [(w, t) for w, t in _wholes(node) if not isinstance(t, ast.Name) or t.id in atoms or t is w]
+    wholes = [(whole, target) for whole, target in wholes if here(whole.lineno)]
+    wholes.sort(key=lambda one: (isinstance(one[0], ast.Name), -one[0].lineno))      # the last formula comes first
+
+    def of_parts(kind, *known):
+        return [_made(source, part, *change) for part in parts for change in kind(source, part, *known)]
+
+    def of_wholes(kind, *known):
+        return [_made(source, w, *change) for w, target in wholes for change in kind(source, w, target, *known)]
+
+    found = of_parts(of_upstream, node, atoms)
     found += of_parts(another_atom, atoms, True) + of_parts(of_numbers, atoms) + of_wholes(of_a_whole, atoms)
     found += of_parts(of_index_arrays, atoms)
     found += of_parts(of_quotients, atoms) + of_parts(of_padding, atoms) + of_parts(symmetric, atoms)
@@ -147,10 +162,7 @@ def changes(
     found += of_wholes(terms_of_slices, atoms, slices)
     for one in _given_on(parts, atoms):
         found += [_made(source, one, *change) for change in terms(source, one, one, atoms)]
-    found += of_parts(atom_for_a_formula, atoms)
-    calls = [one for one in everything if isinstance(one, ast.Call)]
-    zeros = [source.span(call) for call in calls if ZEROS.search(ast.unparse(call.func))]
-    return _once(change for change in found if here(change.line) and not _of_zeros(change, zeros))
+    return found + of_parts(atom_for_a_formula, atoms)
 
 
 def _as_in_the_forward(source, node, again):

@@ -43,8 +43,9 @@ DIVIDES = re.compile(r"a factor is missing, 1/[^\W\d]\w*$")
 SYMMETRIC = re.compile(r"is missing, \w+\.T$")          # dD + dD.T
 CENTRES = re.compile(r"mean is not taken away|as a mean ")           # twice is as good as once
 MINUS = re.compile(r"a term is missing, −\w+$")         # − dc, of dc = d * (1 − z), where d * z has lost its z
+OF_AXIS = re.compile(r"a factor is missing, \S*shape\[")              # where another line divides by another size
 # A change of these kinds may make up for a mistake in another line: a second one is looked for, too.
-KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC, MINUS
+KINDS = TAKES_AWAY, DIVIDES, CENTRES, SYMMETRIC, MINUS, OF_AXIS
 MADE_UP_FOR = re.compile("|".join([*(kind.pattern for kind in KINDS), " belongs where "]))
 CHANCY = re.compile(f"{RARE.pattern}|{CENTRES.pattern}")              # too general to be shown where others stay wrong
 ADDS = re.compile(r"by the square")                      # or by the square root
@@ -120,7 +121,7 @@ def find_repair(
             states = states_with(evidence, part, code)
             if not _leaves(states, inside):
                 continue
-            mends = _mends(states, inside, evidence) and all(
+            mends = _mends(states, inside, evidence) and _leaves_dy(evidence, part, code) and all(
                 made_right(other, part, code) >= {*other.slopes} for other in with_masks_that_scale(evidence))
             if first is None:
                 first, first_part, mended, told = change, part, mends, _told(evidence, part, change)
@@ -134,6 +135,8 @@ def find_repair(
                 another = _told(evidence, part, change)
                 if mended:
                     break
+    if first is not None and another and OF_AXIS.search(first.name):     # the other one is a mistake people make
+        return Found(another, wrong, told, [])
     if first is not None:
         return Found(told, wrong, another, [])
     in_part.sort(key=lambda one: (-len(one[3]), one[1].before.startswith("return")))     # dx = dy * w, where dx is made
@@ -219,6 +222,8 @@ def _is_another(first, change, there):
     elif MINUS.search(first.name):
         target, other = (one.before.partition("=")[0] for one in (first, change))
         like_it = change.name.startswith("a factor is missing") and target == other
+    elif OF_AXIS.search(first.name):
+        like_it = " belongs where " in change.name and SIZE.search(change.before)
     elif SYMMETRIC.search(first.name):
         like_it = change.name.startswith("a term is missing")
     elif CENTRES.search(first.name):
@@ -290,6 +295,17 @@ def _mends(states, inside, evidence):
     """True if a change makes right what is wrong inside: otherwise it may make up for it in a later line."""
     wrong = {name: inner for name, inner in inside.items() if not inner.right and inner.of not in evidence.slopes}
     return all(any(inner.fits(x) for _, x in states[name]) for name, inner in wrong.items() if name in states)
+
+
+def _leaves_dy(evidence, part, code):
+    """True unless the backward writes into dy with a change: g = dy, g += e may spoil what other lines read of dy."""
+    if evidence.dy_stays:
+        return True                                      # of these, no change that writes into it is tried
+    evidence.dy_stays = True
+    try:
+        return gradients_with(evidence, part, code) is not None
+    finally:
+        evidence.dy_stays = False
 
 
 def _stands_by_chance(evidence, part, change):

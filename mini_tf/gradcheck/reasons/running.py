@@ -14,12 +14,14 @@ from mini_tf.gradcheck.measuring.evidence import Evidence
 from mini_tf.gradcheck.measuring.spaces import functions_of, namespaces
 from mini_tf.gradcheck.measuring.variables import Variables
 from mini_tf.gradcheck.planting.editing import function_of, rebuilt, running_as, source_of
+from mini_tf.gradcheck.reasons.endless import interrupted_after
 from mini_tf.gradcheck.reasons.theirs import Part, following
 from mini_tf.types import Array
 
 import numpy as np
 
 ENOUGH = 10_000          # lines, of a changed function with a while-loop
+LONGEST = 3.0            # seconds of a run with a change; longer, if one without is slow
 
 
 def made_right(evidence: Evidence, part: Part, code: CodeType) -> set[str]:
@@ -45,7 +47,7 @@ def gradients_with(evidence: Evidence, part: Part, code: CodeType) -> dict[str, 
     for p in subject.params.values():
         p.grad = None
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with np.errstate(all="ignore"), warnings.catch_warnings(), interrupted_after(LONGEST + 20 * evidence.seconds):
             warnings.simplefilter("ignore")
             if part.runs is function_of(evidence.backward) and not isinstance(subject.f, Brought):
                 with _ending(part.runs, code):

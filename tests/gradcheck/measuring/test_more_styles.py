@@ -209,6 +209,42 @@ def in_single_precision(off):
     return standardized
 
 
+single = np.float32
+
+
+def for_single_precision_only(off):
+    def scaled(x, gain):
+        assert x.dtype == gain.dtype == single
+        return x * gain, lambda dy: (dy.astype(single) * gain, off * (dy * x).sum(0, dtype=single))
+
+    return scaled
+
+
+class TapeOfClosures:
+    """Each step of the tape writes into the object that it has in its closure."""
+
+    def __init__(self, W, gain, off):
+        self.params, self.grads, self.off = {"W": W, "gain": gain}, {}, off
+
+    def forward(self, x):
+        W, gain = self.params["W"], self.params["gain"]
+        h = x @ W
+
+        def back_through_gain(dy):
+            self.grads["gain"] = self.off * (dy * h).sum(0)
+            return dy * gain
+
+        def back_through_product(dy):
+            self.grads["W"] = x.T @ dy
+            return dy @ W.T
+
+        self.tape = {"rules": [back_through_product], "last": (back_through_gain, None)}
+        return h * gain
+
+    def backward(self, dy):
+        return self.tape["rules"][0](self.tape["last"][0](dy))
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     x, W, b, t = (rng.standard_normal(shape) for shape in ((3, 3), (3, 3), 3, (3, 3)))
@@ -224,6 +260,8 @@ def made(off, rng):
         "a generator of gradients": (lazily(off), [x, W, b], "x W b", "b"),
         "None of an optional bias": (with_an_optional_bias(off), [x, W], "x weight", "weight"),
         "float32 by its name": (in_single_precision(off), [x.astype(np.float32), b.astype(np.float32)], "x gain", "gain"),
+        "float32 only": (for_single_precision_only(off), [x.astype("f"), b.astype("f")], "x gain", "gain"),
+        "a tape of closures": (TapeOfClosures(W, b, off), [x], "x params.W params.gain", "params.gain"),
     }
 
 

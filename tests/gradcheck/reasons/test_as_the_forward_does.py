@@ -331,3 +331,98 @@ def test_no_list_of_lines_where_a_function_is_called_that_the_object_was_given()
     report = gradcheck(elu, R((4, 3)))
     assert not report
     assert not report.suspects, report
+
+
+def test_what_would_be_right_if_dy_were_not_written_into_is_a_copy():
+    def sampled(mean, spread, noise):
+        def backward(dy):
+            g = dy
+            g += mean
+            return g, dy * noise
+
+        return mean + spread * noise + 0.5 * mean**2, lambda dy: backward(dy)
+
+    def both(mean, spread):
+        noise = np.linspace(0.2, 0.9, mean.size).reshape(mean.shape)
+        y = np.concatenate([mean + spread * noise, mean])
+
+        def backward(dy):
+            dz, dmean = dy[: len(mean)], dy[len(mean) :]
+            g = dz
+            g += dmean
+            return g, dz * noise
+
+        return y, backward
+
+    report = gradcheck(both, R((3, 2)), R((3, 2), 1))
+    assert report.repair[1:] == ["dz itself is changed below: a copy is missing", "g = dz", "g = dz.copy()"], report
+
+
+class Value:
+    """A tape of arrays, of which one rule divides by too large a number."""
+
+    def __init__(self, data, inputs=(), back=None):
+        self.data, self.grad, self.inputs, self.back = data, np.zeros_like(data), inputs, back
+
+    def centred(self):
+        size = self.data.shape[-1]
+
+        def back(dy):
+            self.grad += dy - to_the_shape_of(dy * np.ones(size), (len(dy), 1)) / self.data.size
+
+        return Value(self.data - self.data.mean(-1, keepdims=True), [self], back)
+
+
+def to_the_shape_of(g, shape):
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis=axis, keepdims=True)
+    return g
+
+
+def test_a_size_that_is_divided_by_is_changed_where_it_stands():
+    def centred(x):
+        value = Value(x)
+        y = value.centred()
+
+        def backward(dy):
+            y.back(dy)
+            return value.grad
+
+        return y.data, backward
+
+    report = gradcheck(centred, R((3, 4)))
+    assert report.repair[2].endswith("/ self.data.size"), report
+    assert report.repair[3].endswith("/ size"), report
+
+
+def test_a_transpose_in_a_long_backward_is_found_whatever_else_might_be_changed():
+    def network(drive, J, B, c, tau, w):
+        a, (T, S, _) = 1 / (1 + np.exp(-tau)), drive.shape
+        x, r, h = (np.zeros((T + 1, S, len(J))) for _ in range(3))
+        for t in range(T):
+            h[t] = r[t] @ J.T + drive[t] @ B.T + c
+            x[t + 1] = (1 - a) * x[t] + a * h[t]
+            r[t + 1] = np.tanh(x[t + 1])
+
+        def backward(dz):
+            ddrive, dJ, dB, dc, da = (np.zeros_like(one) for one in (drive, J, B, c, a))
+            dw = np.einsum("tso,tsn->on", dz, r[1:])
+            adjoint = dr = np.zeros_like(x[0])
+            for t in reversed(range(T)):
+                dr = dr + dz[t] @ w
+                adjoint = adjoint + dr * (1 - r[t + 1] ** 2)
+                da += ((h[t] - x[t]) * adjoint).sum(0)
+                q = a * adjoint
+                dJ += q.T @ r[t]
+                dB += q.T @ drive[t]
+                dc += q.sum(0)
+                ddrive[t] = q @ B
+                dr = q @ J.T
+                adjoint = (1 - a) * adjoint
+            return ddrive, dJ, dB, dc, da * a * (1 - a), dw
+
+        return np.einsum("tsn,on->tso", r[1:], w), backward
+
+    report = gradcheck(network, R((5, 3, 2)), R((4, 4), 1), R((4, 2), 2), R(4, 3), R(4, 4), R((6, 4), 5))
+    assert report.repair[2:] == ["dr = q @ J.T", "dr = q @ J"], report

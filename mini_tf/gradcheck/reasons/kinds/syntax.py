@@ -52,7 +52,8 @@ def of_indices(source: Source, part: ast.AST) -> Changes:
     if isinstance(part, ast.Subscript):
         yield from _of_index(source, part.slice)
         if isinstance(part.ctx, ast.Load):
-            yield "there is an index too many", part, source.atom(part.value)
+            if getattr(part.value, "attr", "") not in ("c_", "r_", "s_"):            # of np, which only take an index
+                yield "there is an index too many", part, source.atom(part.value)
             text = source.within(source.span(part))
             step = re.search(r"(?<![\w\]])::([234])\b", text)
             if step and text.count(f"::{step[1]}") == 2:                 # x[::2, ::2]
