@@ -680,11 +680,14 @@ class Machine(Brought):
             return go_back(machine, tuple(arguments))
         try:
             result = go_back(machine, *arguments)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError) as error:
             if len(arguments) != 1 or self.takes_tuple is not None or unused is machine:
                 raise
             self.now = copy_of(unused)
-            result = go_back(self.now, tuple(arguments))
+            try:
+                result = go_back(self.now, tuple(arguments))
+            except FAILURES:
+                raise error from None
             self.takes_tuple = True
         else:
             self.takes_tuple = False

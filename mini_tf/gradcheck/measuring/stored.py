@@ -69,11 +69,15 @@ class Stored:
 
     def __init__(self, data: Array, way: tuple[str | int, ...]):
         self.data, self.grad, self.ways, self.shape = data, None, [way], data.shape
-        self.kind = type(data)
+        self.kind, self.with_it = type(data), vars(data) if type(data) is not np.ndarray else {}
+        self.was_single = data.dtype == np.float32
 
     def put(self, machine: Any, data: Array) -> None:
-        """Give the machine this array's data, as an array of the class that it had."""
-        data = data if self.kind is np.ndarray else data.view(self.kind)
+        """Give the machine this array's data, as an array of the class that it had, and with what that had: its grad"""
+        if self.kind is not np.ndarray:
+            data = data.view(self.kind)
+            vars(data).update({name: np.zeros_like(x, shape=data.shape) if is_floating(x) and x.shape == self.shape else
+                               copy.copy(x) for name, x in self.with_it.items()})        # fmt: skip
         for *way, last in self.ways:
             _put(reached(machine, way), last, data)
 
@@ -83,9 +87,11 @@ class Stored:
             return self.gradient_kept_in(machine)
         found = [_gradient_at(machine, way) for way in self.ways]
         way = self.ways[0]
-        if VALUE.match(str(way[-1])) and len(way) > 1:   # grads["W"], of self.W.data
+        is_value = len(way) > 1 and len(_not_gradients(members(reached(machine, way[:-1])))) == 1
+        if is_value and VALUE.match(str(way[-1])):       # grads["W"], of self.W.data
             found.append(_gradient_at(machine, way := way[:-1]))
-        alone = len(way) == 1 or isinstance(reached(machine, way[:-1]), dict)
+        holder = members(reached(machine, way[:-1]))     # of Weights(W, b), returned in Weights(dW, db), or as a dict
+        alone = len(way) == 1 or isinstance(reached(machine, way[:-1]), dict) or returned.keys() == holder.keys()
         name, by_name = _returned_for(way, returned, alone)
         if by_name is not None:                          # grads["W1"], before layers[0].dW
             found.insert(0 if name in returned else len(found), by_name)
@@ -148,7 +154,7 @@ def _gradient_at(machine, way):
 def _computed(owner, name):
     """The gradients of `name` that a property of an object's class computes"""
     for said in _properties(type(owner)):
-        if said != name and is_gradient_name(said, name) and not may_be_a_weight(said, name):
+        if plain(said) != plain(name) and is_gradient_name(said, name) and not may_be_a_weight(said, name):
             with suppress(*FAILURES):                    # before the backward, there may be none
                 yield getattr(owner, said)
 
@@ -308,6 +314,9 @@ def copy_of(machine: Any, copies: dict[int, Any] | None = None) -> Any:
     """
     copies = {} if copies is None else copies
     own = copy.deepcopy(machine, copies)
+    for x in list(copies.get(id(copies), ())):           # all that was copied: deepcopy keeps it there
+        if isinstance(x, np.ndarray) and type(x) is not np.ndarray:      # NumPy copies the numbers only, not x.grad
+            vars(copies[id(x)]).update(copy.deepcopy(vars(x), copies))
     waiting, seen = [own], set()
     while waiting:
         holder = waiting.pop()
@@ -370,7 +379,23 @@ def with_parameters(
         if id(g) in copies:
             copies[id(g)][...] = 0
     _let_sizes_follow(own, parameters)
+    _let_precision_follow(own, parameters)
     return own
+
+
+def _let_precision_follow(machine, parameters):
+    """Other arrays in float32, such as buffers, become float64 where those of the parameters have."""
+    if not any(p.was_single and p.data.dtype == np.float64 for p in parameters.values()):
+        return
+    waiting, seen = [machine], set()
+    while waiting:
+        holder = waiting.pop()
+        if id(holder) not in seen and not is_floating(holder):
+            seen.add(id(holder))
+            for name, x in list(members(holder).items()):
+                if type(x) is np.ndarray and x.dtype == np.float32:
+                    _put(holder, name, x.astype(np.float64))
+                waiting.append(x)
 
 
 def _let_sizes_follow(machine, parameters):

@@ -86,7 +86,7 @@ def measured_inside(evidence: Evidence) -> dict[str, Inner]:
 
 def _local_derivatives(evidence, code, states):
     """The names of variables that are the same with another dy: dbasis may be a derivative, and no gradient of basis"""
-    if not np.ndim(evidence.dy):                         # a loss's backward may take no dy
+    if not getattr(evidence.backward, "takes_dy", bool(np.ndim(evidence.dy))):           # as a loss's may not
         return set()
     others = states_of(evidence, code, lambda: evidence.subject.forward()[1](2.0 * evidence.another_dy))
     return {name for name, those in states.items() if len(those) == len(others.get(name, ()))
@@ -152,7 +152,7 @@ def about_inside(evidence: Evidence, inside: Mapping[str, Inner], first: str) ->
     right = [name + (f" (line {inner.right[-1][0]})" if len(inner.states) > 1 else "")               # it is set again
              for name, inner in told.items() if inner.right]  # fmt: skip
     said = [f"{listed(right)} {'is' if len(right) == 1 else 'are'} right"] if right else []
-    said += [f"{first} is not the gradient of {told[first].of}"] if first in told else []
+    said += [f"{first} is wrong, if it is meant as the gradient of {told[first].of}"] if first in told else []
     return f"Measured inside: {'; '.join(said)}." if said else ""
 
 

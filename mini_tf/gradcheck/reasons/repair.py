@@ -57,6 +57,9 @@ OPTION = re.compile(r"pad|strid|step|dilat|lag|shift|offset", re.I)      # what 
 ONE_MORE = re.compile(r"^(\S+) \+ 1 belongs where \1 is$")
 OF_NUMBERS = re.compile(r"^([^\W\d][\w.]*) belongs where ([^\W\d][\w.]*) is$")
 SIMPLE = 2, 3, 4, 5, 10, 100         # ratios of two constants, by chance
+NUMBERS_SOMEWHERE = re.compile(           # self.mark, axes[1]
+    r"(?<![\w.])[A-Za-z_]\w*(?:\.(?!size\b)[A-Za-z_]\w*|\[\d\])(?![\w.(\[])"
+)
 ATTRIBUTE = re.compile(r"[A-Za-z_][\w.]*")
 KEY = re.compile(r"""\["(\w+)"\]""")
 
@@ -326,6 +329,7 @@ def _stands_by_chance(evidence, part, change):
         known = evidence.options[option[1]]
         return all(other.options.get(option[1]) == known for other in elsewhere(evidence))
     whole = {size for size in SIZE.findall(text) if not counters & {*WORD.findall(size)}}        # not len(part)
+    whole |= {one for one in NUMBERS_SOMEWHERE.findall(after) if one not in change.before}
     sizes = ({*WORD.findall(text)} & more.keys() | whole) - {*evidence.options} - counters
     values = {name: x for name, x in values_of(evidence, part, node, sizes).items() if name in sizes}
     here = {name: x for name, x in values.items() if type(x) is int or (isinstance(x, float) and x in (-1, 0, 1))}

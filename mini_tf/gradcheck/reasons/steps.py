@@ -292,7 +292,8 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             all_of_them = {*report.made_right} >= {*evidence.wrong, *misfits}
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 1
             report.repair = repair if all_of_them else []
-            report.repair_in_part = [] if all_of_them or exchanged else repair       # which the words say better
+            elsewhere = bool(repair and report.suspects) and _number(repair[0]) not in map(_number, report.suspects)
+            report.repair_in_part = [] if all_of_them or exchanged or elsewhere else repair      # words say it better
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
     nowhere = all(map(ZEROS.search, report.suspects))    # what should be added there stands in no line

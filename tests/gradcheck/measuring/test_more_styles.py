@@ -1,5 +1,7 @@
 """More ways to keep weights and to give gradients back: each right one passes, and each wrong gradient fails."""
 
+from dataclasses import dataclass
+
 from mini_tf.gradcheck.judge import judge
 
 import numpy as np
@@ -245,6 +247,91 @@ class TapeOfClosures:
         return self.tape["rules"][0](self.tape["last"][0](dy))
 
 
+class Weight(np.ndarray):
+    """An array with its gradient, which NumPy's copies of it do not have."""
+
+    def __new__(cls, numbers):
+        weight = np.array(numbers).view(cls)
+        weight.grad = np.zeros(weight.shape)
+        return weight
+
+    def __array_finalize__(self, other):
+        self.grad = None
+
+
+class OfWeights:
+    def __init__(self, W, b, off):
+        self.W, self.b, self.off = Weight(W), Weight(b), off
+
+    def forward(self, x):
+        self.x = x
+        return x @ np.asarray(self.W) + np.asarray(self.b)
+
+    def backward(self, dy):
+        self.W.grad += self.x.T @ dy
+        self.b.grad += self.off * dy.sum(0)
+        return dy @ np.asarray(self.W).T
+
+
+@dataclass
+class Factors:
+    item: np.ndarray
+    user: np.ndarray
+
+
+class Factorization:
+    """The gradients come back in an object of the class that the weights are in."""
+
+    def __init__(self, W, U, off):
+        self.factors, self.off = Factors(W, U), off
+
+    def loss(self, ratings):
+        item, user = self.factors.item, self.factors.user
+        error = user @ item.T - ratings
+        return 0.5 * (error**2).sum(), Factors(error.T @ user, self.off * error @ item)
+
+
+class Asked:
+    """Nothing is computed before somebody asks for a gradient."""
+
+    def __init__(self, W, b, off):
+        self._W, self._b, self._off = W, b, off
+
+    W, b = (property(lambda self, name=name: getattr(self, name)) for name in ("_W", "_b"))
+    grad_W = property(lambda self: self._x.T @ self._dy)
+    grad_b = property(lambda self: self._off * self._dy.sum(0))
+
+    def forward(self, x):
+        self._x = x
+        return x @ self._W + self._b
+
+    def backward(self, dy):
+        self._dy = dy
+        return dy @ self._W.T
+
+
+class Spring:
+    """Buffers in float32, made once, into which every step writes."""
+
+    def __init__(self, stiffness, off):
+        self.stiffness, self.off = stiffness.astype(single), off
+        self.place, self.seen = np.zeros(stiffness.size, single), np.zeros((3, stiffness.size), single)
+
+    def forward(self, start):
+        self.place[:] = start
+        for step in range(3):
+            self.seen[step] = self.place
+            self.place -= single(0.1) * self.stiffness * np.sin(self.place)
+        return self.place
+
+    def backward(self, dy):
+        dy, self.stiffness_grad = dy.astype(single), np.zeros_like(self.stiffness)
+        for place in self.seen[::-1]:
+            self.stiffness_grad -= self.off * single(0.1) * dy * np.sin(place)
+            dy = dy - single(0.1) * dy * self.stiffness * np.cos(place)
+        return dy
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     x, W, b, t = (rng.standard_normal(shape) for shape in ((3, 3), (3, 3), 3, (3, 3)))
@@ -261,6 +348,10 @@ def made(off, rng):
         "None of an optional bias": (with_an_optional_bias(off), [x, W], "x weight", "weight"),
         "float32 by its name": (in_single_precision(off), [x.astype(np.float32), b.astype(np.float32)], "x gain", "gain"),
         "float32 only": (for_single_precision_only(off), [x.astype("f"), b.astype("f")], "x gain", "gain"),
+        "weights with a gradient": (OfWeights(W, b, off), [x], "x W b", "b"),
+        "gradients in a dataclass": (Factorization(W, t, off), [x], "factors.item factors.user", "factors.user"),
+        "gradients that are asked for": (Asked(W, b, off), [x], "x _W _b", "_b"),
+        "buffers in float32": (Spring(b, off), [t[0].astype("f")], "start stiffness", "stiffness"),
         "a tape of closures": (TapeOfClosures(W, b, off), [x], "x params.W params.gain", "params.gain"),
     }
 

@@ -426,3 +426,80 @@ def test_a_transpose_in_a_long_backward_is_found_whatever_else_might_be_changed(
 
     report = gradcheck(network, R((5, 3, 2)), R((4, 4), 1), R((4, 2), 2), R(4, 3), R(4, 4), R((6, 4), 5))
     assert report.repair[2:] == ["dr = q @ J.T", "dr = q @ J"], report
+
+
+class Leaf:
+    def __init__(self, numbers):
+        self.numbers, self.gradient = numbers, np.zeros_like(numbers)
+
+
+def two_outputs(x, W):
+    leaf, weight = Leaf(x), Leaf(W)
+    y = np.tanh(leaf.numbers @ weight.numbers)
+
+    def backward(dy, dlength):
+        da = dy * (1 - y) + 2 * dlength[:, None] * y * (1 - y**2)         # not 1 - y²
+        leaf.gradient += da @ weight.numbers.T
+        weight.gradient += leaf.numbers.T @ da
+        return leaf.gradient, weight.gradient
+
+    return (y, (y**2).sum(1)), backward
+
+
+def test_that_gradients_add_up_is_no_mistake_of_a_step_with_several_outputs():
+    def f(x, W):
+        (y, length), back = two_outputs(x, W)
+        return np.column_stack([y, length]), lambda dy: back(dy[:, :-1], dy[:, -1])
+
+    report = gradcheck(f, R((4, 3)), R((3, 2), 1))
+    assert report.wrong_step.name == "two_outputs"
+    assert not any("second time" in line for line in report.wrong_step.words), report
+
+
+class CountRegression:
+    """A loss with what the forward keeps in a tuple: d_rising is a derivative, and no gradient."""
+
+    def __init__(self, coef):
+        self.coef, self.counts = coef, np.array([2.0, 1.0, 5.0, 1.0, 3.0])
+
+    def forward(self, X, weight):
+        eta = X @ self.coef
+        mu = np.exp(eta)
+        rising, d_rising = mu**1.5, 1.5 * mu**0.5
+        likelihood = self.counts * eta - mu - rising
+        self.kept = X, weight, mu, d_rising, likelihood
+        return -(weight * likelihood).sum()
+
+    def backward(self, dout=1.0):
+        X, weight, mu, d_rising, likelihood = self.kept
+        d_likelihood = -dout * weight
+        d_eta = d_likelihood * (self.counts - mu) - d_likelihood * d_rising          # its factor mu is missing
+        self.dcoef = X.T @ d_eta
+        return np.outer(d_eta, self.coef), -dout * likelihood
+
+
+def test_a_derivative_in_a_loss_is_not_taken_for_a_gradient():
+    report = gradcheck(CountRegression(R(3, 1)), R((5, 3)), np.abs(R(5, 2)))
+    assert not report
+    assert "d_rising" not in report.inside, report
+
+
+class Norm:
+    def __init__(self, gain):
+        self.p = {"gain": gain}
+
+    def forward(self, x):
+        self.x_hat = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+        self.r = 1 / x.std(-1, keepdims=True)
+        return self.p["gain"] * self.x_hat
+
+    def backward(self, d):
+        axes = tuple(range(d.ndim - 1))
+        self.g = {"gain": (d * self.p["gain"] * self.x_hat).sum(axes)}
+        g = d * self.p["gain"]
+        return self.r * (g - g.mean(-1, keepdims=True) - self.x_hat * (g * self.x_hat).mean(-1, keepdims=True))
+
+
+def test_a_number_of_an_axis_does_not_stand_for_a_factor_that_is_too_many():
+    report = gradcheck(Norm(R(4, 1)), R((2, 3, 4)))
+    assert report.repair[3] == 'self.g = {"gain": (d * self.x_hat).sum(axes)}', report

@@ -439,7 +439,7 @@ def test_a_list_of_lines_ends_where_the_first_wrong_gradient_is_made():
 
     report = gradcheck(heads, R((4, 3)), R((3, 2), 1), R((2, 5), 2))
     assert not report.repair
-    assert report.inside == "Measured inside: dh is right; dz is not the gradient of z."
+    assert report.inside == "Measured inside: dh is right; dz is wrong, if it is meant as the gradient of z."
     assert [line.partition("  ")[2] for line in report.suspects] == ["dz = np.sin(dh) * np.exp(h)"]
 
 
