@@ -116,7 +116,8 @@ def _in_style(f, inputs):
     if keeps_contract(result) and a_method and _keeps_arrays(owner):
         return WithGraph(f, owner)
     if keeps_contract(result):
-        several = isinstance(result[0], (tuple, list)) and all(isinstance(y, np.ndarray) for y in result[0])
+        kinds = np.ndarray, np.floating, float           # of y, and of a loss beside it
+        several = isinstance(result[0], (tuple, list)) and all(isinstance(y, kinds) for y in result[0])
         several = several or has_numbers_only(result[0])                 # rows of a table, in plain lists
         return Several(f) if several or any(map(ways_in, inputs)) else f
     if isinstance(result, tuple) and len(result) > 2 and callable(result[-1]):

@@ -293,6 +293,7 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
             exchanged = sum(EXCHANGED.search(t.diagnosis) is not None for t in report.tensors) > 1
             report.repair = repair if all_of_them else []
             elsewhere = bool(repair and report.suspects) and _number(repair[0]) not in map(_number, report.suspects)
+            elsewhere = elsewhere or _leaves_one_that_is_wrong_alike(report)
             report.repair_in_part = [] if all_of_them or exchanged or elsewhere else repair      # words say it better
             report.repair_of_a_step = bool(repair) and _is_in_a_step(evidence, repair[0])
             report.has_helpers = any(not part.is_forward for part in parts_of(evidence)[1:])
@@ -300,6 +301,13 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
     too_many = len(report.suspects) > MANY
     if nowhere or too_many or shared or (current and calls_what_it_was_handed(evidence)):
         report.suspects = []
+
+
+def _leaves_one_that_is_wrong_alike(report):
+    """True if what makes db right leaves dX wrong, of which the words say the same as of db: there is one cause"""
+    mended, others = ({t.diagnosis for t in report.tensors if (t.name in report.made_right) is is_mended} - {""}
+                      for is_mended in (True, False))    # fmt: skip
+    return bool(mended & others)
 
 
 def _names_say_what_is_meant(evidence, inside):

@@ -332,6 +332,19 @@ class Spring:
         return dy
 
 
+def with_a_penalty(off):
+    def scores(x, W):
+        y = x @ W
+
+        def backward(dys):
+            dy, dpenalty = dys
+            return dy @ W.T, x.T @ dy + off * 2 * dpenalty * W
+
+        return (y, (W**2).sum()), backward
+
+    return scores
+
+
 def made(off, rng):
     """{style: (f, inputs, the tensors that are judged, the one that is doubled)}"""
     x, W, b, t = (rng.standard_normal(shape) for shape in ((3, 3), (3, 3), 3, (3, 3)))
@@ -352,6 +365,7 @@ def made(off, rng):
         "gradients in a dataclass": (Factorization(W, t, off), [x], "factors.item factors.user", "factors.user"),
         "gradients that are asked for": (Asked(W, b, off), [x], "x _W _b", "_b"),
         "buffers in float32": (Spring(b, off), [t[0].astype("f")], "start stiffness", "stiffness"),
+        "a number beside an array": (with_a_penalty(off), [x, W], "x W", "W"),
         "a tape of closures": (TapeOfClosures(W, b, off), [x], "x params.W params.gain", "params.gain"),
     }
 
