@@ -505,20 +505,19 @@ def test_a_number_of_an_axis_does_not_stand_for_a_factor_that_is_too_many():
     assert report.repair[3] == 'self.g = {"gain": (d * self.x_hat).sum(axes)}', report
 
 
+def svm(W, b, X, y, penalty=0.1):
+    labels = np.full((len(X), len(b)), -1.0)
+    labels[np.arange(len(X)), y] = 1
+    margins = np.maximum(0, 1 - labels * (X @ W + b))
+    loss = (margins**2).sum() / len(X) + penalty * (W**2).sum()
+    dS = -2 * margins * labels
+    dW = X.T @ dS + 2 * penalty * W
+    dW /= len(X)                                         # dS should be divided
+    db = dS.sum(axis=0)
+    return loss, {"W": dW, "b": db, "X": dS @ W.T}
+
+
 def test_what_mends_one_of_two_that_are_wrong_alike_is_not_shown():
-    """dS is not divided by the number of rows; dW is, with its penalty."""
-    def svm(X, W, b):
-        labels = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])[:, None]
-        margins = 4 - labels * (X @ W + b)
-
-        def backward(dloss):
-            dS = -dloss * 2 * margins * labels
-            dW = X.T @ dS + dloss * 0.2 * W
-            dW /= len(X)
-            return dS @ W.T, dW, dS.sum(axis=0)
-
-        return (margins**2).sum() / len(X) + 0.1 * (W**2).sum(), backward
-
-    report = gradcheck(svm, R((6, 3)) / 9, R((3, 4), 1) / 9, R(4, 2) / 9)
+    report = gradcheck(svm, R((3, 4)), R(4, 1), R((6, 3), 2), np.array([0, 2, 3, 1, 0, 2]))
     assert not report
     assert not report.repair_in_part, report
