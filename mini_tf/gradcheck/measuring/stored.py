@@ -317,17 +317,22 @@ def copy_of(machine: Any, copies: dict[int, Any] | None = None) -> Any:
     for x in list(copies.get(id(copies), ())):           # all that was copied: deepcopy keeps it there
         if isinstance(x, np.ndarray) and type(x) is not np.ndarray:      # NumPy copies the numbers only, not x.grad
             vars(copies[id(x)]).update(copy.deepcopy(vars(x), copies))
-    waiting, seen = [own], set()
+    for holder, name, x in _kept_in(own):
+        if (other := _working_on(copies, x)) is not x:
+            _put(holder, name, other)
+    return own
+
+
+def _kept_in(machine):
+    """[(holder, name, what it is)] of all that an object keeps, and what that keeps"""
+    found, waiting, seen = [], [machine], set()
     while waiting:
         holder = waiting.pop()
         if id(holder) not in seen and not is_floating(holder):
             seen.add(id(holder))
-            for name, x in list(members(holder).items()):
-                if (other := _working_on(copies, x)) is not x:
-                    _put(holder, name, other)
-                else:
-                    waiting.append(x)
-    return own
+            found += [(holder, name, x) for name, x in members(holder).items() if not isinstance(holder, tuple)]
+            waiting += members(holder).values()
+    return found
 
 
 def _working_on(copies, x):
@@ -387,15 +392,9 @@ def _let_precision_follow(machine, parameters):
     """Other arrays in float32, such as buffers, become float64 where those of the parameters have."""
     if not any(p.was_single and p.data.dtype == np.float64 for p in parameters.values()):
         return
-    waiting, seen = [machine], set()
-    while waiting:
-        holder = waiting.pop()
-        if id(holder) not in seen and not is_floating(holder):
-            seen.add(id(holder))
-            for name, x in list(members(holder).items()):
-                if type(x) is np.ndarray and x.dtype == np.float32:
-                    _put(holder, name, x.astype(np.float64))
-                waiting.append(x)
+    for holder, name, x in _kept_in(machine):
+        if type(x) is np.ndarray and x.dtype == np.float32:
+            _put(holder, name, x.astype(np.float64))
 
 
 def _let_sizes_follow(machine, parameters):
