@@ -323,8 +323,9 @@ def _inside_helpers(evidence, shown):
     """
     parts = [part.function for part in parts_of(evidence) if not part.is_forward]
     waiting = {function: {function.__name__} for function in parts[1:]}
-    for function in parts:                               # h_back, of h, h_back = tanh(a)
-        for name, g in closure_of(function).items():
+    for function in parts:                               # h_back, of h, h_back = tanh(a); slope, of slope = lambda …
+        around = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        for name, g in [*around.items(), *closure_of(function).items()]:
             if inspect.isfunction(g) and g in waiting:
                 waiting[g].add(name)
     found, codes = [], [code for _, code in shown]
