@@ -48,6 +48,7 @@ from mini_tf.gradcheck.reasons.kinds.syntax import (
     of_indices,
     of_neighbours,
     of_order,
+    of_outputs,
     of_statements,
 )
 from mini_tf.gradcheck.reasons.kinds.terms import (
@@ -208,6 +209,7 @@ def changes_of_what_is_kept(
     found = [_made(source, part, *change) for part in parts for change in another_atom(source, part, atoms, True)]
     found += [_made(source, part, *change) for part in parts for change in atom_for_a_formula(source, part, atoms)]
     found += [_made(source, part, *change) for part in parts for change in of_functions(source, part)]
+    found += [_made(source, part, *change) for part in parts for change in of_outputs(source, part)]
     sizes = [part for part in parts if SIZE.fullmatch(source.within(source.span(part)))]
     found += [_made(source, part, *change) for part in sizes for change in of_numbers(source, part, atoms)]
     for whole, target in _wholes(node):                  # n = B, where B·L are averaged

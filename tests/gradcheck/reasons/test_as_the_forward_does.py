@@ -521,3 +521,40 @@ def test_what_mends_one_of_two_that_are_wrong_alike_is_not_shown():
     report = gradcheck(svm, R((3, 4)), R(4, 1), R((6, 3), 2), np.array([0, 2, 3, 1, 0, 2]))
     assert not report
     assert not report.repair_in_part, report
+
+
+def turned(x, gain):
+    turn = np.sin(x) + x
+    y = np.multiply(turn, gain, out=turn)                # turn is kept
+    return y, (x, turn, gain)
+
+
+def turned_backward(dy, cache):
+    x, turn, gain = cache
+    return dy * gain * (np.cos(x) + 1), (dy * turn).sum(0)
+
+
+def test_what_the_forward_overwrites_though_it_is_kept():
+    report = gradcheck((turned, turned_backward), R((4, 3)), R(3, 1))
+    assert report.repair[1:] == [
+        "it overwrites turn, which is needed", "y = np.multiply(turn, gain, out=turn)", "y = np.multiply(turn, gain)",
+    ], report  # fmt: skip
+
+
+def test_zeros_where_what_comes_in_should_go_on():
+    """Half of the features are turned, and the others pass."""
+    def half_turned(x, angle):
+        a, b, rest = x[:, :2], x[:, 2:4], x[:, 4:]
+        c, s = np.cos(angle), np.sin(angle)
+
+        def backward(dy):
+            da, db = dy[:, :2], dy[:, 2:4]
+            dx = np.zeros_like(dy)
+            dx[:, :2] = da * c + db * s
+            dx[:, 2:4] = db * c - da * s
+            return dx, (da * (-a * s - b * c) + db * (a * c - b * s)).sum(0)
+
+        return np.concatenate([a * c - b * s, a * s + b * c, rest], axis=1), backward
+
+    report = gradcheck(half_turned, R((3, 7)), R(2, 1))
+    assert report.repair[2:] == ["dx = np.zeros_like(dy)", "dx = dy.copy()"], report

@@ -284,15 +284,23 @@ def _name_of(part):
     return getattr(func, "attr", getattr(func, "id", ""))
 
 
+def of_outputs(source: Source, part: ast.AST) -> Changes:
+    """`out=x`, which overwrites x"""
+    for given in [one.value for one in getattr(part, "keywords", ()) if one.arg == "out"]:
+        text, x = source.within(source.span(part)), source.within(source.span(given))
+        yield f"it overwrites {x}, which is needed", part, re.sub(rf", out={re.escape(x)}(?=[,)])", "", text)
+
+
 def _of_calls(source, part):
     """Another function, arguments exchanged, an axis, keepdims."""
     if not isinstance(part, ast.Call):
         return
     yield from of_functions(source, part)
+    yield from of_outputs(source, part)
     name = _name_of(part)
-    for given in [one.value for one in part.keywords if one.arg == "out"]:
-        text, x = source.within(source.span(part)), source.within(source.span(given))
-        yield f"it overwrites {x}, which is needed", part, re.sub(rf", out={re.escape(x)}(?=[,)])", "", text)
+    if name == "zeros_like" and len(part.args) == 1 and is_atom(part.args[0]):
+        x = source.within(source.span(part.args[0]))
+        yield f"it begins as zeros, and not as {x}", part, f"{x}.copy()"
     for dtype in [one for one in part.keywords if one.arg == "dtype"]:
         yield "the dtype is wrong", dtype.value, "float"
     if name == "tile" and len(part.args) == 2 and isinstance(part.args[1], ast.Tuple):
