@@ -23,9 +23,9 @@ from mini_tf.training.masking import MASKING, MaskedPassages
 from mini_tf.training.text_batches import TextBatches
 
 import numpy as np
-from measuring import in_fresh_process, note_settings, print_table, take_turns, thread_settings
+from measuring import in_fresh_process, note_settings, print_table, seconds_of, take_turns, thread_settings
 from models import WORDS, import_torch, random_sentences, without_zeros
-from training_step import PRODUCTS, VARIANTS, check_losses, peers, products_alone, timed, training_step
+from training_step import PRODUCTS, VARIANTS, check_losses, peers, seconds_in_products, timed, training_step
 
 PRESETS = CLASSIFICATION | MASKING
 REVIEW_WORDS = 8_000     # c, the vocabulary of the film reviews
@@ -63,7 +63,7 @@ def measure(method, preset, steps, threads):
     else:
         step = import_torch("torch_classifier", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
-    return (products_alone if method == PRODUCTS else timed)(step, batches, FIRST_STEPS)
+    return timed(step, batches, FIRST_STEPS, seconds_in_products if method == PRODUCTS else seconds_of)
 
 
 def main():

@@ -67,29 +67,28 @@ def training_step(model, preset, **options):
     return step
 
 
-def timed(step, batches, warm_up=WARM_UP):
-    """The median seconds of a step after the first `warm_up` ones, the losses of the first WARM_UP, the peak memory."""
+def timed(step, batches, warm_up=WARM_UP, clock=seconds_of):
+    """The median seconds of a step after the first `warm_up` ones, the losses of the first WARM_UP, the peak memory.
+
+    clock: gives the seconds of what it runs
+    """
     with recycled_memory():                              # as in `fit`
         losses = [step(batch) for batch in batches[:warm_up]]
-        seconds = median(seconds_of(partial(step, batch)) for batch in batches[warm_up:])
+        seconds = median(clock(partial(step, batch)) for batch in batches[warm_up:])
     return {"seconds": seconds, "losses": losses[:WARM_UP], "peak": peak_memory()}
 
 
-def products_alone(step, batches, warm_up=WARM_UP):
-    """As `timed`, with the seconds that a step spends in the multiplications with weights: products of two matrices."""
-    spent, multiply, seconds = [], np.matmul, []
+def seconds_in_products(work):
+    """Of `seconds_of`, what goes into the multiplications with weights: products of two matrices."""
+    spent, multiply = [], np.matmul
 
     def matmul(A, B, **options):
         both = A.ndim == B.ndim == 2                     # attention multiplies stacks of small ones
         return noting_the_time(multiply, spent, A, B, **options) if both else multiply(A, B, **options)
 
-    with recycled_memory(), patch.object(np, "matmul", matmul):
-        losses = [step(batch) for batch in batches[:warm_up]]
-        for batch in batches[warm_up:]:
-            spent.clear()
-            step(batch)
-            seconds.append(sum(spent))
-    return {"seconds": median(seconds), "losses": losses[:WARM_UP], "peak": peak_memory()}
+    with patch.object(np, "matmul", matmul):
+        work()
+    return sum(spent)
 
 
 def measure(method, preset, batch, steps, threads):

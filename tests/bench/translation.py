@@ -51,7 +51,7 @@ from measuring import (
     thread_settings,
 )
 from models import import_torch, torch_installed, without_zeros
-from training_step import VARIANTS, check_losses, peers, timed, training_step
+from training_step import PRODUCTS, VARIANTS, check_losses, peers, timed, training_step
 
 WORDS = 8_144, 5_271     # the French and English words of the sentence pairs
 LENGTHS = 3, 11          # words of a sentence, the least and the most
@@ -59,7 +59,7 @@ BATCH = 128              # sentences translated together
 BEAMS = 1, 5
 SAME = 0.99              # share of the translations that must be the same words
 COPIED = 200             # words that the model without a run learns to copy
-EAGER, PRODUCTS = "PyTorch eager", "mini_tf's products alone"
+EAGER = "PyTorch eager"
 FIRST_STEPS = 12         # before timing: after the steps whose losses are compared, compiling may still go on
 
 

@@ -330,8 +330,9 @@ def _kept_in(machine):
         holder = waiting.pop()
         if id(holder) not in seen and not is_floating(holder):
             seen.add(id(holder))
-            found += [(holder, name, x) for name, x in members(holder).items() if not isinstance(holder, tuple)]
-            waiting += members(holder).values()
+            those = members(holder)
+            found += [(holder, name, x) for name, x in those.items() if not isinstance(holder, tuple)]
+            waiting += those.values()
     return found
 
 

@@ -302,13 +302,7 @@ def _mends(states, inside, evidence):
 
 def _leaves_dy(evidence, part, code):
     """True unless the backward writes into dy with a change: g = dy, g += e may spoil what other lines read of dy."""
-    if evidence.dy_stays:
-        return True                                      # of these, no change that writes into it is tried
-    evidence.dy_stays = True
-    try:
-        return gradients_with(evidence, part, code) is not None
-    finally:
-        evidence.dy_stays = False
+    return evidence.dy_stays or gradients_with(evidence, part, code, dy_must_stay=True) is not None
 
 
 def _stands_by_chance(evidence, part, change):

@@ -35,10 +35,12 @@ def made_right(evidence: Evidence, part: Part, code: CodeType) -> set[str]:
         return set()
 
 
-def gradients_with(evidence: Evidence, part: Part, code: CodeType) -> dict[str, Array] | None:
+def gradients_with(
+    evidence: Evidence, part: Part, code: CodeType, dy_must_stay: bool = False
+) -> dict[str, Array] | None:
     """{name: gradient} when part.runs runs this code, for `evidence.another_dy`.
 
-    None if that fails, changes y, or writes into dy where the backward does not.
+    None if that fails, changes y, or writes into dy where the backward does not, or where dy_must_stay.
     """
     subject, dy = evidence.subject, evidence.another_dy
     if isinstance(subject.f, Brought):
@@ -58,7 +60,8 @@ def gradients_with(evidence: Evidence, part: Part, code: CodeType) -> dict[str, 
                     if not np.array_equal(y, evidence.y):
                         return None
                     gradients = subject.named(backward(dy))
-        return None if evidence.dy_stays and not np.array_equal(dy, evidence.dy) else gradients      # dx = dy; dx += …
+        must_stay = dy_must_stay or evidence.dy_stays
+        return None if must_stay and not np.array_equal(dy, evidence.dy) else gradients      # dx = dy; dx += …
     except FAILURES:                                     # most changes make no sense
         return None
     finally:

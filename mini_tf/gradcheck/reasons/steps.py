@@ -305,9 +305,9 @@ def add_reasons(report: Report, evidence: Evidence | None) -> None:
 
 def _leaves_one_that_is_wrong_alike(report):
     """True if what makes db right leaves dX wrong, of which the words say the same as of db: there is one cause"""
-    mended, others = ({t.diagnosis for t in report.tensors if (t.name in report.made_right) is is_mended} - {""}
-                      for is_mended in (True, False))    # fmt: skip
-    return bool(mended & others)
+    told = [t for t in report.tensors if t.diagnosis]
+    mended = {t.diagnosis for t in told if t.name in report.made_right}
+    return any(t.diagnosis in mended for t in told if t.name not in report.made_right)
 
 
 def _names_say_what_is_meant(evidence, inside):

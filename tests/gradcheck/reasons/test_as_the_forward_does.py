@@ -338,14 +338,6 @@ def test_no_list_of_lines_where_a_function_is_called_that_the_object_was_given()
 
 
 def test_what_would_be_right_if_dy_were_not_written_into_is_a_copy():
-    def sampled(mean, spread, noise):
-        def backward(dy):
-            g = dy
-            g += mean
-            return g, dy * noise
-
-        return mean + spread * noise + 0.5 * mean**2, lambda dy: backward(dy)
-
     def both(mean, spread):
         noise = np.linspace(0.2, 0.9, mean.size).reshape(mean.shape)
         y = np.concatenate([mean + spread * noise, mean])
