@@ -109,11 +109,15 @@ class Transformer(nn.Module):
         return F.linear(Phi.flatten(1) if self.whole else Phi[:, -1], self.A)
 
 
-def training_step(ours, preset, compiled):
-    """A function that trains our model's PyTorch version on a batch of windows, and gives the loss."""
-    model = Transformer(ours)
+def training_step(ours, preset, compiled, device="cpu"):
+    """A function that trains our model's PyTorch version on a batch of windows, and gives the loss.
+
+    device: "cpu" or "gpu"
+    """
+    device = {"gpu": "cuda"}.get(device, device)
+    model = Transformer(ours).to(device)
     loss_of = torch.compile(model) if compiled else model
-    return step_of(model, preset, lambda windows: loss_of(torch.from_numpy(windows)))
+    return step_of(model, preset, lambda windows: loss_of(torch.from_numpy(windows).to(device)))
 
 
 def step_of(model, preset, loss_of):

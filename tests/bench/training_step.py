@@ -3,6 +3,7 @@
     python tests/bench/training_step.py                          mini_tf alone, the per-word GPT
     python tests/bench/training_step.py --peer torch             beside PyTorch: pip install torch==2.13.0
     python tests/bench/training_step.py --preset lab --batch 16
+    python tests/bench/training_step.py --peer torch --device gpu       both on a GPU, and mini_tf on the CPU, too
 
 Every measurement is a process of its own, and the contenders take turns, so that a noisy minute on the machine falls
 on all of them. A process first warms up, because compiling is not part of a step, then gives the median time of its steps.
@@ -44,6 +45,7 @@ WARM_UP = 3              # steps; their losses are compared
 AGREED = 1e-3            # relative difference of losses: Adam's first steps magnify the rounding errors of small gradients
 ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read, p, m, v are written, 4 bytes each
 FLOOR, PRODUCTS = "the machine", "mini_tf's products alone"
+ON_CPU = "mini_tf on the CPU"
 
 VARIANTS = {             # (compiled, additional environment variables)
     "PyTorch eager": (False, {}),
@@ -91,13 +93,13 @@ def seconds_in_products(work):
     return sum(spent)
 
 
-def measure(method, preset, batch, steps, threads):
+def measure(method, preset, batch, steps, threads, device):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
-    if method == "mini_tf":
-        step = training_step(model, preset)
+    if method in ("mini_tf", ON_CPU):
+        step = training_step(model.to("cpu" if method == ON_CPU else device), preset)
     else:
-        step = import_torch("torch_models", threads).training_step(model, preset, compiled=VARIANTS[method][0])
+        step = import_torch("torch_models", threads).training_step(model, preset, VARIANTS[method][0], device)
     del model
     return timed(step, random_words(WARM_UP + steps, batch, preset.model["T"] + 1))
 
@@ -113,17 +115,18 @@ def measure_machine(threads, size=4096, numbers=1 << 26, repeat=4):
     return {"operations": 2 * size**3 / product, "bytes": 12 * a.size / sums}
 
 
-def peers():
+def peers(device="cpu"):
     """The variants of PyTorch that can be measured here; prints why others cannot."""
     if not torch_installed():
         return []
+    variants = {name: compiled for name, (compiled, more) in VARIANTS.items() if device == "cpu" or not more}
     trial = subprocess.run([sys.executable, "-c", "import torch; torch.compile(lambda x: x + 1)(torch.ones(2))"],
                            capture_output=True, text=True)
     if trial.returncode == 0:
-        return list(VARIANTS)
+        return list(variants)
     reason = next((line for line in trial.stderr.splitlines() if "Error: " in line), "")
     print(f"torch.compile does not work here (it needs a C++ compiler), so it is left out: {reason}")
-    return [variant for variant, (compiled, _) in VARIANTS.items() if not compiled]
+    return [variant for variant, compiled in variants.items() if not compiled]
 
 
 def check_losses(runs):
@@ -157,35 +160,37 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="processes for each contender (default: 5)")
     parser.add_argument("--steps", type=int, default=8, help="timed steps in a process (default: 8)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each contender (default: 2)")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="of each contender (default: cpu)")
     parser.add_argument("--measure", metavar="METHOD", help=argparse.SUPPRESS)       # the child process
     options = parser.parse_args()
-    preset, threads = MODELS[options.preset], options.threads
+    preset, threads, device = MODELS[options.preset], options.threads, options.device
     batch = options.batch or preset.batch
 
     if options.measure == FLOOR:
         print(json.dumps(measure_machine(threads)))
         return
     if options.measure:
-        print(json.dumps(measure(options.measure, preset, batch, options.steps, threads)))
+        print(json.dumps(measure(options.measure, preset, batch, options.steps, threads, device)))
         return
 
     def in_child(method):
         _, more = VARIANTS.get(method, (False, {}))
         return in_fresh_process(__file__, method, "--preset", preset.name, "--batch", batch, "--steps", options.steps,
-                                "--threads", threads, **thread_settings(threads), **more)
+                                "--threads", threads, "--device", device, **thread_settings(threads), **more)
 
-    methods = ["mini_tf", *(peers() if options.peer else []), FLOOR]
+    methods = ["mini_tf", *(peers(device) if options.peer else []), FLOOR if device == "cpu" else ON_CPU]
     sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nTLHmf")
     note_settings()
-    print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {threads} threads, "
+    print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {device}, {threads} threads, "
           f"{options.rounds} rounds of {options.steps} steps")
     runs = take_turns(methods, options.rounds, in_child)
-    machine = runs.pop(FLOOR)
+    machine = runs.pop(FLOOR, None)
     check_losses(runs)
     print_table(runs)
     if len(runs) > 1:
         print("All found the same losses.")
-    print_floor(preset, batch, machine, median(run["seconds"] for run in runs["mini_tf"]))
+    if machine:
+        print_floor(preset, batch, machine, median(run["seconds"] for run in runs["mini_tf"]))
 
 
 if __name__ == "__main__":
