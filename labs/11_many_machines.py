@@ -41,7 +41,7 @@ from mini_tf.training import Adam, RandomWindows, Training
 import numpy as np
 
 QUICK = quick_mode("Lab 11: training on many machines")
-team = join(sliced=True)                                 # ALONE, if no mpiexec has started this
+team = join(sliced=True)                                 # of one process, if no mpiexec has started this
 
 
 def silent(*_, **__):

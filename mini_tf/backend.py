@@ -52,7 +52,7 @@ def device_of(array: Array) -> str:
     if library is np:
         return "cpu"
     if library.__name__ == "cupy":
-        return f"gpu:{array.device.id}"
+        return f"gpu:{array.data.device_id}"
     return str(getattr(array, "device", library.__name__))
 
 

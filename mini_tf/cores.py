@@ -7,11 +7,13 @@ be translated, is done sooner if each core has pieces of its own.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cache
 from typing import TypeVar
 
+from mini_tf.kernels.threads import one_core, share
 from mini_tf.ops.op import watched
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 X = TypeVar("X")
 Y = TypeVar("Y")
@@ -21,7 +23,32 @@ on_one_core = threadpool_limits.wrap(limits=1, user_api="blas")          # a dec
 
 def blas_threads() -> int:
     """How many threads BLAS uses; the last digits of a result depend on it."""
-    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+    return max((library.num_threads for library in _blas().lib_controllers), default=1)
+
+
+@cache
+def _blas():
+    """The BLAS libraries of this process. Finding them takes a thousand times as long as asking them something."""
+    import scipy.linalg  # noqa: F401, SciPy has one of its own, and it is loaded by this
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def all_at_once(work: Callable[[X], Y], pieces: Sequence[X]) -> list[Y]:
+    """[work(piece) for each piece]: all at the same time, each in a thread with one core.
+
+    For work of milliseconds: unlike in `side_by_side`, the threads are there already. An error in a piece is raised
+    after all have ended.
+    """
+    results, contexts = [None] * len(pieces), [copy_context() for _ in pieces]
+
+    def on_one(k):
+        one_core.set(True)
+        results[k] = work(pieces[k])
+
+    with _blas().limit(limits=1):
+        share(lambda k, *_: contexts[k].run(on_one, k), [(k, k + 1) for k in range(len(pieces))])
+    return results
 
 
 def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu") -> Iterator[Y]:

@@ -4,7 +4,8 @@ import threading
 from contextlib import closing
 
 from mini_tf import kernels, ops
-from mini_tf.cores import blas_threads, side_by_side
+from mini_tf.cores import all_at_once, blas_threads, side_by_side
+from mini_tf.kernels.threads import one_core
 from mini_tf.ops.op import watching
 
 import numpy as np
@@ -49,6 +50,31 @@ def test_who_stops_reading_gives_blas_its_threads_back():
 def test_kernels_stay_switched_off_in_all_threads():
     with kernels.reference_only():
         assert list(side_by_side(lambda _: kernels.switched_on(), range(4))) == [False] * 4
+
+
+def test_all_at_once():
+    both = threading.Barrier(2, timeout=60)
+
+    def work(piece):
+        both.wait()
+        return 2 * piece, blas_threads(), one_core.get(), kernels.switched_on()
+
+    with kernels.reference_only():
+        assert all_at_once(work, [3, 4]) == [(6, 1, True, False), (8, 1, True, False)]
+    assert blas_threads() == 2
+    assert not one_core.get()
+    ended = []
+
+    def failing(piece):
+        if piece:
+            raise ValueError("no")
+        ended.append(piece)
+
+    for pieces in ([0, 1], [1, 0]):
+        with pytest.raises(ValueError, match="no"):
+            all_at_once(failing, pieces)
+    assert ended == [0, 0]
+    assert blas_threads() == 2
 
 
 @pytest.mark.parametrize("device", ["gpu:0", "cpu"])

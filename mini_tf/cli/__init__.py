@@ -36,7 +36,8 @@ def main() -> None:
             signal.signal(number, _terminated)
     try:
         with ending_together():
-            _speak_alone(join())
+            if rank_given() is not None:                 # joining loads what --help does not need
+                _speak_alone(join())
             app(prog_name="mini-tf")
     except UserError as error:
         if not rank_given():                             # without MPI, each of several processes ends here

@@ -3,9 +3,12 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import ContextVar
 from functools import cache
 
 ALONE = 1 << 19          # up to so many numbers, one thread finishes before another would wake up
+
+one_core = ContextVar("one_core", default=False)         # True in a thread that leaves the other cores to other threads
 
 
 def count() -> int:
@@ -24,8 +27,10 @@ def cores() -> int:
 
 
 def pieces(rows: int, numbers: int) -> list[tuple[int, int]]:
-    """[(first, stop), …]: the rows in equal pieces, one per thread; one piece if there are too few numbers to share."""
-    parts = max(min(count(), rows), 1) if numbers > ALONE else 1
+    """[(first, stop), …]: the rows in equal pieces, one per thread; one piece if there are too few numbers to share,
+    or if this thread has one core.
+    """
+    parts = max(min(count(), rows), 1) if numbers > ALONE and not one_core.get() else 1
     ends = [rows * k // parts for k in range(parts + 1)]
     return list(zip(ends[:-1], ends[1:]))
 

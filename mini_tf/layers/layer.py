@@ -3,6 +3,8 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Self
 
 from mini_tf.backend import to_device
@@ -15,6 +17,7 @@ from mini_tf.types import Array, Backward
 import numpy as np
 
 _adding = threading.Lock()                               # of all parameters: with a lock inside, none could be copied
+_apart = ContextVar("apart", default=None)               # {Parameter: gradient}, or None; each thread has its own
 
 
 class MemoryFreed(RuntimeError):
@@ -47,6 +50,9 @@ class Parameter:
         """
         if gradient.shape != self.data.shape:
             raise ValueError(f"the gradient has shape {gradient.shape}, expected the parameter's {self.data.shape}")
+        if (apart := _apart.get()) is not None:
+            apart[self] = apart[self] + gradient if self in apart else gradient
+            return
         with _adding:
             # A new array, not an update in place: someone else may hold the first gradient too.
             self.grad = gradient if self.grad is None else self.grad + gradient
@@ -55,6 +61,17 @@ class Parameter:
 
     def __repr__(self):
         return f"Parameter({self.data.shape}, {self.data.dtype}{'' if self.trainable else ', fixed'})"
+
+
+@contextmanager
+def gradients_apart() -> Iterator[dict[Parameter, Array]]:
+    """Inside the block, in this thread, gradients are added up in the dict that is yielded, not in the parameters."""
+    found = {}
+    before = _apart.set(found)
+    try:
+        yield found
+    finally:
+        _apart.reset(before)
 
 
 class Layer:

@@ -13,10 +13,12 @@ Data parallelism, in four lines. Every process has the whole model. Of each batc
     loss = Σ_r w_r·loss_r,   w_r = predictions in share r / predictions in the batch
     dp   = Σ_r w_r·dp_r      for each parameter p, because a derivative of a sum is the sum of the derivatives
 
-so the processes add up their gradients, and all of them take the same step. In the order to read:
+so the processes add up their gradients, and all of them take the same step. (This holds for a loss that is a mean over
+the examples.) A process that is alone on two cores does the same with two threads. In the order to read:
 
     shares.py       cutting a batch, and its random numbers, into shares
     alone.py        what a training asks of the processes that it runs on; the answers of one process
+    cores.py        half of the batch for each of two cores
     team.py         the answers of several
     buckets.py      adding up gradients, while the backward goes on
     slices.py       the optimizer's memory, divided among the processes

@@ -1,9 +1,11 @@
 """Cutting a batch into shares: rows of its arrays, and the random numbers of those rows."""
 
 from dataclasses import fields, is_dataclass, replace
+from inspect import signature
 from typing import Any
 
-from mini_tf.types import Array
+from mini_tf.errors import UserError
+from mini_tf.types import Array, Backward
 
 import numpy as np
 
@@ -29,6 +31,13 @@ def predictions(batch: Any) -> Array:
     It is the same number for each row of an array. Other batches say it in their attribute `predictions`.
     """
     return np.ones(len(batch)) if hasattr(batch, "shape") else np.asarray(batch.predictions)
+
+
+def check_backward(backward: Backward, model: Any) -> None:
+    """Raises UserError if the backward of model.loss takes no argument: that of a share is given the share's weight."""
+    if not signature(backward).parameters:
+        raise UserError(f"the backward of {type(model).__name__}.loss takes no argument; that of a part of a batch "
+                        "needs dloss, the weight of its share: return loss, lambda dloss=1.0: …")  # fmt: skip
 
 
 class DrawsOfRows:

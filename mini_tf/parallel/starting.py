@@ -30,7 +30,7 @@ def size_given() -> int | None:
 
 
 def join(sliced: bool | None = None) -> Alone:
-    """The processes that train together with this one: a Team if mpiexec started several, ALONE if not.
+    """The processes that train together with this one: a Team if mpiexec started several, CORES if not.
 
     sliced: True, for each process to keep the optimizer's memory of its slices only, see `slices.py`; None: as before
     On all but the first, nothing is printed to the console from then on. Without mpiexec, MPI is not even imported.
@@ -38,7 +38,9 @@ def join(sliced: bool | None = None) -> Alone:
     """
     global _team
     if rank_given() is None or size_given() == 1:
-        return _team
+        from mini_tf.parallel.cores import CORES  # here, because layers import this package
+
+        return CORES if _team is ALONE else _team
     if _team is ALONE or (sliced is not None and sliced != _team.sliced):
         MPI = _mpi()
         from mini_tf.parallel.slices import SlicedTeam

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.backend import beside, to_host
@@ -11,7 +10,7 @@ from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Parameter
 from mini_tf.parallel.alone import Alone, Ended
 from mini_tf.parallel.buckets import GradientSums
-from mini_tf.parallel.shares import DrawsOfRows, predictions, rows_of
+from mini_tf.parallel.shares import DrawsOfRows, check_backward, predictions, rows_of
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -60,9 +59,7 @@ class Team(Alone):
     def loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         rows, weight = self.share(batch)
         loss, backward = self._loss_of_rows(model, batch, rows, rng)
-        if not signature(backward).parameters:
-            raise UserError(f"the backward of {type(model).__name__}.loss takes no argument; on several processes it "
-                            "needs dloss, the weight of its share: return loss, lambda dloss=1.0: …")  # fmt: skip
+        check_backward(backward, model)
         [loss] = self.sum([float(loss) * weight if weight else 0.0])
         sums = self.sums_of(model)
 

@@ -8,8 +8,8 @@
 One step (loss, backward, Adam; no clipping, no dropout) on random sentences of 3 to 40 words, in the batches of
 training. All start from the same weights, read the same batches, and must find the same losses. PyTorch runs eager and
 compiled, with Adam's fused form. The last row has mini_tf's products alone, the multiplications with weights, forward
-and backward: as long as a step would take if all else took no time. What PyTorch takes, divided by that, is the most
-that could be gained. Every measurement is a process of its own, which warms up first; the contenders take turns.
+and backward, each divided by BLAS between the cores: as long as a step would take if all else took no time. What PyTorch
+takes, divided by that, is the most that could be gained. Every measurement is a process of its own, which warms up first; the contenders take turns.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import json
 from itertools import islice
 
 from mini_tf.models import Classifier, MaskedWordModel
+from mini_tf.parallel import ALONE
 from mini_tf.text.sentences import SPECIAL
 from mini_tf.training.classification import CLASSIFICATION
 from mini_tf.training.masking import MASKING, MaskedPassages
@@ -59,7 +60,7 @@ def measure(method, preset, steps, threads):
     model = new_model(preset)
     batches = list(islice(random_batches(preset, model.c), FIRST_STEPS + steps))
     if method in ("mini_tf", PRODUCTS):
-        step = training_step(model, preset)
+        step = training_step(model, preset, team=ALONE if method == PRODUCTS else None)
     else:
         step = import_torch("torch_classifier", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model

@@ -26,6 +26,7 @@ from unittest.mock import patch
 
 from mini_tf.kernels import recycled_memory
 from mini_tf.layers import clear_gradients
+from mini_tf.parallel import join
 from mini_tf.training.optimizers import Adam
 
 import numpy as np
@@ -55,13 +56,13 @@ VARIANTS = {             # (compiled, additional environment variables)
 }
 
 
-def training_step(model, preset, **options):
-    """A function that trains our model on a batch, and gives the loss. options: of model.loss"""
-    optimizer, parameters = Adam(preset.learning_rate, preset.betas), model.parameters()
+def training_step(model, preset, rng=None, team=None):
+    """A function that trains our model on a batch, and gives the loss: as `mini-tf train` does, or with this team."""
+    optimizer, parameters, team = Adam(preset.learning_rate, preset.betas), model.parameters(), team or join()
 
     def step(batch):
         clear_gradients(parameters)
-        loss, backward = model.loss(batch, **options)
+        loss, backward = team.loss(model, batch, rng)
         backward()
         optimizer.step(parameters)
         return float(loss)

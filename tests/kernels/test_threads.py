@@ -19,6 +19,14 @@ def test_pieces_cover_every_row_once(rows, cores, monkeypatch):
         assert len(some) == (min(cores, max(rows, 1)) if numbers == 10**6 else 1)
 
 
+def test_a_thread_with_one_core_has_one_piece(monkeypatch):
+    monkeypatch.setattr(threads, "count", lambda: 3)
+    before = threads.one_core.set(True)
+    assert threads.pieces(100, 10**6) == [(0, 100)]
+    threads.one_core.reset(before)
+    assert len(threads.pieces(100, 10**6)) == 3
+
+
 def test_share_runs_every_piece():
     seen = np.zeros(10, int)
 

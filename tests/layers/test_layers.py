@@ -45,6 +45,23 @@ def test_gradients_add():
         p.accumulate(np.zeros(3))
 
 
+def test_gradients_apart():
+    p, q = Parameter(np.zeros(2)), Parameter(np.zeros(3))
+    p.accumulate(np.ones(2))
+    with layer_module.gradients_apart() as found:
+        p.accumulate(np.full(2, 5.0))
+        p.accumulate(np.full(2, 7.0))
+        q.accumulate(np.ones(3))
+        thread = threading.Thread(target=q.accumulate, args=[np.full(3, 3.0)])       # another thread's go into q
+        thread.start()
+        thread.join()
+    assert {id(parameter): gradient.tolist() for parameter, gradient in found.items()} == {id(p): [12, 12], id(q): [1, 1, 1]}
+    assert p.grad.tolist() == [1, 1]
+    assert q.grad.tolist() == [3, 3, 3]
+    q.accumulate(np.ones(3))
+    assert q.grad.tolist() == [4, 4, 4]
+
+
 def test_clear_gradients(rng):
     layer = Linear(3, 2, rng)
     y, backward = layer(rng.standard_normal((4, 3)))

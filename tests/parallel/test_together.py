@@ -130,6 +130,6 @@ def test_without_mpi4py(tmp_path):
 
 
 def test_without_mpiexec_nothing_is_imported():
-    code = ("import sys, mini_tf.cli\nfrom mini_tf.parallel import ALONE, join\nfrom mini_tf.training.language import prepare\n"
-            "assert join() is ALONE and join(True) is ALONE\nassert 'mpi4py' not in sys.modules\n")  # fmt: skip
+    code = ("import sys, mini_tf.cli\nfrom mini_tf.parallel import join\nfrom mini_tf.training.language import prepare\n"
+            "from mini_tf.parallel.cores import CORES\nassert join() is CORES and join(True) is CORES\nassert 'mpi4py' not in sys.modules\n")  # fmt: skip
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
