@@ -4,12 +4,16 @@
     python tests/bench/classification.py --peer torch            beside PyTorch: pip install torch==2.13.0
     python tests/bench/classification.py --peer torch --preset classify-bag
     python tests/bench/classification.py --peer torch --preset fill
+    python tests/bench/classification.py --peer torch --busy 1          while another program keeps a core busy
 
 One step (loss, backward, Adam; no clipping, no dropout) on random sentences of 3 to 40 words, in the batches of
 training. All start from the same weights, read the same batches, and must find the same losses. PyTorch runs eager and
-compiled, with Adam's fused form. The last row has mini_tf's products alone, the multiplications with weights, forward
-and backward, each divided by BLAS between the cores: as long as a step would take if all else took no time. What PyTorch
-takes, divided by that, is the most that could be gained. Every measurement is a process of its own, which warms up first; the contenders take turns.
+compiled, with Adam's fused form. Every measurement is a process of its own, which warms up first; the contenders take
+turns.
+
+"The batch whole" is mini_tf without halves of the batch for each of two cores (mini_tf/parallel/cores.py). The last row
+has its products alone, the multiplications with weights, forward and backward: as long as a step would take if all else
+took no time. What PyTorch takes, divided by that, is the most that could be gained.
 """
 
 import argparse
@@ -24,15 +28,24 @@ from mini_tf.training.masking import MASKING, MaskedPassages
 from mini_tf.training.text_batches import TextBatches
 
 import numpy as np
-from measuring import in_fresh_process, note_settings, print_table, seconds_of, take_turns, thread_settings
+from measuring import (
+    busy_programs,
+    in_fresh_process,
+    note_settings,
+    print_table,
+    seconds_of,
+    take_turns,
+    thread_settings,
+)
 from models import WORDS, import_torch, random_sentences, without_zeros
-from training_step import PRODUCTS, VARIANTS, check_losses, peers, seconds_in_products, timed, training_step
+from training_step import PRODUCTS, VARIANTS, WHOLE, check_losses, peers, seconds_in_products, timed, training_step
 
 PRESETS = CLASSIFICATION | MASKING
 REVIEW_WORDS = 8_000     # c, the vocabulary of the film reviews
 CLASSES = 2
 LENGTHS = 3, 40          # words of a sentence, the least and the most
 SENTENCES = 10_000
+OURS = {"mini_tf": None, WHOLE: ALONE, PRODUCTS: ALONE}  # who shares out the work: see training_step
 FIRST_STEPS = 12         # before timing: after the steps whose losses are compared, compiling may still go on
 
 
@@ -59,8 +72,8 @@ def measure(method, preset, steps, threads):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
     batches = list(islice(random_batches(preset, model.c), FIRST_STEPS + steps))
-    if method in ("mini_tf", PRODUCTS):
-        step = training_step(model, preset, team=ALONE if method == PRODUCTS else None)
+    if method in OURS:
+        step = training_step(model, preset, team=OURS[method])
     else:
         step = import_torch("torch_classifier", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model
@@ -74,6 +87,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="processes for each contender (default: 5)")
     parser.add_argument("--steps", type=int, default=100, help="timed steps in a process (default: 100)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each contender (default: 2)")
+    parser.add_argument("--busy", type=int, default=0, help="other programs that keep a core busy (default: 0)")
     parser.add_argument("--measure", metavar="METHOD", help=argparse.SUPPRESS)       # the child process
     options = parser.parse_args()
     preset, steps, threads = PRESETS[options.preset], options.steps, options.threads
@@ -90,8 +104,10 @@ def main():
     sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nLHmfk")
     note_settings()
     print(f"One training step of {preset.name!r}: {sizes}, {preset.words} words in a batch; {threads} threads, "
-          f"{options.rounds} rounds of {steps} steps")  # fmt: skip
-    runs = take_turns(["mini_tf", *(peers() if options.peer else []), PRODUCTS], options.rounds, in_child)
+          f"{options.rounds} rounds of {steps} steps, beside {options.busy} busy programs")  # fmt: skip
+    methods = ["mini_tf", WHOLE, *(peers() if options.peer else []), PRODUCTS]
+    with busy_programs(options.busy):
+        runs = take_turns(methods, options.rounds, in_child)
     check_losses(runs)
     print_table(runs, unit="ms")
     print("All found the same losses.")

@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 UNITS = {"s": (1, 3), "ms": (1000, 2)}       # how many make a second, and the decimals to show
@@ -55,6 +56,17 @@ def noting_the_time(work, spent, *arguments, **options):
     result = work(*arguments, **options)
     spent.append(time.perf_counter() - start)
     return result
+
+
+@contextmanager
+def busy_programs(many):
+    """Inside the block, so many other programs keep a core busy each."""
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(many)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
 
 
 def peak_memory():

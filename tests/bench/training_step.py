@@ -8,7 +8,8 @@
 Every measurement is a process of its own, and the contenders take turns, so that a noisy minute on the machine falls
 on all of them. A process first warms up, because compiling is not part of a step, then gives the median time of its steps.
 All contenders start from the same weights, read the same words, have the same number of threads, and must find the same
-losses. THP: PyTorch told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1), as NumPy does by itself.
+losses. THP: PyTorch told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1), as NumPy does by itself. "The batch whole" is
+mini_tf without halves of the batch for each of two cores (mini_tf/parallel/cores.py).
 
 The floor is the time of the matrix products alone, at the speed of one large product, plus that of Adam's reading and
 writing, at the speed of memory; both speeds are measured in the same rounds. Everything else (softmax, norms,
@@ -26,7 +27,7 @@ from unittest.mock import patch
 
 from mini_tf.kernels import recycled_memory
 from mini_tf.layers import clear_gradients
-from mini_tf.parallel import join
+from mini_tf.parallel import ALONE, join
 from mini_tf.training.optimizers import Adam
 
 import numpy as np
@@ -46,8 +47,9 @@ WARM_UP = 3              # steps; their losses are compared
 AGREED = 1e-3            # relative difference of losses: Adam's first steps magnify the rounding errors of small gradients
 ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read, p, m, v are written, 4 bytes each
 FLOOR, PRODUCTS = "the machine", "mini_tf's products alone"
-ON_CPU = "mini_tf on the CPU"
+ON_CPU, WHOLE = "mini_tf on the CPU", "mini_tf, the batch whole"
 
+OURS = {"mini_tf": None, WHOLE: ALONE, ON_CPU: None}     # who shares out the work: see training_step
 VARIANTS = {             # (compiled, additional environment variables)
     "PyTorch eager": (False, {}),
     "PyTorch eager, THP": (False, {"THP_MEM_ALLOC_ENABLE": "1"}),
@@ -97,8 +99,8 @@ def seconds_in_products(work):
 def measure(method, preset, batch, steps, threads, device):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
-    if method in ("mini_tf", ON_CPU):
-        step = training_step(model.to("cpu" if method == ON_CPU else device), preset)
+    if method in OURS:
+        step = training_step(model.to("cpu" if method == ON_CPU else device), preset, team=OURS[method])
     else:
         step = import_torch("torch_models", threads).training_step(model, preset, VARIANTS[method][0], device)
     del model
@@ -179,7 +181,7 @@ def main():
         return in_fresh_process(__file__, method, "--preset", preset.name, "--batch", batch, "--steps", options.steps,
                                 "--threads", threads, "--device", device, **thread_settings(threads), **more)
 
-    methods = ["mini_tf", *(peers(device) if options.peer else []), FLOOR if device == "cpu" else ON_CPU]
+    methods = ["mini_tf", WHOLE, *(peers(device) if options.peer else []), FLOOR if device == "cpu" else ON_CPU]
     sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nTLHmf")
     note_settings()
     print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {device}, {threads} threads, "
