@@ -62,5 +62,5 @@ def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu
         yield from map(work, pieces)
         return
     contexts = [copy_context() for _ in pieces]          # kernels may be switched off, in this thread only
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
+    with _blas().limit(limits=1), ThreadPoolExecutor(threads) as pool:
         yield from pool.map(lambda context, piece: context.run(work, piece), contexts, pieces)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mini_tf import cli
 from mini_tf.backend import gpu_count
+from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.models import Translator
 from mini_tf.text import Vocabulary, shakespeare, tokenize
@@ -38,6 +39,15 @@ def pytest_addoption(parser):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20)
+
+
+@pytest.fixture
+def two_threads():
+    """BLAS has two threads, though tests run side by side"""
+    with threadpool_limits(2, "blas"):
+        if blas_threads() != 2:
+            pytest.skip("BLAS has no second thread here")
+        yield
 
 
 @pytest.fixture

@@ -10,15 +10,8 @@ from mini_tf.ops.op import watching
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    with threadpool_limits(2, "blas"):
-        if blas_threads() != 2:
-            pytest.skip("BLAS has no second thread here")
-        yield
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def test_results_come_in_order_from_two_threads_that_run_at_the_same_time():

@@ -16,7 +16,7 @@ from mini_tf.layers import Layer, Linear, TiedReadout
 from mini_tf.layers.layer import gradients_apart
 from mini_tf.ops.op import watched
 from mini_tf.parallel.alone import Alone
-from mini_tf.parallel.shares import DrawsOfRows, check_backward, predictions, rows_of
+from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
 from mini_tf.types import Backward
 
 import numpy as np
@@ -43,8 +43,7 @@ class Cores(Alone):
 
         def work(k):
             rows, weight = shares[k]
-            loss, backward = model.loss_of_rows(batch, rows, rng and DrawsOfRows(draws[k], rows, len(batch)))
-            check_backward(backward, model)
+            loss, backward = loss_of_share(model, batch, rows, draws[k])
             with gradients_apart() as gradients:
                 backward(weight)
             return float(loss) * weight, gradients
@@ -68,7 +67,7 @@ class Cores(Alone):
         if len(batch) >= TWO == cores.blas_threads() and not watched() and self._sizes(model).worth(np.size(batch)):
             counts = predictions(batch)
             shares = [rows_of(k, TWO, len(counts)) for k in range(TWO)]
-            weights = [float(counts[rows].sum() / counts.sum()) for rows in shares]
+            weights = [weight_of(rows, counts) for rows in shares]
             if all(weights):
                 return list(zip(shares, weights))
         return [(slice(None), 1.0)]

@@ -2,12 +2,15 @@
 
 from dataclasses import fields, is_dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.errors import UserError
 from mini_tf.types import Array, Backward
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.layers import Layer
 
 
 def rows_of(rank: int, size: int, B: int) -> slice:
@@ -33,11 +36,23 @@ def predictions(batch: Any) -> Array:
     return np.ones(len(batch)) if hasattr(batch, "shape") else np.asarray(batch.predictions)
 
 
-def check_backward(backward: Backward, model: Any) -> None:
-    """Raises UserError if the backward of model.loss takes no argument: that of a share is given the share's weight."""
+def weight_of(rows: slice, counts: Array) -> float:
+    """What part of the batch's predictions is in these rows; counts: see `predictions`"""
+    return float(counts[rows].sum() / counts.sum())
+
+
+def loss_of_share(
+    model: "Layer", batch: Any, rows: slice, rng: np.random.Generator | None = None
+) -> tuple[float, Backward]:
+    """(loss, backward) of some rows of a batch, with the random numbers that they have in the whole batch.
+
+    Raises UserError if the backward takes no argument: it is given the weight of the share.
+    """
+    loss, backward = model.loss_of_rows(batch, rows, None if rng is None else DrawsOfRows(rng, rows, len(batch)))
     if not signature(backward).parameters:
         raise UserError(f"the backward of {type(model).__name__}.loss takes no argument; that of a part of a batch "
                         "needs dloss, the weight of its share: return loss, lambda dloss=1.0: …")  # fmt: skip
+    return loss, backward
 
 
 class DrawsOfRows:

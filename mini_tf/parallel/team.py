@@ -10,7 +10,7 @@ from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Parameter
 from mini_tf.parallel.alone import Alone, Ended
 from mini_tf.parallel.buckets import GradientSums
-from mini_tf.parallel.shares import DrawsOfRows, check_backward, predictions, rows_of
+from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -47,7 +47,7 @@ class Team(Alone):
             self.check_rows(len(batch))
         rows, counts = rows_of(self.rank, self.size, len(batch)), predictions(batch)
         if counts[rows].sum():
-            return rows, float(counts[rows].sum() / counts.sum())
+            return rows, weight_of(rows, counts)
         some = int(counts.argmax())
         return slice(some, some + 1), 0.0
 
@@ -58,8 +58,7 @@ class Team(Alone):
 
     def loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         rows, weight = self.share(batch)
-        loss, backward = self._loss_of_rows(model, batch, rows, rng)
-        check_backward(backward, model)
+        loss, backward = loss_of_share(model, batch, rows, rng)
         [loss] = self.sum([float(loss) * weight if weight else 0.0])
         sums = self.sums_of(model)
 
@@ -70,10 +69,7 @@ class Team(Alone):
         return loss, summed_backward
 
     def own_loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        return self._loss_of_rows(model, batch, self.share(batch)[0], rng)
-
-    def _loss_of_rows(self, model, batch, rows, rng):
-        return model.loss_of_rows(batch, rows, None if rng is None else DrawsOfRows(rng, rows, len(batch)))
+        return loss_of_share(model, batch, self.share(batch)[0], rng)
 
     def sums_of(self, model: Layer) -> GradientSums:
         """The GradientSums of the model's parameters."""

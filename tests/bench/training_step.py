@@ -181,7 +181,8 @@ def main():
         return in_fresh_process(__file__, method, "--preset", preset.name, "--batch", batch, "--steps", options.steps,
                                 "--threads", threads, "--device", device, **thread_settings(threads), **more)
 
-    methods = ["mini_tf", WHOLE, *(peers(device) if options.peer else []), FLOOR if device == "cpu" else ON_CPU]
+    ours = [WHOLE, FLOOR] if device == "cpu" else [ON_CPU]               # on a GPU the batch is always whole
+    methods = ["mini_tf", *ours, *(peers(device) if options.peer else [])]
     sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nTLHmf")
     note_settings()
     print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {device}, {threads} threads, "
@@ -190,8 +191,7 @@ def main():
     machine = runs.pop(FLOOR, None)
     check_losses(runs)
     print_table(runs)
-    if len(runs) > 1:
-        print("All found the same losses.")
+    print("All found the same losses.")
     if machine:
         print_floor(preset, batch, machine, median(run["seconds"] for run in runs["mini_tf"]))
 

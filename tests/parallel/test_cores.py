@@ -25,12 +25,7 @@ c, n = 30, 8
 SMALL = {"T": 6, "L": 1, "H": 2, "m": 4, "f": 8, "dropout": 0.3}
 
 
-@pytest.fixture(autouse=True)
-def two_threads():
-    with threadpool_limits(2, "blas"):
-        if cores.blas_threads() != 2:
-            pytest.skip("BLAS has no second thread here")
-        yield
+pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 @pytest.fixture
