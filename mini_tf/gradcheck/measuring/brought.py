@@ -303,8 +303,7 @@ class Brought:
             dy = dy if np.ndim(y) else 1.0               # of a loss, what is kept are the gradients for 1
             backward(dy)
             if any(p.grad is None for p in self.parameters.values()):
-                came = [] if isinstance(self.came, dict) else flat(self.came)
-                find_kept_gradients(self.parameters, self.now, before, came, lambda: self(*given)[0], dy)
+                find_kept_gradients(self.parameters, self.now, before, (), lambda: self(*given)[0], dy)
         self.earlier = earlier_gradients(self.its_object, self.parameters)
 
     def _shapes_of_lists(self):
