@@ -1,4 +1,6 @@
-"""For pytest: `assert gradcheck(…)` that fails shows the whole report, where pytest would cut it short.
+"""For pytest: an `assert gradcheck(…)` that does not hold shows the whole report, where pytest would cut it short.
+
+FAIL says what is wrong; NOT TESTED says what could not be judged, and the argument that helps.
 
 It is loaded by every pytest that runs where mini_tf is installed, whatever is tested. So it stands beside the package
 and imports nothing of it, which would also change OPENBLAS_THREAD_TIMEOUT.

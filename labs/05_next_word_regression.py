@@ -25,7 +25,7 @@ from _drawing import lab_05
 from _expect import about, above, at_least, at_most, below, expect
 from mini_tf import ops
 from mini_tf.explore import explore
-from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck import gradcheck, judge
 from mini_tf.layers import TransformerLayer
 from mini_tf.models import LanguageTransformer
 from mini_tf.progress import training_progress
@@ -142,7 +142,7 @@ print(f"\n{report}")
 Phi, x = tiny.trunk(windows[:, :-1])[0], few_vectors[windows[:, -1]]                 # (B, T, n), (B, n)
 expect("matrices of the two layers with a PASS", 8, str(report).count("  PASS  "))
 expect("all their gradients are right", True, bool(report))
-expect("average_error's gradients are right", True, bool(gradcheck(average_error, Phi, x)))
+expect("average_error's gradients are right", True, bool(judge(average_error, Phi, x)))
 expect("|average_error − the model's loss|", at_most(1e-12), abs(average_error(Phi, x)[0] - tiny.loss(windows)[0]))
 
 # %% [markdown]

@@ -332,9 +332,10 @@ wrong_by = np.abs(gelu_mixed(x)[1](np.ones_like(x)) - exact[2]).max()
 expect("the mixture's gradient: greatest error", about(8.7e-4, within=1e-5), wrong_by, form="{:.1e}")
 
 # %% [markdown]
-# The lines that the report blames are in the library's own gelu, and they are right: they were put together wrongly
-# here. On the explorer's page you can see both at work: click an entry of dx, and it says what it is made of, and what
-# its slope was measured to be.
+# The backward that is wrong here is the library's own, and by itself it is right: it was put together with the wrong
+# forward. So the one change that the report shows is not in the backward, but in the line that takes it. On the
+# explorer's page you can see both at work: click an entry of dx, and it says what it is made of, and what its slope was
+# measured to be.
 
 # %%
 show_page(explore(gelu_mixed, gelu_x), "10_gelu_mixed")

@@ -31,7 +31,7 @@ from _common import quick_mode, show
 from _drawing import lab_11
 from _expect import about, above, at_most, expect
 from mini_tf import ops
-from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck import judge
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.updates import adam
 from mini_tf.parallel import ALONE, join
@@ -114,9 +114,9 @@ by_counts, alike = share_weights(targets, 3), np.full(3, 1 / 3)
 say("1. One batch of 8 rows in three shares, with 2, 1 and 2 predictions; its loss:", f"{whole:.6f}")
 for name, weights, off in (("C_r/Σ C", by_counts, at_most(1e-12)), ("1/3 each", alike, above(0.001))):
     loss, _ = in_shares(x, W, targets, weights)
-    report = gradcheck(lambda x, W, weights=weights: in_shares(x, W, targets, weights), x, W)
+    report = judge(lambda x, W, weights=weights: in_shares(x, W, targets, weights), x, W)
     expect(f"weights {name}: the loss is off by", off, abs(loss - whole))
-    expect(f"weights {name}: gradcheck", "PASS", "PASS" if report else "FAIL")
+    expect(f"weights {name}: the checker's verdict", "PASS", report.verdict)
 
 # %% [markdown]
 # Equal weights are a bug that no gradient check can find: the backward fits its forward. It happens in practice, as

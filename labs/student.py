@@ -28,7 +28,7 @@ BESIDE = ("_common.py", "_expect.py", "student.py", "_blanks", "_drawing")      
 
 def blanks_of(path):
     """The list of Blank of a lab. Raises UserError if the file is none."""
-    number = re.match(r"(\d\db?)_", Path(path).name)
+    number = re.match(r"(\d\d[a-z]?)_", Path(path).name)
     if not number or not (LABS / "_blanks" / f"lab_{number[1]}.py").is_file():
         labs = ", ".join(lab.name for lab in sorted(LABS.glob("[01]*.py")))
         raise UserError(f"{path} is no lab with blanks, expected one of {labs}")

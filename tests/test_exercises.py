@@ -1,9 +1,9 @@
-"""The exercises: red as they come, green when solved, and the same but for the backward."""
+"""The exercises: not tested as they come, green when solved, and the same but for the backward."""
 
 import ast
 import re
 
-from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck import judge
 from mini_tf.gradcheck.learner import load
 from tests.reader import LABS
 
@@ -37,12 +37,15 @@ def test_these_are_all():
 
 
 @each
-def test_as_it_comes_an_exercise_is_red(name, mini_tf):
-    code, out, err = mini_tf("gradcheck", target(FOLDER / f"{name}.py"))
-    assert code == 1
-    assert err == ""
-    assert "FAIL" in out
-    assert "Traceback" not in out
+def test_as_it_comes_an_exercise_is_not_tested_and_names_its_blanks(name, mini_tf):
+    path = FOLDER / f"{name}.py"
+    code, out, err = mini_tf("gradcheck", target(path))
+    assert (code, err) == (2, "")
+    assert out.startswith("NOT TESTED")
+    assert re.search(r"^  d\w+ is still `...`: a blank to fill$", out, re.M)
+    blanks = re.findall(r"^ +(\w+) = \.\.\.", path.read_text(encoding="utf-8"), re.M)
+    assert f"blanks that are left, from the top down: {', '.join(blanks)}" in out
+    assert "Error" not in out
 
 
 @each
@@ -57,8 +60,8 @@ def test_solved_it_is_green(name, mini_tf):
 @each
 def test_a_solution_is_right_for_other_numbers_too(name):
     for seed in range(1, 6):
-        f, inputs = load(target(FOLDER / "solutions" / f"{name}.py"), seed=seed)
-        assert gradcheck(f, *inputs, seed=seed)
+        f, inputs, options = load(target(FOLDER / "solutions" / f"{name}.py"), seed=seed)
+        assert judge(f, *inputs, seed=seed, **options)
 
 
 @each
@@ -67,8 +70,8 @@ def test_an_exercise_and_its_solution_differ_in_the_backward_and_in_comments_onl
     solved, lines = backward_of(FOLDER / "solutions" / f"{name}.py")
     assert asked == solved
     assert ast.dump(blanks[-1]) == ast.dump(lines[-1])   # return dx, …
-    f, inputs = load(target(FOLDER / f"{name}.py"))
-    g, same = load(target(FOLDER / "solutions" / f"{name}.py"))
+    f, inputs, _ = load(target(FOLDER / f"{name}.py"))
+    g, same, _ = load(target(FOLDER / "solutions" / f"{name}.py"))
     assert all(np.array_equal(a, b) for a, b in zip(inputs, same))
     assert np.array_equal(f(*inputs)[0], g(*same)[0])
 
@@ -148,7 +151,7 @@ def test_the_mistakes_that_everybody_makes_are_red(name, right, wrong, tmp_path,
 
 @each
 def test_blanks_filled_one_by_one_are_answered_in_words(name, tmp_path, mini_tf):
-    """From the bottom up, the wrong way round: red, and a blank is named."""
+    """From the bottom up, the wrong way round: not tested, and a blank is named."""
     path, solution = tmp_path / f"{name}.py", (FOLDER / "solutions" / f"{name}.py").read_text(encoding="utf-8")
     blanks = re.findall(r"^        (\w+) = \.\.\.", (FOLDER / f"{name}.py").read_text(encoding="utf-8"), re.M)
     for left in range(1, len(blanks) + 1):
@@ -157,7 +160,7 @@ def test_blanks_filled_one_by_one_are_answered_in_words(name, tmp_path, mini_tf)
             text = re.sub(rf"^        {blank} = .*$", f"        {blank} = ...", text, flags=re.M)
         path.write_text(text, encoding="utf-8")
         code, out, err = mini_tf("gradcheck", target(path))
-        assert (code, err) == (1, "")
+        assert (code, err) == (2, "")
         assert "is still `...`" in out
 
 

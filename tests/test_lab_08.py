@@ -58,8 +58,8 @@ def test_masks(parts):
 def test_gradient_of_the_whole(parts):
     assert "PASS: gradients of the translator\n" in parts
     assert parts.count("FAIL: gradients of the translator") == 2
-    assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\n +FirstLayerOnly,", parts)
-    assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\n +ForgottenValue\.across,", parts)
+    assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\s+FirstLayerOnly,", parts)
+    assert re.search(r"First wrong step, number \d+ of \d+ on the way back:\s+ForgottenValue\.across,", parts)
     assert parts.count("exactly what DecoderLayer gives back") == parts.count("exactly what Linear gives back") == 1
 
 

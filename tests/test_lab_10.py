@@ -1,4 +1,4 @@
-"""Labs 10 and 10b run from any folder, draw what they say they draw, and find the numbers that are known."""
+"""Labs 10, 10b and 10c run from any folder, draw what they say they draw, and find the numbers that are known."""
 
 import re
 
@@ -13,6 +13,7 @@ FIGURES = [
 ]  # fmt: skip
 
 wrong = lab_output("10b_wrong_gradients", ["10_faces", "10_wrong_training"])
+machine = lab_output("10c_how_a_machine_finds_your_bug", ["10c_rests", "10c_candidates"])
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +34,9 @@ def numbers(start, text):
     return [float(each.replace(",", "")) for each in re.findall(r"(?<!\S)[-+]?[\d.,]+(?:e[-+]\d+)?(?!\S)", found[1])]
 
 
-def test_meets_its_expectations(right, wrong):
-    for text in (right, wrong):
-        assert re.search(r"^All \d\d expectations met\.$", text, re.MULTILINE), text[-600:]
+def test_meets_its_expectations(right, wrong, machine):
+    for text in (right, wrong, machine):
+        assert re.search(r"^All \d+ expectations met\.$", text, re.MULTILINE), text[-600:]
 
 
 def test_finite_differences(right):
@@ -91,3 +92,11 @@ def test_wrong_gradients_train(wrong):
     for name in names:
         every, attention, *_ = numbers(name, wrong[wrong.index("steps with wrong gradients") :])
         assert (attention == 1) == name.startswith("right") or name == "attention: dkey halved"
+
+
+def test_what_the_machine_finds(machine):
+    changes = re.findall(r"^  line (\d): (.+?) +→ (.+?) +(right|by chance)$", machine, re.MULTILINE)
+    assert ("7", "dy / e.mean(-1, keepdims=True)", "dy / total", "right") in changes
+    assert ("7", "dy", "dy / len(z)", "by chance") in changes
+    assert ("7", "dy", "dy / z.shape[1]", "right") in changes
+    assert "now    de = dy / e.mean(-1, keepdims=True)" in machine       # the checker itself

@@ -5,7 +5,7 @@ from itertools import combinations
 from pathlib import Path
 
 import mini_tf
-from mini_tf.gradcheck.page import ERRORS
+from mini_tf.gradcheck.page import NEGATIVE, POSITIVE
 from mini_tf.palette import COLOURS
 
 import numpy as np
@@ -70,8 +70,9 @@ def test_right_and_wrong_differ_on_the_pages_in_light_and_dark():
         for name in ("good", "bad", "warn"):
             for ground in ("paper", "card"):
                 assert contrast(theme[name], theme[ground]) > 4.5, (name, ground)
+    ends = ["#{:02x}{:02x}{:02x}".format(*end) for end in (NEGATIVE, POSITIVE)]
+    assert f"--negative: {ends[0]}; --positive: {ends[1]};" in css
     for who in SEEN_AS.values():
-        ends = ["#{:02x}{:02x}{:02x}".format(*(round(255 * c) for c in ERRORS(end)[:3])) for end in (0.0, 1.0)]
         assert difference(*ends, who) > 40
 
 

@@ -15,8 +15,11 @@ def twice(x):
 def test_wrong():
     assert gradcheck(twice, np.ones((2, 3)) * np.arange(3))
 
+def test_not_tested():
+    assert gradcheck(lambda x: x * 2, np.ones(3), name="half a function")
+
 def test_something_else():
-    gradcheck(twice, np.ones(3))
+    bool(gradcheck(twice, np.ones(3)))
     assert 1 == 2
 """
 
@@ -28,9 +31,13 @@ def test_the_words_are_shown_whole_and_only_where_they_belong(tmp_path):
         capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=100,
     )  # fmt: skip
     assert pytest.returncode == 1
-    assert pytest.stdout.count("gradcheck -----") == 1
-    assert "Everywhere 1.5 × too large" in pytest.stdout
-    assert "2 failed" in pytest.stdout
+    assert pytest.stdout.count("gradcheck -----") == 2
+    sections = pytest.stdout.split("gradcheck -----")[1:]
+    assert "FAIL: gradients of twice" in sections[0]
+    assert "off by 50 %" in sections[0]
+    assert "NOT TESTED: gradients of half a function" in sections[1]
+    assert "expected one of these: y, backward = f(…)" in sections[1]
+    assert "3 failed" in pytest.stdout
 
 
 def test_where_nothing_is_checked_mini_tf_is_not_even_imported(tmp_path):

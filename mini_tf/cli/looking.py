@@ -22,7 +22,19 @@ def gradcheck(
     seed: Annotated[int, typer.Option(help="of the random numbers", min=0)] = 0,
     shape: ShapeOption = None,
     arg: Annotated[
-        list[str] | None, typer.Option(help="a value for an argument of your function or class: stride=2")
+        list[str] | None, typer.Option(help="a value for an argument of your function or class: stride=2, W=randn(3,2)")
+    ] = None,
+    constants: Annotated[
+        list[str] | None, typer.Option(help="an array that gets no gradient, of your function or object: pe")
+    ] = None,
+    params: Annotated[
+        list[str] | None, typer.Option(help="a weight, which may be a variable of your file: Wxh, or W=layers.0.W")
+    ] = None,
+    grads: Annotated[
+        list[str] | None, typer.Option(help="where a weight's gradient is: W=path.to.its.gradient")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="what your class calls its forward and backward: go,come_back")
     ] = None,
     solution: Annotated[
         bool, typer.Option("--solution", help="of an exercise: show the line put right, if one change does it")
@@ -39,7 +51,10 @@ def gradcheck(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check hand-written gradients against finite differences: mini_tf's, or your own. Exit code 1: one is wrong."""
+    """Check hand-written gradients against measured slopes: mini_tf's, or your own.
+
+    Exit code 1: one is wrong. Exit code 2: one could not be tested; the report says what to add.
+    """
     from mini_tf.gradcheck import command
 
     if self_test and (html or json):
@@ -48,12 +63,11 @@ def gradcheck(
         command.bind_twins(seed)
         return
     keep_standard_output_for(html, json)
-    subjects = command.chosen(names or [], shape or [], seed, arg or [])
+    told = command.told(constants or [], params or [], grads or [], methods)
+    subjects = command.chosen(names or [], shape or [], seed, arg or [], told)
     if self_test:
-        right = command.plant_in_all(subjects, seed)
-    else:
-        right = command.check_all(subjects, seed, html, json, solution)
-    raise typer.Exit(0 if right else 1)
+        raise typer.Exit(command.plant_in_all(subjects, seed))
+    raise typer.Exit(command.check_all(subjects, seed, html, json, solution))
 
 
 @app.command(short_help="Write a page that shows a backward pass line by line.")

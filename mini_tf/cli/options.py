@@ -62,5 +62,6 @@ FlavourOption = Annotated[
 RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
 ShapeOption = Annotated[
-    list[str] | None, typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool'")
-]
+    list[str] | None,
+    typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool' or y=onehot(4,5)"),
+]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from mini_tf.backend import to_host
 from mini_tf.explore.evaluating import is_array
-from mini_tf.gradcheck.measuring.slopes import Slopes
+from mini_tf.gradcheck.measure.slopes import Slopes
 from mini_tf.types import Array
 
 import numpy as np

@@ -3,19 +3,17 @@
 import difflib
 import linecache
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from types import FunctionType
 
 from mini_tf.errors import UserError
 from mini_tf.explore.readings import Reading
 from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck.check import gradcheck
-from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck import EXAMPLES, Report, gradcheck
 from mini_tf.gradcheck.planting.bugs import BUGS, Bug
-from mini_tf.gradcheck.planting.editing import Edit, function_of, planted, source_of
-from mini_tf.gradcheck.reasons.theirs import functions_of, named_in
-from mini_tf.gradcheck.report import Report
+from mini_tf.gradcheck.planting.editing import Edit, planted
+from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Layer, Parameter
 from mini_tf.trace import place
 from mini_tf.types import Array
@@ -111,42 +109,45 @@ def bugs_beside(
     return found, descent.right
 
 
-def put_right(report: Report, subject: Subject, base: Recorder, record: Callable[[], Recorder]) -> Beside | None:
-    """The Beside of a learner's backward with the change that the Report found; None if there is none.
+def put_right(
+    report: Report, functions: Sequence[FunctionType], base: Recorder, record: Callable[[], Recorder]
+) -> Beside | None:
+    """The Beside of a learner's backward with the changes that the Report found, of it or of its first wrong step.
 
-    That is the one change that makes it right, or its first wrong step, or, if there is no such change, some gradients.
+    None if there are none, or if one of them is more than a part of a line. functions: those that ran
     """
-    repair = report.wrong_step.repair if report.wrong_step else report.repair or report.repair_in_part
-    if not repair:
+    step = report.wrong_step
+    changes = (report if step is None else step.report or report).changes
+    if not changes:
         return None
-    where, what, before, after = repair
-    number = int(where.rpartition(":")[2])
-    for function in _functions(subject.f, base):
-        text, node = source_of(function)
-        lines, path = text.split("\n"), function.__code__.co_filename
-        if place(path, number) != where or not node.lineno < number <= node.end_lineno:
-            continue
-        right = lines[number - 1].replace(before.strip(), after.strip())
-        if right == lines[number - 1] or "\n" in before:
-            return None                                  # more than a line
-        two = f"{lines[number - 2]}\n"                   # with the line before, so that it is found once
-        with planted(Edit(function, two + lines[number - 1], two + right)):
-            recorder = record()
-        about = f"{what[0].upper()}{what[1:]}."
-        if report.repair_in_part:
-            about += f" This makes {', '.join(f'd{name}' for name in report.made_right)} right, not all gradients."
-        return Beside("put right", about, (path, number), right, [], *differences(base, recorder))
-    return None
+    edits = []
+    try:
+        with ExitStack() as stack:
+            for change in changes:                       # each in the text that the one before has left
+                edits.append(_edit(change, functions))
+                stack.enter_context(planted(edits[-1]))
+            recorder, where = record(), (edits[0].target.__code__.co_filename, changes[0].line)
+            edited = linecache.getline(*where).rstrip("\n")
+    except (ValueError, SyntaxError):
+        return None
+    about = " ".join(dict.fromkeys(f"{change.kind[0].upper()}{change.kind[1:]}." for change in changes))
+    about += f" These {len(changes)} changes together make it right." if len(changes) > 1 else ""
+    return Beside("put right", about, where, edited, [], *differences(base, recorder))
 
 
-def _functions(f, base):
-    """The plain functions that ran: f's own, and those that can be found by their names."""
-    found = functions_of(f)
-    for frame in base.frames:
-        value = named_in(frame.space, frame.written.code.co_qualname)
-        with suppress(UserError):
-            found.append(function_of(value) if value is not None else None)
-    return list({id(g): g for g in found if g is not None}.values())
+def _edit(change, functions):
+    """The change as it can be planted. Raises ValueError if it is not in one line of one of these functions"""
+    for function in functions:
+        with suppress(Unavailable):
+            source = source_of(function)
+            inside = source.node.lineno <= change.line <= source.node.end_lineno
+            if not inside or place(source.path, change.line) != change.place:
+                continue
+            *above, now = source.file.lines[source.node.lineno - 1 : change.line]    # so that it is found once
+            right = now.replace(change.before, "pass" if change.after.startswith("(without") else change.after)
+            if right != now:
+                return Edit(function, "\n".join([*above, now]), "\n".join([*above, right]))
+    raise ValueError(f"{change.place} is no line that can be changed")
 
 
 def differences(base: Recorder, other: Recorder) -> tuple[dict[int, list | None], dict[int, list]]:
@@ -157,17 +158,17 @@ def differences(base: Recorder, other: Recorder) -> tuple[dict[int, list | None]
         if key not in there:
             lines[number] = None
             continue
-        if changed := _changed(there[key], made):
-            lines[number] = changed
+        if other_values := _other_values(there[key], made):
+            lines[number] = other_values
     frames = dict(_keyed_frames(other))
     arguments = {}
     for key, frame in _keyed_frames(base):
-        if key in frames and (changed := _changed(frames[key].arguments, frame.arguments)):
-            arguments[frame.number] = changed
+        if key in frames and (other_values := _other_values(frames[key].arguments, frame.arguments)):
+            arguments[frame.number] = other_values
     return lines, arguments
 
 
-def _changed(other, base):
+def _other_values(other, base):
     """[(the base's name, the other's reference)] of what differs: by its place, or by name if there are not as many"""
     if len(other) == len(base):
         return [(name, ref) for (_, ref), (name, right) in zip(other, base) if ref != right]
@@ -199,12 +200,10 @@ def _words(bug):
     f, inputs, params = EXAMPLES[bug.example](np.random.default_rng(0))
     with planted(bug):
         report = gradcheck(f, *inputs, params=params, name=bug.example)
-    said = [f"d{t.name}: {report.words_of(t)}" for t in report.tensors if t.diagnosis]
-    if report.wrong_step is not None:
-        said = [f"First wrong step: {report.wrong_step.name}."] + [
-            line.strip().lstrip("→ ") for line in report.wrong_step.words if "→" in line
-        ]
-    return list(dict.fromkeys(said)) or list(report.findings)
+    step = report.wrong_step
+    told = report if step is None else step.report or report
+    reasons = [f"d{t.name}: {told.about_diagnosis(t)}" for t in told.tensors if t.diagnosis]
+    return [*report.about_steps(with_report=False)[:1], *told.about_changes(), *reasons] or list(report.findings)
 
 
 def _gradients(read):

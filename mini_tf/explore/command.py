@@ -10,8 +10,8 @@ from mini_tf.explore.beside import bug_named
 from mini_tf.explore.exploring import Exploration, explore_function, explore_model
 from mini_tf.explore.readings import reading
 from mini_tf.explore.small import SMALL, TEXT, small_model
-from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.learner import given_lines, is_exercise, load, running
+from mini_tf.gradcheck import EXAMPLES
+from mini_tf.gradcheck.learner import is_exercise, load, running
 from mini_tf.models import Translator
 from mini_tf.progress import progress_bar
 from mini_tf.text.tokens import join, tokenize
@@ -37,15 +37,14 @@ def explored(
     if is_function:
         if solution and is_exercise(what):
             what = _solved(what)
-        f, inputs = load(what, shapes, seed, args)
-        hints = given_lines(what) if is_exercise(what) else None
+        f, inputs, options = load(what, shapes, seed, args)
         with running(what):
-            return explore_function(f, inputs, what.rpartition("::")[2] or what, None, hints, seed)
+            return explore_function(f, inputs, what.rpartition("::")[2] or what, options, is_exercise(what), seed)
     if shapes or args:
         raise UserError("--shape and --arg are for your functions: mini-tf explore my_ops.py::softmax --shape z=2,5")
     if is_op:
         f, inputs, params = EXAMPLES[what](np.random.default_rng(seed))
-        return explore_function(f, inputs, what, params, seed=seed)
+        return explore_function(f, inputs, what, {"params": params}, seed=seed)
     if what is None:
         return _of_small_model(text, corpus, bugs, seed)
     if not Path(what).exists():

@@ -1,6 +1,5 @@
 """From a computation to a page: record it, measure it, put wrong backwards beside it, write it all down."""
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,17 +12,14 @@ from mini_tf.errors import UserError
 from mini_tf.explore.beside import bugs_beside, differences, put_right
 from mini_tf.explore.gathering import Pages, as_data, bad_numbers, paths
 from mini_tf.explore.readings import Reading, gradients_between_words
+from mini_tf.explore.running import Run
 from mini_tf.explore.slopes import measure_function, measure_loss, measure_steps
 from mini_tf.files import write_text
-from mini_tf.gradcheck.check import gradcheck
-from mini_tf.gradcheck.measuring.brought import Pair
-from mini_tf.gradcheck.measuring.points import random_dy
-from mini_tf.gradcheck.measuring.subject import Subject
+from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.layers import Layer
 from mini_tf.pages import rendered
 from mini_tf.types import Array, PathLike
-
-import numpy as np
 
 FEW = 128                # entries measured of an array, at moments before the last
 LARGE = 6e6              # letters of a page's arrays beyond which no bug is put beside them, unless it is asked for
@@ -95,68 +91,56 @@ def explore_model(
 
 @on_one_core
 def explore_function(
-    f: Any, inputs: Sequence[Any], name: str | None = None, params: dict | list | None = None,
-    hints_only: set[str] | None = None, seed: int = 0,
+    f: Any, inputs: Sequence[Any], name: str | None = None, options: dict[str, Any] | None = None,
+    hints_only: bool = False, seed: int = 0,
 ) -> Exploration:  # fmt: skip
-    """The Exploration of y, backward = f(*inputs), with a random dy: an op, a layer, or a learner's own code.
+    """The Exploration of an op, a layer, or a learner's own code, with a random dy.
 
-    hints_only: of an exercise, the lines that its learner was given: no line is put right
+    options: of gradcheck, and of f by name;  hints_only: of an exercise, no line is put right
     """
-    subject, pages = Subject(f, inputs, params), Pages()
     check_whole(0, seed=seed)
-    rng, seen = np.random.default_rng((seed, 1)), {}
+    options, pages = options or {}, Pages()
+    run = Run(f, inputs, options, seed)
 
-    def run(on_backward):
-        seen.pop("gradients", None)
-        for p in subject.params.values():
-            p.grad = None
-        y, backward = subject.f(*copy.deepcopy(list(inputs)))
-        on_backward()
-        dy = seen.setdefault("dy", random_dy(y, rng).astype(y.dtype) if np.ndim(y) else 1.0)
-        seen["gradients"] = subject.named(backward(np.copy(dy) if np.ndim(dy) else dy))
+    def again():
+        return pages.record(run, False, run.partners)
 
-    partners = {}
-    if isinstance(subject.f, Pair):
-        forward, backward = subject.f.written_forward, subject.f.written_backward
-        partners = {backward.__name__: (forward.__name__,)}
-    recorder = pages.record(run, partners=partners)
-    error, beside, targets = recorder.error, [], []
-    report = gradcheck(f, *inputs, params=params, name=name, seed=seed)
-    if hints_only is not None:
-        report.give_hints_only(hints_only)
-    stopped = error is not None and any(line.error for line in recorder.lines)
-    notes = [] if stopped else _said_together(report.findings)
-    if error is not None and not recorder.lines:
-        raise UserError(f"{report.name}: no line of it could be followed. {' '.join(notes) or error}")
-    if stopped:
-        notes.append(f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked.")
-    elif error is None:
-        notes += _not_repeatable(recorder, pages.record(run, False, partners))
-    if "dy" in seen:
+    recorder = pages.record(run, partners=run.partners)
+    report = gradcheck(f, *inputs, name=name, seed=seed, **options)
+    if hints_only:
+        report.give_hints_only()
+    notes, beside, targets = _notes(report, run, recorder), [], []
+    if recorder.error is None:
+        notes += _not_repeatable(recorder, again())
+    if run.dy is not None:
         with suppress(Exception):                        # what cannot be measured, the checker has said
-            found = measure_function(pages.store, f, inputs, seen["dy"], seen.get("gradients", {}))
+            found = measure_function(pages.store, run.subject, run.dy, run.gradients)
             targets = [[name, pages.store.refer(slopes)] for name, slopes in found.items()]
         with suppress(Exception):
-            measure_steps(pages.store, lambda: run(lambda: None), recorder)
-        if hints_only is None:
-            right = put_right(report, subject, recorder, lambda: pages.record(run, False, partners))
-            beside = [right] if right else []
-    name = report.name
+            measure_steps(pages.store, run, recorder)
+        right = None if hints_only else put_right(report, functions_that_run(run), recorder, again)
+        beside = [as_data(right, recorder)] if right else []
     data = pages.data(
-        [pages.recording(recorder, "", flow=[])], beside=[as_data(one, recorder) for one in beside], descent=[],
-        words=[], asked=[], kind="function", verdict=report.verdict, checker=report.explain(), targets=targets,
+        [pages.recording(recorder, "", flow=[])], beside=beside, descent=[], words=[], asked=[], kind="function",
+        verdict=report.verdict, checker=report.explain(), targets=targets,
     )  # fmt: skip
     about = "A function by itself has no loss: dy is random, and the gradients are the slopes of φ = Σ dy·y."
-    return Exploration(name, about, data, notes + bad_numbers(pages, recorder))
+    return Exploration(report.name, about, data, notes + bad_numbers(pages, recorder))
 
 
-def _said_together(findings):
-    """The checker's findings as sentences; blanks of an exercise in one"""
-    blank = " is still `...`: a blank to fill"
-    blanks = [finding.removesuffix(blank) for finding in findings if finding.endswith(blank)]
-    others = [f"The checker: {finding}." for finding in findings if not finding.endswith(blank)]
-    still = f"Still blank: {', '.join(blanks)}. The page shows how far the backward comes without."
-    return [still, *others] if blanks else others
+def _notes(report, run, recorder):
+    """What the checker found, and where the run stopped, in sentences. Raises UserError if there is nothing to show."""
+    said = [f"The checker: {words}" + "." * (words[-1] not in ".?") for words in (*report.refusals, *report.findings)]
+    error = recorder.error
+    if not recorder.lines:
+        reason = " ".join(said) or error or "Is its source in a file, with a line for each lambda?"
+        raise UserError(f"{report.name}: no line of it could be followed. {reason}")
+    if blanks := [f"d{name}" for name, gradient in run.gradients.items() if gradient is ...]:
+        return [f"Still blank: {', '.join(blanks)}. The page shows how far the backward comes without."]
+    if error is None or not any(line.error for line in recorder.lines):
+        return said
+    blanks = [words for words in said if "a blank to fill" in words]
+    return [*blanks, f"It stopped with {type(error).__name__}: {error}. The last line that ran is marked."]
 
 
 def _not_repeatable(recorder, again):

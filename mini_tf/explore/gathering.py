@@ -9,7 +9,7 @@ import mini_tf
 from mini_tf.explore.arrays import Axes, Store
 from mini_tf.explore.beside import Beside
 from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck.measuring.authors import is_their_file
+from mini_tf.gradcheck.program import is_theirs
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
@@ -25,7 +25,7 @@ NOT_READ = {ROOT / "ops" / "op.py", ROOT / "ops" / "shapes.py", ROOT / "models" 
 def follows(code: CodeType) -> bool:
     """True for the code of ops, layers and models, and for the user's own"""
     path = Path(code.co_filename)
-    return path not in NOT_READ and (path.parent in READ or is_their_file(code.co_filename))
+    return path not in NOT_READ and (path.parent in READ or is_theirs(code.co_filename))
 
 
 class Pages:

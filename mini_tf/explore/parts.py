@@ -15,7 +15,7 @@ from typing import Any
 from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import Evaluator, NotPure, is_array
 from mini_tf.explore.sheets import WrittenCode
-from mini_tf.gradcheck.planting.editing import function_of
+from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.ops import shapes
 
 import numpy as np
@@ -150,7 +150,7 @@ class PartFinder:
         """The code that a call of this expression runs, or None if that cannot be known"""
         try:
             return function_of(self.evaluator.value(node)).__code__
-        except (NotPure, ValueError):                    # UserError: it is no Python function
+        except (NotPure, Unavailable):                   # it is no Python function
             return None
 
 

@@ -27,7 +27,6 @@ from mini_tf.explore.arrays import Store
 from mini_tf.explore.evaluating import is_array
 from mini_tf.explore.parts import PartFinder
 from mini_tf.explore.sheets import Sheet, written_code
-from mini_tf.gradcheck.measuring.stored import FORWARD
 
 import numpy as np
 
@@ -35,7 +34,7 @@ NOTHING = object()
 COMPOUND = ast.FunctionDef, ast.ClassDef, ast.For, ast.While, ast.If, ast.With, ast.Try, ast.Match
 WRITING = ast.Call, ast.Subscript, ast.AugAssign         # statements with one of these may write into any array
 MOST_COMPARED = 1_000_000                                # entries of an array that is looked at again after each line
-BACKWARD = "backward", "back", "backprop", "bwd"
+FORWARD, BACKWARD = ("forward", "fwd", "__call__"), ("backward", "back", "backprop", "bwd")
 ASSIGNMENTS = ast.Assign, ast.AnnAssign, ast.AugAssign
 
 
@@ -53,7 +52,6 @@ class Frame:
     maker: object = None             # of a function defined in another's call: the Frame of that call
     arguments: list = field(default_factory=list)        # [(name, reference)]
     variables: dict = field(default_factory=dict)        # {name: value} when it ended
-    space: dict = field(default_factory=dict, repr=False)            # the function's globals
     error: str = ""                  # what it raised, or let through
     gone_back: set = field(default_factory=set)          # keys of the functions defined in it that have run
     calls: list = field(default_factory=list)            # [(Frame, what it returned)] of the line that runs
@@ -131,7 +129,6 @@ class Recorder:
             len(self.frames), written, caller, caller.frame.f_lineno if caller else 0, self.is_backward,
             variables["self"] if "self" in names else None, frame, self._maker(written, variables),
         )  # fmt: skip
-        made.space = frame.f_globals
         made.arguments = [one for name in names for one in self._named(name, variables[name])]
         self.calls_of.setdefault(written.key, []).append(made)
         self.frames.append(made)
@@ -324,7 +321,7 @@ class Recorder:
         """The last call of the forward that a method backward, or a function affine_backward, belongs to; or None"""
         if not self.is_backward or written.name not in (*BACKWARD, *self.partners):
             return None
-        names = self.partners.get(written.name, (*FORWARD, "__call__"))
+        names = self.partners.get(written.name, FORWARD)
         kind = type(variables.get("self"))               # the checker calls copies of a learner's object
         same = (made for made in reversed(self.frames) if made.written.name in names and type(made.owner) is kind)
         return next(same, None)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mini_tf.backend import to_host
+from mini_tf.explore.alone import Inside, alone
 from mini_tf.explore.arrays import Store
 from mini_tf.explore.recording import Recorder
-from mini_tf.gradcheck.measuring.inside import Inside
-from mini_tf.gradcheck.measuring.slopes import Phi, slopes_of_entries, watched_relus
-from mini_tf.gradcheck.measuring.subject import Subject, argument_names, is_float
-from mini_tf.gradcheck.reasons.alone import alone
+from mini_tf.gradcheck import Subject
+from mini_tf.gradcheck.adapters import argument_names
+from mini_tf.gradcheck.measure.slopes import Phi, slopes_of_entries, watched_relus
+from mini_tf.gradcheck.weights import is_float
 from mini_tf.layers import Parameter
 from mini_tf.ops.op import Op
 from mini_tf.trace import trace
@@ -82,9 +83,9 @@ def _wanted(store, call):
 
     A layer hands on what its ops gave back, and theirs have been measured.
     """
-    f, inputs, _ = alone(call)
+    f, inputs = alone(call)
     gradients = call.gradients if isinstance(call.gradients, tuple) else (call.gradients,)
-    floats = [name for name, x in zip(argument_names(f, len(inputs)), inputs) if is_float(x)]
+    floats = [name for name, x in zip(argument_names(f), inputs) if is_float(x)]
     names = call.f.arrays if isinstance(call.f, Op) else floats
     found = {name: to_host(g) for name, g in zip(names, gradients) if is_float(g)}
     ours = not isinstance(call.f, Op) and type(getattr(call.f, "__self__", call.f)).__module__.startswith("mini_tf.")
@@ -93,9 +94,9 @@ def _wanted(store, call):
 
 def measure_loss(store: Store, f: Callable, inputs: Sequence[Any], parameters: dict[str, Parameter]) -> None:
     """Measure the slope of a loss in the largest entries of each parameter's gradient."""
-    gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.grad is not None}
+    gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.trainable and p.grad is not None}
     with watched_relus() as patterns:
-        subject = Subject(f, inputs, parameters)
+        subject = Subject(f, inputs, params=parameters)
         with subject.in_float64():
             phi = Phi(subject, 1.0, patterns)
             for name, gradient in gradients.items():
@@ -106,22 +107,20 @@ def measure_loss(store: Store, f: Callable, inputs: Sequence[Any], parameters: d
 
 
 def measure_function(
-    store: Store, f: Any, inputs: Sequence[Any], dy: Array | float, gradients: dict[str, Array | None]
+    store: Store, subject: Subject, dy: Array | float, gradients: dict[str, Array | None]
 ) -> dict[str, Array]:
-    """Measure the slopes of φ = Σ dy·f(*inputs), for a function that is no op; gradients: {name: array}
+    """Measure the slopes of φ = Σ dy·y of a Subject that is no op; gradients: {name: array}
 
     Returns {name: slopes} of the tensors that are measured whole: what their gradients should be.
     """
     rng, found = np.random.default_rng(0), {}
-    with watched_relus() as patterns:
-        subject = Subject(f, inputs, None)
-        with subject.in_float64():
-            _measure_tensors(store, subject, dy, patterns, gradients, MOST, rng)
-            phi = Phi(subject, np.asarray(dy, dtype=float), patterns)
-            for name, x in subject.tensors.items():
-                if 0 < x.size <= MOST:
-                    slopes = slopes_of_entries(phi, x, np.arange(x.size))
-                    found[name] = np.where(slopes.kink, np.nan, slopes.slope).reshape(x.shape)
+    with watched_relus() as patterns, subject.in_float64():
+        _measure_tensors(store, subject, dy, patterns, gradients, MOST, rng)
+        phi = Phi(subject, np.asarray(dy, dtype=float), patterns)
+        for name, x in subject.tensors.items():
+            if 0 < x.size <= MOST:
+                slopes = slopes_of_entries(phi, x, np.arange(x.size))
+                found[name] = np.where(slopes.kink, np.nan, slopes.slope).reshape(x.shape)
     return found
 
 
@@ -129,9 +128,9 @@ def _measure(store, call, most, rng):
     """The slopes of φ = Σ dy·y in the inputs of one call, where the store has none yet"""
     gradients = _wanted(store, call)
     if gradients:
-        f, inputs, _ = alone(call)
+        f, inputs = alone(call)
         with watched_relus() as patterns:
-            _measure_tensors(store, Subject(f, inputs, {}), call.dy, patterns, gradients, most, rng)
+            _measure_tensors(store, Subject(f, inputs, params={}), call.dy, patterns, gradients, most, rng)
 
 
 def _measure_tensors(store, subject, dy, patterns, gradients, most, rng):
@@ -175,7 +174,7 @@ def _measure_inside(store, call, frame, recorder, most, rng):
 
 def _inside(call, code, line, name):
     """φ of the call of an op as a function of one of the op's own variables"""
-    f, inputs, _ = alone(call)
+    f, inputs = alone(call)
     inputs = [np.asarray(to_host(x), dtype=float) if is_float(x) else x for x in inputs]
     dy = 1.0 if call.dy is None else np.asarray(to_host(call.dy), dtype=float)
     return Inside(lambda: f(*inputs)[0], dy, code, range(line.first, line.last + 1), name)

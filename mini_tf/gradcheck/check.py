@@ -8,66 +8,66 @@ dy is random because dy = 1 would hide bugs: with it, the true dx of softmax and
 often is too.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from mini_tf.gradcheck.arguments import placed, takes_seed
-from mini_tf.gradcheck.failures import FAILURES
+from mini_tf.checks import check_whole
+from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.judge import judged
-from mini_tf.gradcheck.measuring.subject import told
-from mini_tf.gradcheck.planting.editing import is_current
-from mini_tf.gradcheck.reasons.order import other_order
-from mini_tf.gradcheck.reasons.steps import add_reasons, first_wrong_step
-from mini_tf.gradcheck.report import Report
-from mini_tf.gradcheck.verdicts import FAIL
-from mini_tf.layers import Parameter
-
-EXCHANGED = 2            # gradients that have changed places, which a change may put right
+from mini_tf.gradcheck.measure.promises import told
+from mini_tf.gradcheck.report import FAIL, Report
+from mini_tf.gradcheck.source import is_current
+from mini_tf.gradcheck.subject import Subject
 
 
 def gradcheck(
-    f: Any, *inputs, params: dict[str, Parameter] | list[Parameter] | list[str] | None = None, name: str | None = None,
-    seed: int = 0, budget: int | None = None, **options: Any,
+    f: Any, *inputs, params: Any = None, grads: Any = None, constants: Sequence[str] = (),
+    methods: Sequence[str] | None = None, name: str | None = None, seed: int = 0, budget: int | None = None,
+    explain: bool = True, **options: Any,
 ) -> Report:  # fmt: skip
-    """Check y, backward = f(*inputs, **options) against finite differences, and the op's contract. Returns a Report.
+    """Check hand-written gradients against finite differences. Returns a Report, true if all is right.
 
-    f         an op, a layer, model.loss, or any function that keeps the contract of `mini_tf.ops`
-    inputs    its arguments; floating arrays are checked (in float64 copies), also those in the dicts, lists and tuples
-              that a function of your own takes; integers, booleans, others are passed on
-    params    Parameters that f uses: {name: Parameter}, as layer.parameters() gives, or a list. By default they are
-              found: those of f if it is a layer or a layer's method, or of the layers that a function's text names
-    seed      of dy, of the generic point and of the sampled entries; f gets it, too, if it takes one
-    budget    how many entries of a large tensor are measured: so many at random, and ten random directions through all;
-              of one with up to ten entries more, all, which takes no longer (by default 2,000; fewer if the
-              tensors have over 25,000 entries in all, 50 of each if it is a million)
-    options   other arguments of f, by name: stride=2; of an array among them the backward may return no gradient, and
-              then it is NOT TESTED
+    f          y, backward = f(…), as an op, a layer or model.loss; loss, grads = f(…); a pair (forward, backward),
+               or f_forward with f_backward in its file; an object with forward and backward; a torch.autograd.Function
+    inputs     its arguments; floating arrays are checked, in float64 copies, also those in objects, dicts and lists
+    options    more arguments, by name: stride=2, mask=mask. An array that is given by name is a constant
+    params     ["W", …] or {"W": "path.to.W"}: these weights only, which may be variables of f's file; or Parameters of
+               mini_tf, {name: Parameter}, where f is a function that uses layers
+    grads      {"W": "path.to.its.gradient"} where no rule finds it; ["W", "x"]: in this order they come back
+    constants  names of arrays of an object that get no gradient
+    methods    ("go", "come_back"): what an object calls its forward and backward
+    name       what the report calls f
+    seed       of dy, of the generic point and of the sampled entries
+    budget     how many entries of a large tensor are measured: so many at random, and ten random directions through all
+               (by default 2,000; fewer if the tensors have over 25,000 entries in all, 50 of each if it is a million)
+    explain    False: the verdict only, as `judge` gives it
 
-    Slopes are measured at the given point and at a generic one (`measuring.points`), by central differences with
-    Richardson's extrapolation (`measuring.slopes`); a gradient is wrong where it misses the measured slope by more than
-    the measurement's uncertainty. If both points are right, one random direction is tried at each of eight far points,
-    for other branches; where it contradicts the gradient, all is measured there, too. Entries within a step of a kink
-    are set aside and counted. Inputs in float32, or on a GPU, are also run as they are (`measuring.precision`).
-    Whatever breaks the contract (`measuring.promises`) is a finding, even an exception: gradcheck itself raises nothing
-    but UserError, for a seed below 0, a budget below 1, and options that f does not have.
-    Threads take turns; while one checks a layer, others must not use it.
+    The rules by which each gradient finds its tensor are in `mini_tf/gradcheck/README.md`. FAIL means that a gradient
+    misses the measured slope by more than the measurement's uncertainty, or that a promise was broken; NOT TESTED that
+    something could not be judged, with the argument that helps. gradcheck itself raises nothing but UserError, for a
+    seed below 0 and a budget below 1. Threads take turns; while one checks a layer, others must not use it.
     """
-    if seed and takes_seed(f, inputs):
-        options["seed"] = seed
-    by_name = tuple(options)
-    with judged(f, placed(f, inputs, options), params, name, seed, budget, by_name) as (report, subject, evidence):
-        if evidence is not None and is_current(evidence.backward) is False:
-            report.notes.append(
-                "its file has changed since it was imported, and what was checked is the old code: start a new Python, "
-                "or importlib.reload the module"
-            )
-        if report.verdict == FAIL:
+    check_whole(0, seed=seed)
+    if budget is not None:
+        check_whole(budget=budget)
+
+    def make():
+        return Subject(f, inputs, options, params, grads, constants, methods)
+
+    with judged(make, name, seed, budget) as (report, subject, evidence, other):
+        if evidence is not None and is_current(evidence.backward.of) is False:
+            report.notes.append("its file has changed since it was imported, and the old code was checked: start a new "
+                                "Python, or importlib.reload the module")        # fmt: skip
+        if explain and report.verdict == FAIL and evidence is not None:
+            from mini_tf.gradcheck.explain import add_reasons  # here, as a check that passes needs none of it
+
             try:
-                if evidence is not None:                 # the generic point may not show what is wrong
-                    evidence.back_to_the_point()
-                report.other_order, moved = other_order(evidence) if evidence is not None else ("", 0)
-                report.steps = [] if report.other_order else first_wrong_step(subject, seed)
-                if report.wrong_step is None and moved <= EXCHANGED:     # the step's own report explains it
-                    add_reasons(report, evidence)
-            except FAILURES as error:                   # whatever fails in an explanation, the verdict stands
-                report.notes.append(f"the reason could not be looked for: {told(error, f)}")
+                add_reasons(report, subject, evidence, other, seed)
+            except FAILURES as error:                    # whatever fails in an explanation, the verdict stands
+                report.notes.append(f"the reason could not be looked for: {told(error)}")
     return report
+
+
+def judge(f: Any, *inputs, **arguments: Any) -> Report:
+    """The verdict alone, without reasons: gradcheck(…, explain=False), a hundredth of the time where it fails."""
+    return gradcheck(f, *inputs, **arguments, explain=False)

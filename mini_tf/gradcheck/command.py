@@ -2,109 +2,129 @@
 
 import difflib
 import json
-import textwrap
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
-from mini_tf import kernels
 from mini_tf.errors import UserError
 from mini_tf.files import is_stream, write_text
 from mini_tf.gradcheck.check import gradcheck
-from mini_tf.gradcheck.examples import EXAMPLES
-from mini_tf.gradcheck.learner import given_lines, is_exercise, load, running
-from mini_tf.gradcheck.measuring.twins import check_updates, check_writing
-from mini_tf.gradcheck.planting.selftest import self_test
-from mini_tf.gradcheck.verdicts import STYLES
+from mini_tf.gradcheck.learner import Loaded, is_exercise, load, running
+from mini_tf.gradcheck.report import EXIT_CODES, FAIL, NOT_TESTED, PASS, Report
 from mini_tf.kernels import binding
-from mini_tf.kernels.writing import WRITTEN
-from mini_tf.ops.op import all_ops
 from mini_tf.progress import console as out
 from mini_tf.progress import progress_bar
 from mini_tf.types import PathLike
 
 import numpy as np
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
+Subjects = dict[str, Loaded]
 
-def chosen(names: Sequence[str], shapes: Sequence[str], seed: int, args: Sequence[str] = ()) -> dict[str, tuple]:
-    """{name: (f, inputs, params)} for each name: all examples whose names start with it, or a function of a file.
 
-    Raises UserError for unknown names, and for files that cannot be loaded.
+def told(constants: Sequence[str], params: Sequence[str], grads: Sequence[str], methods: str | None) -> dict[str, Any]:
+    """gradcheck's arguments of --constants pe, --params Wxh or W=path, --grads W=path, --methods go,come_back"""
+    pair = methods.partition(",")[::2] if methods else ()
+    every = {"constants": constants, "params": params, "grads": grads, "methods": pair}
+    return {option: dict(text.split("=", 1) for text in texts) if all("=" in text for text in texts) else [*texts]
+            for option, texts in every.items() if texts}         # fmt: skip
+
+
+def chosen(
+    names: Sequence[str], shapes: Sequence[str], seed: int, args: Sequence[str] = (), more: dict[str, Any] | None = None
+) -> Subjects:  # fmt: skip
+    """{name: what gradcheck takes} for each name: all examples whose names start with it, or a function of a file
+
+    more: of gradcheck's arguments, see `told`. Raises UserError for unknown names, and for files that cannot be loaded.
     """
-    files = [name for name in names if "::" in name or name.endswith(".py")]
-    for option, values, usual in (("--shape", shapes, "x=2,3"), ("--arg", args, "stride=2")):
-        if values and len(files) < max(len(names), 1):
-            others = [name for name in names if name not in files]
-            came = ", ".join(others) or "no function"
-            raise UserError(
-                f"{option} with {came}: it is for your functions, as in mini-tf gradcheck my_ops.py::f {option} {usual}"
-            )
     subjects = {}
     for name in names or [""]:
-        if name in files:
-            subjects[name] = (*load(name, shapes, seed, args), None)
-            continue
-        found = {n: make(np.random.default_rng(seed)) for n, make in EXAMPLES.items() if n.startswith(name)}
-        if not found:
-            near = difflib.get_close_matches(name.lower(), [*EXAMPLES], 3)
-            hint = f"did you mean {' or '.join(near)}? " if near else f"there are: {'; '.join(EXAMPLES)}. "
-            raise UserError(f"nothing is named {name}; {hint}Your own function is file.py::function")
-        subjects |= found
+        if "::" in name or name.endswith(".py"):
+            subjects[name] = load(name, shapes, seed, args, **more or {})
+        elif shapes or args or more:
+            raise UserError(f"{name or 'mini_tf'} has inputs of its own; --shape, --arg and the like are for your "
+                            "functions: mini-tf gradcheck my_ops.py::f --shape x=2,3")     # fmt: skip
+        else:
+            subjects |= _examples(name, seed)
     return subjects
 
 
-def check_all(
-    subjects: dict[str, tuple], seed: int, html: PathLike | None = None, json_file: PathLike | None = None,
-    solution: bool = False,
-) -> bool:  # fmt: skip
-    """Check, print and write the files asked for; True if all gradients are right and all twins agree.
+def _examples(beginning, seed):
+    from mini_tf.gradcheck.examples import EXAMPLES  # here, because it loads all of mini_tf
 
-    Of an exercise, only hints are given, unless the solution is asked for.
+    found = {name: make(np.random.default_rng(seed)) for name, make in EXAMPLES.items() if name.startswith(beginning)}
+    if not found:
+        near = difflib.get_close_matches(beginning.lower(), [*EXAMPLES], 3)
+        hint = f"did you mean {' or '.join(near)}? " if near else f"there are: {'; '.join(EXAMPLES)}. "
+        raise UserError(f"nothing is named {beginning}; {hint}Your own function is file.py::function")
+    return {name: (f, inputs, {"params": params}) for name, (f, inputs, params) in found.items()}
+
+
+def check_all(
+    subjects: Subjects, seed: int, html: PathLike | None = None, json_file: PathLike | None = None,
+    solution: bool = False,
+) -> int:  # fmt: skip
+    """Check, print and write the files asked for. Returns the exit code, of FAIL if one is wrong.
+
     With all examples, also the twins of what has no gradient: Adam, the sum of squares, a layer that writes one word.
     """
     reports = _for_each("checking", subjects, gradcheck, seed)
     for name, report in zip(subjects, reports):
-        if ".py" in name and is_exercise(name) and not solution:
-            report.give_hints_only(given_lines(name))
+        if is_exercise(name):
+            _help_the_learner(report, name, solution)
     if len(reports) > 1:
-        out.print(_table(reports))
-    told = {}                                            # first wrong steps explained so far -> whose report did
-    for report in reports:
-        step = report.wrong_step and (report.wrong_step.name, report.wrong_step.place)
-        if step in told:
-            same = f"the same first wrong step as in {told[step]}, {step[0]}"
-            out.print(Text(f"FAIL: gradients of {report.name}: {same}"))
-        elif len(reports) == 1 or not report:
-            out.print(Text(_wrapped(report.explain())))
-        if step and not report:
-            told.setdefault(step, report.name)
-    if len(reports) > 1:
-        judged = sum(report.judged for report in reports)
-        out.print(Text(
-            f"{sum(map(bool, reports))} of {len(reports)} right; {judged:,} entries compared with central differences "
-            "in float64, at two points. Worst error: |backward − measured| in units of the measurement's uncertainty; "
-            f"above 1 is wrong. Twins: faster forms of the formulas, compared in float32; {_twins(reports)}."
-        ))  # fmt: skip
-    findings = _without_a_report(seed) if set(subjects) >= set(EXAMPLES) else []
+        _print_table(reports)
+    findings = _without_a_report(subjects, seed) if len(reports) > 1 else []
+    _print_in_words(reports)
     for finding in findings:
-        out.print(Text(f"FAIL: {finding}"))
+        out.print(Text(f"{FAIL}: {finding}"))
     if html:
-        from mini_tf.gradcheck.page import write_page  # here, because it loads matplotlib
+        from mini_tf.gradcheck.page import write_page  # here, because it loads jinja2 and Pygments
 
         write_page(html, reports)
-        _say_written(html)
     if json_file:
-        numbers = [report.as_dict() for report in reports]
-        write_text(json_file, json.dumps(numbers, indent=2, ensure_ascii=False) + "\n")
-        _say_written(json_file)
-    return all(reports) and not findings
+        write_text(json_file, json.dumps([one.as_dict() for one in reports], indent=2, ensure_ascii=False) + "\n")
+    for path in (html, json_file):
+        if path and not is_stream(path):
+            out.print(Text(f"written: {path}"))
+    worst = min((report.verdict for report in reports), key=[FAIL, NOT_TESTED, PASS].index)
+    return EXIT_CODES[FAIL if findings else worst]
 
 
-def _twins(reports):
-    if why := binding.why_uncompiled():
-        return f"none was compared, because {why}"
-    names = sorted({name for report in reports for name in report.twins})
-    return f"{len(names)} of them: {', '.join(names)}" if names else "there are none here"
+def _help_the_learner(report, exercise, solution):
+    """Hints alone, unless the solution is asked for; and the blanks that are left"""
+    if not solution:
+        report.give_hints_only()
+    text = Path(exercise.partition("::")[0]).read_text(encoding="utf-8")
+    if blanks := re.findall(r"^\s*(\w+) = \.\.\.", text, re.MULTILINE):
+        report.notes.append(f"blanks that are left, from the top down: {', '.join(blanks)}")
+
+
+def _print_in_words(reports):
+    """One report whole; of several those that did not pass, and a first wrong step that several have in common once."""
+    first = {}                                           # the place of a wrong step: whose report tells of it
+    for report in reports:
+        step = report.wrong_step
+        teller = first.setdefault(step.place, report) if step is not None else report
+        if teller is not report:
+            same = f"the same first wrong step as in {teller.name}, {step.name}"
+            out.print(Text(f"{report.verdict}: gradients of {report.name}: {same}"))
+        elif len(reports) == 1 or not report.ok:
+            out.print(Text(report.explain()))
+
+
+def _print_table(reports):
+    styles = {PASS: "green", FAIL: "bold red", NOT_TESTED: "yellow"}
+    numbers = [Column(header, justify="right") for header in ("tensors", "entries", "twins")]
+    table = Table("", Column("gradients of", overflow="fold"), *numbers, box=None, header_style="bold")
+    for report in reports:
+        counts = map(str, (len(report.tensors), report.judged, len(report.twins) or ""))
+        table.add_row(Text(report.verdict, styles[report.verdict]), Text(report.name), *counts)
+    out.print(table)
+    right, judged = (sum(getattr(report, what) for report in reports) for what in ("ok", "judged"))
+    out.print(Text(f"{right} of {len(reports)} right. {judged:,} entries of gradients held against measured slopes"))
 
 
 def bind_twins(seed: int) -> None:
@@ -112,16 +132,19 @@ def bind_twins(seed: int) -> None:
 
     Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
     """
+    from mini_tf import kernels
+    from mini_tf.kernels.writing import WRITTEN
+    from mini_tf.ops.op import all_ops
+
     if why := binding.why_uncompiled():
         raise UserError(f"{why}, so the twins cannot run, and nothing was compared or bound")
     subjects = chosen([], [], seed)
     with kernels.with_twins(even_if_edited=True):
         reports = _for_each("comparing", subjects, gradcheck, seed)
-    wrong = [report for report in reports if not report]
-    if wrong:
-        out.print(Text(_wrapped("\n".join(report.explain() for report in wrong))))
-        raise UserError(f"{len(wrong)} of {len(reports)} are wrong, see above; nothing was bound")
-    if findings := _without_a_report(seed):
+    if wrong := sum(not report.ok for report in reports):
+        _print_in_words(reports)
+        raise UserError(f"{wrong} of {len(reports)} are wrong, see above; nothing was bound")
+    if findings := _without_a_report(subjects, seed):
         raise UserError(f"{'; '.join(findings)}; nothing was bound")
     compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
     bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITTEN]
@@ -129,75 +152,34 @@ def bind_twins(seed: int) -> None:
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
 
 
-def _without_a_report(seed):
-    """A sentence for each twin that disagrees with a formula without a gradient: Adam's, a layer's that writes, …"""
+def _without_a_report(subjects, seed):
+    """Of all examples: a sentence for each twin that disagrees with a formula without a gradient: Adam's, …"""
+    from mini_tf.gradcheck.examples import EXAMPLES
+    from mini_tf.gradcheck.measure.twins import check_updates, check_writing
+
     rng = np.random.default_rng(seed)
-    return check_updates(rng) + check_writing(rng)
+    return check_updates(rng) + check_writing(rng) if subjects.keys() >= EXAMPLES.keys() else []
 
 
-def _for_each(what, subjects, do, seed):
+def plant_in_all(subjects: Subjects, seed: int) -> int:
+    """Plant bugs in each backward and print which were caught. Returns the exit code: 1 for one missed, 2 for none."""
+    from mini_tf.gradcheck.selftest import self_test
+
+    results = _for_each("planting", subjects, self_test, seed)
+    for one in results:
+        out.print(Text(one.explain() if one.missed or len(results) == 1 else one.explain().splitlines()[0]))
+    caught, missed = (sum(len(getattr(one, what)) for one in results) for what in ("caught", "missed"))
+    if len(results) > 1:
+        out.print(Text(f"{caught} of {caught + missed} planted bugs caught in {len(results)} backwards."))
+    return 1 if missed else 0 if caught else 2
+
+
+def _for_each(what: str, subjects: Subjects, do: Callable, seed: int) -> list[Report]:
     """[do(…) for each subject], with a progress bar; do is called like gradcheck."""
     results = []
     with progress_bar(what, len(subjects)) as update:
-        for done, (name, (f, inputs, params)) in enumerate(subjects.items(), 1):
+        for name, (f, inputs, options) in subjects.items():
             with running(name):
-                results.append(do(f, *inputs, params=params, name=name, seed=seed))
-            update(done, name)
+                results.append(do(f, *inputs, name=name, seed=seed, **options))
+            update(len(results), name)
     return results
-
-
-def _counts(*headers):
-    """An empty Table, whose columns from the third on are numbers."""
-    table = Table(*headers, box=None, header_style="bold")
-    for column in table.columns[2:]:
-        column.justify = "right"
-    return table
-
-
-def _wrapped(text):
-    """The text, wrapped to the terminal's width; unchanged if the output is not a terminal."""
-    if not out.is_terminal:
-        return text
-    lines = []
-    for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()) + 4)
-        lines += textwrap.wrap(line, out.width, subsequent_indent=indent, break_on_hyphens=False) or [""]
-    return "\n".join(lines)
-
-
-def _say_written(path):
-    if not is_stream(path):
-        out.print(Text(f"written: {path}"))
-
-
-def _table(reports):
-    table = _counts("", "gradients of", "tensors", "entries", "set aside", "worst error", "twins")
-    for report in reports:
-        error = f"{report.worst.error:.1e}" if report.worst else "–"
-        table.add_row(
-            Text(report.verdict, STYLES[report.verdict]), report.name, str(len(report.tensors)), str(report.judged),
-            str(report.set_aside), error, f"{len(report.twins)} agree" if report.twins and report else "",
-        )  # fmt: skip
-    return table
-
-
-def plant_in_all(subjects: dict[str, tuple], seed: int) -> bool:
-    """Plant bugs in each backward and print which were caught; True if some were and none was missed."""
-    results = _for_each("planting", subjects, self_test, seed)
-    table = _counts("", "bugs planted in the backward of", "caught", "missed", "no bug")
-    for result in results:
-        word, style = (
-            ("missed", "bold red") if result.missed else ("found", "green") if result.caught else ("none", "yellow")
-        )
-        counts = (str(len(mutants)) for mutants in (result.caught, result.missed, result.equivalent))
-        table.add_row(Text(word, style), result.name, *counts)
-    out.print(table)
-    for result in results:
-        if len(results) == 1 or result.missed:
-            out.print(Text(result.explain()))
-    caught, missed = (sum(len(getattr(result, what)) for result in results) for what in ("caught", "missed"))
-    out.print(Text(
-        f"{caught} of {caught + missed} planted bugs caught. A bug is one small change of the source that changes a "
-        "result; changes that leave all results as they are do not count."
-    ))  # fmt: skip
-    return caught > 0 and not missed

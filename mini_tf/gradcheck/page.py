@@ -1,149 +1,130 @@
-"""Reports as one self-contained HTML file: verdicts, words, heat maps of the errors, curves over the step size.
+"""Reports as one HTML file that needs nothing else: the report's sentences, its numbers as pictures, the source beside.
 
 The page itself is `report.html.jinja`, its looks are `report.css`; here is what they show.
 """
 
-import io
+import ast
+import linecache
 import re
+from pathlib import Path
+from textwrap import dedent
 
 from mini_tf import pages
-from mini_tf.gradcheck.measuring.slopes import SWEEP
-from mini_tf.gradcheck.report import Comparison, Report
-from mini_tf.gradcheck.verdicts import FAIL, written
-from mini_tf.types import PathLike
+from mini_tf.gradcheck.measure.slopes import SWEEP
+from mini_tf.gradcheck.report import FAIL, NOT_TESTED, PASS, Comparison, Report, entry, number
+from mini_tf.gradcheck.source import first_line, parsed
+from mini_tf.types import Array, PathLike
 
-import matplotlib
 import numpy as np
-from markupsafe import Markup
-from matplotlib.colors import LinearSegmentedColormap, LogNorm
-from matplotlib.figure import Figure
+from markupsafe import Markup, escape
 
-# Matplotlib's colours are fixed; these stand in the pictures for those of the page, which are others in the dark.
-INK, BAD, GOOD = "#010101", "#020202", "#030303"
-ON_THE_PAGE = {INK: "currentColor", BAD: "var(--bad)", GOOD: "var(--good)"}
-STYLE = {
-    "figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False,
-    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
-    "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "mini_tf",
-}  # fmt: skip
-# Blue and orange, which everyone can tell apart: --negative and --positive of base.css. What was not judged has none.
-ERRORS = LinearSegmentedColormap.from_list("errors", ["#1f5fa8", "#ffffff", "#c2560c"]).with_extremes(bad="none")
-CODE_LINE = re.compile(r"(\s*(?:now|right|.+?:\d+)\s{2,})(.*)")      # what stands before the code, the code
+NEGATIVE, POSITIVE = (31, 95, 168), (194, 86, 12)        # ends of the colour map: --negative, --positive of base.css
+ROWS, COLUMNS = 16, 24                                   # shown of an array at most
+ROUNDING = 1e-9          # of the scale: a smaller difference is shown as 0
+LONG, AROUND = 45, 8     # lines of a function that is shown whole; of a longer one, those so near to a marked line
+PLACE = re.compile(r"(\S.*?):(\d+)(?:\s.*)?", re.DOTALL)             # "net.py:12", also with the line's text behind it
+BEFORE_CODE = re.compile(r"\s*(now|right|\S.*?:\d+)\s{2,}(.*)", re.DOTALL)
+CODE = re.compile(r"`([^`]+)`|\b(gradcheck\(.*\)|\w+=(?:\[.*?\]|\{.*?\}|\(.*?\)|[\w.+-]*\w))")
 
 
 def write_page(path: PathLike, reports: list[Report]) -> None:
     """Write the reports to `path` as one HTML file, whole or not at all. Failures come first."""
-    reports = sorted(reports, key=lambda report: report.ok)
-    functions = {"written": written, "diagnoses": diagnoses, "parted": parted, "pictures": pictures}
-    pages.write_page(path, "report.html.jinja", reports=reports, right=sum(r.ok for r in reports), **functions)
+    reports = sorted(reports, key=lambda report: [FAIL, NOT_TESTED, PASS].index(report.verdict))
+    functions = {"coded": coded, "parted": parted, "pictures": pictures, "curve": curve, "sources": sources}
+    pages.write_page(path, "report.html.jinja", reports=reports, passed=sum(r.ok for r in reports), **functions)
 
 
-def diagnoses(report: Report) -> dict[str, list[str]]:
-    """{words: ["dx", "dW"]}, because several gradients may be wrong in the same way"""
-    found = {}
-    for t in report.tensors:
-        if words := report.words_of(t):
-            found.setdefault(words, []).append(f"d{t.name}")
-    return found
+def coded(sentence: str) -> Markup:
+    """A sentence in which code looks like code: what stands in backticks, and arguments such as constants=['pe']"""
+    return Markup(CODE.sub(lambda found: f"<code>{found[1] or found[2]}</code>", str(escape(sentence))))
 
 
-def parted(line: str) -> tuple[str, str]:
-    """A line of a report in two parts: its indent and its words; or "now", "right", a place and the code, as HTML."""
-    if found := CODE_LINE.fullmatch(line):
-        return found[1], Markup("".join(pages.highlighted(found[2])))
-    words = line.lstrip()
-    return line.removesuffix(words), words
+def parted(line: str) -> tuple[str, Markup]:
+    """A line of a report in two parts: "now", "right" or a place, and the code after it; of a sentence "" and all"""
+    if found := BEFORE_CODE.fullmatch(line):
+        return found[1], Markup("\n".join(pages.highlighted(found[2])))
+    return "", coded(line)
 
 
-# Pictures -------------------------------------------------------------------------------------------------------------
+def pictures(c: Comparison) -> dict:
+    """Your gradient, the measured one and their difference, on one scale of colours"""
+    places, said = _shown(c)
+    yours, measured = (np.ravel(numbers)[places] for numbers in (c.gradient, c.slopes))
+    with np.errstate(invalid="ignore"):
+        difference = yours - measured
+    sizes = np.abs(np.nan_to_num([yours, measured, difference], posinf=0, neginf=0))
+    most, off = float(sizes[:2].max()) or 1.0, float(sizes[2].max())
+    difference[np.abs(difference) <= ROUNDING * most] = 0
+    factor = 10 ** int(np.log10(most / off)) if off > ROUNDING * most else 1     # so that it has colours, too
+    scaled = f", colours × {factor:,}" if factor > 1 else ""
+    maps = {"yours": (yours, 1), "measured": (measured, 1), f"difference{scaled}": (difference, factor)}
+    maps = {title: [[_cell(c, place, float(value), float(value * times / most)) for place, value in zip(*row)]
+                    for row in zip(places, numbers)] for title, (numbers, times) in maps.items()}        # fmt: skip
+    if not np.isfinite(difference).all():
+        said.append("grey: not measured, or no finite number")
+    return {"maps": maps, "most": f"{most:.3g}", "said": said}
 
 
-@matplotlib.rc_context(STYLE)
-def pictures(report: Report, alone: bool) -> list[tuple[Markup, str]]:
-    """[(SVG, words)] of the wrong gradients; of the first, if none is wrong and the report stands alone.
-
-    After a wrong step all gradients are wrong, and there are no pictures.
-    """
-    if report.wrong_step is not None:
-        return []
-    wrong = [t for t in report.tensors if t.verdict == FAIL]
-    return [picture for t in wrong or report.tensors[: int(alone)] for picture in _pictures_of(t)]
-
-
-def _pictures_of(t):
-    """A heat map of the error, if it fails, and the curve over the step size at its worst entry."""
-    c, found = t.worst, []
-    if t.verdict == FAIL and c is not None and c.errors.size > 1 and np.isfinite(c.errors).any():
-        words = (
-            f"Error of d{t.name} over the tensor at the {c.point} point, in units of the uncertainty. Blue: agrees; "
-            "orange: wrong; hatched: not judged."
-        )
-        found.append((_heat_map(c), words))
-    curve = next((c for c in reversed(t.comparisons) if c.sweep is not None), None)
-    if curve is not None:
-        found.append((_curve(curve), read_curve(curve)))
-    return found
+def _shown(c: Comparison) -> tuple[Array, list[str]]:
+    """(the entries to show, as a matrix of their places in the flat array; what there is to say of the choice)"""
+    shape = c.slopes.shape
+    matrix = np.arange(c.slopes.size).reshape(-1, shape[-1] if shape else 1)
+    said = [f"{shape} shown as {matrix.shape}"] if len(shape) > 2 else []
+    at = np.argwhere(matrix == (np.ravel_multi_index(c.index, shape) if shape else 0))[0]
+    for axis, name, most in ((0, "rows", ROWS), (1, "columns", COLUMNS)):
+        if (count := matrix.shape[axis]) > most:
+            start = min(max(int(at[axis]) - most // 2, 0), count - most)
+            matrix = np.take(matrix, range(start, start + most), axis)
+            said.append(f"{name} {start} to {start + most - 1} of {count:,}")
+    return matrix, said
 
 
-def read_curve(c: Comparison) -> str:
-    """The curve over the step size in a sentence."""
-    steps, off = _distances(c, c.yours)
-    if c.wrong:
-        level = abs(c.yours - c.measured)
-        return (
-            f"At entry {written(c.index)} the central difference comes no nearer to your {c.yours:.6g} than "
-            f"about {level:.1g}, whatever the step: it is not the step, it is the gradient."
-        )
-    best = int(np.nanargmin(off))
-    return (
-        f"At entry {written(c.index)}: with large steps the central difference is off by the function's curvature "
-        f"(∝ h²), with small ones by rounding (∝ 1/h). In between, at h = {steps[best]:.0e}, it agrees with your "
-        f"backward to {off[best]:.0e}."
-    )
+def _cell(c, place, value, share):
+    """What is shown of an entry. Blue is below zero, white zero, orange above, as in the explorer"""
+    index, known = tuple(map(int, np.unravel_index(place, c.slopes.shape))), np.isfinite(value)
+    mixed = min(1, abs(share)) ** 0.7                                    # small entries stay visible
+    ends = NEGATIVE if share < 0 else POSITIVE
+    colour = "#" + "".join(f"{round(255 + (end - 255) * mixed):02x}" for end in ends) if known else "none"
+    short = f"{value:.0f}" if 100 <= abs(value) < 1e5 else number(value, 2) if known else ""
+    return {"at": entry(index), "value": number(value), "short": short, "colour": colour, "worst": index == c.index}
 
 
-def _distances(c, value):
-    """(steps, |D(h) − value|), with a tiny number for 0, because the axis is logarithmic"""
-    return SWEEP, np.maximum(np.abs(c.sweep - value), 1e-17)
+def curve(c: Comparison) -> dict:
+    """The central difference's distance from two values, {label: [(step, distance)]}, all as powers of ten"""
+    lines = {}
+    for label, value in {"yours": c.yours, "measured": c.measured}.items():
+        points = np.log10(np.transpose([SWEEP, np.maximum(np.abs(c.sweep - value), 1e-17)]))
+        lines[label] = points[np.isfinite(points).all(1)].tolist()
+    levels = [level for points in lines.values() for _, level in points] or [0]
+    return {"lines": lines, "low": int(np.floor(min(levels))), "high": int(np.floor(max(levels))) + 1}
 
 
-def _curve(c):
-    figure = Figure(figsize=(6, 3.2), layout="constrained")
-    axes = figure.add_subplot()
-    color = BAD if c.wrong else GOOD
-    axes.loglog(*_distances(c, c.yours), "o-", label="|central difference − your backward|", color=color)
-    if c.wrong:
-        axes.loglog(*_distances(c, c.measured), "s:", label="|central difference − measured slope|", color=INK)
-    axes.set_xlabel("step h")
-    axes.set_ylabel("difference")
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
-    return _svg(figure)
+def sources(report: Report) -> list[dict]:
+    """The functions that hold the report's changes or suspects, with their lines marked; else that with the backward"""
+    said = [change.place for change in (*report.changes, *report.equal)] + report.suspects
+    marked = {}                                          # (path, text, first and last line) of a function: marked lines
+    for found in filter(None, map(PLACE.fullmatch, said or [report.place])):
+        path, line = found[1], int(found[2])
+        text = "".join(linecache.getlines(path) or linecache.getlines(str(Path(__file__).parents[2] / path)))
+        if text:                                         # else it cannot be read
+            *function, end = _around(text, line)
+            marked.setdefault((path, text, *function), set()).update(range(line, end + 1) if said else ())
+    return [{"place": f"{path}:{first}", "lines": _code(text, first, last, lines)}
+            for (path, text, first, last), lines in marked.items()]      # fmt: skip
 
 
-def _heat_map(c):
-    errors = c.errors.reshape(-1, c.errors.shape[-1]) if c.errors.ndim > 1 else c.errors.reshape(1, -1)
-    rows, columns = errors.shape
-    figure = Figure(figsize=(min(8, 1.8 + 0.4 * columns), min(6, 1.2 + 0.3 * rows)), layout="constrained")
-    axes = figure.add_subplot()
-    axes.patch.set(hatch="///////", edgecolor=INK, alpha=0.6)          # seen where there is no colour
-    top = max(np.nanmax(np.where(np.isfinite(errors), errors, np.nan)), 10)
-    image = axes.imshow(np.clip(errors, 1e-2, top), cmap=ERRORS, norm=LogNorm(1 / top, top), aspect="auto")
-    axes.set_xlabel(f"axis {c.errors.ndim - 1}")
-    axes.set_ylabel("rows" if c.errors.ndim != 2 else "axis 0")
-    axes.set_xticks(range(0, columns, max(1, columns // 8)))
-    axes.set_yticks(range(0, rows, max(1, rows // 8)))
-    figure.colorbar(image, label="error")
-    return _svg(figure)
+def _around(text, line):
+    """(first and last line of the outermost function around a line, last line of the statement)"""
+    nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.stmt)]          # outer ones first
+    spans = [(first_line(node), node.end_lineno) for node in nodes if isinstance(node, ast.FunctionDef)]
+    spans = [(first, last) for first, last in spans if first <= line <= last] or [(1, text.count("\n") + 1)]
+    ends = [node.end_lineno for node in nodes if node.lineno == line and not hasattr(node, "body")]
+    return *spans[0], max(ends, default=line)
 
 
-def _svg(figure):
-    """The figure as an SVG element for the page: its text and lines take the colours of the page."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", dpi=144, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]                       # after the XML's declarations
-    # HTML knows the namespaces; and matplotlib numbers the groups of every figure from 1.
-    svg = re.sub(r' (xmlns(:\w+)?="[^"]*"|id="[\w.]+_\d+")', "", svg)
-    for color, on_the_page in ON_THE_PAGE.items():
-        svg = svg.replace(color, on_the_page)
-    return Markup(svg)
+def _code(text, first, last, marked):
+    """[(number, HTML, whether it is marked)] of the lines to show"""
+    lines = pages.highlighted(dedent("\n".join(text.split("\n")[first - 1 : last])))
+    near = marked or range(first, first + LONG)
+    return [(n, Markup(line), n in marked) for n, line in enumerate(lines, first)
+            if last - first < LONG or any(abs(n - one) <= AROUND for one in near)]           # fmt: skip

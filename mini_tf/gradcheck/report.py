@@ -1,42 +1,32 @@
-"""What the checker found: in words, as a table, as JSON and as a page."""
+"""What the checker found: in words, as a table, as JSON and as a page. All of them say the same sentences."""
 
 import json
-import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
 
-from mini_tf.gradcheck.verdicts import FAIL, NOT_TESTED, PASS, STYLES, WRONG, listed, written
 from mini_tf.types import PathLike
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-IS_MISSING = re.compile(r"(that is|both are) missing\.$")
-POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point"}
+PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
+EXIT_CODES = {PASS: 0, FAIL: 1, NOT_TESTED: 2}
+WRONG, RIGHT, CONTAINS, AFTER = "WRONG", "right", "contains the wrong one", "after it, not checked"      # of a step
+POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point, where another branch is taken"}
+LINES = 12               # shown at most
 
 
 @dataclass
 class Directions:
-    """A large tensor's gradient along random directions (`measuring.directions`)."""
+    """A large tensor's gradient along random directions (`measure.directions`)"""
 
     judged: int
     wrong: int
     seen: float              # an entry that is off by more than this would have been seen
 
-    @property
-    def confidence(self) -> float:
-        return 1 - 0.5**self.judged
-
-
 @dataclass
 class Comparison:
-    """One tensor's gradient compared with measured slopes, at one point.
-
-    error is the worst |your backward − measured|, in units of the measurement's own uncertainty there; above 1 is
-    wrong.
-    """
+    """One tensor's gradient compared with measured slopes, at one point."""
 
     point: str               # "given", "generic", or "far" if those show nothing wrong
     size: int                # entries of the tensor
@@ -44,14 +34,15 @@ class Comparison:
     set_aside: int           # entries with a kink within the step: they have no slope
     below_noise: int         # entries whose slope is not known well enough to say anything
     wrong_entries: int       # entries that differ by more than the uncertainty
-    error: float
+    error: float             # the worst |yours − measured|, in units of the uncertainty there
     index: tuple             # of the worst entry
     yours: float             # what backward said there
     measured: float          # what finite differences say there
     uncertainty: float
-    errors: np.ndarray = field(repr=False)               # of all entries, NaN where not judged
+    gradient: np.ndarray = field(repr=False)             # yours, and measured: NaN where not known
+    slopes: np.ndarray = field(repr=False)
     directions: Directions | None = None
-    sweep: np.ndarray | None = field(default=None, repr=False)       # D(h) at the worst entry, for the steps of SWEEP
+    sweep: np.ndarray | None = field(default=None, repr=False)       # differences at the worst entry, for all steps
 
     @property
     def wrong(self) -> bool:
@@ -59,26 +50,34 @@ class Comparison:
 
     @property
     def off(self) -> str:
-        """How far the worst entry is off, relative to the measured one: ", off by 50 %"."""
-        error = abs(self.yours - self.measured)
-        if not np.isfinite(error):
-            return ""
+        """How far the worst entry is off, in words: "off by 50 %" """
+        if not np.isfinite(self.yours - self.measured):
+            return "not a finite number"
         if abs(self.measured) <= 10 * self.uncertainty:
-            return ", where 0 is right"
-        relative = error / abs(self.measured)
-        if relative >= 10:
-            sign = " and of the other sign" if self.yours * self.measured < 0 else ""
-            return f", {abs(self.yours / self.measured):.3g} times as large{sign}"
-        percent = f"{100 * relative:.0f}" if relative >= 0.01 else f"{100 * relative:.1g}"
-        return f", off by {percent} %"
+            return "where 0 is right"
+        if self.yours == 0:
+            return "where it is not 0"
+        ratio = self.yours / self.measured
+        if abs(ratio + 1) < 0.01:
+            return "of the other sign"
+        percent = 100 * abs(ratio - 1)
+        off = f"off by {percent:.0f} %" if percent >= 1 else f"off by {percent:.1g} %"
+        off = f"{abs(ratio):.3g} times as large" if abs(ratio) >= 10 else off
+        return off if ratio > 0 else f"{off} and of the other sign"
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong here, in words"""
+        where, worst = POINTS.get(self.point, ""), ""
+        if self.size > 1:
+            share = f"{self.wrong_entries:,} of {self.judged:,}" if self.wrong_entries < self.judged else "all"
+            where, worst = f" in {share} entries{where}", f", worst at {entry(self.index)}"
+        return f"wrong{where}{worst}: yours is {number(self.yours)}, measured {number(self.measured)}, {self.off}"
 
 
 @dataclass
 class Precision:
-    """Results in float32, or on a GPU, beside the float64 gradient.
-
-    error is in units of the error budget; above 1 is wrong.
-    """
+    """Results in float32, or on a GPU, beside the float64 gradient; error in units of what rounding may do"""
 
     where: str
     error: float
@@ -90,6 +89,13 @@ class Precision:
     def wrong(self) -> bool:
         return self.error > 1
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong here, in words"""
+        times = f"{self.error:.2g} times what" if self.error < 1000 else "far more than"
+        return (f"wrong in {self.where}, at {entry(self.index)}: yours is {number(self.yours, 9)}, in float64 "
+                f"{number(self.right, 9)}, off by {times} rounding explains")            # fmt: skip
+
 
 @dataclass
 class TensorReport:
@@ -99,8 +105,7 @@ class TensorReport:
     shape: tuple
     comparisons: list = field(default_factory=list)
     precision: Precision | None = None
-    diagnosis: str = ""      # what is wrong, in words, where a pattern fits: only what was measured
-    perhaps: str = ""        # what may be the reason
+    diagnosis: str = ""      # what is wrong, in words that hold at other points and sizes, too
 
     @property
     def verdict(self) -> str:
@@ -117,69 +122,114 @@ class TensorReport:
         return sum(c.set_aside for c in self.comparisons)
 
     @property
-    def below_noise(self) -> int:
-        return sum(c.below_noise for c in self.comparisons)
-
-    @property
-    def wrong(self) -> int:
-        return sum(c.wrong_entries for c in self.comparisons)
-
-    @property
-    def error(self) -> float:
-        return max((c.error for c in self.comparisons), default=0.0)
-
-    @property
     def worst(self) -> Comparison | None:
-        """The Comparison with the largest error, or None."""
-        return max(self.comparisons, key=lambda c: c.error, default=None)
+        """The Comparison to show: the first that is wrong, else the one with the largest error, or None"""
+        return max(self.comparisons, key=lambda c: (c.wrong, 0 if c.wrong else c.error), default=None)
 
     @property
     def blind_given(self) -> bool:
-        """True if the point given hides what the generic one shows."""
-        return [c.point for c in self.comparisons if c.wrong] == ["generic"]
+        """True if the given point hides what the generic one shows"""
+        return self.worst is not None and self.worst.wrong and self.worst.point == "generic"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict on this gradient, in words: what is wrong first"""
+        c, noise = self.worst, sum(c.below_noise for c in self.comparisons)
+        points = {2: " at two points", 3: " at three points"}.get(len(self.comparisons), "")
+        said = f"right in {self.judged:,} entries{points}" if self.judged else "not tested"
+        said = c.sentence if c and c.wrong else said
+        said += f", {self.set_aside:,} set aside at a kink" if self.set_aside else ""
+        said += f", {noise:,} below the noise" if noise else ""
+        if c and (d := c.directions):
+            said += f"; {c.judged:,} of {c.size:,} entries, and {d.judged} random directions through all: an entry " \
+                    f"off by more than {d.seen:.1g} is missed once in {2**d.judged:,} times"             # fmt: skip
+        if not (p := self.precision) or not p.wrong:
+            return said
+        return f"{said}; {p.sentence}" if c and c.wrong else f"{p.sentence}; in float64 {said}"
+
+
+@dataclass
+class Change:
+    """One change of the source that makes gradients right.
+
+    place, line   where: "net.py:12", 12;  before, after: the statement now, and as it would be right
+    kind          what kind of change it is (`explain.edits.Kind`), in words
+    makes_right   the names of the tensors that it makes right; all of them, unless two changes are needed
+    """
+
+    place: str
+    line: int
+    before: str
+    after: str
+    kind: str
+    makes_right: list = field(default_factory=list)
+
+
+@dataclass
+class Step:
+    """One call inside a model, and what the check says of its backward by itself.
+
+    name, line, place   what was called, where, and where its backward is written
+    status              RIGHT, WRONG, CONTAINS or AFTER;  report: of the wrong one, by itself
+    """
+
+    name: str
+    line: str
+    place: str
+    status: str
+    report: "Report | None" = None
 
 
 @dataclass
 class Report:
-    """The checker's answer for one function: true when every gradient passed and every promise was kept."""
+    """The checker's answer for one function or object: true if every gradient passed, and every promise was kept.
+
+    findings   broken promises, a sentence each: FAIL
+    refusals   what could not be judged, and the argument that helps, a sentence each: NOT TESTED
+    notes      what else to know;  blind: {tensor: 0 or 1} where the given point hides mistakes
+    place      where the backward is written
+    changes    one Change that makes all right; or several, each of which makes some right
+    equal      Changes in other lines that do the same;  tried: what was tried where there is none
+    suspects   lines on which the wrong gradients depend, at most LINES;  need: what one of them would have to be
+    steps      of a model: see `explain.steps`;  twins: ops whose twins ran in float32, and were compared
+    """
 
     name: str
     tensors: list = field(default_factory=list)
-    findings: list = field(default_factory=list)         # broken promises of the contract, a sentence each
-    notes: list = field(default_factory=list)            # what else to know, a sentence each
-    blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the point given hides mistakes
-    place: str = ""                                      # where the backward is written
-    inside: str = ""                                     # which of the backward's own variables are right
-    suspects: list = field(default_factory=list)         # the lines of the backward that may be wrong
-    suspects_are_sharp: bool = False                     # no right gradient comes from them
-    repair: list = field(default_factory=list)           # [place, what is wrong, the line, the line put right]
-    other_repair: list = field(default_factory=list)     # another one that does the same, in another line
-    repair_in_part: list = field(default_factory=list)   # the same, of a change that makes only some gradients right:
-    made_right: list = field(default_factory=list)       # those of these tensors
-    repairs_together: list = field(default_factory=list)                 # several changes that make all right together
-    steps: list = field(default_factory=list)            # of a failing model: see `reasons.steps`
-    twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
-    repair_of_a_step: bool = False                       # the change is in a step that is right by itself
-    has_helpers: bool = False                            # the backward calls functions that are no steps
-    other_order: str = ""                                # of right gradients, that they come back in another order
+    findings: list = field(default_factory=list)
+    refusals: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
+    blind: dict = field(default_factory=dict)
+    place: str = ""
+    changes: list = field(default_factory=list)
+    equal: list = field(default_factory=list)
+    suspects: list = field(default_factory=list)
+    need: str = ""
+    tried: str = ""
+    steps: list = field(default_factory=list)
+    twins: list = field(default_factory=list)
     hints_only: bool = False                             # an exercise: the text does not give the solution away
 
     def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
-        """The TensorReport of that name; a new one, if there is none yet."""
-        found = next((t for t in self.tensors if t.name == name), None)
-        if found is None:
-            found = TensorReport(name, shape)
-            self.tensors.append(found)
-        return found
+        """The TensorReport of that name; a new one, if there is none yet"""
+        if not any(t.name == name for t in self.tensors):
+            self.tensors.append(TensorReport(name, shape))
+        return next(t for t in self.tensors if t.name == name)
 
     @property
-    def wrong_step(self) -> Any:
-        """The first wrong Step inside the function, or None."""
-        return next((step for step in self.steps if step.status == WRONG), None)
+    def verdict(self) -> str:
+        verdicts = {t.verdict for t in self.tensors}
+        if self.findings or FAIL in verdicts:
+            return FAIL
+        return NOT_TESTED if self.refusals or NOT_TESTED in verdicts or not self.tensors else PASS
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]
 
     @property
     def ok(self) -> bool:
-        return not self.findings and bool(self.tensors) and all(t.verdict == PASS for t in self.tensors)
+        return self.verdict == PASS
 
     def __bool__(self):
         if not self.ok:
@@ -187,209 +237,112 @@ class Report:
         return self.ok
 
     @property
-    def verdict(self) -> str:
-        if self.findings or any(t.verdict == FAIL for t in self.tensors):
-            return FAIL
-        return PASS if self.ok else NOT_TESTED
+    def repair(self) -> Change | None:
+        """The one change that makes everything right, or None"""
+        return self.changes[0] if len(self.changes) == 1 else None
+
+    @property
+    def wrong_step(self) -> Step | None:
+        """The first wrong Step inside the function, or None"""
+        return next((step for step in self.steps if step.status == WRONG), None)
 
     @property
     def judged(self) -> int:
         return sum(t.judged for t in self.tensors)
 
     @property
-    def set_aside(self) -> int:
-        return sum(t.set_aside for t in self.tensors)
-
-    @property
     def worst(self) -> TensorReport | None:
-        """The TensorReport with the largest error, or None."""
-        return max(self.tensors, key=lambda t: t.error, default=None)
+        """The TensorReport with the largest error, or None"""
+        return max(self.tensors, key=lambda t: t.worst.error if t.worst else 0, default=None)
 
     def explain(self) -> str:
-        """Each gradient's verdict, the worst entry and the diagnosis of those that fail, each broken promise."""
-        written_at = f", whose backward is at {self.place}" if self.place and not self.ok else ""
-        lines = [f"{self.verdict}: gradients of {self.name}{written_at}"]
-        lines += [f"  {self.other_order}"] if self.other_order else []
-        lines += self.about_repair()
-        lines += self._explain_steps()
-        said = {}
-        for t in self.tensors:
-            # After a wrong step all gradients are wrong: by how much says nothing.
-            words = self.words_of(t)
-            briefly = self.wrong_step or self.other_order
-            lines += [_counts(t)] if briefly else _explain_tensor(t, words, self.blind, said)
-            said.setdefault(words, t.name)
-        lines += [f"  FAIL       {finding}" for finding in self.findings]
-        if self.twins and self.ok:
-            agree = "the twin of {} in mini_tf/kernels agrees" if len(self.twins) == 1 else "the twins of {} agree"
-            lines.append(f"  {agree.format(', '.join(self.twins))}, in float32")
-        lines += [f"  note: {note}" for note in (*self.notes, *self.blind_notes())]
-        if self.inside and not self.is_put_right:
-            lines.append(f"  {self.inside}")
-        if self.shows_suspects:
-            lines.append(f"  {self.about_suspects()}:")
-            lines += [f"    {line}" for line in self.suspects]
-        return "\n".join(lines)
+        """The verdict, what is wrong and how to mend it, each gradient, each broken promise, the notes"""
+        at = f", backward at {self.place}" if self.place and not self.ok else ""
+        lines = [f"{self.verdict}: gradients of {self.name}{at}"]
+        lines += [*self.refusals, *self.findings, *self.about_steps(), *self.about_changes()]
+        width = max((len(t.name) for t in self.tensors), default=0) + 1
+        for t in [t for t in self.tensors if self.wrong_step is None or t.verdict != FAIL]:    # after it, all are wrong
+            lines.append(f"{t.verdict:<10} d{t.name:<{width}}{t.shape}: {t.sentence}")
+            lines += [f"  → {self.about_diagnosis(t)}"] if t.diagnosis else []
+        lines += [f"note: {note}" for note in self.about_notes()]
+        return "\n  ".join([*lines, *self.about_suspects()])
 
     __str__ = __repr__ = explain
 
-    @property
-    def is_put_right(self) -> bool:
-        """True if a change, or several together, are known that make all gradients right."""
-        return bool(self.repair or self.repairs_together)
-
-    def words_of(self, t: TensorReport) -> str:
-        """What was measured of t, and what may be the reason, unless the one change is shown that makes it right."""
-        guess = t.perhaps and (self.hints_only or not self.is_put_right)
-        return f"{t.diagnosis} Perhaps {t.perhaps}" if guess else t.diagnosis
-
-    def about_repair(self) -> list[str]:
-        """The one change that makes it right, in lines; of an exercise, only what kind of change, and where."""
-        if not self.repair:
-            return [] if self.hints_only else self._about_repairs_together() or self._about_repair_in_part()
-        where, words, before, after = self.repair
-        if self.hints_only:
-            kind = words.partition(",")[0] if " belongs where " not in words else "something is in the wrong place"
-            return [f"  One change at {where} makes it right: {kind}. (--solution shows it)"]
-        lines = [f"  One change makes it right, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
-        if self.other_repair:
-            where, words, before, after = self.other_repair
-            lines += [f"  Or this one, at {where}: {words}", f"    now    {before}", f"    right  {after}"]
+    def about_changes(self) -> list[str]:
+        """The change that makes it right, in lines; of an exercise, only what kind of change, and where"""
+        several = len(self.changes) > 1
+        lines = [f"{len(self.changes)} changes together make it right:"] if several else []
+        for one in self.changes:
+            names = listed([f"d{name}" for name in one.makes_right]) if several else "it"
+            edit = [f"  now    {one.before}", f"  right  {one.after}"]
+            lines.append(f"One change makes {names} right, at {one.place}: {one.kind}")
+            lines += ["  (--solution shows it)"] if self.hints_only else edit
+        for one in self.equal:
+            lines += [f"The same is done by this one, at {one.place}:", f"  right  {one.after}"]
         return lines
 
-    def _explain_steps(self):
-        """What to say about the steps"""
+    def about_steps(self, with_report: bool = True) -> list[str]:
+        """What there is to say of the steps of a model; with the wrong step's own report, or without"""
         steps, wrong = self.steps, self.wrong_step
         if wrong is None:
-            right = f"Its {len(steps)} steps are right by themselves"
-            if self.repair_of_a_step and steps:          # which sets a gradient that its two uses should add to
-                return [f"  {right}, each run once."]
-            beside = ", in a function that is no step" if self.has_helpers else ""
-            where = f"the mistake is in the function's own lines{beside}, or in how it joins the steps"
-            return [f"  {right}: {where}."] if len(steps) > 1 else []
-        number = 1 + next(number for number, s in enumerate(steps) if s is wrong)
-        after = steps[number:]
-        lines = [
-            f"  First wrong step, number {number} of {len(steps)} on the way back:",
-            f"    {wrong.name}, {wrong.called} at {wrong.line}, written at {wrong.place}",
-            *(f"    {line}" for line in wrong.words),
-        ]
-        for status in dict.fromkeys(s.status for s in after):
-            names = ", ".join(dict.fromkeys(s.name for s in after if s.status == status))
-            count = sum(s.status == status for s in after)
-            lines.append(f"  later steps, {status.replace('contains', 'containing')} ({count}): {names}")
-        return [*lines, "  The gradients of the whole:"]
-
-    def _about_repairs_together(self):
-        count = len(self.repairs_together)
-        which = f"{count} changes together" if count > 1 else "Changes in one line"
-        lines = [f"  {which} make it right:"] if count else []
-        for where, words, before, after in self.repairs_together:
-            lines += [f"    at {where}: {words}", f"      now    {before}", f"      right  {after}"]
+            return [f"Its {len(steps)} steps are each right: the mistake is in its own lines"] if len(steps) > 1 else []
+        number = steps.index(wrong) + 1
+        lines = [f"First wrong step, number {number} of {len(steps)} on the way back: {wrong.name}, called at "
+                 f"{wrong.line}, written at {wrong.place}"]              # fmt: skip
+        if with_report and wrong.report is not None:
+            lines += wrong.report.explain().splitlines()[1:]
+        for status in (CONTAINS, AFTER):
+            names = list(dict.fromkeys(s.name for s in steps[number:] if s.status == status))
+            lines += [f"later steps, {status}: {', '.join(names)}"] if names else []
         return lines
 
-    def _about_repair_in_part(self):
-        if not self.repair_in_part:
-            return []
-        where, words, before, after = self.repair_in_part
-        some = ", ".join(f"d{name}" for name in self.made_right)
-        return [
-            f"  No single change that was tried makes all gradients right. One makes {some} right, at {where}: {words}",
-            f"    now    {before}", f"    right  {after}",
-        ]  # fmt: skip
+    def about_diagnosis(self, t: TensorReport) -> str:
+        """What is wrong with one gradient; where it is the same as for another, only that"""
+        first = next(other for other in self.tensors if other.diagnosis == t.diagnosis)
+        return t.diagnosis if first is t else f"The same as for d{first.name}."
 
-    @property
-    def shows_suspects(self) -> bool:
-        """Lines are shown where no change is: there is none, or it would be the solution of an exercise."""
-        return bool(self.suspects) and (self.hints_only or not self.is_put_right)
+    def about_notes(self) -> list[str]:
+        """The notes; that twins agree; what the given point hides, or would hide"""
+        notes, blind = [*self.notes], self.blind
+        if self.twins and self.ok:
+            twins, agree = ("twin", "agrees") if len(self.twins) == 1 else ("twins", "agree")
+            notes.append(f"the {twins} of {listed(self.twins)} in mini_tf/kernels {agree}, in float32")
+        if blind and any(t.blind_given for t in self.tensors):
+            notes.append(f"the point given hides it: there, {everywhere(blind)}")
+        elif blind:
+            it = "it" if len(blind) == 1 else "them"
+            generic = any(c.point == "generic" for t in self.tensors for c in t.comparisons)
+            then = ", but not at the generic point" if generic else f"; give {it} other numbers"
+            notes.append(f"at the point given, {everywhere(blind)}: a backward that forgets {it} passes there{then}")
+        return notes
 
-    def about_suspects(self) -> str:
-        """What is said above the suspects."""
-        words = [t.diagnosis for t in self.tensors if t.diagnosis]
-        if words and all(map(IS_MISSING.search, words)):
-            which = "this line" if len(self.suspects) == 1 else "one of these lines"
-            return f"What is missing belongs in {which}, or is a line of its own"
-        if not self.suspects_are_sharp:
-            return "Wrong gradients come from these lines, and from some of them right ones, too"
+    def about_suspects(self) -> list[str]:
+        """The lines on which the wrong gradients depend, and what was tried there"""
         these = "this line" if len(self.suspects) == 1 else "these lines"
-        return f"Look here first: the wrong gradients come from {these}"
+        lines = [f"The mistake can be in {these}:", *(f"  {line}" for line in self.suspects)] if self.suspects else []
+        return [line for line in (self.tried, *lines, self.need) if line]
 
-    def give_hints_only(self, given: set[str]) -> None:
-        """For an exercise: leave the solution out of the text, and lines that the exercise gave out of the suspects.
-
-        given: the latter, stripped
-        """
-        self.hints_only = True
-        for t in self.tensors:
-            t.diagnosis, t.perhaps = _as_hint(t.diagnosis), _as_hint(t.perhaps)
-        if self.wrong_step is not None:
-            self.wrong_step.words = [_as_hint(line) for line in self.wrong_step.words]
-            self.wrong_step.repair = []
-
-        def written(line):
-            return line.partition("  ")[2].strip()
-
-        self.suspects = [s for s in self.suspects if written(s) not in given and not written(s).endswith("= ...")]
-
-    def blind_notes(self) -> list[str]:
-        """A warning that the given point hides mistakes, unless the report shows one that it hid."""
-        if not self.blind or any(t.blind_given for t in self.tensors) or not self.tensors:
-            return []
-        it = "it" if len(self.blind) == 1 else "them"
-        generic = any(c.point == "generic" for t in self.tensors for c in t.comparisons)
-        then = "passes there, but not at the generic point" if generic else f"passes: give {it} other numbers"
-        return [f"at the point given, {everywhere(self.blind)}: a backward that forgets {it} {then}"]
-
-    def table(self) -> "Table":
-        """A rich Table with a row for each gradient: verdict, worst entry, your backward beside measured, counts."""
-        from rich.table import Table
-        from rich.text import Text
-
-        title = f"gradients of {self.name}" + (f", whose backward is at {self.place}" if self.place else "")
-        table = Table(box=None, header_style="bold", title=title, title_justify="left")
-        for column in ("", "gradient", "shape", "worst at"):
-            table.add_column(column, no_wrap=True)
-        for column in ("your backward", "measured", "error", "judged", "kinks", "noise"):
-            table.add_column(column, justify="right", no_wrap=True)
-        for t in self.tensors:
-            c, numbers = t.worst, [""] * 4
-            if c is not None:
-                numbers = [written(c.index), f"{c.yours:.6g}", f"{c.measured:.6g}", f"{c.error:.1e}"]
-            counts = map(str, (t.judged, t.set_aside, t.below_noise))
-            table.add_row(Text(t.verdict, STYLES[t.verdict]), f"d{t.name}", str(t.shape), *map(Text, numbers), *counts)
-        return table
-
-    def to_json(self) -> str:
-        """The report as JSON: everything but the numbers of the pictures."""
-        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
+    def give_hints_only(self) -> None:
+        """Of an exercise: leave the solution out."""
+        self.hints_only, self.equal, self.need = True, [], ""
+        self.changes = [replace(change, before="", after="") for change in self.changes]
+        if self.wrong_step is not None and self.wrong_step.report is not None:
+            self.wrong_step.report.give_hints_only()
 
     def as_dict(self) -> dict[str, Any]:
-        """What `to_json` writes: JSON's types only, "inf" and "nan" as strings."""
-        tensors = [
-            {
-                "name": t.name, "shape": t.shape, "verdict": t.verdict, "diagnosis": t.diagnosis,
-                "perhaps": t.perhaps,
-                "points": [_comparison_as_dict(c) for c in t.comparisons],
-                "precision": t.precision and vars(t.precision),
-            }
-            for t in self.tensors
-        ]  # fmt: skip
-        return _plain({
-            "name": self.name, "verdict": self.verdict, "place": self.place, "findings": self.findings,
-            "other_order": self.other_order,
-            "notes": self.notes, "blind": self.blind, "tensors": tensors, "inside": self.inside,
-            "suspects": self.suspects, "twins": self.twins,
-            "repair": self.repair[:1] if self.hints_only else self.repair,
-            "other_repair": self.other_repair[:1] if self.hints_only else self.other_repair,
-            "repair_in_part": self.repair_in_part[:1] if self.hints_only else self.repair_in_part,
-            "made_right": self.made_right,
-            "repairs_together": [one[:1] if self.hints_only else one for one in self.repairs_together],
-            "steps": [vars(step) for step in self.steps],
-        })  # fmt: skip
+        """What `to_json` writes: JSON's types only, "inf" and "nan" as strings"""
+        tensors = [{"name": t.name, "shape": t.shape, "verdict": t.verdict, "sentence": t.sentence,
+                    "diagnosis": t.diagnosis, "points": t.comparisons, "precision": t.precision} for t in self.tensors]
+        return _plain({"name": self.name, "verdict": self.verdict} | vars(self) | {"tensors": tensors})
+
+    def to_json(self) -> str:
+        """The report as JSON: everything but the numbers of the pictures"""
+        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
 
     def html(self, path: PathLike) -> None:
         """Write the report as one self-contained HTML file, with its pictures."""
-        from mini_tf.gradcheck.page import write_page
+        from mini_tf.gradcheck.page import write_page  # here, as a check needs NumPy alone
 
         write_page(path, [self])
 
@@ -398,78 +351,38 @@ _doubted = []
 
 
 def doubted() -> Report | None:
-    """The last Report that turned out false in an `if` or an `assert`, or None."""
+    """The last Report that turned out false in an `if` or an `assert`, or None"""
     return _doubted[0] if _doubted else None
 
 
-def _counts(t):
-    points = {2: " at two points", 3: " at three points"}.get(len(t.comparisons), "")
-    counts = f"{t.judged} entries judged{points}"
-    counts += f", {t.set_aside} set aside at a kink" if t.set_aside else ""
-    counts += f", {t.below_noise} below noise" if t.below_noise else ""
-    return f"  {t.verdict:<10} d{t.name} {t.shape}: {counts}, {t.wrong} wrong"
+def entry(index: tuple[int, ...]) -> str:
+    """The index of an entry as the report shows it: [0, 3]"""
+    return f"[{', '.join(map(str, index))}]"
 
 
-def _explain_tensor(t, words, blind, said):
-    lines = [_counts(t)]
-    c = t.worst
-    if c is not None and c.directions is not None:
-        lines += _explain_sampling(c)
-    if words:
-        lines.append(f"    → {f'The same as for d{said[words]}.' if words in said else words}")
-    if c is not None and c.wrong:
-        where = f"worst at {written(c.index)}" + POINTS[c.point]
-        measured = f"measured {c.measured:.9g} ± {c.uncertainty:.1g}{c.off}"
-        lines.append(f"    {where}: your backward {c.yours:.9g}, {measured}")
-        if c.point == "far":
-            lines.append(
-                "    Nothing shows at the point given and at the generic one; wrong for numbers of other signs and "
-                "sizes, perhaps in a branch that those two do not take (a whole row that ReLU sets to 0, an error "
-                "beyond a bound)."
-            )
-    if t.precision and t.precision.wrong:
-        p = t.precision
-        lines.append(
-            f"    in {p.where}, at {written(p.index)}: {p.yours:.9g}, in float64 {p.right:.9g}: {p.error:.3g} times "
-            f"the error that rounding in {p.where} explains"
-        )
-    if t.blind_given and blind:
-        lines.append(f"    This cannot be seen at the point given, where {everywhere(blind)}.")
-    return lines
+def number(x: float, digits: int = 6) -> str:
+    """A number as the report shows it, and never -0"""
+    return f"{x + 0.0:.{digits}g}"
 
 
-def _as_hint(diagnosis):
-    """A diagnosis without the formula that would be right."""
-    without = re.sub(r" \(in [^()]*(?:\([^()]*\)[^()]*)*\)", "", diagnosis)
-    return re.sub(r"[;,] (right is|the right one (?!\S*\d)).*?\.$", ".", without)
-
-
-def _explain_sampling(c):
-    fraction = 1 - 0.05 ** (1 / c.judged) if c.judged else 1.0
-    d = c.directions
-    seen = f"an entry off by more than {d.seen:.1g} would be seen with {d.confidence:.2%} certainty"
-    wrong = f"{d.wrong} of them wrong" if d.wrong else "none wrong"
-    return [
-        f"    {c.judged} of {c.size} entries one by one (if {fraction:.2%} of all were wrong, these would show it with "
-        f"95% certainty), and {d.judged} random directions through all, {wrong}: {seen}"
-    ]
+def listed(words: Sequence[str]) -> str:
+    """a, b and c"""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
 def everywhere(blind: dict[str, float]) -> str:
-    """{"gamma": 1.0, "beta": 0.0} in words."""
-    parts = [f"{name} is {value:g}" for name, value in blind.items()]
-    if len(parts) > 4:
-        parts = [*parts[:3], f"{len(parts) - 3} more are 0 or 1"]
-    return listed(parts) + " everywhere"
-
-
-def _comparison_as_dict(c):
-    numbers = {name: value for name, value in vars(c).items() if name not in ("errors", "sweep", "directions")}
-    directions = c.directions and vars(c.directions) | {"confidence": c.directions.confidence}
-    return numbers | {"directions": directions}
+    """{"gamma": 1.0, "beta": 0.0} in words"""
+    words = [f"{name} is {value:g}" for name, value in blind.items()]
+    few = words if len(words) < 5 else [*words[:3], f"{len(words) - 3} more are 0 or 1"]
+    return listed(few) + " everywhere"
 
 
 def _plain(value):
+    """In JSON's types: of a Comparison, say, its numbers without the arrays"""
+    if isinstance(value, Report):
+        return value.as_dict()
+    if is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value) if one.repr}
     if isinstance(value, dict):
         return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):

@@ -71,7 +71,7 @@ def parts_of_backward(tmp_path, body, **shapes):
         f"import numpy as np\n\ncalls = []\ndraws = np.random.default_rng(0)\n\ndef note(x):\n    calls.append(1)\n    return x\n\n\ndef f(x, W):\n    y = x @ W\n\n"
         f"    def backward(dy):\n{lines}\n        return dx, dW\n\n    return y, backward\n", encoding="utf-8",
     )  # fmt: skip
-    f, inputs = load(f"{path}::f", ["x=3,4", "W=4,5"])
+    f, inputs, _ = load(f"{path}::f", ["x=3,4", "W=4,5"])
     pages = Pages()
 
     def run(on_backward):

@@ -1,6 +1,6 @@
 """What comes back by position belongs to the inputs, even where it happens to be the gradient of something else."""
 
-from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck import judge
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Embed:
 def test_a_returned_array_is_not_given_to_a_constant_that_it_fits():
     x = np.random.default_rng(1).normal(size=(3, 4))
     for options in ({}, {"params": ["W"]}):
-        report = gradcheck(Embed(), x, **options)
+        report = judge(Embed(), x, **options)
         assert report.verdict == "FAIL"
         assert report.tensor("x").verdict == "FAIL"
         assert report.tensor("W").verdict == "PASS"

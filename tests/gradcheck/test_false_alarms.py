@@ -2,14 +2,14 @@
 
     pytest tests/gradcheck/test_false_alarms.py --seeds 20
 
-checks ops and single layers at twenty seeds, layers that are made of them at five, models at two. The suite has fewer.
+checks ops and single layers at ten seeds, layers that are made of them at five, models at two. The suite has fewer, and
+of layers that are made of others, and of models, it takes a few parameters.
 
 Inputs in float32 are judged in float64 copies first and then as they are, so that one check is of both.
 """
 
 from mini_tf import layers, ops
-from mini_tf.gradcheck import EXAMPLES
-from mini_tf.gradcheck.judge import judge
+from mini_tf.gradcheck import EXAMPLES, judge
 from mini_tf.layers.embedding import ABSENT
 
 import numpy as np
@@ -21,9 +21,9 @@ PARTS = [name for name in EXAMPLES if name not in MODELS]
 COMPOSED = [name for name in PARTS if name.startswith(("DecoderLayer", "TransformerLayer"))]
 
 
-def passes(f, inputs, params, seed):
-    report = judge(f, inputs, params, seed=seed)
-    assert report, report
+def passes(f, inputs, params=None, seed=0, **options):
+    report = judge(f, *inputs, params=params, seed=seed, **options)
+    assert report.verdict == "PASS", report
     assert report.judged > 0
 
 
@@ -31,23 +31,25 @@ def passes(f, inputs, params, seed):
 def test_the_order_of_bytes_does_not_matter(dtype, rng):
     """Files have numbers of either order; NumPy's results have the processor's own."""
     x, gamma, beta = (rng.standard_normal(shape).astype(dtype) for shape in [(2, 4), 4, 4])
-    passes(ops.layer_norm, [x, gamma, beta], {}, 0)
-    passes(ops.linear, [x.T, x], {}, 0)
-    passes(lambda x: (x.T, lambda dy: dy.T), [x], {}, 0)
-    passes(ops.embedding, [x, np.array([1, 0, 1], ">i8")], {}, 0)
+    passes(ops.layer_norm, [x, gamma, beta])
+    passes(ops.linear, [x.T, x])
+    passes(lambda x: (x.T, lambda dy: dy.T), [x])
+    passes(ops.embedding, [x, np.array([1, 0, 1], ">i8")])
     layer = layers.Linear(4, 3, rng)
     for p in layer.parameters().values():
         p.data = p.data.astype(dtype)
     given = layer.W.data
-    passes(layer, [x], layer.parameters(), 0)
+    passes(layer, [x], layer.parameters())
     assert layer.W.data is given
 
 
-def passes_in_float32(name, seed):
+def passes_in_float32(name, seed, most=None):
     f, inputs, params = EXAMPLES[name](np.random.default_rng(seed))
+    few = [*params][:: -(-len(params) // most)] if most else params
     for parameter in params.values():
         parameter.data = parameter.data.astype(np.float32)
-    passes(f, [x.astype(np.float32) if x.dtype.kind == "f" else x for x in inputs], params, seed)
+    passes(f, [x.astype(np.float32) if x.dtype.kind == "f" else x for x in inputs],
+           {name: params[name] for name in few}, seed)   # fmt: skip
 
 
 @pytest.fixture
@@ -55,23 +57,26 @@ def seeds(request):
     return request.config.getoption("seeds")
 
 
+FEW = 2                  # parameters, in the suite
+
+
 @pytest.mark.parametrize("name", PARTS)
 def test_ops_and_layers_at_many_seeds(name, seeds):
-    for seed in range(-(-seeds // 4) if name in COMPOSED else seeds):
-        passes_in_float32(name, seed)
+    for seed in range(-(-seeds // 4) if name in COMPOSED else -(-seeds // 2)):
+        passes_in_float32(name, seed, FEW if name in COMPOSED and seeds < 8 else None)
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_inputs_in_float64(name, seeds):
     """Numbers with all their digits, so that rounding shows earlier."""
-    for seed in range(20, 20 + -(-seeds // 5)):
+    for seed in range(20, 20 + seeds // 4):
         passes(*EXAMPLES[name](np.random.default_rng(seed)), seed)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name, seeds):
     for seed in range(-(-seeds // 10)):
-        passes_in_float32(name, seed)
+        passes_in_float32(name, seed, FEW if seeds < 8 else None)
 
 
 def padded(rng):
@@ -82,7 +87,7 @@ def padded(rng):
     return x, words
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_padded_rows_with_zero_biases_and_fully_masked_rows(seed):
     rng = np.random.default_rng(seed)
     x, words = padded(rng)
@@ -97,14 +102,14 @@ def test_padded_rows_with_zero_biases_and_fully_masked_rows(seed):
     passes(relu_of_linear, [x], linear.parameters(), seed)
     layer = layers.TransformerLayer(6, 2, 3, rng, norm="after")   # γ = 1, β = 0, as it starts
     passes(layer, [x, keys & np.tri(4, dtype=bool)], layer.parameters(), seed)
-    passes(ops.mean_pool, [x, words], {}, seed)
+    passes(ops.mean_pool, [x, words], seed=seed)
     embedding = layers.Embedding(rng.standard_normal((7, 6)))
     passes(embedding, [np.where(words, rng.integers(0, 7, words.shape), ABSENT)], embedding.parameters(), seed)
 
 
 @pytest.mark.parametrize("size", [1e-4, 1e-2, 30.0, 1e3])
 def test_large_and_small_numbers(size):
-    for seed in range(5):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         x = size * rng.standard_normal((3, 6))
         for f, *others in (
@@ -112,7 +117,7 @@ def test_large_and_small_numbers(size):
             (ops.linear, rng.standard_normal((6, 2))), (ops.residual_relu, x[::-1].copy()), (ops.mse, x + 1),
             (ops.cross_entropy, np.array([0, 5, 0])),
         ):  # fmt: skip
-            report = judge(f, [x, *others], {}, seed=seed)
+            report = judge(f, x, *others, seed=seed)
             assert not report.findings, report
             assert not any(c.wrong for t in report.tensors for c in t.comparisons), report
 
@@ -139,8 +144,8 @@ SECOND_DERIVATIVE_JUMPS = {elu: [-1.0, 0.0, 1.0], squared_relu: [-1.0, 0.0, 0.0,
 @pytest.mark.parametrize("f", SECOND_DERIVATIVE_JUMPS, ids=lambda f: f.__name__)
 def test_no_alarm_where_the_second_derivative_jumps_and_wrong_gradients_are_still_found(f):
     x = np.array(SECOND_DERIVATIVE_JUMPS[f])
-    for seed in range(10):
-        passes(f, [x], {}, seed)
+    for seed in range(2):
+        passes(f, [x], seed=seed)
         for wrong in (lambda dx: 1.0001 * dx, lambda dx: dx + 1e-3, lambda dx: -dx):
-            report = judge(lambda x, wrong=wrong: (f(x)[0], lambda dy: wrong(f(x)[1](dy))), [x], {}, seed=seed)
-            assert not report
+            report = judge(lambda x, wrong=wrong: (f(x)[0], lambda dy: wrong(f(x)[1](dy))), x, seed=seed)
+            assert report.verdict == "FAIL"

@@ -180,10 +180,10 @@ def test_a_users_op_has_no_twin_whatever_its_name():
 @pytest.fixture
 def few_examples(monkeypatch):
     """--bind-twins, with two examples, and a dict in place of held.py."""
-    from mini_tf.gradcheck import command
+    from mini_tf.gradcheck import EXAMPLES, command, examples
 
     written = {}
-    monkeypatch.setattr(command, "EXAMPLES", {name: command.EXAMPLES[name] for name in ("layer_norm", "LayerNorm")})
+    monkeypatch.setattr(examples, "EXAMPLES", {name: EXAMPLES[name] for name in ("layer_norm", "LayerNorm")})
     monkeypatch.setattr(binding, "HELD", dict(binding.HELD))
     monkeypatch.setattr(binding, "write_text", lambda path, text: written.update({path.name: text}))
     yield command, written

@@ -1,7 +1,7 @@
 """The twin that writes words of a text: it gives what the layer's formula gives, runs where it may, and nowhere else."""
 
 from mini_tf import kernels, ops
-from mini_tf.gradcheck.measuring.twins import check_writing
+from mini_tf.gradcheck.measure.twins import check_writing
 from mini_tf.kernels import binding, loops, writing
 from mini_tf.layers import KeysAndValues, Linear, TransformerLayer
 from mini_tf.ops.op import watching

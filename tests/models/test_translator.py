@@ -149,9 +149,8 @@ def test_a_wrong_gradient_is_found_at_its_step(monkeypatch):
     monkeypatch.setattr(MultiHeadAttention, "across", wrong)
     report = gradcheck(lambda: model.loss(batch), params=model.parameters(), budget=2)
     assert not report
-    first = str(report).split("First wrong step")[1]
-    assert first.split("\n")[1].split()[0] == "MultiHeadAttention.across,"
-    assert "now    return dx, dz if x is z else 0.5 * dz" in first
+    assert report.wrong_step.name == "MultiHeadAttention.across"
+    assert report.wrong_step.report.repair.before == "return dx, dz if x is z else 0.5 * dz"
 
 
 @pytest.mark.parametrize(

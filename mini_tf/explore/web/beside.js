@@ -53,7 +53,7 @@ function showWrong() {
       element("span", { class: "soft" }, page.kind === "model" ? "right" : "now"), pair[0], element("span", { class: "soft" }, page.kind === "model" ? "wrong" : "right"), pair[1]));
   }
   if (wrong.error) parts.push(element("p", { class: "bad" }, `It raised ${wrong.error}`));
-  if (wrong.words.length) parts.push(element("h4", {}, "What the checker says about a small example with other numbers"), ...wrong.words.map((words) => element("p", { class: "checker" }, words)));
+  if (wrong.words.length) parts.push(element("h4", {}, "What the checker says about a small example with other numbers"), element("pre", { class: "checker" }, wrong.words.join("\n")));
   if (wrong.cosine !== null && wrong.losses.length) parts.push(...whyItFalls(wrong));
   parts.push(...differingLines(wrong));
   panel.replaceChildren(...parts);

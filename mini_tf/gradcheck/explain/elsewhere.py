@@ -1,0 +1,92 @@
+"""The same function at other sizes: a reason that is one by chance, 3 for 3 rows, does not hold there.
+
+Each size that occurs in the shapes is made larger, wherever it occurs, and all are doubled; of square arrays, one axis.
+Where the forward then runs, the slopes are measured there, too.
+"""
+
+from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
+from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.points import generic, random_dy
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slopes_of_entries
+from mini_tf.types import Array
+
+import numpy as np
+
+MOST = 3                 # of such points
+ENTRIES = 60             # measured of each tensor there
+CERTAIN = 1e-4
+
+
+def other_sizes(evidence: Evidence) -> list[Evidence]:
+    """Evidence of the same subject at up to MOST other sizes; the subject is then back at its point."""
+    shapes = [np.shape(x) for x in evidence.everything.values()]
+    sizes = sorted({size for shape in shapes for size in shape if size > 1}, key=lambda size: -_times(shapes, size))
+    axes = [{(name, axis): size + 1} for name, x in evidence.everything.items() if _is_square(x)
+            for axis, size in enumerate(x.shape)]        # fmt: skip
+    changes = [*axes, *({size: size + 1} for size in _batches(shapes, sizes)), {size: 2 * size for size in sizes}]
+    changes += [{size: size + 1} for size in sizes]
+    found, tried, squares = [], [], 0
+    for change in changes:
+        if change not in tried and len(found) < MOST and (change not in axes or squares < 1):
+            tried.append(change)
+            point = _measured(evidence, change)
+            found += [point] if point is not None else []
+            squares += point is not None and change in axes
+    evidence.back_to_the_point()
+    return found
+
+
+def _is_square(x):
+    return len(set(x.shape)) < x.ndim
+
+
+def _times(shapes, size):
+    return sum(shape.count(size) for shape in shapes)
+
+
+def _batches(shapes, sizes):
+    """The sizes of first axes, the likeliest to be free"""
+    first = [shape[0] for shape in shapes if shape]
+    return [size for size in dict.fromkeys(first) if size in sizes]
+
+
+def _measured(evidence, change):
+    """The Evidence with other sizes; None if the function does not run like that"""
+    subject, rng = evidence.subject, np.random.default_rng(7)
+    given = {name: _resized(name, x, change, rng) for name, x in evidence.everything.items()}
+    try:
+        with np.errstate(all="ignore"):
+            for name, x in given.items():
+                subject.replace(name, x)
+            y, backward = subject.forward()
+            y = np.copy(y)
+            dy = random_dy(y, rng, backward)
+            if not np.isfinite(y).all() or any(np.shape(g) != subject.tensors[n].shape for n, g in backward(dy).items()
+                                               if n in subject.tensors and n not in evidence.misfits):  # fmt: skip
+                return None
+            point = Evidence(subject, y, backward, dy, {}, evidence.patterns)
+            phi = Phi(subject, dy, evidence.patterns)
+            for name, x in subject.tensors.items():
+                _measure(point, phi, name, x, rng)
+        return point
+    except (*FAILURES, Broken, Refused):
+        return None
+
+
+def _measure(point, phi, name, x, rng):
+    entries = np.sort(rng.choice(x.size, min(x.size, ENTRIES), replace=False))
+    found = slopes_of_entries(phi, x, entries)
+    size = np.abs(found.slope[~found.kink]).max(initial=0)
+    unsure = np.maximum(found.uncertainty, max(EXACT * size, np.finfo(float).tiny))
+    slopes, tolerances = np.full(x.size, np.nan), np.zeros(x.size)
+    slopes[entries] = np.where(~found.kink & (unsure <= CERTAIN * size), found.slope, np.nan)
+    tolerances[entries] = unsure
+    point.slopes[name], point.tolerances[name] = slopes.reshape(x.shape), tolerances.reshape(x.shape)
+
+
+def _resized(name: str, x: Array, change: dict, rng: np.random.Generator) -> Array:
+    """x with axes of other sizes: its entries again, floating ones a little different"""
+    for axis, size in enumerate(np.shape(x)):
+        if new := change.get((name, axis), change.get(size)):
+            x = np.take(x, np.arange(new) % size, axis)
+    return generic(x, rng) if x.dtype.kind == "f" else np.array(x)

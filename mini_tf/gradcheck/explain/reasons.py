@@ -1,0 +1,112 @@
+"""The reasons that a failing report gives, in the order in which they help: a wrong step, a change, words, lines."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.explain.edits import Edit
+from mini_tf.gradcheck.explain.search import Search, all_hold
+from mini_tf.gradcheck.explain.steps import find_steps
+from mini_tf.gradcheck.explain.words import sentences
+from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.promises import place
+from mini_tf.gradcheck.program import codes_that_run, is_theirs
+from mini_tf.gradcheck.report import LINES, Change, Report
+from mini_tf.gradcheck.source import is_current
+from mini_tf.gradcheck.subject import Subject
+
+import numpy as np
+
+MANY = 4                 # wrong gradients: of more, two changes are not looked for
+
+
+def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evidence | None, seed: int) -> None:
+    """Add to a report that fails why it does."""
+    if is_current(evidence.backward.of) is False:
+        return
+    if _is_model(subject):                               # its ops and layers are checked first, one by one
+        find_steps(report, subject, evidence, seed, add_reasons)
+        if report.wrong_step is not None:
+            return
+    search = Search(subject, evidence, other)
+    if search.hits:
+        report.changes = [_change(search.hits[0], search.target.names)]
+        report.equal = [_change(edit, search.target.names) for edit in _as_good(search.hits)]
+    else:
+        report.changes = [_change(edit, names) for edit, names in _several(search)]
+    if report.repair is not None:
+        return
+    _add_words(report, evidence, [*filter(None, [other]), *search.elsewhere])
+    if report.changes:
+        return
+    if not report.steps:
+        find_steps(report, subject, evidence, seed, add_reasons)
+    if report.wrong_step is None:
+        report.suspects = _lines(search)
+        report.tried = (f"No single change makes it right: {search.tried:,} values were put in, {search.programs} "
+                        "changed programs run")          # fmt: skip
+        report.need = search.need()
+
+
+def _is_model(subject):
+    """True for code of mini_tf that calls several of its functions; an author's own functions are searched first"""
+    if "mini_tf.ops.op" not in sys.modules or hasattr(subject.f, "formula"):
+        return False
+    codes = codes_that_run(subject.forward)
+    calls_ops = any(code.co_qualname.startswith("Op.") for code in codes if Path(code.co_filename).name == "op.py")
+    return calls_ops and (bool(subject.params) or not any(is_theirs(code.co_filename) for code in codes))
+
+
+def _as_good(hits: Sequence[Edit]) -> list[Edit]:
+    """Edits in other lines that change as little as the first"""
+    first = hits[0]
+    return [edit for edit in hits[1:] if edit.line != first.line and edit.cost[0] <= first.cost[0]][:2]
+
+
+def _several(search: Search) -> Iterator[tuple[Edit, list[str]]]:
+    """(edit, the tensors that it makes right) of two changes that make all right together; none if there are no such"""
+    wrong = [*search.evidence.wrong, *search.evidence.misfits]
+    if not 2 <= len(wrong) <= MANY:
+        return []
+    chosen, left = [], list(wrong)
+    while left and len(chosen) < 2:
+        part = Search(search.subject, search.evidence, search.other, [left[0], *search.evidence.right])
+        if not part.hits:
+            return []
+        edit = part.hits[0]
+        mended = [name for name in left if all_hold([edit], search.points, [name], search.program)]
+        chosen.append((edit, mended))
+        left = [name for name in left if name not in mended]
+    edits = [edit for edit, _ in chosen]
+    if left or len(edits) != 2 or not all_hold(edits, search.points, search.target.names, search.program):
+        return []
+    return chosen
+
+
+def _add_words(report, evidence, points):
+    """Words that hold at other points, too"""
+    try:
+        with np.errstate(all="ignore"):
+            for name, words in sentences(evidence, points).items():
+                report.tensor(name).diagnosis = words
+    except FAILURES:
+        return
+    finally:
+        evidence.back_to_the_point()
+
+
+def _lines(search: Search) -> list[str]:
+    """The lines in which another value could make the gradients right; if none could, those that could mend one"""
+    live = search.live
+    if not live:                                         # more than one mistake
+        wrong = [name for name in search.evidence.wrong if name in search.target.names]
+        live = [site for site in search.sites if site.jacobian is not None
+                and any(search.target.solution(site.jacobian, site.missing, n) is not None for n in wrong)]  # fmt: skip
+    live = [site for site in live if site.backward] or live
+    seen = {(site.source.path, site.line): site.text for site in live}
+    return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
+
+
+def _change(edit, names):
+    return Change(place(edit.source.path, edit.line), edit.line, edit.before, edit.after, edit.kind.value, list(names))

@@ -1,0 +1,107 @@
+"""What a repaired backward has to give: the measured slopes, by the judge's own tolerance, at several points."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slopes_of_entries
+from mini_tf.gradcheck.subject import Subject
+from mini_tf.types import Array
+
+import numpy as np
+
+CERTAIN = 1e-4           # a slope is known if its uncertainty is at most this part of the tensor's largest
+MOST = 600               # entries of all tensors together that are compared
+
+
+class Target:
+    """The gradients of some tensors at the evidence's point, in a row, beside what was measured.
+
+    names   of the tensors; by default all, wrong and right: what mends one must not spoil another
+    """
+
+    def __init__(self, subject: Subject, evidence: Evidence, names: Sequence[str] | None = None):
+        self.subject, self.evidence = subject, evidence
+        measure_all(evidence)
+        every = [name for name in subject.tensors if name in evidence.slopes]
+        self.names = [name for name in every if names is None or name in names]
+        rng, total = np.random.default_rng(0), sum(evidence.slopes[name].size for name in self.names)
+        self.entries = {}
+        for name in self.names:
+            known = np.flatnonzero(~np.isnan(evidence.slopes[name].reshape(-1)))
+            share = max(MOST * known.size // max(total, 1), 8) if total > MOST else known.size
+            self.entries[name] = np.sort(rng.choice(known, share, replace=False)) if share < known.size else known
+
+    @cached_property
+    def goal(self) -> Array:
+        """The measured slopes in a row"""
+        return self._row({name: self.evidence.slopes[name] for name in self.names})
+
+    @cached_property
+    def tolerance(self) -> Array:
+        """How far each may be off, for the judge"""
+        return self._row({name: self.evidence.tolerances[name] for name in self.names})
+
+    def row(self, gradients: dict[str, Any]) -> Array | None:
+        """These gradients in a row; None if one has another shape"""
+        for name in self.names:
+            if np.shape(gradients.get(name)) != self.evidence.slopes[name].shape:
+                return None
+        try:
+            return self._row(gradients).astype(float)
+        except (TypeError, ValueError):
+            return None
+
+    def _row(self, arrays):
+        rows = [np.asarray(arrays[name]).reshape(-1)[self.entries[name]] for name in self.names]
+        return np.concatenate(rows or [np.empty(0)])
+
+    def solution(self, jacobian: Array, missing: Array, only: str = "") -> Array | None:
+        """What has to be added to a value so that the gradients are right; None if nothing helps
+
+        only: the name of the one tensor that counts
+        """
+        start = sum(self.entries[name].size for name in self.names[: self.names.index(only)]) if only else 0
+        rows = slice(start, start + self.entries[only].size) if only else slice(None)
+        step = np.linalg.lstsq(jacobian[rows], missing[rows], rcond=1e-10)[0]
+        rest = np.abs(jacobian[rows] @ step - missing[rows])
+        slack = 10 * self.tolerance[rows] + 1e-9 * np.abs(self.goal[rows]).max(initial=0)
+        return step if bool((rest <= slack).all()) else None
+
+    def near(self, rows: Array) -> Array:
+        """For each row, how far its gradients are from right: whether within the tolerance"""
+        slack = 3 * self.tolerance + 1e-9 * np.abs(self.goal).max(initial=0)
+        return (np.abs(rows) <= slack).all(-1)
+
+
+def holds(evidence: Evidence, names: Sequence[str]) -> bool:
+    """Whether the code as it is now gives right gradients at the evidence's point, and the same y."""
+    try:
+        evidence.back_to_the_point()
+        y, backward = evidence.subject.forward()
+        if np.shape(y) != np.shape(evidence.y) or not np.allclose(y, evidence.y, rtol=1e-9, atol=1e-12):
+            return False
+        gradients = backward(evidence.dy_again())
+        return all(evidence.fits(name, gradients.get(name)) for name in names)
+    except FAILURES:
+        return False
+
+
+def measure_all(evidence: Evidence) -> None:
+    """Measure the slopes of tensors whose gradients could not be compared."""
+    subject = evidence.subject
+    evidence.back_to_the_point()
+    phi = None
+    for name in evidence.misfits:
+        x = subject.tensors[name]
+        if name in evidence.slopes or x.size > 2000:
+            continue
+        phi = phi or Phi(subject, evidence.dy, evidence.patterns)
+        found = slopes_of_entries(phi, x, np.arange(x.size))
+        size = np.abs(found.slope[~found.kink]).max(initial=0)
+        unsure = np.maximum(found.uncertainty, max(EXACT * size, np.finfo(float).tiny))
+        known = ~found.kink & (unsure <= CERTAIN * size)
+        evidence.slopes[name] = np.where(known, found.slope, np.nan).reshape(x.shape)
+        evidence.tolerances[name] = unsure.reshape(x.shape)

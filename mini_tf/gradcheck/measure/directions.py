@@ -1,0 +1,79 @@
+"""Large tensors: random directions through all entries, which hardly ever miss a wrong one.
+
+A direction v has an entry of +1 or −1, at random, for each entry of the tensor. Its slope is Σ v_i·dx_i, so a gradient
+that is off by e_i is off by Σ v_i·e_i along it. Whatever the other signs are, the two signs of the worst entry give two
+sums that differ by 2·|e|max, and one of them at least is as large as |e|max. So each direction sees an error of that
+size with a chance of ½ or more, and ten directions all miss it with a chance of 2⁻¹⁰ at most. (With normal entries in v
+there would be no such bound: the wrong entry could be given a small one.)
+"""
+
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slope_of_all, slopes_along
+from mini_tf.gradcheck.report import Directions
+from mini_tf.types import Array
+
+import numpy as np
+
+COUNT = 10
+DOUBT = 1e-4                         # a tolerance above this part of the largest entry leaves doubt,
+NOTHING = 1e-9                       # unless it is below this part of φ: then the gradient is zero
+GLANCE = 1e-6                        # what the quickest look overlooks, relative to Σ |v_i·dx_i|
+LEAF = 16                            # the search for a wrong entry stops at so many
+
+
+def judge_directions(phi: Phi, x: Array, gradient: Array, rng: np.random.Generator) -> Directions:
+    """Compare the gradient of x with slopes of φ along COUNT random directions."""
+    v = rng.integers(0, 2, (COUNT, x.size)) * 2.0 - 1.0
+    found, error, tolerance = _errors(phi, x, gradient, v)
+    judged = ~found.kink
+    return Directions(
+        judged=int(judged.sum()), wrong=int((judged & ~(error <= tolerance)).sum()),
+        seen=float(tolerance[judged].max(initial=0)),
+    )  # fmt: skip
+
+
+def agrees(phi: Phi, x: Array, gradient: Array, rng: np.random.Generator) -> bool:
+    """Whether the gradient of x is right along two random directions, beyond doubt: a quick look.
+
+    A mistake of a tenth of the gradient, say, is missed if both of its sums over the normal entries of v fall below the
+    tolerance, a 10,000th or less: hardly ever. Smaller mistakes may be missed.
+    """
+    if not x.size:
+        return True
+    found, error, tolerance = _errors(phi, x, gradient, rng.standard_normal((2, x.size)))
+    sure = tolerance <= np.maximum(DOUBT * np.abs(gradient).max(), NOTHING * phi.size)
+    return bool((~found.kink & sure & (error <= tolerance)).all())
+
+
+def contradicts(phi: Phi, gradients: dict[str, Array], rng: np.random.Generator) -> bool:
+    """Whether the gradients miss the slope of φ along one random direction through all of their tensors.
+
+    The quickest look of all, of two or three times four values of φ. It sees mistakes above a part in a million.
+    """
+    v = {name: rng.standard_normal(g.shape) for name, g in gradients.items()}
+    slope, uncertainty = slope_of_all(phi, v)
+    terms = [(g * v[name]).sum() for name, g in gradients.items()]
+    size = sum(np.abs(g * v[name]).sum() for name, g in gradients.items())
+    return bool(not abs(sum(terms) - slope) <= uncertainty + GLANCE * size)
+
+
+def find_wrong_entries(phi: Phi, x: Array, gradient: Array) -> Array:
+    """The flat indices of a few entries, the worst one among them, found by repeated halving."""
+    rng = np.random.default_rng(0)
+    suspects = np.arange(x.size)
+    while len(suspects) > LEAF:
+        halves = np.array_split(suspects, 2)
+        worst = []
+        for half in halves:
+            v = np.zeros((3, x.size))                    # three, so that errors cancel in all of them hardly ever
+            v[:, half] = rng.integers(0, 2, (3, len(half))) * 2.0 - 1.0
+            found, error, tolerance = _errors(phi, x, gradient, v)
+            worst.append(np.nan_to_num(np.where(found.kink, 0, error / tolerance), nan=np.inf).max())
+        suspects = halves[int(worst[1] > worst[0])]
+    return suspects
+
+
+def _errors(phi, x, gradient, v):
+    """(slopes, |backward − measured| along each direction, the tolerance for that)"""
+    found = slopes_along(phi, x, v)
+    along = v @ gradient.reshape(-1)
+    return found, np.abs(along - found.slope), np.maximum(found.uncertainty, EXACT * np.abs(gradient).sum())

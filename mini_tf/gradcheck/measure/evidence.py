@@ -1,0 +1,64 @@
+"""What a check found at one point: y, dy, the gradients that came back, and the measured slopes."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mini_tf.gradcheck.subject import Subject
+from mini_tf.types import Array
+
+import numpy as np
+
+
+@dataclass
+class Evidence:
+    """A subject at one point.
+
+    gradients     {name: array} that can be compared;  backward: the function that gave them
+    slopes        {name: array} measured, NaN where not known;  tolerances: how well each is known
+    wrong, right  names of the tensors whose gradients are wrong, and right
+    misfits       names of those whose gradients have another shape
+    allowed       broken promises that are no mistake here
+    """
+
+    subject: Subject
+    y: Array
+    backward: Any
+    dy: Array | float
+    gradients: dict[str, Array]
+    patterns: list[bytes]
+    slopes: dict[str, Array] = field(default_factory=dict)
+    tolerances: dict[str, Array] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+    right: list[str] = field(default_factory=list)
+    misfits: list[str] = field(default_factory=list)
+    allowed: list[str] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.everything = {name: np.array(x) for name, x in self.subject.everything.items()}
+
+    def back_to_the_point(self) -> None:
+        """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""
+        for name, array in self.everything.items():
+            self.subject.replace(name, np.array(array))
+
+    def dy_again(self) -> Array | float:
+        """A copy of dy, for a backward that may write into it"""
+        return np.copy(self.dy) if np.ndim(self.dy) else self.dy
+
+    def fits(self, name: str, gradient: Any) -> bool:
+        """True if the gradient agrees with the measured slopes, wherever they are known: the judge's own verdict"""
+        slopes = self.slopes[name]
+        if np.shape(gradient) != slopes.shape or getattr(gradient, "dtype", None) != np.float64:
+            return False
+        if not np.isfinite(gradient).all():
+            return False
+        return bool((np.nan_to_num(np.abs(gradient - slopes)) <= self.tolerances[name]).all())
+
+    def off(self, name: str) -> float:
+        """The largest deviation of the gradient that came back, relative to the largest measured slope"""
+        slopes = self.slopes[name]
+        return float(np.nanmax(np.abs(self.gradients[name] - slopes), initial=0) / max(self.size(name), 1e-300))
+
+    def size(self, name: str) -> float:
+        """The largest measured slope"""
+        return float(np.nanmax(np.abs(self.slopes[name]), initial=0))

@@ -1,0 +1,118 @@
+"""Inputs in float32, or on a GPU: their gradients, compared with the float64 ones.
+
+Finite differences cannot judge them: in float32 even the best step leaves too large an error. So they are compared
+with the float64 backward, which has been checked. The error budget is what rounding to float32 costs, times ALLOWANCE:
+
+- of the inputs: how far the float64 gradient moves when they are perturbed by float32's rounding;
+- of the steps inside f: how far it moves when they are perturbed by float64's rounding, which lets every step round
+  anew, scaled up to float32's. Where large terms cancel, as in the gradient of a key's bias, which is 0, this is more.
+"""
+
+from mini_tf.gradcheck.adapters import Closure
+from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.promises import told
+from mini_tf.gradcheck.report import Precision, Report
+from mini_tf.gradcheck.subject import Subject
+from mini_tf.types import Array
+
+import numpy as np
+
+ALLOWANCE = 128
+SMALLEST = 4 * np.finfo(np.float64).eps      # a perturbation that changes nearly every entry
+WIDENED = "the dtype must follow the inputs; a NumPy scalar such as np.sqrt(2), or a dtype named in the op, changes it"
+
+
+def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
+    """Run f with the original inputs, and add to the report how far its gradients are from the float64 ones.
+
+    Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
+    """
+    subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
+    if all(type(x) is np.ndarray and x.dtype == np.float64 for x in subject.originals):
+        return
+    from mini_tf.backend import beside, device_of, to_host  # here, as most inputs are float64 arrays on the host
+
+    kinds = {(x.dtype, device_of(x)) for x in subject.originals}
+    if len(kinds) != 1:
+        return
+    dtype, device = kinds.pop()
+    where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
+    pattern = relu_pattern(subject, patterns)
+
+    def widened(what):
+        """Ops promise that the dtype follows the inputs; other styles do not."""
+        if isinstance(subject.adapter, Closure):
+            report.findings.append(f"{what}: {WIDENED}")
+        else:
+            report.notes.append(what)
+
+    with subject.as_given():
+        try:
+            y, _ = subject.forward()
+            switched = take(patterns) != pattern
+            came = subject.run(beside(np.asarray(dy, dtype), subject.originals[0]) if np.ndim(dy) else dy)
+        except FAILURES as error:
+            report.findings.append(f"in {where}, as given, it raised {told(error)}")
+            return
+    if getattr(y, "dtype", dtype) != dtype:
+        widened(f"the forward gave {y.dtype} for {where}")
+    if switched:
+        report.notes.append(f"results in {where} were not judged: there, rounding switches a ReLU")
+        return
+
+    eps = np.finfo(dtype).eps
+    moved = moves(subject, evidence.y, gradients, dy, eps, rng)
+    for name, right in gradients.items():
+        gradient = came.get(name)
+        if getattr(gradient, "shape", ()) != np.shape(right):
+            continue                                     # reported already, or missing
+        if getattr(gradient, "dtype", dtype) != dtype:
+            widened(f"d{name} is {gradient.dtype} for {where}")
+        gradient = np.asarray(to_host(gradient), np.float64)
+        error = np.nan_to_num(np.abs(gradient - right) / budget(moved[name], right, eps), nan=np.inf)
+        if error.size:
+            worst = np.unravel_index(int(error.argmax()), error.shape)
+            report.tensor(name).precision = Precision(
+                where, float(error[worst]), tuple(int(i) for i in worst), float(gradient[worst]), float(right[worst])
+            )
+
+
+def moves(
+    subject: Subject, y: Array, gradients: dict[str, Array | float], dy: Array | float, eps: float,
+    rng: np.random.Generator,
+) -> dict[str, float]:  # fmt: skip
+    """{name: the most that rounding at eps moves the gradient}, found in float64, in two tries of each kind
+
+    The inputs are perturbed by eps, and by float64's own rounding, for which the move is scaled up to eps. The entry
+    "y" says how far y itself moves.
+    """
+    tensors, found = dict(subject.tensors), dict.fromkeys([*gradients, "y"], 0.0)
+    for size in (eps, eps, SMALLEST, SMALLEST):
+        for name, x in tensors.items():
+            subject.replace(name, x * (1 + size * rng.uniform(-1, 1, x.shape)))
+        moved = subject.run(dy * (1 + size * rng.uniform(-1, 1, np.shape(dy)))) | {"y": subject.forward()[0]}
+        for name, right in [*gradients.items(), ("y", y)]:
+            found[name] = max(found[name], np.abs(moved[name] - right).max(initial=0) * eps / size)
+    for name, x in tensors.items():
+        subject.replace(name, x)
+    return found
+
+
+def budget(move: float, right: Array | float, eps: float) -> float:
+    """How far a result in a dtype with that eps may be from the right one."""
+    return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
+
+
+def relu_pattern(subject: Subject, patterns: list[bytes]) -> bytes:
+    """The ReLU pattern of one forward in float64."""
+    patterns.clear()
+    subject.forward()
+    return take(patterns)
+
+
+def take(patterns: list[bytes]) -> bytes:
+    """All ReLU patterns since the last call, joined; clears the list."""
+    taken = b"".join(patterns)
+    patterns.clear()
+    return taken

@@ -1,0 +1,272 @@
+"""What a forward and a backward promise besides right numbers, with a sentence for each broken promise.
+
+A forward reads what it is given, and gives the same for the same. A backward writes into nothing, gives the same when
+it is called again, and its gradients have the shapes and the dtype of what they belong to.
+"""
+
+import ast
+import copy
+import linecache
+import re
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from mini_tf.gradcheck.adapters import Closure, described
+from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
+from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
+from mini_tf.gradcheck.subject import Gradients, Subject
+from mini_tf.gradcheck.weights import no_lists_of_numbers
+from mini_tf.types import Array
+
+import numpy as np
+
+
+def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
+    """Findings on tensors of these names, of which nothing can be measured. Raises Refused."""
+    if isinstance(subject.adapter, Closure) and not any(w.owner and not w.number for w in subject.weights.values()):
+        no_lists_of_numbers(subject.names, subject.inputs)
+    tensors = {name: subject.tensors[name] for name in names if name in subject.tensors}
+    for name, x in tensors.items():
+        if not np.isfinite(x).all():
+            bad = np.count_nonzero(~np.isfinite(x))
+            raise Refused(f"{name} has {bad} of {x.size} entries that are not finite: give it others")
+    return [f"{name} is empty, its shape is {x.shape}: there is nothing to measure"
+            for name, x in tensors.items() if x.size == 0]       # fmt: skip
+
+
+def check_forward(subject: Subject) -> tuple[Array, Callable]:
+    """(y, backward) of the forward. Raises Broken if it breaks a promise, and Refused if it cannot be judged."""
+    given = subject.everything
+    before = {name: np.copy(x) for name, x in given.items()}
+    y = np.copy(_forward(subject)[0])
+    for name, was in before.items():
+        if not np.array_equal(given[name], was, equal_nan=True):
+            given[name][...] = was
+            if _is_own(subject, name):
+                continue
+            raise Broken(f"the forward wrote into {name}; it should only read what it is given")
+    again, backward = _forward(subject)                  # the last one's: a tape may have what the last forward did
+    if np.shape(again) != np.shape(y) or not np.array_equal(y, again, equal_nan=True):
+        raise Refused(
+            "the forward gave two different results for the same inputs: is it random? Give it its mask as an input, "
+            "mask=mask, or a generator that is seeded anew in each call"
+        )
+    if not np.isfinite(y).all():
+        bad = np.count_nonzero(~np.isfinite(y))
+        raise Refused(f"the forward gave {bad} of {np.size(y)} values that are not finite (NaN or infinite): give it "
+                      "inputs where it is defined")      # fmt: skip
+    return y, backward
+
+
+def _is_own(subject, name):
+    """Whether it is a weight of the object that is checked, which may change it; from now on, each run gets a copy."""
+    w = subject.weights.get(name)
+    if w is None or w.owner or w.space is not None:
+        return False
+    w.changed = True
+    return True
+
+
+def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> tuple[Gradients, list[str], list[str]]:
+    """({name: gradient} that can be compared, findings, notes). Raises Refused."""
+    given = subject.everything
+    before, dy_before = {name: np.copy(x) for name, x in given.items()}, np.copy(dy)
+    first = {name: _copied(g) for name, g in _backward(backward, dy).items()}
+    came_first, wrote_into_dy = copy.deepcopy(_plain(subject.came_back)), not np.array_equal(dy, dy_before)
+    if wrote_into_dy:
+        dy[...] = dy_before
+    findings, notes = [], []
+    wrote_into = [n for n, x in given.items() if not np.array_equal(x, before[n], equal_nan=True)]
+    for name in wrote_into:
+        given[name][...] = before[name]
+        if _is_own(subject, name):
+            notes.append(f"backward changes {name} itself, as a step of training does")
+        else:
+            findings.append(f"backward wrote into {name}; another op may hold the same array")
+    findings += _second_call(subject, backward, dy, first, came_first) if not (wrote_into_dy or wrote_into) else []
+    if wrote_into_dy or not np.array_equal(dy, dy_before):
+        findings.append("backward wrote into the dy that it was given; another op may hold the same array")
+        dy[...] = dy_before
+    for name, x in given.items():
+        x[...] = before[name]
+    gradients, lacking = {}, []
+    for name, x in subject.tensors.items():
+        finding = _incomparable(name, x, first.get(name))
+        if finding is None and first.get(name) is not None:
+            gradients[name] = np.asarray(first[name])
+        elif finding is not None:
+            findings.append(finding)
+        elif subject.depends_on(name):
+            lacking.append(name)
+        else:
+            notes.append(f"y does not depend on {name}")
+    if lacking:
+        findings.append(_about_none(subject, backward, lacking, nothing=all(g is None for g in first.values())))
+    return gradients, findings, notes
+
+
+def _about_none(subject, backward, names, nothing):
+    """A sentence on tensors that get no gradient: perhaps the backward's `return` is missing, or one is a constant."""
+    none = f"no gradient of {', '.join(names)} came back"
+    if nothing and (returns := missing_return(backward.of)):
+        return f"{none}: {returns}"
+    if all(name in subject.params for name in names):
+        return f"{none}: backward added none to {'its' if len(names) == 1 else 'their'} .grad"
+    if nothing or subject.came_back is None:
+        return f"{none}: the backward returned None"
+    constants = ", ".join(f"{name}={name}" for name in names)
+    return f"{none}; a constant is given by its name: gradcheck({subject.name}, …, {constants})"
+
+
+def missing_return(function: Callable) -> str:
+    """"back returns None: is `return` missing at line 9, `2 * x * dy`?", if no `return` in it gives any; else "" """
+    try:
+        source = source_of(function)
+    except Unavailable:
+        return ""
+    body = source.node.body
+    if not isinstance(body, list) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(source.node)):
+        return ""
+    last = body[-1]
+    text = " ".join(source.file.of(last).split())
+    return f"{function.__name__} returns None: is `return` missing at line {last.lineno}, `{text}`?"
+
+
+def _second_call(subject, backward, dy, first, came_first):
+    """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
+    if not isinstance(subject.adapter, Closure):
+        return []
+    theirs = [n for n in subject.tensors if n in subject.params and isinstance(first.get(n), np.ndarray)]
+    try:
+        again = backward(dy.copy() if isinstance(dy, np.ndarray) else dy, add=True)
+    except FAILURES as error:
+        if type(error).__name__ != "MemoryFreed":        # a model's backward runs once
+            return [f"backward raised when it was called a second time: {told(error)}"]
+        anew = subject.run(dy)
+        again = {n: 2 * g for n, g in anew.items() if n in theirs}
+    replaced = [n for n in theirs if _equal(first[n], again[n]) and np.any(first[n])]
+    if replaced:
+        return [f"the gradient of {', '.join(replaced)} did not add up: backward has to add to .grad, as a Parameter "
+                "may be used twice"]                     # fmt: skip
+    rounded = {"rtol": 1e-9, "atol": 1e-300, "equal_nan": True}
+    twice = all(np.allclose(again[n], 2 * first[n], **rounded) for n in theirs)
+    same = twice and _equal(came_first, _plain(subject.came_back))
+    return [] if same else ["backward gave another answer when it was called a second time"]
+
+
+def _plain(came):
+    """What came back, without objects that cannot be compared"""
+    if isinstance(came, (list, tuple)):
+        return [_plain(part) for part in came]
+    if isinstance(came, dict):
+        return {key: _plain(part) for key, part in came.items()}
+    return came if isinstance(came, (np.ndarray, np.generic, float, int)) or came is None else type(came).__name__
+
+
+def _equal(a, b):
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    if isinstance(a, (np.ndarray, np.generic, float)) and isinstance(b, (np.ndarray, np.generic, float)):
+        return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
+    return type(a) is type(b)
+
+
+def _incomparable(name, x, gradient):
+    """A sentence that says what is wrong with the form of the gradient of x; None if it can be compared, or is None."""
+    if gradient is None:
+        return None
+    if gradient is Ellipsis:
+        raise Refused(f"d{name} is still `...`: a blank to fill")
+    if isinstance(gradient, list):
+        raise Refused(f"d{name} is a list of numbers, expected an array: np.array(d{name})")
+    if not isinstance(gradient, (np.ndarray, np.generic, float, int)) or np.asarray(gradient).dtype == object:
+        raise Refused(f"d{name} is {described(gradient)}, expected an array of shape {x.shape}")
+    if np.shape(gradient) != x.shape:
+        turned = ": it is transposed" if x.ndim > 1 and np.shape(gradient) == x.shape[::-1] else ""
+        return f"d{name} has shape {np.shape(gradient)}, expected {x.shape} as {name} has{turned}"
+    if np.asarray(gradient).dtype != x.dtype:
+        return (f"d{name} has dtype {np.asarray(gradient).dtype}, expected {x.dtype} as {name} has; a dtype named in "
+                "the code, or a list of whole numbers, changes it")      # fmt: skip
+    return None
+
+
+def _forward(subject):
+    try:
+        y, backward = subject.forward()
+    except Refused:
+        raise
+    except FAILURES as error:
+        raise Refused(f"the forward raised {told(error)}") from error
+    if y is Ellipsis:
+        raise Refused("y is still `...`: a blank to fill")
+    if y is None:
+        raise Refused("the forward returned None, expected y. If it keeps it, give an object that returns it: class "
+                      f"Checked({subject.name}): def forward(self, x): super().forward(x); return self.output")
+    if not isinstance(y, (np.ndarray, np.generic, float, int)):
+        what = f"one {type(y).__name__}"
+        raise Refused(f"y is {what}, expected a floating array or a number; of a tensor object give its array: "
+                      "gradcheck(lambda x: …, x) with y.data")           # fmt: skip
+    if np.asarray(y).dtype.kind != "f":
+        raise Refused(f"y has dtype {np.asarray(y).dtype}, expected a floating one")
+    if np.asarray(y).dtype != np.float64:
+        raise Refused(f"y has dtype {np.asarray(y).dtype} though all tensors have float64, without which slopes cannot "
+                      "be measured: a dtype is named in the code; write x.dtype in its place")   # fmt: skip
+    if np.size(y) == 0:
+        raise Refused(f"y is empty, its shape is {np.shape(y)}: there is nothing to differentiate")
+    if np.ndim(y) and not subject.adapter.takes_dy:
+        raise Refused(
+            f"{subject.name} gives {np.size(y)} numbers, and its backward takes no dy: is it the gradient of their "
+            "mean, or of their sum? Say so: gradcheck((lambda …: f(…).mean(), backward), …), or .sum(). Does it "
+            "give f′(x)? lambda dy, x: dy * …"
+        )
+    return y, backward
+
+
+def _backward(backward, dy):
+    try:
+        return backward(dy)
+    except Refused:
+        raise
+    except FAILURES as error:
+        raise Refused(f"the backward raised {told(error)}") from error
+
+
+def told(error: BaseException) -> str:
+    """An exception in one line: its message, the author's line that raised it, and blanks `...` there."""
+    ours = str(Path(__file__).parents[1])
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)
+              if not frame.f_code.co_filename.startswith(ours) and not re.search("site-packages|^<frozen",
+                                                                                 frame.f_code.co_filename)]  # fmt: skip
+    words = f"{type(error).__name__}: {error}"
+    if not frames:
+        return words
+    frame, line = frames[-1]
+    used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line))
+    blanks = [name for name, x in frame.f_locals.items() if x is ... and name in used]
+    blank = "".join(f"; `{name}` is still `...`, a blank to fill first" for name in blanks)
+    return f"{words} (at {place(frame.f_code.co_filename, line)}){blank}"
+
+
+def place(path: str | Path, line: int) -> str:
+    """file:line, the file relative to the current folder, or to the one that has mini_tf, if it is in one of them"""
+    path = Path(path)
+    for folder in (Path(__file__).parents[3], Path.cwd()):
+        if path.is_relative_to(folder):
+            path = path.relative_to(folder)
+    return f"{path}:{line}"
+
+
+def place_of(function: Any) -> str:
+    """Where a function is written, "net.py:12"; "" if that is not known"""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return place(code.co_filename, code.co_firstlineno) if code is not None else ""
+
+
+def _copied(g):
+    return np.copy(g) if isinstance(g, np.ndarray) else g
+
+

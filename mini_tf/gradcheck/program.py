@@ -1,0 +1,84 @@
+"""The author's functions that run in a check: found by watching one run, with their sources."""
+
+import gc
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType
+
+from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.source import codes_inside
+
+OURS = Path(__file__).parents[1]
+MACHINERY = [OURS / name for name in ("gradcheck", "kernels", "parallel", "trace.py", "backend.py", "ops/op.py")]
+INSTALLED = [Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")]
+
+
+@cache
+def is_theirs(path: str) -> bool:
+    """True for a file that is neither Python's, nor of an installed package, nor mini_tf's"""
+    return path[:1] != "<" and not any(Path(path).is_relative_to(folder) for folder in (OURS, *INSTALLED))
+
+
+@cache
+def _is_formula(path):
+    """True for a file of mini_tf with formulas and layers, not with what runs them"""
+    return Path(path).is_relative_to(OURS) and not any(Path(path).is_relative_to(one) for one in MACHINERY)
+
+
+def functions_that_run(run: Callable[[], object]) -> list[FunctionType]:
+    """The functions that run() calls, each with those inside it: the author's; if there are none, mini_tf's formulas.
+
+    A function inside another that has run, too, is found in that one.
+    """
+    codes = codes_that_run(run)
+    theirs = [code for code in codes if is_theirs(code.co_filename)]
+    formulas = [code for code in codes if _is_formula(code.co_filename)]
+    chosen = theirs or [code for code in formulas if not code.co_qualname.startswith("Arguments.")]
+    chosen = [code for code in chosen if not code.co_name.startswith("<") or code.co_name == "<lambda>"]
+    inner = {id(one) for code in chosen for one in codes_inside(code)[1:]}
+    outer = [code for code in chosen if id(code) not in inner]
+    found = {one.__code__: one for one in gc.get_referrers(*outer) if isinstance(one, FunctionType)} if outer else {}
+    return [found[code] for code in outer if code in found]
+
+
+class TooManyCalls(Exception):
+    """A function makes far more calls than it should: a loop that never ends."""
+
+
+@contextmanager
+def at_most(calls: int) -> Iterator[list[int]]:
+    """Inside the block so many calls may be made; then TooManyCalls is raised. Gives [how many there were]."""
+    count = [0]
+
+    def watch(frame, event, arg):
+        count[0] += 1
+        if count[0] > calls:
+            raise TooManyCalls
+
+    sys.setprofile(watch)
+    try:
+        yield count
+    finally:
+        sys.setprofile(None)
+
+
+def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
+    """The code objects of all functions that run() calls, in the order in which they are first called"""
+    codes: dict[CodeType, None] = {}
+
+    def watch(frame, event, arg):
+        if event == "call":
+            codes.setdefault(frame.f_code)
+
+    sys.setprofile(watch)
+    try:
+        run()
+    except FAILURES:
+        pass
+    finally:
+        sys.setprofile(None)
+    return [*codes]

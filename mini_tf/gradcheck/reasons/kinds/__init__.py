@@ -1,1 +1,0 @@
-"""The kinds of small changes: see `reasons.changes`."""

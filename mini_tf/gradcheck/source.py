@@ -1,0 +1,224 @@
+"""A function's source: its text, its syntax tree, where each part stands, and the function with a changed text.
+
+A changed text is compiled under the name of its file, with the same line numbers, so that places are reported rightly.
+Nothing is written to disk.
+"""
+
+import ast
+import inspect
+from bisect import bisect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+SIMPLE = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List, ast.Dict)
+
+
+class Unavailable(ValueError):
+    """A function has no source that can be read, or its file has changed since."""
+
+
+class Source(NamedTuple):
+    """A function with its file's text and its node in the file's syntax tree."""
+
+    function: FunctionType
+    file: "Text"
+    node: ast.FunctionDef | ast.Lambda
+
+    @property
+    def path(self) -> str:
+        return self.function.__code__.co_filename
+
+
+class Text:
+    """A file's text, and where in it the nodes of its syntax tree stand."""
+
+    def __init__(self, text: str):
+        self.text = text
+        self.lines = text.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """(start, end) in the text. The tree counts bytes of UTF-8 within a line, the text letters."""
+        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
+
+    def _at(self, line, column):
+        return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode())
+
+    def of(self, node: ast.AST) -> str:
+        """The node's text"""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def atom(self, node: ast.AST) -> str:
+        """The node's text, in brackets where needed, so that it can stand in any formula"""
+        return bracketed(self.of(node), node)
+
+    def line_of(self, place: int) -> int:
+        """The number of the line with this place of the text in it, from 1"""
+        return bisect(self.starts, place)
+
+
+def bracketed(text: str, node: ast.AST) -> str:
+    """The text of a node, in brackets unless it is a name, a call or the like"""
+    return text if isinstance(node, SIMPLE) else f"({text})"
+
+
+def function_of(target: Any) -> FunctionType:
+    """The plain function that runs when `target` is called: a function, a method, an op, a layer or its class.
+
+    Raises Unavailable if it is none that is written in Python.
+    """
+    if isinstance(target, MethodType):
+        target = target.__func__
+    if not isinstance(target, FunctionType) and isinstance(getattr(target, "formula", None), FunctionType):
+        target = target.formula                          # of an op
+    if not isinstance(target, FunctionType):
+        target = getattr(target if isinstance(target, type) else type(target), "__call__", None)   # noqa: B004
+    target = inspect.unwrap(target) if target is not None else None
+    if not isinstance(target, FunctionType):
+        raise Unavailable(f"{target!r} is no Python function, and has no __call__ written in Python: it has no source")
+    return target
+
+
+def source_of(function: Callable) -> Source:
+    """The Source of a function, method or layer. Raises Unavailable if there is none, or not that one."""
+    function = function_of(function)
+    code = function.__code__
+    try:
+        text = "".join(inspect.findsource(code)[0])
+        found = _functions(text).get((code.co_name, code.co_firstlineno), [])
+    except (OSError, SyntaxError, IndexError):
+        raise Unavailable(f"the source of {function.__qualname__} is not available") from None
+    if len(found) != 1:
+        raise Unavailable(
+            f"{len(found)} functions named {code.co_name} begin at line {code.co_firstlineno} of {code.co_filename}, "
+            "expected one; if they are lambdas, give each a line of its own; if the file has changed, import it anew"
+        )
+    return Source(function, text_of(text), found[0])
+
+
+@lru_cache(32)
+def text_of(text: str) -> Text:
+    return Text(text)
+
+
+@lru_cache(32)
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+@lru_cache(32)
+def _functions(text):
+    """{(name, first line): nodes} of all functions in a file; one line may begin several lambdas"""
+    found = {}
+    for node in ast.walk(parsed(text)):
+        if isinstance(node, ast.Lambda):
+            found.setdefault(("<lambda>", node.lineno), []).append(node)
+        elif isinstance(node, ast.FunctionDef):
+            found.setdefault((node.name, first_line(node)), []).append(node)
+    return found
+
+
+def first_line(node: ast.AST) -> int:
+    """The number of the line at which a statement begins, of a function that of its first decorator"""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+
+
+def is_current(function: Callable) -> bool | None:
+    """True if a function's code is that of its source, False if the file has changed since; None if unknown"""
+    try:
+        source = source_of(function)
+        text, code = source.file.text, source.function.__code__
+        # A planted bug was compiled without the rest of its file, where a method of an imported module is another code.
+        return any(_same_code(compiled(source.function, text, before), code) for before in (None, text))
+    except Unavailable as error:
+        return False if str(error).startswith("0 functions") else None
+    except (SyntaxError, StopIteration):                 # the file now holds something else
+        return False
+
+
+def _same_code(a, b):
+    simple = [[c for c in code.co_consts if not isinstance(c, CodeType)] for code in (a, b)]
+    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (a, b)]
+    return (
+        a.co_code == b.co_code and a.co_names == b.co_names and repr(simple[0]) == repr(simple[1])
+        and len(inner[0]) == len(inner[1]) and all(map(_same_code, *inner))
+    )  # fmt: skip
+
+
+def compiled(function: FunctionType, text: str, before: str | None = None) -> CodeType:
+    """The code object of `function` in `text`, a changed text of its file.
+
+    before: the text as it was, if only the function has changed: then only what it stands in is compiled
+    """
+    code = function.__code__
+    text, above = (text, 0) if before is None else _excerpt(before, code.co_firstlineno, text)
+    place = code.co_qualname, code.co_firstlineno - above
+    codes = codes_inside(compile(text, code.co_filename, "exec", dont_inherit=True))
+    return _lowered(next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place), above)
+
+
+def codes_inside(code: CodeType) -> list[CodeType]:
+    """This code object, and those of all functions defined inside it"""
+    inner = (constant for constant in code.co_consts if inspect.iscode(constant))
+    return [code, *(deeper for c in inner for deeper in codes_inside(c))]
+
+
+def _lowered(code, lines):
+    """The code with all its line numbers raised: as if it stood so many lines further down"""
+    inner = tuple(_lowered(c, lines) if isinstance(c, CodeType) else c for c in code.co_consts)
+    return code.replace(co_firstlineno=code.co_firstlineno + lines, co_consts=inner)
+
+
+def _excerpt(before, line, text):
+    """(the statement of a file that has this line in it, of a class the method, as it is in `text`; lines above it)"""
+    head, above, start, rest = _holder(before, line)
+    return head + text[start : len(text) - rest], above
+
+
+@lru_cache(32)
+def _holder(text, line):
+    """(what a compiler needs before it, lines above that, characters above it and below) of the statement at a line"""
+    head, holder = "", next((one for one in parsed(text).body if first_line(one) <= line <= one.end_lineno), None)
+    if isinstance(holder, ast.ClassDef):
+        methods = (one for one in holder.body if holder.lineno < first_line(one) <= line <= one.end_lineno)
+        method = next(methods, None)
+        head, holder = ("", holder) if method is None else (f"class {holder.name}:\n", method)
+    if holder is None:
+        return "", 0, 0, 0
+    lines = text.split("\n")
+    above, below = lines[: first_line(holder) - 1], lines[holder.end_lineno :]
+    start, rest = (sum(len(one) + 1 for one in some) for some in (above, below))
+    return head, len(above) - head.count("\n"), start, rest
+
+
+@contextmanager
+def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
+    """Inside the block, every caller of these functions runs other code, {function: code}."""
+    before = {function: function.__code__ for function in codes}
+    try:
+        for function, code in codes.items():
+            function.__code__ = code
+        yield
+    finally:
+        for function, code in before.items():
+            function.__code__ = code
+
+
+def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:
+    """The nodes of a function's body, without those of the functions inside it"""
+    for child in node.body if isinstance(node.body, list) else [node.body]:
+        yield from _inside(child)
+
+
+def _inside(node):
+    if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _inside(child)

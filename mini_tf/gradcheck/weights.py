@@ -1,0 +1,174 @@
+"""Weights in dicts, lists and objects: where they are, and by which names their gradients are found.
+
+The rules, and nothing beyond them:
+
+    the gradient of   W            is   dW, d_W, W_grad or grad_W, beside it; or grads["W"], of a dict beside it
+                      params["W"]       grads["W"] or grads["dW"];  params[i]: grads[i]
+                      Ws[i]             dWs[i], and so on: the first rule, for the list or dict that holds it
+                      W.data            W.grad
+
+A path is a tuple of attributes, keys and indices: ("layers", 0, "W") is owner.layers[0].W. An array under two names is
+one array, so its gradient may go by either name.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any
+
+from mini_tf.gradcheck.errors import Refused
+from mini_tf.types import Array
+
+import numpy as np
+
+DEEPEST = 8              # of objects, dicts and lists inside others
+LONGEST = 1000           # of a list that is looked through
+HOLDERS = {"params": ("grads",), "parameters": ("grads", "gradients"), "data": ("grad",)}
+OPAQUE = (str, bytes, int, float, complex, ModuleType, np.ndarray, np.generic, np.random.Generator, type)
+
+Path = tuple[str | int, ...]
+
+
+class Weight:
+    """An array, or a number, in an object, a dict or a list, or a variable of a file.
+
+    paths     to it, several if it goes by several names;  owner: "", or the name of the input that holds it
+    space     the namespace of the file whose variable it is, or None
+    array     the author's; while f runs, the tensor of that name is in its place
+    number    whether it is a Python number: then it is a weight only if one number comes back as its gradient
+    kept_at   the path to its gradient, if the caller gave it
+    replaced  whether the forward puts another array in its place, as of a cache or a state
+    changed   whether the author's functions write into it, as in a step of training: each run gets a copy
+    """
+
+    replaced = changed = False
+
+    def __init__(self, path: Path, array: Array, owner: str = "", space: dict | None = None):
+        self.paths, self.array, self.owner, self.space, self.kept_at = [path], array, owner, space, None
+        self.number = isinstance(array, float)
+
+    @cached_property
+    def gradient_paths(self) -> list[Path]:
+        """Where its gradient may be, seen from what holds it"""
+        return [one for path in self.paths for one in gradient_paths(path)]
+
+    @cached_property
+    def full_paths(self) -> list[Path]:
+        """Its paths, beginning with the input that holds it"""
+        return [(self.owner, *path) for path in self.paths] if self.owner else self.paths
+
+
+def is_array(x: Any) -> bool:
+    """True for an array, NumPy's or one of a GPU; not for a tensor object that only looks like one"""
+    return isinstance(x, np.ndarray) or (hasattr(x, "dtype") and hasattr(x, "shape") and hasattr(x, "get"))
+
+
+def is_float(x: Any) -> bool:
+    """True for a floating array"""
+    return is_array(x) and x.dtype.kind == "f"
+
+
+def parts(x: Any) -> dict[str | int, Any]:
+    """{step of a path: what is there} of a dict, a list, a tuple or an object; {} of anything else"""
+    if isinstance(x, dict):
+        return {key: part for key, part in x.items() if isinstance(key, (str, int))}
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return x._asdict()
+    if isinstance(x, (list, tuple)):
+        return dict(enumerate(x)) if len(x) <= LONGEST else {}
+    if isinstance(x, OPAQUE) or inspect.isroutine(x):
+        return {}
+    slots = [name for cls in type(x).__mro__ for name in getattr(cls, "__slots__", ()) if isinstance(name, str)]
+    return {name: getattr(x, name) for name in slots if hasattr(x, name)} | getattr(x, "__dict__", {})
+
+
+def arrays_in(
+    x: Any, path: Path = (), seen: tuple[int, ...] = (), numbers: bool = False
+) -> Iterator[tuple[Path, Array]]:
+    """(path, array) of the floating arrays in an object, and in what it holds; numbers: of Python's numbers, too"""
+    if is_float(x) or (numbers and path and isinstance(x, float)):
+        yield path, x
+    elif id(x) not in seen and len(path) < DEEPEST:
+        for step, part in parts(x).items():
+            yield from arrays_in(part, (*path, step), (*seen, id(x)), numbers and not isinstance(x, tuple))
+
+
+def objects_in(x: Any, path: Path = (), seen: tuple[int, ...] = ()) -> Iterator[tuple[Path, Any]]:
+    """(path, object) of all objects in an object, itself first; without dicts, lists and arrays"""
+    if id(x) in seen or len(path) >= DEEPEST:
+        return
+    if not isinstance(x, (dict, list, tuple, *OPAQUE)) and not inspect.isroutine(x) and x is not None:
+        yield path, x
+    for step, part in parts(x).items():
+        yield from objects_in(part, (*path, step), (*seen, id(x)))
+
+
+def reached(x: Any, path: Path) -> Any:
+    """What is at the end of the path; None if there is nothing."""
+    for step in path:
+        if isinstance(x, dict):
+            x = x.get(step)
+        elif isinstance(step, int):
+            x = x[step] if isinstance(x, (list, tuple)) and step < len(x) else None
+        else:
+            x = None if isinstance(x, OPAQUE) else getattr(x, step, None)
+        if x is None:
+            return None
+    return x
+
+
+def put(x: Any, path: Path, value: Any) -> None:
+    """Put a value at the end of the path."""
+    *before, last = path
+    holder = reached(x, tuple(before))
+    if isinstance(holder, (dict, list)):
+        holder[last] = value
+    else:
+        object.__setattr__(holder, last, value)          # also in a frozen dataclass
+
+
+def named(path: Path) -> str:
+    """The path as a report shows it: "layers.0.W" """
+    return ".".join(map(str, path))
+
+
+def path_of(text: str) -> Path:
+    """The path that a text such as "layers.0.W" or "params['W']" means"""
+    text = text.replace("['", ".").replace('["', ".").replace("[", ".")
+    steps = text.replace("']", "").replace('"]', "").replace("]", "").strip(".").split(".")
+    return tuple(int(step) if step.isdigit() else step for step in steps)
+
+
+@cache
+def gradient_names(name: str) -> tuple[str, ...]:
+    """What the gradient of something with this name may be called: dW, d_W, W_grad, grad_W; of _W also _dW"""
+    own = name.lstrip("_")
+    names = [f"d{own}", f"d_{own}", f"{own}_grad", f"grad_{own}"]
+    return (*(name[: len(name) - len(own)] + one for one in names), *(names if own != name else []))
+
+
+@cache
+def gradient_paths(path: Path) -> tuple[Path, ...]:
+    """Where the gradient of what is at the path may be: its own name changed, or that of what holds it"""
+    *before, last = path
+    found = [(*before, "grads", one) for one in (last, *gradient_names(last))] if isinstance(last, str) else []
+    for k, step in enumerate(path):
+        if isinstance(step, str):
+            for name in (*HOLDERS.get(step, ()), *gradient_names(step)):
+                found.append((*path[:k], name, *path[k + 1 :]))
+                if k < len(path) - 1 and isinstance(last, str):          # grads["dW"] of params["W"]
+                    found += [(*path[:k], name, *path[k + 1 : -1], one) for one in gradient_names(last)]
+    return tuple(found)
+
+
+def no_lists_of_numbers(names: Sequence[str], inputs: Sequence[Any]) -> None:
+    """Raises Refused for an input that is a list of numbers with a decimal point: perhaps it should be an array."""
+    for name, x in zip(names, inputs):
+        if isinstance(x, (list, tuple)) and _has_floats(x):
+            raise Refused(f"{name} is a {type(x).__name__} of numbers, expected an array: np.array({name}, dtype=float)"
+                          f"; or give it by name, {name}={name}, if it is a constant")   # fmt: skip
+
+
+def _has_floats(x):
+    return any(map(_has_floats, x)) if isinstance(x, (list, tuple)) else isinstance(x, float)
