@@ -148,7 +148,9 @@ def _usual_budget(subject):
     return max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
 
 
-def check_point(point, subject, report, patterns, rng, budget) -> Evidence:
+def check_point(
+    point: str, subject: Subject, report: Report, patterns: list[bytes], rng: np.random.Generator, budget: int,
+) -> Evidence:  # fmt: skip
     """Judge all gradients at the subject's point, add that to the report, and give the Evidence."""
     y, backward = check_forward(subject)
     dy = random_dy(y, rng, backward)

@@ -6,7 +6,7 @@ A Python number is a weight only if one number comes back as its gradient.
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.ownership import Ownership
@@ -15,6 +15,10 @@ from mini_tf.gradcheck.source import codes_inside
 from mini_tf.gradcheck.weights import Weight, arrays_in, gradient_names, is_float, named, path_of, reached
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.gradcheck.adapters import Adapter
+    from mini_tf.gradcheck.subject import Subject
 
 Weights = dict[str, Weight]
 
@@ -63,7 +67,7 @@ def kept_gradients(weights: Weights, of: Collection[Weight] | None = None) -> li
     return [w for w in (weights.values() if of is None else of) if any((w.owner, path) in places for path in w.paths)]
 
 
-def settle(subject, dy_of: Callable[[Any, Any], Any]) -> None:
+def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     """Settle what is a tensor of a Subject, after one run; dy_of(y, backward) draws dy.
 
     Of weights that get no gradient, which may be constants, there is a refusal; of inputs that may be data, a name.
@@ -149,7 +153,7 @@ def _about(names):
             f"grads={{{paths}}}")                        # fmt: skip
 
 
-def unchecked_variables(adapter, weights: Weights) -> list[str]:
+def unchecked_variables(adapter: "Adapter", weights: Weights) -> list[str]:
     """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
     found = {}
     for f in (adapter.f, getattr(adapter, "backward", None)) if adapter.owner is None else ():

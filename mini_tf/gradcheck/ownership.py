@@ -14,13 +14,16 @@ import ast
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.gradcheck.weights import Weight, gradient_names, gradient_paths, is_array, is_float, named, parts, reached
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.gradcheck.subject import Subject
 
 Said = str | list          # what a `return` statement calls its parts: "dx", or a list of such; "" for what has no name
 
@@ -59,7 +62,7 @@ class Ownership:
     strict       each floating input has to get one;  of_loss: loss, grads = f(…), with no upstream gradient
     """
 
-    def __init__(self, subject, kept: dict[str, tuple], order: list[str] | None):
+    def __init__(self, subject: "Subject", kept: dict[str, tuple], order: list[str] | None):
         self.adapter, self.kept, self.order = subject.adapter, kept, order
         self.names, self.floats, self.numbers = subject.names, subject.floats, subject.numbers
         self.arrays = [n for n, x in zip(self.names, subject.inputs) if is_array(x)]
@@ -74,6 +77,8 @@ class Ownership:
         suffixes = Counter(s for w in self.weights.values() for s in {*_suffixes(w)})
         self.places = {n: [s for s in _suffixes(w) if suffixes[s] == 1] for n, w in self.weights.items()}
         self.spoken = {n: [one for s in some for one in gradient_paths(s)] for n, some in self.places.items()}
+        self.keys = {n: [one for place in some for one in (place, *gradient_paths(place), (named(place),))]
+                     for n, some in self.places.items()}                 # fmt: skip
         self.seen = {}                                   # {(weight, where): paths at which its gradient was found}
         self.words = {path[0] for paths in self.spoken.values() for path in paths}
 
@@ -223,8 +228,8 @@ class Ownership:
         if w.owner in placed:
             yield from self._at_its_place(name, w, placed[w.owner])
         else:
-            keys = [one for place in self.places[name] for one in (place, *gradient_paths(place), (named(place),))]
-            found = [*_those(keys if came.keyed else (), came.keyed), *_those(self.spoken[name], came.spoken)]
+            found = [*_those(self.keys[name] if came.keyed else (), came.keyed)]
+            found += _those(self.spoken[name] if came.spoken else (), came.spoken)
             yield from ((named(path), g) for path, g in found)
         for k, one in enumerate((holder, w.space)):      # where there were gradients before, there they will be
             found = [*_those(self.seen.get((name, k), w.gradient_paths), one)]

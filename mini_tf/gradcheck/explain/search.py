@@ -20,7 +20,7 @@ from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.expressions import Expression, code_of, expressions_of, is_numeric, replaced
 from mini_tf.gradcheck.explain.sites import RUNS, Program, Site
 from mini_tf.gradcheck.explain.target import Target, holds
-from mini_tf.gradcheck.explain.values import OF_ONE, WITH, Scope, computed, filled, near, rows, text_of
+from mini_tf.gradcheck.explain.values import OF_ONE, WITH, Scope, computed, filled, formula, near, rows, text_of
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
 from mini_tf.gradcheck.report import entry
@@ -112,7 +112,8 @@ class Search:
 
     @cached_property
     def elsewhere(self) -> list[Evidence]:
-        return other_sizes(self.evidence)
+        with running_as(self.program.originals):         # without hooks, which take time
+            return other_sizes(self.evidence)
 
     def need(self) -> str:
         """What the smallest expression that stays would have to be; "" if none does, or several"""
@@ -215,9 +216,9 @@ class Search:
 
     def _tried(self, site: Site, e: Expression, candidates: Iterable, kind: Kind = Kind.VALUE) -> Iterator[Edit]:
         """The edits of those candidates, (formula, values), that make the gradients right"""
-        for formula, values in candidates:
+        for one, values in candidates:
             if values is not None and self._mends(site, e, values):
-                yield replacing(site, e.node, text_of(formula), kind)
+                yield replacing(site, e.node, text_of(one), kind)
 
     def _copies(self):
         """A copy is missing: something is written into, though the gradients may be right"""
@@ -287,7 +288,7 @@ class Search:
                 whole = e.is_numeric and np.asarray(e.values[0]).dtype.kind in "iu"
                 if e.is_numeric and (not site.live or (e.jacobian is None and whole)):
                     yield from self._tried(site, e, self._scope(site).values)
-                    functions = ((filled(t, e=e.text), computed(t, e=e.values)) for t in OF_ONE)
+                    functions = ((formula(t, e=e.text), computed(t, e=e.values)) for t in OF_ONE)
                     yield from self._tried(site, e, functions)
 
     def _other_shapes(self):
@@ -305,7 +306,7 @@ class Search:
             for e in self._expressions(site):
                 for template, (text, v) in product([*FORMS, *WITH], self._scope(site).values) if e.is_numeric else ():
                     kind = FORMS[template][2] if template in FORMS else Kind.VALUE
-                    one = filled(template, e=e.text, v=text), computed(template, e=e.values, v=v)
+                    one = formula(template, e=e.text, v=text), computed(template, e=e.values, v=v)
                     yield from self._tried(site, e, [one], kind)
 
     def _loops_and_conditions(self):

@@ -24,7 +24,8 @@ OF_ONE = (
     "-e", "e.T", "e.swapaxes(-1, -2)", "e.swapaxes(1, 2)", "e ** 2", "e ** 3", "1 / e", "1 - e", "1 + e", "e - 1",
     "e * (1 - e)", "1 - e ** 2", "np.exp(e)", "np.exp(-e)", "np.log(e)", "np.tanh(e)", "1 / (1 + np.exp(-e))",
     "np.sqrt(e)", "1 / np.sqrt(e)", "np.sign(e)", "np.abs(e)", "e > 0", "e < 0", "~e", "(e > 0)[:, None]",
-    "e[..., None]", "e[:, None]", "e.sum(0)", "e.sum(1)", "e.sum(-1)", "e.sum((0, 1))", "e.sum()", "e.mean()", "e.sum(-1, keepdims=True)",
+    "e[..., None]", "e[:, None]",
+    "e.sum(0)", "e.sum(1)", "e.sum(-1)", "e.sum((0, 1))", "e.sum()", "e.mean()", "e.sum(-1, keepdims=True)",
     "e.sum(1, keepdims=True)", "e.sum(0, keepdims=True)", "e.mean(0)", "e.mean(-1, keepdims=True)",
     "e - e.mean(-1, keepdims=True)", "e[..., ::-1]", "np.diagflat(e)",
 )  # fmt: skip
@@ -121,8 +122,8 @@ class Scope:
         for name in names:
             self._add(found, name, scope[name], 0)
         whole = [name for name in names if isinstance(scope[name], int) and len(self.site.scopes) > 1]
-        for name, k in product([name for name in names if isinstance(scope[name], (list, tuple))], whole):
-            for index in (k, f"{k} - 1", f"{k} + 1"):    # of a list, in a loop: states[t + 1]
+        for name, k in product([name for name in names if isinstance(scope[name], (list, tuple, dict))], whole):
+            for index in (k, f"{k} - 1", f"{k} + 1"):    # of a list or a dict, in a loop: states[t + 1]
                 self._add(found, f"{name}[{index}]", _at(scope, name, index), 2)
         for name, x in [(name, x) for name, x in found.items() if np.ndim(x)][:12]:
             found |= {f"len({name})": len(x), f"{name}.size": x.size}
@@ -222,8 +223,7 @@ class Scope:
         """{number, to six digits: expressions for it}: sizes, scalars, their products and quotients"""
         if self._numbers is None:
             scalars = [("1", 1.0), *((t, float(v[0])) for t, v in self.values if not np.ndim(v[0]) and v[0])][:SCALARS]
-            forms = sorted(product((1, -1, 2, 0.5, -2, -0.5), scalars, scalars),
-                           key=lambda one: 2.5 * (abs(one[0]) != 1) + (one[1][0] != "1") + (one[2][0] != "1"))
+            forms = sorted(product((1, -1, 2, 0.5, 3, -2, -0.5), scalars, scalars), key=_simplicity)
             self._numbers = {}
             for factor, (a, x), (b, y) in forms:
                 for value, sign in ((x / y, "/"), (x * y, "*")):
@@ -231,6 +231,13 @@ class Scope:
                     text = text.replace("* 1 *", "*").removesuffix(" * 1")
                     self._numbers.setdefault(f"{factor * value:.6g}", []).append(text)
         return self._numbers
+
+
+def _simplicity(form):
+    """How much there is in factor·a/b: a plain number first, then names, then both"""
+    factor, (a, _), (b, _) = form
+    names = (a != "1") + (b != "1")
+    return 0 if not names else names + 2.5 * (abs(factor) != 1)
 
 
 def rows(e: Expression, candidates: Sequence[tuple[Any, list]]) -> tuple[list, Array]:

@@ -102,6 +102,8 @@ def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> t
             lacking.append(name)
         else:
             notes.append(f"y does not depend on {name}")
+    if lacking and subject.refusals:                     # an object may keep all of them where no rule finds them
+        raise Refused(_about_none(subject, backward, lacking, nothing=all(g is None for g in first.values())))
     if lacking:
         findings.append(_about_none(subject, backward, lacking, nothing=all(g is None for g in first.values())))
     return gradients, findings, notes
