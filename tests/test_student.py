@@ -4,10 +4,10 @@ import ast
 import sys
 import textwrap
 
+import _blanks
 from mini_tf.gradcheck import judge
 from tests.reader import LABS
 
-import _blanks
 import pytest
 import student
 

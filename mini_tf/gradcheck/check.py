@@ -13,11 +13,11 @@ from typing import Any
 
 from mini_tf.checks import check_whole
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.judge import judged
 from mini_tf.gradcheck.measure.promises import told
 from mini_tf.gradcheck.report import FAIL, Report
 from mini_tf.gradcheck.source import is_current
 from mini_tf.gradcheck.subject import Subject
+from mini_tf.gradcheck.verdict import judged
 
 
 def gradcheck(

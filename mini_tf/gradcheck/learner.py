@@ -22,8 +22,8 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.adapters import is_torch_function, partner_of
 from mini_tf.gradcheck.arguments import constructed, inputs_for, values_of
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.judge import turn
 from mini_tf.gradcheck.measure.promises import told
+from mini_tf.gradcheck.verdict import turn
 
 import numpy as np
 

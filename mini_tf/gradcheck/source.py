@@ -13,8 +13,6 @@ from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-SIMPLE = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List, ast.Dict)
-
 
 class Unavailable(ValueError):
     """A function has no source that can be read, or its file has changed since."""
@@ -54,18 +52,9 @@ class Text:
         start, end = self.span(node)
         return self.text[start:end]
 
-    def atom(self, node: ast.AST) -> str:
-        """The node's text, in brackets where needed, so that it can stand in any formula"""
-        return bracketed(self.of(node), node)
-
     def line_of(self, place: int) -> int:
         """The number of the line with this place of the text in it, from 1"""
         return bisect(self.starts, place)
-
-
-def bracketed(text: str, node: ast.AST) -> str:
-    """The text of a node, in brackets unless it is a name, a call or the like"""
-    return text if isinstance(node, SIMPLE) else f"({text})"
 
 
 def function_of(target: Any) -> FunctionType:

@@ -25,7 +25,7 @@ from mini_tf.gradcheck.weights import is_float
 
 import numpy as np
 
-JUDGE = "mini_tf.gradcheck.judge"
+JUDGE = "mini_tf.gradcheck.verdict"
 BEGINS = {"gamma": 1.0, "beta": 0.0, "b": 0.0}           # as layers begin
 measured_slope = slopes._slope
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from mini_tf import kernels
-from mini_tf.gradcheck.judge import turn
 from mini_tf.gradcheck.source import compiled, running_as, source_of
+from mini_tf.gradcheck.verdict import turn
 
 if TYPE_CHECKING:
     from mini_tf.gradcheck.planting.bugs import Bug
