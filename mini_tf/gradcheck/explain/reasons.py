@@ -23,7 +23,8 @@ MANY = 4                 # wrong gradients: of more, two changes are not looked 
 
 def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evidence | None, seed: int) -> None:
     """Add to a report that fails why it does."""
-    if is_current(evidence.backward.of) is False:
+    nothing_came = not evidence.gradients and subject.came_back is None
+    if nothing_came or is_current(evidence.backward.of) is False:
         return
     if _is_model(subject):                               # its ops and layers are checked first, one by one
         find_steps(report, subject, evidence, seed, add_reasons)
@@ -33,7 +34,7 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
     if search.hits:
         report.changes = [_change(search.hits[0], search.target.names)]
         report.equal = [_change(edit, search.target.names) for edit in _as_good(search.hits)]
-    else:
+    elif not search.live:                                # no one place can make all of them right
         report.changes = [_change(edit, names) for edit, names in _several(search)]
     if report.repair is not None:
         return
@@ -71,7 +72,8 @@ def _several(search: Search) -> Iterator[tuple[Edit, list[str]]]:
         return []
     chosen, left = [], list(wrong)
     while left and len(chosen) < 2:
-        part = Search(search.subject, search.evidence, search.other, [left[0], *search.evidence.right])
+        some = [left[0], *search.evidence.right]
+        part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
         if not part.hits:
             return []
         edit = part.hits[0]

@@ -38,7 +38,8 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 }
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 100           # compiled and run at most, in one stage,
-PUT_IN = 8000            # and values put in to see what they do
+PUT_IN = 8000            # and values put in to see what they do,
+MORE_RUNS = 1500         # of them where no matrix says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -54,12 +55,15 @@ class Search:
 
     def __init__(
         self, subject: Subject, evidence: Evidence, other: Evidence | None, names: Sequence[str] | None = None,
+        elsewhere: list[Evidence] | None = None,
     ):  # fmt: skip
         self.subject, self.evidence, self.other = subject, evidence, other
         self.target = Target(subject, evidence, names)
         self.hits: list[Edit] = []
         self.programs, self.tried, self.stage = 0, 0, ""
         self._seen: set[tuple] = set()
+        if elsewhere is not None:                        # measured already
+            self.elsewhere = elsewhere
         with np.errstate(all="ignore"):
             with Program(self.target) as self.program:
                 self.sites = self.program.eligible
@@ -196,7 +200,7 @@ class Search:
             shapes = [[part.shape for part in site.parts(some)] for some in (outs, site.values)]
             if site.jacobian is not None and shapes[0] == shapes[1]:
                 return bool(self.target.near(site.jacobian @ (site.flat(outs) - site.base) - site.missing))
-            if self.program.runs >= 2 * RUNS:
+            if self.program.runs >= RUNS + MORE_RUNS:
                 return False
             y, row = self.program.run({site: outs})
             same = np.shape(y) == np.shape(self.program.y) and np.allclose(y, self.program.y, rtol=1e-9, atol=1e-12)

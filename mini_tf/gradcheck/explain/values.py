@@ -119,7 +119,7 @@ class Scope:
         found, scope = {}, self.site.scopes[0]
         names = [name for name in self.site.own_names if name in scope]
         names += [name for name in self._read_elsewhere() if name in scope and name not in names]
-        for name in names:
+        for name in sorted(names, key=lambda name: not is_numeric(scope[name])):         # P before cache[10]
             self._add(found, name, scope[name], 0)
         whole = [name for name in names if isinstance(scope[name], int) and len(self.site.scopes) > 1]
         for name, k in product([name for name in names if isinstance(scope[name], (list, tuple, dict))], whole):
