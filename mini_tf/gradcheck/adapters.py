@@ -345,9 +345,10 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
     if owner is None and (partner := partner_of(f)) is not None:
         return Pair(f, partner, inputs)
     kind = _kind_of(f, result_of())
-    if owner is None or not (inspect.isroutine(f) or getattr(f, "__dict__", None)):
+    method = f.__name__ if inspect.isroutine(f) else "__call__"
+    if owner is None or not hasattr(owner, method) or not (inspect.isroutine(f) or getattr(f, "__dict__", None)):
         return kind(f, inputs)
-    return kind(f.__name__ if inspect.isroutine(f) else "__call__", inputs, owner)
+    return kind(method, inputs, owner)
 
 
 def _owner_of(f):

@@ -307,7 +307,7 @@ class Report:
         notes, blind = [*self.notes], self.blind
         if self.twins and self.ok:
             twins, agree = ("twin", "agrees") if len(self.twins) == 1 else ("twins", "agree")
-            notes.append(f"the {twins} of {listed(self.twins)} in mini_tf/kernels {agree}, in float32")
+            notes.append(f"the {twins} of {listed(self.twins)} {agree}, in float32")
         if blind and any(t.blind_given for t in self.tensors):
             notes.append(f"the point given hides it: there, {everywhere(blind)}")
         elif blind:

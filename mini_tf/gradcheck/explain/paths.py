@@ -144,7 +144,7 @@ def _times(held, which, x, yours, right, directions):
 
 def _sentence(held, found):
     """The path in words: by the variables on it, else by the shortest expression"""
-    times = next(iter(found.values()))
+    times = next(times for times in TIMES if times in found.values())    # missing first
     places = [held.places[which[0]] for which, other in found.items() if other == times]
     variables = {place.variable: place.line for place in places if place.variable}
     if variables:

@@ -18,7 +18,7 @@ from mini_tf.gradcheck.subject import Subject
 
 import numpy as np
 
-MANY = 4                 # wrong gradients: of more, two changes are not looked for
+MANY = 3                 # wrong gradients: of more, two changes are not looked for
 
 
 def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evidence | None, seed: int) -> None:
@@ -34,7 +34,7 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
     if search.hits:
         report.changes = [_change(search.hits[0], search.target.names)]
         report.equal = [_change(edit, search.target.names) for edit in _as_good(search.hits)]
-    elif not search.live:                                # no one place can make all of them right
+    else:
         report.changes = [_change(edit, names) for edit, names in _several(search)]
     if report.repair is not None:
         return

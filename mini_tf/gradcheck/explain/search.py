@@ -131,7 +131,7 @@ class Search:
         wanted = now + (np.linalg.lstsq(e.jacobian, e.missing, rcond=1e-10)[0]).reshape(now.shape)
         worst = np.unravel_index(int(np.abs(wanted - now).argmax()), now.shape)
         at = f" at {entry(tuple(int(k) for k in worst))}" if now.ndim else ""
-        return (f"Only another value of `{e.text}` in line {e.site.line} can make it right:{at} it is "
+        return (f"Unless a line is missing, only another `{e.text}` in line {e.site.line} can make it right:{at} it is "
                 f"{now[worst]:.4g}, and would have to be {wanted[worst]:.4g}")                 # fmt: skip
 
     def _expressions(self, site: Site) -> list[Expression]:
@@ -196,7 +196,8 @@ class Search:
             values = [values(k) for k in range(len(site.scopes))] if callable(values) else values
             if any(np.size(v) > LARGE or (not np.ndim(v) and is_numeric(v) and abs(v) > LARGE) for v in values):
                 return False
-            outs = [e.within(k, v) for k, v in enumerate(values)]
+            with self.program.ends():
+                outs = [e.within(k, v) for k, v in enumerate(values)]
             shapes = [[part.shape for part in site.parts(some)] for some in (outs, site.values)]
             if site.jacobian is not None and shapes[0] == shapes[1]:
                 return bool(self.target.near(site.jacobian @ (site.flat(outs) - site.base) - site.missing))

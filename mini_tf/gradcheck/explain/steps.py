@@ -109,12 +109,13 @@ def _only_scaled(call, evidence):
     """Whether an author's step only counts in another unit: dA may stand for m times the gradient, for m examples"""
     if not isinstance(call.f, tuple) or evidence.misfits:
         return False
+    factors = []
     for name in evidence.wrong:
         g, slopes = evidence.gradients[name].ravel(), np.nan_to_num(evidence.slopes[name].ravel())
-        c = g @ slopes / max(slopes @ slopes, 1e-300)
-        if np.abs(g - c * slopes).max() > 1e-6 * evidence.size(name):
+        factors.append(g @ slopes / max(slopes @ slopes, 1e-300))
+        if factors[-1] <= 0 or np.abs(g - factors[-1] * slopes).max() > 1e-6 * evidence.size(name):
             return False
-    return bool(evidence.wrong)
+    return bool(factors) and np.ptp(factors) <= 1e-6 * factors[0]
 
 
 def _calls_in(subject, evidence):

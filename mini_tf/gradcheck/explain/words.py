@@ -113,18 +113,18 @@ def _numbers(points, name) -> Iterator[tuple[str, list[float]]]:
     """(text, its value at each point) of sizes, counts and numbers, of their reciprocals and roots"""
     points = [point for point, *_ in _pairs(points, name)]
     atoms = [(f"{k:g}", [float(k)] * len(points)) for k in (2, 3)]
-    first = points[0].everything
+    first = _arrays(points[0])
     for other, x in first.items():
         if isinstance(x, np.ndarray):
             for axis in range(x.ndim):
-                sizes = [float(p.everything[other].shape[axis]) for p in points]
+                sizes = [float(_arrays(p)[other].shape[axis]) for p in points]
                 atoms.append((f"{x.shape[axis]} (axis {axis} of {other})", sizes))
             if x.ndim > 1:
-                rows = [p.everything[other].size / p.everything[other].shape[-1] for p in points]
+                rows = [_arrays(p)[other].size / _arrays(p)[other].shape[-1] for p in points]
                 atoms.append((f"{x.size // x.shape[-1]} (rows of {other})", rows))
             if x.dtype.kind in "bi" and x.size:
                 atoms.append((f"{np.count_nonzero(x)} (entries of {other} that are not 0)",
-                              [float(np.count_nonzero(p.everything[other])) for p in points]))       # fmt: skip
+                              [float(np.count_nonzero(_arrays(p)[other])) for p in points]))       # fmt: skip
     options = {**points[0].subject.options, **dict(zip(points[0].subject.names, points[0].subject.given))}
     atoms += [(f"{n} = {x:g}", [float(x)] * len(points)) for n, x in options.items() if type(x) in (int, float) and x]
     for text, values in atoms:
@@ -132,6 +132,11 @@ def _numbers(points, name) -> Iterator[tuple[str, list[float]]]:
         yield f"1/{text}", [1 / v for v in values if v] or values
         yield f"√{text}", [abs(v) ** 0.5 for v in values]
         yield f"1/√{text}", [abs(v) ** -0.5 for v in values if v] or values
+
+
+def _arrays(point):
+    """All arrays that f is given, constants by name, too"""
+    return {n: x for n, x in point.subject.options.items() if isinstance(x, np.ndarray)} | point.everything
 
 
 def _transposed(points, name):
@@ -148,7 +153,7 @@ def _some_entries(points, name):
             wrong = np.abs(yours - right) > point.tolerances[name]
         if not wrong.any() or np.count_nonzero(wrong) > 0.8 * wrong.size:
             return ""
-        for other, x in point.everything.items():
+        for other, x in _arrays(point).items():
             if not isinstance(x, np.ndarray) or x.dtype.kind not in "bi":
                 continue
             if x.dtype.kind == "b":

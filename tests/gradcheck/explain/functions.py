@@ -3,30 +3,12 @@
 import numpy as np
 
 
-# y, backward = f(…)
-
-
-def dense(x, W, b):
-    y = np.tanh(x @ W + b)
-
-    def backward(dy):
-        dz = dy * (1 - y ** 2)
-        dx = dz @ W.T
-        dW = x.T @ dz
-        db = dz.sum(0)
-        return dx, dW, db
-
-    return y, backward
-
-
 def product(x, w):
     y = x * w
-
     def backward(dy):
         dx = dy * w
         dw = dy * x
         return dx, dw
-
     return y, backward
 
 
@@ -35,7 +17,6 @@ def attention(q, k, v):
     e = np.exp(s - s.max(-1, keepdims=True))
     a = e / e.sum(-1, keepdims=True)
     y = np.einsum("bij,bjk->bik", a, v)
-
     def backward(dy):
         dv = np.einsum("bij,bik->bjk", a, dy)
         da = np.einsum("bik,bjk->bij", dy, v)
@@ -43,7 +24,6 @@ def attention(q, k, v):
         dq = np.einsum("bij,bjk->bik", ds, k)
         dk = np.einsum("bij,bik->bjk", ds, q)
         return dq, dk, dv
-
     return y, backward
 
 
@@ -53,45 +33,36 @@ def layer_norm(x, g):
     s = np.sqrt((c * c).mean(-1, keepdims=True) + 1e-5)
     n = c / s
     y = n * g
-
     def backward(dy):
         dn = dy * g
         dx = (dn - dn.mean(-1, keepdims=True) - n * (dn * n).mean(-1, keepdims=True)) / s
         return dx, (dy * n).sum(0)
-
     return y, backward
 
 
 def joined(x, z):
     k = x.shape[1]
-    y = np.concatenate([x, z], 1) ** 2
-
     def backward(dy):
         d = 2 * dy * np.concatenate([x, z], 1)
         return d[:, :k], d[:, k:]
-
-    return y, backward
+    return np.concatenate([x, z], 1) ** 2, backward
 
 
 def lookup(W, ids):
     y = W[ids] ** 2
-
     def backward(dy):
         dW = np.zeros_like(W)
         np.add.at(dW, ids, 2 * dy * W[ids])
         return dW
-
     return y, backward
 
 
 def relu(x):
     y = np.maximum(x, 0)
-
     def backward(dy):
         dx = dy.copy()
         dx[x < 0] = 0
         return dx
-
     return y, backward
 
 
@@ -100,7 +71,6 @@ def recurrent(x, U, h0):
     for t in range(len(x)):
         h = np.tanh(x[t] + h @ U)
         hs.append(h)
-
     def backward(dy):
         dx, dU, dh = np.zeros_like(x), np.zeros_like(U), np.zeros_like(h0)
         for t in reversed(range(len(x))):
@@ -109,49 +79,39 @@ def recurrent(x, U, h0):
             dU += hs[t].T @ dz
             dh = dz @ U.T
         return dx, dU, dh
-
     return np.stack(hs[1:]), backward
 
 
 def weighted(x, w):
     y = np.stack([x * one for one in w])
-
     def backward(dy):
         dx = sum(dy[k] * w[k] for k in range(len(w)))
         dw = np.array([(one * x).sum() for one in dy])
         return dx, dw
-
     return y, backward
 
 
 def shifted(x, b):
     y = x * 2 + b * 3
-
     def sum_to(g, n):
         while g.ndim > n:
             g = g.sum(0)
         return g
-
     def backward(dy):
         return dy * 2, sum_to(dy * 3, b.ndim)
-
     return y, backward
 
 
 def averaged(x):
-    y = x.mean(0)
-
     def backward(dy):
-        dx = np.broadcast_to(dy / x.shape[0], x.shape).copy()
-        return dx
-
-    return y, backward
+        dx = np.broadcast_to(dy / x.shape[0], x.shape)
+        return dx.copy()
+    return x.mean(0), backward
 
 
 def sech(X, W):
     z = X @ W
     y = np.arctan(np.sinh(z))
-
     def backward(dy):
         T = X.shape[1]
         dz = dy / np.cosh(z)
@@ -159,46 +119,18 @@ def sech(X, W):
         dW = X.T @ dz
         assert len(dW) == T
         return dX, dW
-
     return y, backward
 
 
 def scaled_rows(x):
-    y = x / x.shape[1]
-
+    B, T = x.shape
     def backward(dy):
-        B, T = x.shape
         return dy / T
-
-    return y, backward
+    return x / T, backward
 
 
 def masked(x, mask):
-    y = np.where(mask, x * x, 0)
-
-    def backward(dy):
-        return 2 * dy * x * mask
-
-    return y, backward
-
-
-# out, cache = forward(…); backward(dout, cache)
-
-
-def affine_forward(x, w, b):
-    out = x @ w + b
-    return out, (x, w)
-
-
-def affine_backward(dout, cache):
-    x, w = cache
-    dx = dout @ w.T
-    dw = x.T @ dout
-    db = dout.sum(0)
-    return dx, dw, db
-
-
-# Objects
+    return np.where(mask, x * x, 0), lambda dy: 2 * dy * x * mask
 
 
 class Scale:
@@ -221,19 +153,6 @@ class Gated:
         self.inner = Scale(w)
 
     def forward(self, x):
-        self.on = x > 0
-        return self.inner.forward(x * self.on)
-
-    def backward(self, dy):
-        dx = self.inner.backward(dy)
-        return dx * self.on
-
-
-class Dropped:
-    def __init__(self, w):
-        self.inner = Scale(w)
-
-    def forward(self, x):
         h = self.inner.forward(x)
         self.gate = 1 / (1 + np.exp(-h))
         return h * self.gate
@@ -241,9 +160,6 @@ class Dropped:
     def backward(self, dy):
         g = self.gate + self.gate * (1 - self.gate) * self.inner.x * self.inner.w
         return self.inner.backward(dy * g)
-
-
-# Losses with gradients
 
 
 def softmax_loss(X, W, t):

@@ -5,11 +5,12 @@ import numpy as np
 
 def dense(x, W, b):
     y = np.tanh(x @ W + b)
-
     def backward(dy):
-        dz = dy * (1 - y * y)
-        return dz @ W.T, x.T @ dz, dz.sum(0)
-
+        dz = dy * (1 - y ** 2)
+        dx = dz @ W.T
+        dW = x.T @ dz
+        db = dz.sum(0)
+        return dx, dW, db
     return y, backward
 
 
@@ -17,13 +18,11 @@ def closures(x, W1, b1, W2, b2, W3, b3):
     h1, back1 = dense(x, W1, b1)
     h2, back2 = dense(h1, W2, b2)
     y, back3 = dense(h2, W3, b3)
-
     def backward(dy):
         dh2, dW3, db3 = back3(dy)
         dh1, dW2, db2 = back2(dh2)
         dx, dW1, db1 = back1(dh1)
         return dx, dW1, db1, dW2, db2, dW3, db3
-
     return y, backward
 
 

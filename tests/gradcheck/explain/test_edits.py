@@ -1,12 +1,11 @@
 """How a change is written: brackets where they are needed only, and the rest as the author wrote it."""
 
+import ast
+
 from mini_tf.gradcheck.explain.edits import Kind, of_syntax, replacing, written
 from mini_tf.gradcheck.explain.expressions import nodes_of
 from mini_tf.gradcheck.explain.sites import Site
-from mini_tf.gradcheck.explain.values import filled
 from mini_tf.gradcheck.source import source_of as parsed
-
-import ast
 
 import pytest
 
@@ -28,7 +27,7 @@ def site_of(name):
 
 
 @pytest.mark.parametrize(("name", "part", "new", "after"), [
-    ("a", "dy", "dy * b", "a = (dy * b) @ W"),           # to the left of @ they change nothing but the eye's reading
+    ("a", "dy", "dy * b", "a = dy * b @ W"),
     ("a", "W", "W.T", "a = dy @ W.T"),
     ("a", "dy @ W", "dy + b", "a = dy + b"),
     ("c", "dy", "dy + b", "c = (dy + b) * b"),
@@ -43,21 +42,8 @@ def test_brackets(name, part, new, after):
     site = site_of(name)
     node = next(n for n in nodes_of(site.node) if site.source.file.of(n) == part)
     edit = replacing(site, node, new, Kind.VALUE)
-    assert edit.after.replace("(dy * b) @", "dy * b @") == after.replace("(dy * b) @", "dy * b @")
-    assert ast.dump(ast.parse(edit.after)) == ast.dump(ast.parse(after.replace("(dy * b) @ W", edit.after[4:])))
+    assert edit.after == after
     assert edit.text.count("\n") == site.source.file.text.count("\n")
-
-
-@pytest.mark.parametrize(("template", "texts", "right"), [
-    ("e.T", {"e": "a + b"}, "(a + b).T"),
-    ("e * v", {"e": "a - b", "v": "c"}, "(a - b) * c"),
-    ("e - v", {"e": "a - b", "v": "c"}, "a - b - c"),
-    ("v @ e", {"e": "a @ b", "v": "c"}, "c @ (a @ b)"),
-    ("np.exp(e)", {"e": "a + b"}, "np.exp(a + b)"),
-    ("1 - e ** 2", {"e": "-a"}, "1 - (-a) ** 2"),
-])  # fmt: skip
-def test_filled(template, texts, right):
-    assert filled(template, **texts) == right
 
 
 def test_the_authors_text_is_kept_and_the_shared_tree_unchanged():
@@ -70,8 +56,6 @@ def test_the_authors_text_is_kept_and_the_shared_tree_unchanged():
                 edit = replacing(site, node, written(new, source), kind)
                 count += 1
                 ast.parse(edit.text)
-                if name == "g" and "sum( axis" not in edit.after:
-                    assert node is site.node or "dy" not in edit.after or "axis" in edit.after
     assert count > 40
     assert ast.dump(source.node) == before
 

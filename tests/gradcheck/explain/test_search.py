@@ -1,34 +1,26 @@
 """One change found by value: carried out, it makes the gradients right, and it is what an author would write."""
 
 from tests.gradcheck.contracts import normal
-from tests.gradcheck.explain import edited, gradcheck, judge, mended
+from tests.gradcheck.explain import edited, edited_file, gradcheck, judge, mended, nets
 from tests.gradcheck.explain import functions as right
 
 import numpy as np
 import pytest
 
 IDS = np.array([1, 4, 1, 0])
-INPUTS = {
-    "dense": lambda: normal((5, 3), (3, 4), (4,)),
-    "product": lambda: normal((3, 4), (3, 4)),
-    "attention": lambda: normal((2, 3, 4), (2, 5, 4), (2, 5, 6)),
-    "layer_norm": lambda: normal((3, 5), (5,)),
-    "joined": lambda: normal((3, 2), (3, 4)),
+SHAPES = {
+    "dense": [(5, 3), (3, 4), (4,)], "product": [(3, 4), (3, 4)], "attention": [(2, 3, 4), (2, 5, 4), (2, 5, 6)],
+    "layer_norm": [(3, 5), (5,)], "joined": [(3, 2), (3, 4)], "relu": [(3, 4)],
+    "recurrent": [(4, 2, 3), (3, 3), (2, 3)], "weighted": [(2, 3), (4,)],
+    "shifted": [(2, 4, 3), (3,)], "averaged": [(3, 4)], "scaled_rows": [(4, 4)],
+    "sech": [(5, 3), (3, 4)], "Scale": [(4, 3)], "Gated": [(4, 3)],
+}  # fmt: skip
+INPUTS = {name: lambda shapes=shapes: [*normal(*shapes, (1,))[:-1]] for name, shapes in SHAPES.items()} | {
     "lookup": lambda: [normal((6, 3)), IDS],
-    "relu": lambda: [normal((3, 4))],
-    "recurrent": lambda: normal((4, 2, 3), (3, 3), (2, 3)),
-    "weighted": lambda: normal((2, 3), (4,)),
-    "shifted": lambda: normal((2, 4, 3), (3,)),
-    "averaged": lambda: [normal((3, 4))],
-    "scaled_rows": lambda: [normal((4, 4))],
-    "sech": lambda: normal((5, 3), (3, 4)),
     "softmax_loss": lambda: [*normal((4, 3), (3, 5)), IDS],
     "dict_loss": lambda: [{"W1": normal((3, 4)), "W2": normal((4, 2))}, *normal((5, 3), (5, 2), seed=3)],
-    "affine_forward": lambda: normal((5, 3), (3, 4), (4,)),
-    "Scale": lambda: [normal((4, 3))],
-    "Gated": lambda: [normal((4, 3))],
-    "Dropped": lambda: [normal((4, 3))],
 }
+FUNCTIONS = {**vars(right), "dense": nets.dense}
 
 
 def run(check, name, thing):
@@ -39,7 +31,7 @@ def run(check, name, thing):
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_they_are_right(name):
-    assert run(judge, name, getattr(right, name))
+    assert run(judge, name, FUNCTIONS[name])
 
 
 # (function, right, wrong, statements that are accepted; none if only the planted change is held against the judge)
@@ -49,15 +41,15 @@ ONE_MISTAKE = [
     ("dense", "dz.sum(0)", "dz.mean(0)", "db = dz.sum(0)"),
     ("dense", "dz @ W.T", "-dz @ W.T", "dx = dz @ W.T"),
     ("dense", "return dx, dW", "return dx * 2, dW", "return dx, dW, db"),
-    ("attention", '"bij,bjk->bik", ds, k', '"bij,bik->bjk", ds, q', 'dq = np.einsum("bij,bjk->bik", ds, k)', "return dk, dk, dv"),
     ("attention", "(a * da).sum(-1", "(a * da).mean(-1"),
     ("attention", "da - (a * da).sum(-1, keepdims=True)", "da"),
     ("layer_norm", " - dn.mean(-1, keepdims=True)", ""),
     ("layer_norm", " - n * (dn * n).mean(-1, keepdims=True)", ""),
     ("layer_norm", "dn = dy * g", "dn = dy", "dn = dy * g"),
-    ("joined", "d[:, :k], d[:, k:]", "d[:, -k:], d[:, k:]", "return d[:, :k], d[:, k:]"),
+    ("joined", "d[:, :k], d[:, k:]", "d[:, :k], d[:, k + 1:]", "return d[:, :k], d[:, k:]"),
     ("joined", "d = 2 * dy *", "d = dy *"),
-    ("lookup", "np.add.at(dW, ids, 2 * dy * W[ids])", "dW[ids] += 2 * dy * W[ids]", "np.add.at(dW, ids, 2 * dy * W[ids])"),
+    ("lookup", "np.add.at(dW, ids, 2 * dy * W[ids])", "dW[ids] += 2 * dy * W[ids]",
+     "np.add.at(dW, ids, 2 * dy * W[ids])"),
     ("relu", "dy.copy()", "dy", "dx = dy.copy()"),
     ("product", "return dx, dw", "return dw, dx", "return dx, dw"),
     ("recurrent", "dh = dz @ U.T", "dh = dz @ U", "dh = dz @ U.T"),
@@ -66,24 +58,22 @@ ONE_MISTAKE = [
     ("recurrent", "(dy[t] + dh)", "dy[t]", "dz = (dy[t] + dh) * (1 - hs[t + 1] ** 2)"),
     ("weighted", "dy[k] * w[k]", "dy[k]"),
     ("weighted", "(one * x).sum()", "one.sum()"),
-    ("shifted", "g.sum(0)", "g.mean(0)"),
+    ("shifted", "g.sum(0)", "g.mean(0)"),           # a change to g = g would never end
     ("averaged", " / x.shape[0]", ""),
     ("softmax_loss", "dz /= len(t)", "dz /= len(W)", "dz /= len(t)", "dz /= len(X)"),
     ("softmax_loss", "t] -= 1", "t] -= 2", "dz[np.arange(len(t)), t] -= 1"),
     ("dict_loss", "X.T @ (dh * (1 - h ** 2))", "X.T @ dh"),
     ("dict_loss", "2 * r /", "r /"),
-    ("affine_forward", None, None, "dx = dout @ w.T"),
     ("Scale", "(dy * self.x)", "dy", "self.dw = (dy * self.x).sum(0)"),
     ("Scale", "dy * self.w", "dy", "return dy * self.w"),
-    ("Gated", "dx * self.on", "dx"),
-    ("Dropped", "backward(dy * g)", "backward(dy)", "return self.inner.backward(dy * g)", "return self.inner.backward(g * dy)"),
-    ("Dropped", "self.gate + self.gate", "self.gate"),
+    ("Gated", "backward(dy * g)", "backward(dy)", "return self.inner.backward(dy * g)"),
+    ("Gated", "self.gate + self.gate", "self.gate"),
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new", "accepted"), [(*one[:3], one[3:]) for one in ONE_MISTAKE if one[1]])
+@pytest.mark.parametrize(("name", "old", "new", "accepted"), [(*one[:3], one[3:]) for one in ONE_MISTAKE])
 def test_the_change_makes_it_right(name, old, new, accepted):
-    wrong = edited(getattr(right, name), old, new)
+    wrong = edited(FUNCTIONS[name], old, new)
     report = run(gradcheck, name, wrong)
     assert report.verdict == "FAIL"
     assert report.repair is not None, report
@@ -93,48 +83,41 @@ def test_the_change_makes_it_right(name, old, new, accepted):
     assert report.repair.makes_right == [t.name for t in report.tensors] or report.findings
 
 
-def test_a_pair():
-    def backward(dout, cache):
-        x, w = cache
-        return dout @ -w.T, x.T @ dout, dout.sum(0)
+def test_the_letters_of_an_einsum():
+    wrong = edited(right.attention, '"bij,bik->bjk", a, dy', '"bji,bik->bjk", a, dy')
+    report = gradcheck(wrong, *normal((2, 3, 4), (2, 3, 4), (2, 3, 6)))
+    assert report.repair.after.replace("'", '"') == 'dv = np.einsum("bij,bik->bjk", a, dy)'
 
-    report = gradcheck((right.affine_forward, backward), *INPUTS["affine_forward"]())
-    assert report.repair.after == "return dout @ w.T, x.T @ dout, dout.sum(0)"
+
+def test_a_pair():
+    net = edited_file(nets, "dout @ W.T", "dout @ -W.T")
+    report = gradcheck(net.affine_forward, *INPUTS["dense"]())
+    assert report.repair.after == "return dout @ W.T, x.T @ dout, dout.sum(0)"
 
 
 def test_a_loop_that_leaves_a_step_out():
     wrong = edited(right.recurrent, "reversed(range(len(x)))", "reversed(range(1, len(x)))")
     report = run(gradcheck, "recurrent", wrong)
-    assert report.repair.line == 9
+    assert report.repair.line == 8
     assert "range(1, len(x))" not in report.repair.after
 
 
 def test_other_lines_that_do_the_same_do_it():
-    wrong = edited(right.Gated, "dx * self.on", "dx")
-    report = run(gradcheck, "Gated", wrong)
+    wrong = edited(right.averaged, " / x.shape[0]", "")
+    report = run(gradcheck, "averaged", wrong)
     assert report.equal
     for change in report.equal:
         assert change.line != report.repair.line
-        assert run(judge, "Gated", mended(wrong, change))
-
-
-def test_a_factor_forgotten_in_two_places():
-    wrong = edited(right.softmax_loss, "    dz /= len(t)\n", "")
-    report = run(gradcheck, "softmax_loss", wrong)
-    assert [change.makes_right for change in report.changes] == [["X"], ["W"]]
-    assert [change.after.count("/ len(") for change in report.changes] == [1, 1]
+        assert run(judge, "averaged", mended(wrong, change))
 
 
 def test_two_mistakes():
     wrong = edited(right.product, "dx = dy * w", "dx = dy", "dw = dy * x", "dw = dy")
     report = run(gradcheck, "product", wrong)
-    assert [(change.makes_right, change.line) for change in report.changes] == [(["x"], 5), (["w"], 6)]
+    assert [(change.makes_right, change.line) for change in report.changes] == [(["x"], 4), (["w"], 5)]
     assert run(judge, "product", mended(wrong, *report.changes))
     assert report.repair is None
     assert "2 changes together make it right" in str(report)
-
-
-# No change that is right by chance only
 
 
 def test_three_rows_are_not_three():
@@ -150,9 +133,6 @@ def test_of_a_square_matrix_the_right_axis():
     again = mended(wrong, report.repair)
     assert judge(again, normal((4, 4)))
     assert judge(again, normal((5, 3))), report.repair
-
-
-# Where nothing is found
 
 
 def test_no_change_is_shown_where_none_is_right():
@@ -175,23 +155,13 @@ def test_the_lines_of_two_mistakes():
     assert len(lines) <= 12
 
 
-def test_a_change_that_never_ends_is_given_up():
-    wrong = edited(right.shifted, "g.sum(0)", "np.sin(g.sum(0)) * 7.3")
-    report = run(gradcheck, "shifted", wrong)
-    assert report.verdict == "FAIL"
-    assert report.changes or report.tried
-
-
-# The same each time, without a thread
-
-
 def test_twice_the_same_without_threads(monkeypatch):
     def start(self):
         raise AssertionError("a thread was started")
 
     monkeypatch.setattr("threading.Thread.start", start)
     for name, old, new in (("dense", "1 - y ** 2", "1 - y"), ("sech", "dz = dy / np.cosh(z)", "dz = np.sin(z)")):
-        wrong = edited(getattr(right, name), old, new)
+        wrong = edited(FUNCTIONS[name], old, new)
         first, second = (str(run(gradcheck, name, wrong)) for _ in range(2))
         assert first == second
         assert "could not be looked for" not in first

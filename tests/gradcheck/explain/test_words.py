@@ -1,14 +1,14 @@
 """What a wrong gradient is in words: they hold at two points and at other sizes."""
 
+from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.paths import missing_path
 from mini_tf.gradcheck.explain.words import sentences
-from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from tests.gradcheck.contracts import normal
 from tests.gradcheck.explain import edited
 from tests.gradcheck.explain import functions as right
-from tests.gradcheck.explain.test_search import INPUTS
+from tests.gradcheck.explain.test_search import FUNCTIONS, INPUTS
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ import pytest
 
 def said(thing, inputs, of=None):
     """{tensor: words} of a wrong thing; or what `of(evidence)` gives"""
-    with judged(lambda: Subject(thing, inputs, {}), None, 0, None) as (report, _, evidence, other), np.errstate(all="ignore"):
+    check = judged(lambda: Subject(thing, inputs, {}), None, 0, None)
+    with check as (report, _, evidence, other), np.errstate(all="ignore"):
         assert report.verdict == "FAIL"
         return of(evidence) if of else sentences(evidence, [*filter(None, [other]), *other_sizes(evidence)])
 
@@ -31,13 +32,14 @@ def said(thing, inputs, of=None):
     ("relu", "return dx", "return dx * [[1], [3], [1]]", {"x": "It is wrong only in [1, :]."}),
 ])  # fmt: skip
 def test_words(name, old, new, words):
-    assert said(edited(getattr(right, name), old, new), INPUTS[name]()) == words
+    assert said(edited(FUNCTIONS[name], old, new), INPUTS[name]()) == words
 
 
 def test_a_factor_is_named_by_all_sizes_that_fit_elsewhere():
-    words = said(edited(right.dense, "dz.sum(0)", "dz.mean(0)"), INPUTS["dense"]())["b"]
+    words = said(edited(FUNCTIONS["dense"], "dz.sum(0)", "dz.mean(0)"), INPUTS["dense"]())["b"]
     assert words.startswith("It is the right one times 1/5 (axis 0 of x)")
-    assert "axis 0 of W" not in said(edited(right.dense, "dz.sum(0)", "dz.mean(0)"), normal((3, 3), (3, 4), (4,)))["b"]
+    words = said(edited(FUNCTIONS["dense"], "dz.sum(0)", "dz.mean(0)"), normal((3, 3), (3, 4), (4,)))["b"]
+    assert "axis 0 of W" not in words
     words = said(edited(right.attention, "return dq", "return dq / np.sqrt(q.shape[-1])"), INPUTS["attention"]())
     assert "1/√4 (axis 2 of q)" in words["q"]
 
@@ -49,20 +51,19 @@ def test_transposed():
 
 def test_repeated_ids_and_masks():
     wrong = edited(right.lookup, "np.add.at(dW, ids, 2 * dy * W[ids])", "dW[ids] += 2 * dy * W[ids]")
-    assert "ids that occur more than once" in said(wrong, INPUTS["lookup"]())["W"].replace("in ids ", "")
+    assert "ids that occur more than once: each time has to count" in said(wrong, INPUTS["lookup"]())["W"]
     x, other = normal((3, 4), (3, 4))
-    assert said(edited(right.masked, " * mask", ""), [x, other > 0]) == {"x": "It is wrong exactly where mask is False."}
-
-
-# Paths
+    assert said(edited(right.masked, " * mask", ""), [x, other > 0])["x"].endswith("exactly where mask is False.")
 
 
 @pytest.mark.parametrize(("name", "old", "new", "tensor", "words"), [
     ("recurrent", "(dy[t] + dh)", "dy[t]", "U", "The gradient through `h` (line 4) is missing; all else is right."),
-    ("layer_norm", " - n * (dn", " + n * (dn", "x", "The gradient through `s` (line 4) has the wrong sign; all else is right."),
-    ("layer_norm", " - n * (dn", " - 2 * n * (dn", "x", "The gradient through `s` (line 4) is there twice; all else is right."),
+    ("layer_norm", " - n * (dn", " + n * (dn", "x",
+     "The gradient through `s` (line 4) has the wrong sign; all else is right."),
+    ("layer_norm", " - n * (dn", " - 2 * n * (dn", "x",
+     "The gradient through `s` (line 4) is there twice; all else is right."),
     ("attention", "ds, k)", "0 * ds, k)", "q", ""),      # all of it: zero says more
     ("dense", "x.T @ dz", "np.sin(x.T @ dz)", "W", ""),
 ])  # fmt: skip
 def test_paths(name, old, new, tensor, words):
-    assert said(edited(getattr(right, name), old, new), INPUTS[name](), lambda one: missing_path(one, tensor)) == words
+    assert said(edited(FUNCTIONS[name], old, new), INPUTS[name](), lambda one: missing_path(one, tensor)) == words
