@@ -85,7 +85,8 @@ class Edit:
         known = words(self.source.file.of(self.site.functions[0]))
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
         strange = sum(map(bool, (neutral, self._is_a_number, {"==", "!="} & {*added})))
-        amount = 2 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
+        amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
+        amount += 2 * (self.kind is Kind.STATEMENT)
         return amount + 3 * strange, sum(w not in known for w in added), len(self.after)
 
     @property

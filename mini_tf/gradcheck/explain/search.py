@@ -37,7 +37,7 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
     "e / v": (lambda M, e: e / M, True, Kind.FACTOR),
 }
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
-PROGRAMS = 100           # compiled and run at most, in one stage,
+PROGRAMS = 150           # compiled and run at most, in one stage,
 PUT_IN = 8000            # and values put in to see what they do,
 MORE_RUNS = 1500         # of them where no matrix says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
