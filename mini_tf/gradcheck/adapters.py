@@ -47,7 +47,9 @@ class Adapter:
 
     def function(self, owner: Any) -> Callable:
         """What is called, of this copy of the owner"""
-        return getattr(owner, self.f) if isinstance(self.f, str) else self.f
+        if isinstance(self.f, str):
+            return getattr(owner, self.f)
+        return self.f if owner is None else MethodType(self.f, owner)
 
     @property
     def name(self) -> str:
@@ -345,10 +347,10 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
     if owner is None and (partner := partner_of(f)) is not None:
         return Pair(f, partner, inputs)
     kind = _kind_of(f, result_of())
-    method = f.__name__ if inspect.isroutine(f) else "__call__"
-    if owner is None or not hasattr(owner, method) or not (inspect.isroutine(f) or getattr(f, "__dict__", None)):
+    if owner is None or not (inspect.isroutine(f) or getattr(f, "__dict__", None)):
         return kind(f, inputs)
-    return kind(method, inputs, owner)
+    method = f.__name__ if inspect.isroutine(f) else "__call__"
+    return kind(method if hasattr(owner, method) else f.__func__, inputs, owner)         # or it goes by another name
 
 
 def _owner_of(f):

@@ -28,3 +28,24 @@ def test_a_returned_array_is_not_given_to_a_constant_that_it_fits():
         assert report.verdict == "FAIL"
         assert report.tensor("x").verdict == "FAIL"
         assert report.tensor("W").verdict == "PASS"
+
+
+def under_another_name(self, x):
+    """A method whose name in the class is not its own."""
+    def backward(dy):
+        self.dW = 3 * x.T @ dy
+        return dy @ self.W.T
+
+    return x @ self.W, backward
+
+
+class Renamed:
+    loss = under_another_name
+
+    def __init__(self):
+        self.W = np.random.default_rng(0).normal(size=(4, 3))
+
+
+def test_a_method_under_another_name_has_its_weights_checked():
+    report = gradcheck(Renamed().loss, np.random.default_rng(1).normal(size=(5, 4)), explain=False)
+    assert report.tensor("W").verdict == "FAIL"
