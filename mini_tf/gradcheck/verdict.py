@@ -8,13 +8,14 @@ A gradient is wrong where it misses the measured slope by more than the measurem
 of a kink have no slope: they are set aside, and counted.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import RLock
 
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.measure.directions import COUNT, agrees, contradicts, find_wrong_entries, judge_directions
-from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.evidence import CERTAIN, Evidence
 from mini_tf.gradcheck.measure.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measure.precision import check_precision
 from mini_tf.gradcheck.measure.promises import check_backward, check_forward, check_tensors, place_of, told
@@ -38,7 +39,7 @@ FAR_POINTS = 8           # looked at quickly
 BUDGET = 2000            # entries measured of one tensor; of a larger one, a random choice, and random directions
 LARGE = 25_000           # entries of all tensors, from which on fewer of each are measured, so that time does not grow
 LEAST = 50               # … but so many: the directions, which see all entries, remain
-CERTAIN = 1e-4           # an entry is judged if its slope is known to this part of the tensor's largest slope, or else
+# An entry is judged if its slope is known to CERTAIN, a part of the tensor's largest slope, or else
 NOISE = 1e-9             # if it is known to this part of φ, and your gradient there is either zero, as far as one can
 FAINT = 1e-4             # tell (below this part of the uncertainty: right), or off by more than the uncertainty (wrong)
 CLIPPED = "at another point, the gradient is clipped: beyond a bound in the code, that bound comes back"
@@ -208,8 +209,6 @@ def _compare(point, phi, x, gradient, rng, budget, evidence, name):
 
 def _check_twins(evidence, report, rng):
     """The twins of mini_tf's ops that ran, beside their formulas"""
-    import sys
-
     if "mini_tf.ops.op" in sys.modules:                  # else no op has run
         from mini_tf.gradcheck.measure.twins import check_twins
 

@@ -7,14 +7,13 @@ Where the forward then runs, the slopes are measured there, too.
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.points import generic, random_dy
-from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slopes_of_entries
+from mini_tf.gradcheck.measure.slopes import Phi
 from mini_tf.types import Array
 
 import numpy as np
 
 MOST = 4                 # of such points
 ENTRIES = 60             # measured of each tensor there
-CERTAIN = 1e-4
 
 
 def other_sizes(evidence: Evidence) -> list[Evidence]:
@@ -67,21 +66,10 @@ def _measured(evidence, change):
             point = Evidence(subject, y, backward, dy, {}, evidence.patterns)
             phi = Phi(subject, dy, evidence.patterns)
             for name, x in subject.tensors.items():
-                _measure(point, phi, name, x, rng)
+                point.measure(name, phi, np.sort(rng.choice(x.size, min(x.size, ENTRIES), replace=False)))
         return point
     except (*FAILURES, Broken, Refused):
         return None
-
-
-def _measure(point, phi, name, x, rng):
-    entries = np.sort(rng.choice(x.size, min(x.size, ENTRIES), replace=False))
-    found = slopes_of_entries(phi, x, entries)
-    size = np.abs(found.slope[~found.kink]).max(initial=0)
-    unsure = np.maximum(found.uncertainty, max(EXACT * size, np.finfo(float).tiny))
-    slopes, tolerances = np.full(x.size, np.nan), np.zeros(x.size)
-    slopes[entries] = np.where(~found.kink & (unsure <= CERTAIN * size), found.slope, np.nan)
-    tolerances[entries] = unsure
-    point.slopes[name], point.tolerances[name] = slopes.reshape(x.shape), tolerances.reshape(x.shape)
 
 
 def _resized(name: str, x: Array, change: dict, rng: np.random.Generator) -> Array:

@@ -6,6 +6,7 @@ that it had in one run.
 """
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -138,8 +139,6 @@ def _calls_in(subject, evidence):
 @contextmanager
 def _traced(recorder: Recorder) -> Iterator[None]:
     """Inside the block, calls of mini_tf's ops and layers are recorded, if it is there at all."""
-    import sys
-
     if "mini_tf.ops.op" not in sys.modules:
         yield
         return
@@ -258,8 +257,6 @@ def _copied(x):
 
 def _calling_line():
     """The author's line that called"""
-    import sys
-
     frame = sys._getframe(3)
     while frame is not None and "/gradcheck/" in frame.f_code.co_filename.replace("\\", "/"):
         frame = frame.f_back
