@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
-from types import CodeType
 from typing import Any
 
 from mini_tf import kernels
 from mini_tf.layers import Layer
 from mini_tf.ops import op as op_module
 from mini_tf.ops.op import Op, watching
-from mini_tf.types import Array, PathLike
+from mini_tf.places import codes_inside, place
+from mini_tf.types import Array
 
 # A call's line is the nearest one outside these files and folders.
 IN_BETWEEN = {__file__, op_module.__file__, kernels.__file__}
@@ -182,21 +182,6 @@ def source_line(backward: Callable, f: Callable | None = None) -> str:
     if own is not None and (code is None or code not in codes_inside(own)):
         code = own
     return "" if code is None else place(code.co_filename, code.co_firstlineno)
-
-
-def codes_inside(code: CodeType) -> list[CodeType]:
-    """This code object, and those of all functions defined inside it."""
-    inner = (constant for constant in code.co_consts if inspect.iscode(constant))
-    return [code, *(deeper for c in inner for deeper in codes_inside(c))]
-
-
-def place(path: PathLike, number: int) -> str:
-    """file:line, the file relative to the folder that has mini_tf, or to the current one, if it is in one of them."""
-    path = Path(path)
-    for folder in (Path(__file__).parent.parent, Path.cwd()):
-        if path.is_relative_to(folder):
-            path = path.relative_to(folder)
-    return f"{path}:{number}"
 
 
 def _calling_line():

@@ -15,7 +15,7 @@ from mini_tf.gradcheck.planting.bugs import BUGS, Bug
 from mini_tf.gradcheck.planting.editing import Edit, planted
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Layer, Parameter
-from mini_tf.trace import place
+from mini_tf.places import place
 from mini_tf.types import Array
 
 import numpy as np

@@ -13,7 +13,7 @@ from mini_tf.gradcheck.program import is_theirs
 from mini_tf.kernels import reference_only
 from mini_tf.layers import Layer
 from mini_tf.pages import highlighted
-from mini_tf.trace import place
+from mini_tf.places import place
 
 import numpy as np
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from types import CodeType
 
 from mini_tf.gradcheck.source import first_line, parsed
-from mini_tf.trace import place
+from mini_tf.places import place
 
 FOUND = {}                           # (file, code) -> WrittenCode, or None if its source cannot be had
 

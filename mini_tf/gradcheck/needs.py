@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.ownership import Ownership
 from mini_tf.gradcheck.parameters import is_layer
-from mini_tf.gradcheck.source import codes_inside
 from mini_tf.gradcheck.weights import Weight, arrays_in, gradient_names, is_float, named, path_of, reached
+from mini_tf.places import codes_inside
 
 import numpy as np
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.source import codes_inside
+from mini_tf.places import codes_inside
 
 OURS = Path(__file__).parents[1]
 MACHINERY = [OURS / name for name in ("gradcheck", "kernels", "parallel", "trace.py", "backend.py", "ops/op.py")]

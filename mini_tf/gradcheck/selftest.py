@@ -29,10 +29,11 @@ from mini_tf.gradcheck.explain.expressions import nodes_of, replaced
 from mini_tf.gradcheck.explain.sites import expressions_in
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
-from mini_tf.gradcheck.source import Source, codes_inside, compiled, own_nodes, parsed, running_as, source_of
+from mini_tf.gradcheck.source import Source, compiled, own_nodes, parsed, running_as, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from mini_tf.gradcheck.weights import is_float
+from mini_tf.places import codes_inside
 
 import numpy as np
 

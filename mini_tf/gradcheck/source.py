@@ -13,6 +13,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
+from mini_tf.places import codes_inside
+
 
 class Unavailable(ValueError):
     """A function has no source that can be read, or its file has changed since."""
@@ -150,12 +152,6 @@ def compiled(function: FunctionType, text: str, before: str | None = None) -> Co
     place = code.co_qualname, code.co_firstlineno - above
     codes = codes_inside(compile(text, code.co_filename, "exec", dont_inherit=True))
     return _lowered(next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place), above)
-
-
-def codes_inside(code: CodeType) -> list[CodeType]:
-    """This code object, and those of all functions defined inside it"""
-    inner = (constant for constant in code.co_consts if inspect.iscode(constant))
-    return [code, *(deeper for c in inner for deeper in codes_inside(c))]
 
 
 def _lowered(code, lines):

@@ -9,7 +9,7 @@ from mini_tf.explore.gathering import Pages
 from mini_tf.gradcheck.learner import load
 from mini_tf.gradcheck.planting.editing import planted
 from mini_tf.gradcheck.report import Change, Report
-from mini_tf.trace import place
+from mini_tf.places import place
 from tests.explore.conftest import decoded, tiny_reading
 
 import numpy as np

@@ -10,11 +10,11 @@ from mini_tf.gradcheck.explain.search import Search, all_hold
 from mini_tf.gradcheck.explain.steps import find_steps
 from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.measure.promises import place
 from mini_tf.gradcheck.program import codes_that_run, is_theirs
 from mini_tf.gradcheck.report import LINES, Change, Report
 from mini_tf.gradcheck.source import is_current
 from mini_tf.gradcheck.subject import Subject
+from mini_tf.places import place
 
 import numpy as np
 

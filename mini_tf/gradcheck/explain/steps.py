@@ -16,13 +16,14 @@ from typing import Any
 from mini_tf.gradcheck.adapters import partner_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.measure.promises import place, place_of
+from mini_tf.gradcheck.measure.promises import place_of
 from mini_tf.gradcheck.measure.slopes import watched_relus
 from mini_tf.gradcheck.program import functions_that_run, is_theirs
 from mini_tf.gradcheck.report import AFTER, CONTAINS, RIGHT, WRONG, Report, Step
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
 from mini_tf.gradcheck.weights import objects_in
+from mini_tf.places import place
 
 import numpy as np
 

@@ -18,6 +18,7 @@ from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.gradcheck.subject import Gradients, Subject
 from mini_tf.gradcheck.weights import no_lists_of_numbers
+from mini_tf.places import place
 from mini_tf.types import Array
 
 import numpy as np
@@ -251,15 +252,6 @@ def told(error: BaseException) -> str:
     blanks = [name for name, x in frame.f_locals.items() if x is ... and name in used]
     blank = "".join(f"; `{name}` is still `...`, a blank to fill first" for name in blanks)
     return f"{words} (at {place(frame.f_code.co_filename, line)}){blank}"
-
-
-def place(path: str | Path, line: int) -> str:
-    """file:line, the file relative to the current folder, or to the one that has mini_tf, if it is in one of them"""
-    path = Path(path)
-    for folder in (Path(__file__).parents[3], Path.cwd()):
-        if path.is_relative_to(folder):
-            path = path.relative_to(folder)
-    return f"{path}:{line}"
 
 
 def place_of(function: Any) -> str:

@@ -16,9 +16,10 @@ from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slopes_of_entries
 from mini_tf.gradcheck.program import codes_that_run, functions_that_run
 from mini_tf.gradcheck.report import Comparison
-from mini_tf.gradcheck.source import Unavailable, codes_inside, source_of
+from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.weights import objects_in
+from mini_tf.places import codes_inside
 from mini_tf.types import Array
 
 import numpy as np

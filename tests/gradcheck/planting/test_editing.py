@@ -5,9 +5,10 @@ import linecache
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import Edit, edited_line, planted
-from mini_tf.gradcheck.source import codes_inside, function_of, source_of
+from mini_tf.gradcheck.source import function_of, source_of
 from mini_tf.layers import Parameter
 from mini_tf.ops.attention import softmax
+from mini_tf.places import codes_inside
 
 import numpy as np
 import pytest

@@ -1,0 +1,21 @@
+"""Where code is written: the place of a line, and the functions inside a function. It needs nothing but Python."""
+
+import inspect
+import os
+from pathlib import Path
+from types import CodeType
+
+
+def place(path: str | os.PathLike[str], line: int) -> str:
+    """file:line, the file relative to the folder that has mini_tf, or to the current one, if it is in one of them."""
+    path = Path(path)
+    for folder in (Path(__file__).parents[1], Path.cwd()):
+        if path.is_relative_to(folder):
+            path = path.relative_to(folder)
+    return f"{path}:{line}"
+
+
+def codes_inside(code: CodeType) -> list[CodeType]:
+    """This code object, and those of all functions defined inside it"""
+    inner = (constant for constant in code.co_consts if inspect.iscode(constant))
+    return [code, *(deeper for c in inner for deeper in codes_inside(c))]
