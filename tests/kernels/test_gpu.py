@@ -7,8 +7,9 @@ from mini_tf import kernels, ops
 from mini_tf.backend import to_device, to_host
 from mini_tf.kernels import binding, gpu
 from mini_tf.ops.op import all_ops
+from tests.kernels import test_cpu as cases
 from tests.kernels.simulator import simulated
-from tests.kernels.test_cpu import LARGE, MASKS, OF_ROWS, SHAPES, SPECIAL, as_list, in_double, normal, of_rows, parameters
+from tests.kernels.test_cpu import as_list, in_double, normal, of_rows, parameters
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def device(request, monkeypatch):
 
 def test_every_twin_is_tested():
     twins = {name for name in ops.__all__ if inspect.isfunction(vars(gpu).get(name))}
-    assert twins == {*OF_ROWS, "attention"} == {name for name in ops.__all__ if kernels.twin_of(getattr(ops, name), "cupy")}
+    assert twins == {*cases.OF_ROWS, "attention"} == {name for name in ops.__all__ if kernels.twin_of(getattr(ops, name), "cupy")}
 
 
 def test_a_twin_has_the_signature_of_its_op():
@@ -110,12 +111,12 @@ def same(x, y):
     np.testing.assert_array_equal(to_host(x), to_host(y))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize("shape", cases.SHAPES, ids=str)
+@pytest.mark.parametrize("name", cases.OF_ROWS)
 def test_twins_agree_with_their_formulas(device, name, shape, rng):
     if name == "cross_entropy" and 0 in shape:
         pytest.skip("no row: an error, in the test of what is left to the formula")
-    if shape == LARGE and device.name == "simulated":
+    if shape == cases.LARGE and device.name == "simulated":
         shape = 3, 5, 700                                # more than one block's worth of threads in a row
     options = {"eps": 0.1} if name == "layer_norm" else {}       # with one number in a row, r = 1/√ε magnifies rounding
     agree(device, name, rng, *of_rows(name, rng, shape), **options)
@@ -129,12 +130,12 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize("name", cases.OF_ROWS)
 def test_arrays_may_be_views(device, name, view, rng):
     agree(device, name, rng, *of_rows(name, rng, (4, 6, 5)), change=lambda xp, x: VIEWS[view](xp, x) if x.ndim else x)
 
 
-@pytest.mark.parametrize("name", [*OF_ROWS, "attention"])
+@pytest.mark.parametrize("name", [*cases.OF_ROWS, "attention"])
 def test_dy_may_be_double_or_broadcast_or_a_number(device, name, rng):
     inputs = normal(rng, 3, 4, 6, 5) if name == "attention" else of_rows(name, rng, (4, 6, 5))
     y, backward = device.call(name, *map(device.to, inputs))
@@ -156,7 +157,7 @@ def test_dy_may_be_double_or_broadcast_or_a_number(device, name, rng):
 # --- attention and masks
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mask", cases.MASKS)
 @pytest.mark.parametrize("bias", [None, (5, 5), (3, 5, 5), (6, 3, 5, 5), (1,)], ids=str)
 def test_attention(device, mask, bias, rng):
     def heads(xp, x):
@@ -165,7 +166,7 @@ def test_attention(device, mask, bias, rng):
 
     query, key, value = normal(rng, 3, 6, 3, 5, 4)
     options = {} if bias is None else {"bias": normal(rng, *bias)}
-    agree(device, "attention", rng, query, key, value, MASKS[mask], change=heads, scale=0.7, **options)
+    agree(device, "attention", rng, query, key, value, cases.MASKS[mask], change=heads, scale=0.7, **options)
 
 
 @pytest.mark.parametrize("scale", [3, 1.0, 0.0, -0.5])
@@ -195,7 +196,7 @@ def test_attention_hides_keys_whose_bias_is_minus_infinity(device, rng):
 
 def test_masked_softmax_broadcasts_its_mask(device, rng):
     z = normal(rng, 6, 3, 5, 5)
-    for mask in MASKS.values():
+    for mask in cases.MASKS.values():
         if mask is not None:
             agree(device, "masked_softmax", rng, z, mask)
     agree(device, "masked_softmax", rng, z, np.array(True))
@@ -279,8 +280,8 @@ def test_what_the_formula_refuses_on_the_cpu_is_nan_or_left_to_it(device, rng):
         assert twin(*arguments) is NotImplemented
 
 
-@pytest.mark.parametrize("special", SPECIAL)
-@pytest.mark.parametrize("name", [*OF_ROWS, "attention", "attention, biased", "cross_entropy, smoothed"])
+@pytest.mark.parametrize("special", cases.SPECIAL)
+@pytest.mark.parametrize("name", [*cases.OF_ROWS, "attention", "attention, biased", "cross_entropy, smoothed"])
 def test_special_numbers_come_out_as_in_the_formula(device, name, special, rng):
     """In each of the inputs, and in dy: NaN and ∞ are where the formula has them, and all else is as large."""
     name, _, kind = name.partition(", ")
