@@ -1,8 +1,7 @@
 """Runs the kernels of mini_tf/kernels/gpu on the CPU: the .cu files are compiled as C++, with simulated.cpp before them.
 
-`simulated(monkeypatch)` has the twins for CuPy's arrays work on NumPy's instead, or on those of tests/strict.py, which
-then have these twins. Types are checked more strictly than on a GPU, which would take an array of another dtype, or an
-int for a float, and compute nonsense.
+`simulated(monkeypatch)` has the twins for CuPy's arrays work on NumPy's instead. Types are checked more strictly than
+on a GPU, which would take an array of another dtype, or an int for a float, and compute nonsense.
 """
 
 import ctypes
@@ -14,9 +13,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mini_tf.kernels import binding, gpu
+from mini_tf.kernels import gpu
 from mini_tf.kernels.gpu import launching
-from tests import strict
 
 import numpy as np
 import pytest
@@ -26,40 +24,27 @@ NUMBERS = {"long long": (int, ctypes.c_longlong), "double": (float, ctypes.c_dou
 KERNEL = re.compile(r"__global__ void (\w+)\(([^)]*)\)")
 
 
-def simulated(monkeypatch, on_strict=False):
-    """The twins in `gpu` run their kernels here, on NumPy's or strict arrays; a list of the names of what is launched.
+def simulated(monkeypatch):
+    """The twins in `gpu` run their kernels here, on NumPy's arrays; returns a list of the names of what is launched.
 
     The test is skipped where there is no compiler.
     """
     names = []
 
-    def made(x):
-        return strict.StrictArray(x) if on_strict else x
-
-    def host(x):
-        return x._data if isinstance(x, strict.StrictArray) else x
-
     def launch(name, blocks, threads, *arguments):
         names.append(name)
-        run(name, blocks, threads, *map(host, arguments))
+        run(name, blocks, threads, *arguments)
 
     def product(A, B, A_transposed=False, B_transposed=False):
         assert A.flags.c_contiguous
         assert B.flags.c_contiguous
         names.append("product")
-        A, B = host(A), host(B)
-        return made(np.ascontiguousarray((A.T if A_transposed else A) @ (B.T if B_transposed else B)))
+        return np.ascontiguousarray((A.T if A_transposed else A) @ (B.T if B_transposed else B))
 
     kernels()                                            # skips the test, if it must
     monkeypatch.setattr(gpu, "launch", launch)
-    monkeypatch.setattr(gpu, "empty", lambda shape, dtype=np.float32: made(empty(shape, dtype)))
+    monkeypatch.setattr(gpu, "empty", empty)
     monkeypatch.setattr(gpu, "product", product)
-    if on_strict:
-        for name in ("strides", "itemsize"):
-            monkeypatch.setattr(strict.StrictArray, name, property(lambda x, name=name: getattr(x._data, name)), raising=False)
-        monkeypatch.setattr(strict.StrictArray, "fill", lambda x, number: x._data.fill(number), raising=False)
-        monkeypatch.setitem(binding.TWINS, "strict_library", binding.TWINS["cupy"])
-        monkeypatch.setattr(strict.strict_library, "ndarray", strict.StrictArray, raising=False)
     return names
 
 

@@ -1,19 +1,14 @@
-"""NVIDIA's compiler takes the kernels, and cuBLAS is called as BLAS is defined.
-
-NVRTC needs no GPU, only the package nvidia-cuda-nvrtc, or CUDA's toolkit.
-"""
+"""NVIDIA's compiler takes the kernels: NVRTC needs no GPU, only the package nvidia-cuda-nvrtc, or CUDA's toolkit."""
 
 import ctypes
 import ctypes.util
 import importlib.util
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 from mini_tf.kernels.gpu import launching
 from tests.kernels.simulator import KERNEL, NUMBERS, POINTERS
 
-import numpy as np
 import pytest
 
 
@@ -64,36 +59,3 @@ def test_kernels_take_what_a_launch_can_give():
 
 def test_every_source_file_is_named():
     assert sorted(launching.SOURCES) == sorted(path.name for path in Path(launching.__file__).parent.glob("*.cu"))
-
-
-class OnDevice(np.ndarray):
-    """An array whose `data` has a pointer, as CuPy's have"""
-
-    data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
-
-
-def sgemm(handle, A_transposed, B_transposed, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc):
-    """C = α·op(A)·op(B) + β·C for matrices in Fortran order, by the definition of BLAS"""
-
-    def matrix(pointer, rows, columns, step):
-        assert step >= max(rows, 1)
-        numbers = np.ctypeslib.as_array(ctypes.cast(pointer, ctypes.POINTER(ctypes.c_float)), (step * columns,))
-        return numbers.reshape(columns, step).T[:rows]
-
-    A = matrix(A, k, m, lda).T if A_transposed else matrix(A, m, k, lda)
-    B = matrix(B, n, k, ldb).T if B_transposed else matrix(B, k, n, ldb)
-    alpha, beta = (float(matrix(pointer, 1, 1, 1)[0, 0]) for pointer in (alpha, beta))
-    assert (handle, alpha, beta) == (7, 1, 0)
-    matrix(C, m, n, ldc)[:] = A @ B
-
-
-@pytest.mark.parametrize("B_transposed", [False, True])
-@pytest.mark.parametrize("A_transposed", [False, True])
-@pytest.mark.parametrize(("m", "k", "n"), [(3, 4, 5), (1, 4, 1), (3, 1, 2), (3, 0, 2), (0, 2, 3), (2, 3, 0)])
-def test_products(m, k, n, A_transposed, B_transposed, monkeypatch, rng):
-    monkeypatch.setattr(launching, "empty", lambda shape: np.full(shape, np.nan, np.float32).view(OnDevice))
-    monkeypatch.setattr(launching, "_cublas", lambda: SimpleNamespace(sgemm=sgemm))
-    monkeypatch.setattr(launching, "_handle", lambda: 7)
-    A, B = (rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n)))
-    given = [np.ascontiguousarray(X.T if turned else X).view(OnDevice) for X, turned in ((A, A_transposed), (B, B_transposed))]
-    np.testing.assert_allclose(launching.product(*given, A_transposed, B_transposed), A @ B, rtol=1e-6)
