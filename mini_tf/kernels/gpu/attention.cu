@@ -12,8 +12,8 @@ __device__ long long of_head(long long head, long long H, long long B_step, long
 
 // What a block works with at a time, in shared memory: 32 × 32 entries of a matrix, and 32 of each warp's vector
 struct Tile {
-    float matrix[32][33];                // 33: so that its 32 rows begin in different banks
-    float vectors[WARPS][32];
+    alignas(16) float vectors[WARPS][32];        // so that four entries are read at once
+    float matrix[32][33];                        // 33: so that its 32 rows begin in different banks
 };
 
 // Fill the tile with the matrix's entries from (row, column) on, 0 where it has ended, and with x of each thread.
