@@ -153,7 +153,8 @@ def fit_together(p: Array, g: Array, m: Array, v: Array) -> bool:
 
 def adam_of_all(
     arrays: list[tuple[Array, Array, Array, Array]], counts: list[int], learning_rate: float,
-    betas: tuple[float, float], eps: float, decay: float, record: Record | None = None, step: int = 0, most: float = 0.0,
+    betas: tuple[float, float], eps: float, decay: float, record: Record | None = None, step: int = 0,
+    most: float = 0.0,
 ) -> None:  # fmt: skip
     """`ops.updates.adam` for all (p, g, m, v), whose steps are counted in `counts`
 
