@@ -40,6 +40,7 @@ static std::vector<char> ended;
 static std::function<void()> work;
 static void __syncthreads() { swapcontext(&threads[current], &scheduler); }
 static void __threadfence() {}
+static uint64_t __umul64hi(uint64_t x, uint64_t y) { return (unsigned __int128)x * y >> 64; }
 template <class T> T atomicAdd(T *sum, T x) { T before = *sum; *sum += x; return before; }
 #define extern_kernel(name) extern "C" void launch_##name(unsigned grid, unsigned block, void **arguments) \\
     { run(grid, block, [=] { call(name, arguments); }); }
@@ -103,10 +104,10 @@ def run_on_cpu(library: ctypes.CDLL, name: str, blocks: int, threads: int, argum
 
 @pytest.fixture
 def updates_on_strict(monkeypatch):
-    """The kernels of gpu_updates run for strict arrays."""
-    from mini_tf.kernels import gpu_updates
+    """The kernels of gpu_updates and gpu_draws run for strict arrays."""
+    from mini_tf.kernels import gpu_draws, gpu_updates
 
-    library = compiled(gpu_updates.SOURCE, ("squares", "adam"))
+    library = compiled(gpu_updates.SOURCE + gpu_draws.SOURCE, ("squares", "adam", "keep"))
     monkeypatch.setattr(gpu_updates, "LIBRARIES", {"cupy", "strict_library"})
-    monkeypatch.setattr(gpu_updates, "launch", lambda _, name, blocks, arguments: run_on_cpu(
-        library, name, blocks, gpu_updates.THREADS, arguments))  # fmt: skip
+    monkeypatch.setattr(gpu_updates, "launch", lambda name, blocks, threads, *arguments: run_on_cpu(
+        library, name, blocks, threads, arguments))  # fmt: skip

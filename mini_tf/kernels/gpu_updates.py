@@ -11,7 +11,7 @@ numbers are read later: the norm, which clips the gradients, and the loss stay o
 import math
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mini_tf import kernels
 from mini_tf.backend import array_module
@@ -169,7 +169,7 @@ def adam_of_all(
     numbers = [np.float32(x) for x in (beta1, beta2, 1 - beta1, 1 - beta2, decay)]
     late = (np.uint64(0), np.uint64(0)) if record is None else (record.entries[step], record.stop)
     for table, blocks, _ in _tables(arrays, rates, epsilons):
-        launch(arrays[0][0], "adam", blocks, (table, *numbers, np.float64(most), *late))
+        launch("adam", blocks, THREADS, table, *numbers, np.float64(most), *late)
 
 
 def squares_of_all(gradients: list[Array]) -> list[float]:
@@ -193,7 +193,7 @@ def _partial_sums(gradients, late=None):
         firsts += [before + block for block in first]
         is_last = late is not None and k == len(tables) - 1
         finish = (np.int32(all_blocks), *late) if is_last else (np.int32(0), *[np.uint64(0)] * 4)
-        launch(gradients[0], "squares", blocks, (table, partial, np.int32(before), *finish))
+        launch("squares", blocks, THREADS, table, partial, np.int32(before), *finish)
         before += blocks
     return partial, firsts
 
@@ -218,13 +218,15 @@ def _tables(arrays, rates=(), epsilons=()) -> Iterable[tuple[np.ndarray, int, li
             yield table, blocks, firsts
 
 
-def launch(array: Array, name: str, blocks: int, arguments: tuple) -> None:
-    """Start the kernel of that name, on the device of the array, in so many blocks."""
-    _kernel(name)((blocks,), (THREADS,), arguments)
+def launch(kernel: str, blocks: int, threads: int, *arguments: Any) -> None:
+    """Start a kernel on so many blocks of threads. Arguments are arrays, NumPy's numbers, and structs."""
+    _kernel(kernel)((blocks,), (threads,), arguments)
 
 
 @cache
 def _kernel(name):
+    from mini_tf.kernels import gpu_draws
+
     import cupy
 
-    return cupy.RawModule(code=SOURCE, options=("--std=c++17",)).get_function(name)
+    return cupy.RawModule(code=SOURCE + gpu_draws.SOURCE).get_function(name)
