@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from mini_tf import kernels
 from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
+from mini_tf.gpu import memory_said
 from mini_tf.models import TextModel
 from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.terminal import signals_to_end
@@ -76,7 +77,7 @@ def fit(
     team.busy = True
     stopped = "early" if _patience_is_over(training, patience) else None
     last = None                                          # the measurement that an interruption adds
-    with kernels.recycled_memory(), _asked_to_stop(team) as asked:
+    with kernels.recycled_memory(), memory_said(), _asked_to_stop(team) as asked:
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
             loss, _ = training.one_step(observe=to_measure, late=True)
