@@ -1,7 +1,8 @@
 """Which library does an array belong to?  NumPy on the CPU, CuPy on the GPU.
 
-This is the only file that names CuPy. The rest of mini_tf asks `xp = array_module(x)` and writes `xp.exp(x)`:
-the library follows the array, so one process can use both, and nothing is decided at import.
+This file and `kernels/gpu/launching.py` are the only ones that name CuPy. The rest of mini_tf asks
+`xp = array_module(x)` and writes `xp.exp(x)`: the library follows the array, so one process can use both, and nothing
+is decided at import.
 
 Any other array class that names its library through the standard method `__array_namespace__` works too. The
 tests use that: their strict array refuses, like CuPy's, to be converted to NumPy implicitly.
@@ -56,6 +57,14 @@ def device_of(array: Array) -> str:
     if library.__name__ == "cupy":
         return f"gpu:{array.data.device_id}"
     return str(getattr(array, "device", library.__name__))
+
+
+def place_of(array: Array) -> tuple[type, object]:
+    """The class of the array and its device, to be compared with other places: a tenth of the time of `device_of`.
+
+    Unlike `array.device`, the number that CuPy keeps beside the pointer is read without asking the driver.
+    """
+    return type(array), getattr(getattr(array, "data", None), "device_id", None)
 
 
 def to_device(array: Array, device: str) -> Array:

@@ -153,12 +153,13 @@ def bind_twins(seed: int) -> None:
 
 
 def _without_a_report(subjects, seed):
-    """Of all examples: a sentence for each twin that disagrees with a formula without a gradient: Adam's, …"""
+    """Of all examples: a sentence for each twin that disagrees, of a formula without a gradient or on a GPU"""
     from mini_tf.gradcheck.examples import EXAMPLES
-    from mini_tf.gradcheck.measure.twins import check_updates, check_writing
+    from mini_tf.gradcheck.measure.twins import check_gpu, check_updates, check_writing
 
     rng = np.random.default_rng(seed)
-    return check_updates(rng) + check_writing(rng) if subjects.keys() >= EXAMPLES.keys() else []
+    checks = (check_updates, check_writing, check_gpu) if subjects.keys() >= EXAMPLES.keys() else ()
+    return [finding for check in checks for finding in check(rng)]
 
 
 def plant_in_all(subjects: Subjects, seed: int) -> int:
