@@ -79,6 +79,8 @@ class StrictArray:
     ndim = property(lambda self: self._data.ndim)
     size = property(lambda self: self._data.size)
     flags = property(lambda self: self._data.flags)
+    strides = property(lambda self: self._data.strides)
+    itemsize = property(lambda self: self._data.itemsize)
     data = property(lambda self: types.SimpleNamespace(ptr=self._data.ctypes.data))
     T = property(lambda self: StrictArray(self._data.T))
 
@@ -188,7 +190,7 @@ def _method(name):
     return method
 
 
-for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsum ravel repeat transpose item tolist".split():
+for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsum ravel repeat transpose fill item tolist".split():
     setattr(StrictArray, _name, _method(_name))
 
 
@@ -239,6 +241,7 @@ class _Ufunc:
 
 
 strict_library = _Library("strict_library")
+strict_library.ndarray = StrictArray
 sys.modules["strict_library"] = strict_library
 
 

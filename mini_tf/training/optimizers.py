@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mini_tf.backend import array_module
 from mini_tf.errors import UserError
-from mini_tf.kernels import gpu_updates
+from mini_tf.kernels.gpu import updates
 from mini_tf.layers import Parameter
 from mini_tf.ops.updates import adam, sum_of_squares
 from mini_tf.types import Array
@@ -81,18 +81,18 @@ class Adam(Optimizer):
     def step(self, parameters: dict[str, Parameter], **late) -> None:
         """Update every trainable parameter that has a gradient; on a GPU in one launch.
 
-        late: record, step and most of `gpu_updates.adam_of_all`, for a step whose numbers nobody has read yet
+        late: record, step and most of `updates.adam_of_all`, for a step whose numbers nobody has read yet
         """
         rows = list(with_gradient(parameters))
-        if type(self).update is not Adam.update or not rows or not gpu_updates.runs_for(adam, rows[0][1].data):
+        if type(self).update is not Adam.update or not rows or not updates.runs_for(adam, rows[0][1].data):
             super().step(parameters)
             return
-        arrays = [(p.data, gpu_updates.contiguous(p.grad), *self.moments(name, p.data)) for name, p in rows]
-        if not all(gpu_updates.fit_together(*of_one) for of_one in arrays):
+        arrays = [(p.data, updates.contiguous(p.grad), *self.moments(name, p.data)) for name, p in rows]
+        if not all(updates.fit_together(*of_one) for of_one in arrays):
             super().step(parameters)                     # which says what does not fit
             return
         counts = [self.count(name) for name, _ in rows]
-        gpu_updates.adam_of_all(arrays, counts, self.learning_rate, self.betas, self.eps, self.decay, **late)
+        updates.adam_of_all(arrays, counts, self.learning_rate, self.betas, self.eps, self.decay, **late)
 
     def update(self, name: str, p: Array, g: Array) -> None:
         m, v = self.moments(name, p)
@@ -133,9 +133,9 @@ class AdamW(Adam):
 def squared_norms(parameters: dict[str, Parameter]) -> dict[str, float]:
     """{name: Σ g² over all entries} of the gradients of {name: Parameter}"""
     rows = list(with_gradient(parameters))
-    if rows and gpu_updates.runs_for(sum_of_squares, rows[0][1].data):
-        gradients = [gpu_updates.contiguous(parameter.grad) for _, parameter in rows]
-        return dict(zip((name for name, _ in rows), gpu_updates.squares_of_all(gradients)))
+    if rows and updates.runs_for(sum_of_squares, rows[0][1].data):
+        gradients = [updates.contiguous(parameter.grad) for _, parameter in rows]
+        return dict(zip((name for name, _ in rows), updates.squares_of_all(gradients)))
     return {name: sum_of_squares(parameter.grad) for name, parameter in rows}
 
 

@@ -2,7 +2,7 @@
 
 Reading a number makes the host wait until the device has computed it, and the device wait until the host has found out
 what to do next. So a step leaves its loss and its gradients' norm on the device, and several are read together. If one
-of them is not finite, no step since has changed a parameter (`kernels/gpu_updates.py`): the training goes back to where
+of them is not finite, no step since has changed a parameter (`kernels/gpu/updates.py`): the training goes back to where
 it was before that step, and that step is looked into, as it would have been at once on a processor.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mini_tf.kernels import gpu_updates
+from mini_tf.kernels.gpu import updates
 from mini_tf.ops.updates import adam, sum_of_squares
 from mini_tf.training.optimizers import Adam, with_gradient
 
@@ -40,15 +40,15 @@ class Unread:
 
     def __init__(self, training: "Training"):
         self.training, self.steps, self.last_loss = training, [], None
-        self.record = gpu_updates.Record(next(iter(training.parameters.values())).data, READ_EVERY)
+        self.record = updates.Record(next(iter(training.parameters.values())).data, READ_EVERY)
 
     def update(self, loss: Any, batch: Any, before: tuple, words: int) -> None:
         """Adam's step, unless a number is not finite; the loss and the gradients' norm are left to be read."""
         training, k = self.training, len(self.steps)
         optimizer, parameters = training.optimizer, training.parameters
         self.steps.append(Step(batch, before, dict(optimizer.memory.get("t", {})), words))
-        gradients = [gpu_updates.contiguous(parameter.grad) for _, parameter in with_gradient(parameters)]
-        gpu_updates.note(self.record, k, gpu_updates.contiguous(loss), gradients)
+        gradients = [updates.contiguous(parameter.grad) for _, parameter in with_gradient(parameters)]
+        updates.note(self.record, k, updates.contiguous(loss), gradients)
         optimizer.step(parameters, record=self.record, step=k, most=training.clip or 0.0)
 
     def due(self) -> bool:
@@ -89,6 +89,6 @@ def possible(training: "Training") -> bool:
     if type(optimizer).update is not Adam.update or type(optimizer).step is not Adam.step:
         return False
     arrays = [parameter.data for parameter in training.parameters.values() if parameter.trainable]
-    if not arrays or not all(gpu_updates.runs_for(op, arrays[0]) for op in (adam, sum_of_squares)):
+    if not arrays or not all(updates.runs_for(op, arrays[0]) for op in (adam, sum_of_squares)):
         return False
     return all(p.dtype == np.float32 and p.flags.c_contiguous for p in arrays)

@@ -2,15 +2,15 @@
 
 from mini_tf import kernels
 from mini_tf.backend import to_host
-from mini_tf.kernels import gpu_draws
+from mini_tf.kernels.gpu import draws
 from mini_tf.layers import Dropout
-from tests.simulated_gpu import updates_on_strict  # noqa: F401
+from tests.kernels.simulator import gpu_of_strict  # noqa: F401
 from tests.strict import counting, strict
 
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.usefixtures("updates_on_strict")
+pytestmark = pytest.mark.usefixtures("gpu_of_strict")
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (4096,), (2, 5, 1000)])
@@ -19,7 +19,7 @@ def test_masks_are_numpys(shape, rate):
     for seed in range(3):
         ours, numpys = np.random.default_rng(seed), np.random.default_rng(seed)
         for _ in range(3):
-            on = gpu_draws.keep(ours, strict(np.zeros(shape, np.float32)), rate)
+            on = draws.keep(ours, strict(np.zeros(shape, np.float32)), rate)
             np.testing.assert_array_equal(to_host(on), numpys.random(shape) >= rate)
         assert ours.bit_generator.state == numpys.bit_generator.state
 
@@ -27,7 +27,7 @@ def test_masks_are_numpys(shape, rate):
 def test_a_mask_is_one_launch_and_nothing_is_sent(rng):
     x = strict(np.ones((3, 4), np.float32))
     with counting() as counts:
-        gpu_draws.keep(rng, x, 0.5)
+        draws.keep(rng, x, 0.5)
     assert counts == {"launches": 1}
 
 
@@ -36,8 +36,8 @@ def test_other_generators_draw_on_the_host():
     halved = np.random.default_rng(0)
     halved.integers(9, dtype=np.uint32)                  # has half of a step left
     for other in (np.random.Generator(np.random.MT19937(0)), np.random.Generator(np.random.PCG64DXSM(0)), halved):
-        assert gpu_draws.keep(other, x, 0.5) is None
+        assert draws.keep(other, x, 0.5) is None
         assert Dropout(0.5)(x, other)[0].shape == (3, 4)
     with kernels.reference_only():
-        assert gpu_draws.keep(np.random.default_rng(0), x, 0.5) is None
-    assert gpu_draws.keep(np.random.default_rng(0), np.ones(3), 0.5) is None
+        assert draws.keep(np.random.default_rng(0), x, 0.5) is None
+    assert draws.keep(np.random.default_rng(0), np.ones(3), 0.5) is None

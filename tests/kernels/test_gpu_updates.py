@@ -2,10 +2,10 @@
 
 from mini_tf import kernels
 from mini_tf.backend import to_host
-from mini_tf.kernels import gpu_updates
+from mini_tf.kernels.gpu import updates
 from mini_tf.layers import Parameter
 from mini_tf.training.optimizers import Adam, AdamW, squared_norms
-from tests.simulated_gpu import updates_on_strict  # noqa: F401
+from tests.kernels.simulator import gpu_of_strict  # noqa: F401
 from tests.strict import counting, strict
 
 import numpy as np
@@ -23,7 +23,7 @@ def _parameters(shapes, rng, dtype=np.float32, move=strict):
 
 @pytest.mark.parametrize("shapes", [SHAPES, 150 * [(3,)]], ids=["shapes", "more than fit into a table"])
 @pytest.mark.parametrize("optimizer", [Adam, AdamW])
-def test_adam_for_all_is_adam_for_each(optimizer, shapes, updates_on_strict):  # noqa: F811
+def test_adam_for_all_is_adam_for_each(optimizer, shapes, gpu_of_strict):  # noqa: F811
     fused, plain = (_parameters(shapes, np.random.default_rng(3)) for _ in range(2))
     together, one_by_one = optimizer(0.01), optimizer(0.01)
     for _ in range(3):
@@ -35,7 +35,7 @@ def test_adam_for_all_is_adam_for_each(optimizer, shapes, updates_on_strict):  #
         np.testing.assert_allclose(to_host(fused[name].data), to_host(plain[name].data), rtol=1e-5, atol=1e-6)
 
 
-def test_adam_is_one_launch_and_the_norm_another(updates_on_strict, rng):  # noqa: F811
+def test_adam_is_one_launch_and_the_norm_another(gpu_of_strict, rng):  # noqa: F811
     parameters, optimizer = _parameters(SHAPES, rng), Adam()
     optimizer.step(parameters)
     with counting() as counts:
@@ -46,14 +46,14 @@ def test_adam_is_one_launch_and_the_norm_another(updates_on_strict, rng):  # noq
     assert counts == {"launches": 1, "waits": 1}
 
 
-def test_the_squares_of_all(updates_on_strict, rng):  # noqa: F811
+def test_the_squares_of_all(gpu_of_strict, rng):  # noqa: F811
     parameters = _parameters(SHAPES, rng)
     for name, square in squared_norms(parameters).items():
         assert square == pytest.approx(float((to_host(parameters[name].grad).astype(np.float64) ** 2).sum()), rel=1e-12)
     assert squared_norms(parameters) == squared_norms(parameters)
 
 
-def test_a_gradient_in_another_order_is_taken(updates_on_strict, rng):  # noqa: F811
+def test_a_gradient_in_another_order_is_taken(gpu_of_strict, rng):  # noqa: F811
     parameters, plain = _parameters([(3, 5)], rng), Parameter(np.zeros(0))
     plain.data, plain.grad = to_host(parameters["p0"].data), to_host(parameters["p0"].grad)
     parameters["p0"].grad = strict(np.asfortranarray(plain.grad))
@@ -62,7 +62,7 @@ def test_a_gradient_in_another_order_is_taken(updates_on_strict, rng):  # noqa: 
     np.testing.assert_allclose(to_host(parameters["p0"].data), plain.data, rtol=1e-5)
 
 
-def test_the_formula_runs_for_what_the_kernels_do_not_take(updates_on_strict, rng):  # noqa: F811
+def test_the_formula_runs_for_what_the_kernels_do_not_take(gpu_of_strict, rng):  # noqa: F811
     doubles = _parameters([(3, 5)], rng, np.float64)
     with counting() as counts:
         Adam().step(doubles)
@@ -74,4 +74,4 @@ def test_the_formula_runs_for_what_the_kernels_do_not_take(updates_on_strict, rn
 
 
 def test_an_argument_list_is_as_long_as_cuda_allows():
-    assert gpu_updates.TABLE.itemsize + 64 <= 4096
+    assert updates.TABLE.itemsize + 64 <= 4096

@@ -6,13 +6,13 @@ from mini_tf.models import LanguageTransformer
 from mini_tf.training import SGD, Adam, RandomWindows, Training, Watcher, fit
 from mini_tf.training.state import NotFinite
 from mini_tf.training.unread import READ_EVERY
-from tests.simulated_gpu import updates_on_strict  # noqa: F401
+from tests.kernels.simulator import gpu_of_strict  # noqa: F401
 from tests.strict import counting, strict
 
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("updates_on_strict"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = [pytest.mark.usefixtures("gpu_of_strict"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 STEPS = 2 * READ_EVERY + 5
 
 
