@@ -14,9 +14,10 @@ from functools import cache
 from pathlib import Path
 
 from mini_tf import kernels as twins
+from mini_tf.backend import to_device
 from mini_tf.kernels import binding, gpu
 from mini_tf.kernels.gpu import draws, launching, updates
-from tests.strict import StrictArray, launched
+from tests.strict import StrictArray, launched, strict
 
 import numpy as np
 import pytest
@@ -73,6 +74,15 @@ def gpu_of_strict(monkeypatch):
     twins._found.clear()
     yield
     twins._found.clear()
+
+
+@pytest.fixture(params=["simulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def to_gpu(request):
+    """A function that moves a host array to a GPU: the real one, or the strict array's"""
+    if request.param == "gpu":
+        return lambda x: to_device(x, "gpu")
+    request.getfixturevalue("gpu_of_strict")
+    return strict
 
 
 def empty(shape, dtype=np.float32):

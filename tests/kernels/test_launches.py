@@ -72,3 +72,19 @@ def test_a_step_of_training_waits_for_nothing(name, gpu_of_strict):  # noqa: F81
     np.testing.assert_allclose(late.since["losses"], [host.one_step()[0] for _ in range(2)], rtol=1e-4)
     for key, parameter in late.parameters.items():
         np.testing.assert_allclose(to_host(parameter.data), host.parameters[key].data, rtol=1e-2, atol=1e-4, err_msg=key)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", MOST)
+def test_on_a_gpu_it_waits_for_nothing_either(name):
+    import cupyx
+
+    training = Training(
+        _model(name).to("gpu"), RandomWindows(np.arange(200) % WORDS, T, 3), Adam(1e-3), clip=0.1,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    for _ in range(2):
+        training.one_step(late=True)
+    with cupyx.allow_synchronize(False):                 # an error where CuPy waits
+        training.one_step(late=True)
+    training.settle()

@@ -6,20 +6,20 @@ from mini_tf.models import LanguageTransformer
 from mini_tf.training import SGD, Adam, RandomWindows, Training, Watcher, fit
 from mini_tf.training.state import NotFinite
 from mini_tf.training.unread import READ_EVERY
-from tests.kernels.simulator import gpu_of_strict  # noqa: F401
+from tests.kernels.simulator import gpu_of_strict, to_gpu  # noqa: F401
 from tests.strict import counting, strict
 
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.usefixtures("gpu_of_strict"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 STEPS = 2 * READ_EVERY + 5
 
 
 class Line(Layer):
     """loss = mean (w·x − 1)², whose numbers are not finite if those of the batch x are not"""
 
-    def __init__(self, move=strict):
+    def __init__(self, move):
         self.w, self.T = Parameter(move(np.full(3, 0.5, np.float32))), 0
 
     def loss(self, batch, rng=None):
@@ -54,21 +54,21 @@ class Numbers:
         self.done = state["done"]
 
 
-def _line(move=strict, clip=1.0, **options):
+def _line(move, clip=1.0, **options):
     return Training(Line(move), Numbers(**options), Adam(0.1), clip=clip, rng=np.random.default_rng(0))
 
 
-def _transformer(seed=0):
+def _transformer(move, seed=0):
     table = np.random.default_rng(seed).standard_normal((9, 4)).astype(np.float32)
     model = LanguageTransformer(table, T=5, L=1, H=2, m=2, readout="vec", causal=True)
     for parameter in model.parameters().values():
-        parameter.data = strict(parameter.data)
+        parameter.data = move(parameter.data)
     return Training(model, RandomWindows(np.arange(60) % 9, 5, 4), Adam(0.01), clip=0.5)
 
 
 @pytest.mark.parametrize("make", [_line, _transformer])
-def test_the_same_training_as_with_losses_read_at_once(make):
-    late, at_once = make(), make()
+def test_the_same_training_as_with_losses_read_at_once(make, to_gpu):  # noqa: F811
+    late, at_once = make(to_gpu), make(to_gpu)
     returned = [late.one_step(late=True)[0] for _ in range(STEPS)]
     losses = [at_once.one_step()[0] for _ in range(STEPS)]
     assert returned[0] == returned[READ_EVERY - 1] == pytest.approx(losses[0], rel=1e-5)
@@ -81,8 +81,8 @@ def test_the_same_training_as_with_losses_read_at_once(make):
         np.testing.assert_allclose(to_host(parameter.data), to_host(at_once.parameters[name].data), rtol=1e-3, atol=1e-5)
 
 
-def test_a_step_that_is_not_observed_waits_for_nothing():
-    training = _line()
+def test_a_step_that_is_not_observed_waits_for_nothing(gpu_of_strict):  # noqa: F811
+    training = _line(strict)
     for _ in range(2):
         training.one_step(late=True)                     # the first loss of all is read, to be shown
     with counting() as counts:
@@ -96,8 +96,8 @@ def test_a_step_that_is_not_observed_waits_for_nothing():
 
 @pytest.mark.parametrize("bad", [0, 1, 3, READ_EVERY, READ_EVERY + 7, 2 * READ_EVERY - 1])
 @pytest.mark.parametrize("number", [np.inf, np.float32(1e30)], ids=["loss", "gradient"])
-def test_the_step_that_is_not_finite_is_found_again(bad, number):
-    late, at_once = (_line(bad=bad, number=number) for _ in range(2))
+def test_the_step_that_is_not_finite_is_found_again(bad, number, to_gpu):  # noqa: F811
+    late, at_once = (_line(to_gpu, bad=bad, number=number) for _ in range(2))
     messages = []
     for training, options in ((late, {"late": True}), (at_once, {})):
         with pytest.raises(NotFinite, match=rf"at step {bad + 1}, expected a number") as error:
@@ -120,10 +120,10 @@ def test_the_step_that_is_not_finite_is_found_again(bad, number):
     assert late.step == bad + 1
 
 
-def test_fit_reads_all_losses_of_a_row():
-    seen, training = [], _line()
+def test_fit_reads_all_losses_of_a_row(to_gpu):  # noqa: F811
+    seen, training = [], _line(to_gpu)
     history = fit(training, STEPS, lambda: 1.0, every=20, watcher=Watcher(lambda step, loss: seen.append((step, loss))))
-    at_once = _line()
+    at_once = _line(to_gpu)
     losses = [at_once.one_step()[0] for _ in range(STEPS)]
     assert [row["step"] for row in history.rows] == [20, STEPS]
     assert history.rows[0]["train_loss"] == pytest.approx(np.mean(losses[:20]), rel=1e-5)
@@ -132,15 +132,15 @@ def test_fit_reads_all_losses_of_a_row():
     assert all(isinstance(loss, float) for _, loss in seen)
 
 
-def test_a_state_has_the_losses_that_were_unread():
-    training = _line()
+def test_a_state_has_the_losses_that_were_unread(to_gpu):  # noqa: F811
+    training = _line(to_gpu)
     for _ in range(5):
         training.one_step(late=True)
     assert len(training.state()[1]["since"]["losses"]) == 5
 
 
-def test_what_cannot_be_left_unread_is_read_at_once():
-    for training in (_line(np.array), Training(Line(), Numbers(), SGD(0.1))):
+def test_what_cannot_be_left_unread_is_read_at_once(gpu_of_strict):  # noqa: F811
+    for training in (_line(np.array), Training(Line(strict), Numbers(), SGD(0.1))):
         losses = [training.one_step(late=True)[0] for _ in range(3)]
         assert training.unread is None
         assert training.since["losses"] == losses
