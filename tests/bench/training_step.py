@@ -168,10 +168,12 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="threads of each contender (default: 2)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="of each contender (default: cpu)")
     parser.add_argument("--eager", action="store_true", help="on a GPU: PyTorch eager only, which saves compiling")
+    parser.add_argument("--profile", action="store_true", help="on a GPU: where the time goes, too")
     parser.add_argument("--measure", metavar="METHOD", help=argparse.SUPPRESS)       # the child process
     options = parser.parse_args()
     if options.device == "gpu":
-        on_gpu.compare(options.preset, options.peer, options.eager, options.batch, options.rounds, options.steps)
+        on_gpu.compare(options.preset, options.peer, options.eager, options.batch, options.rounds, options.steps,
+                       profile=options.profile)
         return
     if options.preset not in MODELS:
         parser.error(f"on the CPU, {on_gpu.OTHERS[options.preset]}.py measures {options.preset}")
