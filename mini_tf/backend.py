@@ -67,6 +67,11 @@ def place_of(array: Array) -> tuple[type, object]:
     return type(array), getattr(getattr(array, "data", None), "device_id", None)
 
 
+def in_use(array: Array) -> bool:
+    """True unless it is on a GPU other than the one that CuPy launches kernels on."""
+    return _library(array).__name__ != "cupy" or array.device == sys.modules["cupy"].cuda.Device()
+
+
 def to_device(array: Array, device: str) -> Array:
     """The array on that device: "cpu", "gpu" (the first), "gpu:1", or "auto" (a GPU if one works, else the CPU).
 

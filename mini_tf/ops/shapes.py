@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 
-from mini_tf.backend import array_module, beside, place_of
+from mini_tf.backend import array_module, beside, in_use, place_of
 from mini_tf.types import Array
 
 from numpy import ndarray
@@ -56,7 +56,9 @@ class Arguments:
         return library
 
     def _library(self, inputs, options):
-        """The name of the library of all arrays; None if some are of a class derived from its own."""
+        """The name of the library of all arrays; None if some are of a class derived from its own, or not on the GPU
+        that is in use.
+        """
         arrays = {name: inputs[place] if place < len(inputs) else options.get(name) for name, place in self.places}
         try:
             library = array_module(**arrays)
@@ -66,7 +68,7 @@ class Arguments:
             if x is not None and not hasattr(x, "shape"):
                 raise TypeError(f"{self.op}: {name} is {x!r}, expected an array")
         own = getattr(library, "ndarray", None)
-        return library.__name__ if all(x is None or type(x) is own for x in arrays.values()) else None
+        return library.__name__ if all(x is None or type(x) is own and in_use(x) for x in arrays.values()) else None
 
     def _check(self, described):
         """Raise ValueError unless shapes and dtypes are as expected; True if a twin can take these dtypes."""

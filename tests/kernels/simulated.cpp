@@ -1,7 +1,7 @@
 // A GPU of one core: the threads of a block are fibers, which run one after another from one barrier to the next.
 //
-// The .cu files follow this text, compiled as C++. Shared memory is static, because one block runs at a time; at first it
-// holds what the block before left there, as on a GPU.
+// The .cu files follow this text, compiled as C++. Shared memory is static, because one block runs at a time; at first
+// it holds what the block before left there, as on a GPU.
 
 #include <cmath>
 #include <cstdlib>
@@ -20,7 +20,7 @@ struct Index { unsigned x; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
 
 const int MOST = 1024, STACK = 1 << 15;                  // threads of a block; bytes
-static jmp_buf fibers[MOST], scheduler;                  // where each goes on: unlike swapcontext, without a system call
+static jmp_buf fibers[MOST], scheduler;                  // where each goes on, without swapcontext's system call
 static bool begun[MOST], ended[MOST];
 static char stacks[MOST][STACK];
 static const std::function<void()> *kernel;
@@ -93,6 +93,16 @@ static void launch(unsigned blocks, unsigned threads, const std::function<void()
 }
 
 static void __syncthreads() { wait(of_block); }
+
+static int __syncthreads_or(int x) {
+    static int any;
+    wait(of_block);
+    any = 0;
+    wait(of_block);
+    any |= x;
+    wait(of_block);
+    return any;
+}
 
 static float __shfl_sync(unsigned, float x, int lane) {
     const int t = threadIdx.x, warp = t / 32;

@@ -10,7 +10,7 @@ __device__ long long of_head(long long head, long long H, long long B_step, long
     return head / H * B_step + head % H * H_step;
 }
 
-// What a block works with at a time, in shared memory: 32 × 32 entries of a matrix, and 32 entries of each warp's vector
+// What a block works with at a time, in shared memory: 32 × 32 entries of a matrix, and 32 of each warp's vector
 struct Tile {
     float matrix[32][33];                // 33: so that its 32 rows begin in different banks
     float vectors[WARPS][32];
@@ -18,17 +18,19 @@ struct Tile {
 
 // Fill the tile with the matrix's entries from (row, column) on, 0 where it has ended, and with x of each thread.
 __device__ void load(
-    Tile &tile, const float* matrix, long long step, long long rows, long long columns, long long row, long long column, float x
+    Tile &tile, const float* matrix, long long step, long long rows, long long columns,
+    long long row, long long column, float x
 ) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     __syncthreads();                     // what was in it has been read
     for (int r = warp; r < 32; r += WARPS)
-        tile.matrix[r][lane] = row + r < rows && column + lane < columns ? matrix[(row + r) * step + column + lane] : 0;
+        tile.matrix[r][lane] =
+            row + r < rows && column + lane < columns ? matrix[(row + r) * step + column + lane] : 0;
     tile.vectors[warp][lane] = x;
     __syncthreads();
 }
 
-// out[j] = Σ_c x[c]·matrix[j][c]:  the warp's vector x (columns) times each row of the matrix. Lane j % 32 writes out[j].
+// out[j] = Σ_c x[c]·matrix[j][c]:  the warp's vector x (columns) times each row of the matrix. Lane j % 32 writes it.
 __device__ void times_each_row(
     bool active, const float* x, const float* matrix, long long step, long long rows, long long columns, float* out
 ) {
@@ -47,8 +49,8 @@ __device__ void times_each_row(
 
 // out[c] = factor·Σ_j x[j]·matrix[j][c]:  the sum of the matrix's rows, with the warp's weights x[0], x[x_step], …
 __device__ void sum_of_rows(
-    bool active, const float* x, long long x_step, const float* matrix, long long step, long long rows, long long columns,
-    float factor, float* out
+    bool active, const float* x, long long x_step, const float* matrix, long long step, long long rows,
+    long long columns, float factor, float* out
 ) {
     __shared__ Tile tile;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -81,7 +81,9 @@ __global__ void softmax(const float* z, long long n, float* y) {
 
 // Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with that many entries between
 // neighbours along B, H and Q
-__device__ long long begin(long long row, long long H, long long Q, long long B_step, long long H_step, long long Q_step) {
+__device__ long long begin(
+    long long row, long long H, long long Q, long long B_step, long long H_step, long long Q_step
+) {
     return row / (H * Q) * B_step + row / Q % H * H_step + row % Q * Q_step;
 }
 
@@ -163,8 +165,8 @@ __global__ void mean_of_losses(
 // dz = dloss·(softmax(z) − q)/rows;  dloss is a number here, or one on the GPU
 __global__ void cross_entropy_backward(
     const float* z, const float* largest, const float* total, const long long* target, long long ignores,
-    long long ignore, const float* count, const float* dloss_there, long long there, double dloss_here, double smoothing,
-    long long c, float* dz
+    long long ignore, const float* count, const float* dloss_there, long long there, double dloss_here,
+    double smoothing, long long c, float* dz
 ) {
     z += blockIdx.x * c;
     dz += blockIdx.x * c;

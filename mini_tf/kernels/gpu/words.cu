@@ -1,8 +1,9 @@
 // Rows of a table, by the ids of words; and words averaged.
 
-// x = table[id], a block for each word; 0 where there is no word, NaN where the id is none of the table's
+// x = table[id], a block for each word; 0 where there is no word, NaN where the table has no such id
 __global__ void embedding(
-    const float* table, const long long* ids, long long may_be_absent, long long absent, long long c, long long n, float* x
+    const float* table, const long long* ids, long long may_be_absent, long long absent, long long c, long long n,
+    float* x
 ) {
     const long long id = ids[blockIdx.x];
     const bool here = !may_be_absent || id != absent, known = 0 <= id && id < c;
@@ -21,6 +22,9 @@ __global__ void embedding_backward(
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     dtable += i * n;
     for IN_ROW(j, n) dtable[j] = 0;
+    bool occurs = false;
+    for IN_ROW(place, words) occurs |= ids[place] == i;
+    if (!__syncthreads_or(occurs)) return;               // as most words of a large vocabulary
     for (long long first = 0; first < words; first += blockDim.x) {
         const long long place = first + threadIdx.x;
         const bool is_i = place < words && ids[place] == i && !(may_be_absent && i == absent);
