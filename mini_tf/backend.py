@@ -10,6 +10,7 @@ tests use that: their strict array refuses, like CuPy's, to be converted to NumP
 
 import re
 import sys
+import weakref
 from types import ModuleType
 
 from mini_tf.checks import shown
@@ -17,8 +18,9 @@ from mini_tf.errors import UserError
 from mini_tf.types import Array
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
+_sent = {}               # (id of a host array, device, dtype) -> its copy there
 INSTALL_HINT = "pip install 'mini-tf[gpu13]' (CUDA 13) or 'mini-tf[gpu12]' (CUDA 12)"
 
 
@@ -99,6 +101,19 @@ def beside(array: Array, reference: Array) -> Array:
     if library.__name__ == "cupy":
         return to_device(array, device_of(reference))
     return library.asarray(array)
+
+
+def constant_beside(array: Array, reference: Array, dtype: DTypeLike = None) -> Array:
+    """The same, in that dtype, for a host array that never changes: it is sent once, and kept there while it lives."""
+    here = isinstance(reference, np.ndarray)
+    place = id(array), device_of(reference), dtype
+    if here or place not in _sent:
+        sent = beside(array if dtype is None else array.astype(dtype, copy=False), reference)
+        if here:
+            return sent
+        weakref.finalize(array, _sent.pop, place, None).atexit = False
+        _sent[place] = sent
+    return _sent[place]
 
 
 def wait_for(array: Array) -> None:

@@ -95,6 +95,11 @@ def twins_of_edited_formulas() -> bool:
     return not _bound.get()
 
 
+def formulas_only() -> bool:
+    """True if twins are switched off."""
+    return _off.get()
+
+
 def switched_on() -> bool:
     """True if twins may run."""
     return not _off.get() and numba_is_there()

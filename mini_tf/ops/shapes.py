@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 
-from mini_tf.backend import array_module, in_use, place_of
+from mini_tf.backend import array_module, beside, in_use, place_of
 from mini_tf.types import Array
 
 from numpy import ndarray
@@ -91,6 +91,15 @@ def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
     if bad.any():
         first = int(ids[bad][0])
         raise ValueError(f"{op}: {name} has the id {first}, expected ids from 0 to {size - 1} ({size} {what})")
+
+
+def ids_beside(
+    op: str, name: str, ids: Array, reference: Array, size: int, what: str, absent: int | None = None
+) -> Array:  # fmt: skip
+    """`backend.beside` for ids, checked by `check_ids` before they leave the host: later that would mean waiting."""
+    if isinstance(ids, ndarray) and not isinstance(reference, ndarray):
+        check_ids(op, name, ids if absent is None else ids[ids != absent], size, what)
+    return beside(ids, reference)
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:

@@ -13,6 +13,8 @@
 #define __global__ static
 #define __device__ static
 #define __shared__ static
+#define __grid_constant__
+using std::isfinite;
 
 struct Index { unsigned x; };
 static Index threadIdx, blockIdx, blockDim, gridDim;
@@ -129,4 +131,16 @@ static float __int_as_float(unsigned x) {
     float y;
     memcpy(&y, &x, 4);
     return y;
+}
+
+static void __threadfence() {}
+
+static unsigned long long atomicAdd(unsigned long long *sum, unsigned long long x) {
+    const unsigned long long before = *sum;
+    *sum += x;
+    return before;
+}
+
+static unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    return (unsigned __int128)x * y >> 64;
 }

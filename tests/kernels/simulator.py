@@ -13,13 +13,17 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from mini_tf.kernels import gpu
-from mini_tf.kernels.gpu import launching
+from mini_tf import kernels as twins
+from mini_tf.backend import to_device
+from mini_tf.kernels import binding, gpu
+from mini_tf.kernels.gpu import draws, launching, updates
+from tests.strict import StrictArray, launched, strict
 
 import numpy as np
 import pytest
 
-POINTERS = {"float*": np.float32, "bool*": np.bool_, "long long*": np.int64}
+POINTERS = {"float*": np.float32, "bool*": np.bool_, "long long*": np.int64, "double*": np.float64}
+STRUCTS = {"__grid_constant__ Table": updates.TABLE}
 NUMBERS = {"long long": (int, ctypes.c_longlong), "double": (float, ctypes.c_double)}
 KERNEL = re.compile(r"__global__ void (\w+)\(([^)]*)\)")
 
@@ -48,6 +52,39 @@ def simulated(monkeypatch):
     return names
 
 
+@pytest.fixture
+def gpu_of_strict(monkeypatch):
+    """The twins for CuPy's arrays run for strict arrays, too, which count the launches."""
+
+    def launch(name, blocks, threads, *arguments):
+        launched()
+        run(name, blocks, threads, *[x._data if isinstance(x, StrictArray) else x for x in arguments])
+
+    def product(A, B, A_transposed=False, B_transposed=False):
+        launched()
+        A, B = A._data.T if A_transposed else A._data, B._data.T if B_transposed else B._data
+        return StrictArray(np.ascontiguousarray(A @ B))
+
+    kernels()
+    ours = {"launch": launch, "product": product, "empty": lambda *shape_and_dtype: StrictArray(empty(*shape_and_dtype))}
+    for module in (gpu, updates, draws):
+        for name in vars(module).keys() & ours.keys():
+            monkeypatch.setattr(module, name, ours[name])
+    monkeypatch.setitem(binding.TWINS, "strict_library", binding.TWINS["cupy"])
+    twins._found.clear()
+    yield
+    twins._found.clear()
+
+
+@pytest.fixture(params=["simulated", pytest.param("gpu", marks=pytest.mark.gpu)])
+def to_gpu(request):
+    """A function that moves a host array to a GPU: the real one, or the strict array's"""
+    if request.param == "gpu":
+        return lambda x: to_device(x, "gpu")
+    request.getfixturevalue("gpu_of_strict")
+    return strict
+
+
 def empty(shape, dtype=np.float32):
     """Full of NaN, so that an entry that no thread writes shows."""
     return np.full(shape, np.nan if dtype == np.float32 else True, dtype)
@@ -67,12 +104,21 @@ def run(name, blocks, threads, *arguments):
             left_out = type(following) is int and following == 0
             assert left_out or argument.dtype == POINTERS[kind], f"{name}: {parameter_name} is of {argument.dtype}"
             given.append(ctypes.c_void_p(argument.ctypes.data))
+        elif kind in STRUCTS:
+            assert (argument.dtype, argument.shape) == (STRUCTS[kind], (1,))
+            given.append(struct(argument.itemsize).from_buffer(argument))
         else:
             cls, of_c = NUMBERS[kind]
             assert type(argument) is cls, f"{name}: {parameter_name} is {argument!r}"
             given.append(of_c(argument))
     if blocks:
         function(blocks, threads, *given)
+
+
+@cache
+def struct(size):
+    """ctypes' class of a struct of so many bytes, passed by value"""
+    return type("Struct", (ctypes.Structure,), {"_fields_": [("eights", ctypes.c_longlong * (size // 8))]})
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from mini_tf.kernels.gpu import launching
-from tests.kernels.simulator import KERNEL, NUMBERS, POINTERS
+from tests.kernels.simulator import KERNEL, NUMBERS, POINTERS, STRUCTS
 
 import pytest
 
@@ -49,11 +49,11 @@ def test_nvrtc_finds_an_error():
 
 
 def test_kernels_take_what_a_launch_can_give():
-    """Pointers to float32, bool and int64; Python's int and float: a parameter of another type would get nonsense."""
+    """Pointers to arrays; Python's int and float; structs: a parameter of another type would get nonsense."""
     for name, declared in KERNEL.findall(launching.source()):
         for parameter in declared.split(","):
             kind = " ".join(parameter.split()).removeprefix("const ").rpartition(" ")[0]
-            assert kind in POINTERS or kind in NUMBERS, f"{name}: {parameter}"
+            assert kind in {*POINTERS, *NUMBERS, *STRUCTS}, f"{name}: {parameter}"
     assert len(KERNEL.findall(launching.source())) == len(re.findall("__global__", launching.source()))
 
 

@@ -13,7 +13,9 @@ from mini_tf.types import Array
 import numpy as np
 from numpy.typing import DTypeLike
 
-SOURCES = "blocks.cu", "entries.cu", "rows.cu", "words.cu", "attention.cu"       # a file may use those before it
+SOURCES = (              # a file may use those before it
+    "blocks.cu", "entries.cu", "rows.cu", "words.cu", "attention.cu", "updates.cu", "draws.cu",
+)  # fmt: skip
 NUMBERS = np.array([0, 1], np.float32)                   # what BLAS multiplies C and A·B by
 ZERO, ONE = (NUMBERS[k:].ctypes.data for k in (0, 1))
 
@@ -27,8 +29,8 @@ def source() -> str:
 def launch(kernel: str, blocks: int, threads: int, *arguments: Array | int | float) -> None:
     """Run a kernel on that many blocks of threads.
 
-    An array becomes a pointer to its first entry, a Python int a long long, a float a double: the kernels take no
-    other types.
+    An array becomes a pointer to its first entry, a Python int a long long, a float a double. Besides these, kernels
+    take structs, from NumPy's structured arrays of one entry.
     """
     if blocks:                                           # else there is nothing to compute
         _kernel(kernel)((blocks,), (threads,), arguments)
