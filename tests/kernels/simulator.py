@@ -144,7 +144,6 @@ def kernels():
             new = Path(folder) / "kernels.so"
             options = ["-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(new)]
             subprocess.run([compiler, *options], input=text, text=True, check=True)
-            shutil.copy(new, library.with_suffix(".new"))
-            library.with_suffix(".new").replace(library)
+            new.replace(library)
     functions = ctypes.CDLL(str(library))
     return {name: (getattr(functions, f"run_{name}"), parameters) for name, parameters in found.items()}

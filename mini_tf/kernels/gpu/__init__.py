@@ -25,6 +25,7 @@ import numpy as np
 EPS = 1e-5                   # of layer norm, as in the op
 THREADS = 256                # of a block, where a row does not decide it
 BLOCKS = 2048                # at most, for functions of each entry: more than run at a time
+COLUMNS = 8                  # of which a block adds up the rows, as in blocks.cu
 WARPS = 8                    # of a block in attention.cu
 NO_STEPS = 0, 0, 0, 0
 
@@ -104,7 +105,7 @@ def column_sums(y: Array) -> Array:
     """Σ over the rows of a matrix"""
     rows, n = y.shape
     sums = empty((n,))
-    launch("column_sums", -(-n // 32), 1024, y, rows, n, sums)
+    launch("column_sums", -(-n // COLUMNS), 512, y, rows, n, sums)
     return sums
 
 
@@ -204,7 +205,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[A
 
     def backward(dy):                                    # keeps x, mean, r, gamma
         dx, dgamma, dbeta = empty(x.shape), empty((n,)), empty((n,))
-        blocks = -(-n // 32) + rows
+        blocks = -(-n // COLUMNS) + rows
         inputs = x, as_gradient(dy, x.shape), gamma, mean, r
         launch("layer_norm_backward", blocks, THREADS, *inputs, rows, n, dx, dgamma, dbeta)
         return dx, dgamma, dbeta

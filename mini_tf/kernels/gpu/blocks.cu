@@ -41,14 +41,17 @@ __device__ float block_max(float x) {
     return x;
 }
 
-// Σ x over the warps of a block, for each lane by itself: right in the first warp, whose lanes get the 32 sums
-__device__ float sum_over_warps(float x) {
+// Sums of columns: a block takes COLUMNS of them. Its threads of a column each take every so many-th row and add up what
+// they find there; this adds up what they have found. The first COLUMNS threads get the sums.
+#define COLUMNS 8
+
+__device__ float sum_over_column(float x) {
     __shared__ float of_thread[1024];
     __syncthreads();
     of_thread[threadIdx.x] = x;
     __syncthreads();
     float sum = 0;
-    if (threadIdx.x < 32)
-        for (int k = threadIdx.x; k < blockDim.x; k += 32) sum += of_thread[k];
+    if (threadIdx.x < COLUMNS)
+        for (int k = threadIdx.x; k < blockDim.x; k += COLUMNS) sum += of_thread[k];
     return sum;
 }

@@ -57,14 +57,14 @@ __global__ void add_row(const float* b, long long n, long long N, float* y) {
     for EACH(i, N) y[i] += b[i % n];
 }
 
-// sums = Σ over the rows of y (rows, n): a block for each 32 columns, a warp for every so many-th row
+// sums = Σ over the rows of y (rows, n)
 __global__ void column_sums(const float* y, long long rows, long long n, float* sums) {
-    const long long j = blockIdx.x * 32LL + threadIdx.x % 32;
+    const long long j = (long long)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
     float sum = 0;
     if (j < n) {
         #pragma unroll 8
-        for (long long row = threadIdx.x / 32; row < rows; row += blockDim.x / 32) sum += y[row * n + j];
+        for (long long row = threadIdx.x / COLUMNS; row < rows; row += blockDim.x / COLUMNS) sum += y[row * n + j];
     }
-    sum = sum_over_warps(sum);
-    if (threadIdx.x < 32 && j < n) sums[j] = sum;
+    sum = sum_over_column(sum);
+    if (threadIdx.x < COLUMNS && j < n) sums[j] = sum;
 }

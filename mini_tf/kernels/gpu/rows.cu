@@ -20,35 +20,35 @@ __global__ void layer_norm(
     }
 }
 
-// dγ = Σ dy·x̂,  dβ = Σ dy  over the rows, for 32 columns: a warp takes every so many-th row
+// dγ = Σ dy·x̂,  dβ = Σ dy  over the rows
 __device__ void layer_norm_columns(
     const float* x, const float* dy, const float* mean, const float* r, long long rows, long long n,
     float* dgamma, float* dbeta
 ) {
-    const long long i = blockIdx.x * 32LL + threadIdx.x % 32;
+    const long long i = (long long)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
     float sum = 0, with_normal = 0;
     if (i < n) {
         #pragma unroll 4
-        for (long long row = threadIdx.x / 32; row < rows; row += blockDim.x / 32) {
+        for (long long row = threadIdx.x / COLUMNS; row < rows; row += blockDim.x / COLUMNS) {
             sum += dy[row * n + i];
             with_normal += dy[row * n + i] * ((x[row * n + i] - mean[row]) * r[row]);
         }
     }
-    sum = sum_over_warps(sum);
-    with_normal = sum_over_warps(with_normal);
-    if (threadIdx.x < 32 && i < n) {
+    sum = sum_over_column(sum);
+    with_normal = sum_over_column(with_normal);
+    if (threadIdx.x < COLUMNS && i < n) {
         dbeta[i] = sum;
         dgamma[i] = with_normal;
     }
 }
 
-// With g = dy·γ:  dx = r·(g − mean(g) − x̂·mean(g·x̂)), a block for each row.  The first blocks, one for each 32
-// columns, compute dγ and dβ.
+// With g = dy·γ:  dx = r·(g − mean(g) − x̂·mean(g·x̂)), a block for each row.  The first blocks, one for each
+// COLUMNS columns, compute dγ and dβ.
 __global__ void layer_norm_backward(
     const float* x, const float* dy, const float* gamma, const float* mean, const float* r, long long rows, long long n,
     float* dx, float* dgamma, float* dbeta
 ) {
-    const long long row = blockIdx.x - (n + 31) / 32;
+    const long long row = blockIdx.x - (n + COLUMNS - 1) / COLUMNS;
     if (row < 0) {
         layer_norm_columns(x, dy, mean, r, rows, n, dgamma, dbeta);
         return;
