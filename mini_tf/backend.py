@@ -105,11 +105,10 @@ def beside(array: Array, reference: Array) -> Array:
 
 def constant_beside(array: Array, reference: Array, dtype: DTypeLike = None) -> Array:
     """The same, in that dtype, for a host array that never changes: it is sent once, and kept there while it lives."""
-    here = isinstance(reference, np.ndarray)
     place = id(array), device_of(reference), dtype
-    if here or place not in _sent:
+    if isinstance(reference, np.ndarray) or place not in _sent:
         sent = beside(array if dtype is None else array.astype(dtype, copy=False), reference)
-        if here:
+        if isinstance(reference, np.ndarray):
             return sent
         weakref.finalize(array, _sent.pop, place, None).atexit = False
         _sent[place] = sent

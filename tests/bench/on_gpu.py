@@ -125,12 +125,16 @@ class Last:
 
 
 def turns(steps, batches, rounds, at_once):
-    """{name: [(seconds, seconds of the host), of a step in each round]}; ends the program if losses differ"""
+    """{name: [(seconds, seconds of the host), of a step in each round]}; ends the program if losses differ
+
+    Prints the first losses of the first contender.
+    """
     first = list(islice(batches, FIRST))
     losses = {name: [float(step(batch)) for batch in first][:COMPARED] for name, step in steps.items()}
     for name in losses:
         if name != TRAINED and not np.allclose(losses[name], losses[OURS], rtol=AGREED, atol=0):
             sys.exit(f"the losses differ: {losses[OURS]} in mini_tf, {losses[name]} in {name}")
+    print("first losses:", *(f"{loss:.6f}" for loss in losses[OURS]))
     names, times = list(steps), {name: [] for name in steps}
     for turn in range(rounds):
         some = list(islice(batches, at_once))
@@ -179,9 +183,9 @@ def python_profile(step, batches, lines=15):
 def compare(name, peer=None, eager=False, batch=None, rounds=5, at_once=8, device="gpu", profile=False):
     """Measure and print the table for a preset; with `profile`, where the time of the first contender goes, too."""
     preset, new_model, batches, module = task(name, batch)
+    print(f"One training step of {name!r} on the {device}, {rounds} turns of {at_once} steps")
     steps = contenders(preset, new_model, module, peer, eager, device)
     times = turns(steps, batches, rounds, at_once)
-    print(f"One training step of {name!r} on the {device}, {rounds} turns of {at_once} steps")
     titles = "ms", "min", "max", "ratio", "host", "GPU", "launches"
     print(f"{'':28}" + "".join(f"{title:>10}" for title in titles))
     first, most = None, {}
