@@ -49,6 +49,7 @@ def simulated(monkeypatch):
     monkeypatch.setattr(gpu, "launch", launch)
     monkeypatch.setattr(gpu, "empty", empty)
     monkeypatch.setattr(gpu, "product", product)
+    monkeypatch.setattr(gpu, "HOST", ())
     return names
 
 

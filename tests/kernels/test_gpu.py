@@ -140,8 +140,8 @@ def test_arrays_may_be_views(device, name, view, rng):
 def test_dy_may_be_double_or_broadcast_or_a_number(device, name, rng):
     inputs = normal(rng, 3, 4, 6, 5) if name == "attention" else of_rows(name, rng, (4, 6, 5))
     y, backward = device.call(name, *map(device.to, inputs))
-    xp, dy = device.library, device.to(normal(rng, *y.shape))
-    others = [(dy.astype(np.float64), dy), (0.5, xp.full_like(y, 0.5)), (1, xp.ones_like(y))]
+    xp, dy = device.library, device.to(np.asarray(normal(rng, *y.shape)))
+    others = [(dy.astype(np.float64), dy), (0.5, xp.full_like(y, 0.5)), (1, xp.ones_like(y)), (np.float32(2), xp.full_like(y, 2))]
     if y.ndim:
         others += [(xp.broadcast_to(dy[:1], y.shape), xp.broadcast_to(dy[:1], y.shape).copy()), (dy[0], xp.stack([dy[0]] * 4))]
     for other, full in others:
@@ -281,6 +281,16 @@ def test_what_the_formula_refuses_on_the_cpu_is_nan_or_left_to_it(device, rng):
         assert twin(*arguments) is NotImplemented
 
 
+def test_a_gradient_of_the_host_is_refused(device, monkeypatch, rng):
+    """A kernel would take its numbers for a pointer."""
+    if device.name == "simulated":
+        monkeypatch.setattr(gpu, "HOST", np.ndarray)
+    for name in ("relu", "linear", "cross_entropy"):
+        y, backward = device.call(name, *map(device.to, of_rows(name, rng, (3, 4))))
+        with pytest.raises(TypeError, match="dy is on the cpu, expected a gradient of shape .* on the GPU"):
+            backward(np.ones(y.shape, np.float32))
+
+
 @pytest.mark.parametrize("special", cases.SPECIAL)
 @pytest.mark.parametrize("name", [*cases.OF_ROWS, "attention", "attention, biased", "cross_entropy, smoothed"])
 def test_special_numbers_come_out_as_in_the_formula(device, name, special, rng):
@@ -291,7 +301,7 @@ def test_special_numbers_come_out_as_in_the_formula(device, name, special, rng):
     else:
         inputs = [*of_rows(name, rng, (6, 41)), *([None, 0.1] if kind else [])]
     formula = getattr(ops, name).formula
-    given = [*inputs, normal(rng, *formula(*inputs)[0].shape)]           # the last is dy
+    given = [*inputs, np.asarray(normal(rng, *formula(*inputs)[0].shape))]       # the last is dy
     for place, x in enumerate(given):
         if getattr(x, "dtype", None) != np.float32:
             continue

@@ -1,8 +1,8 @@
 """Twins for CuPy's float32 arrays: the kernels of the .cu files here, and cuBLAS's products.
 
 Formula, signature and contract are those of the op of the same name, as for the twins in `cpu.py`. What takes time on a
-GPU in a small model is not arithmetic but the number of kernels that are launched: 5 µs each. A formula launches one
-for each operation; a twin has one or two.
+GPU in a small model is not arithmetic but launching kernels, some microseconds each, whatever they compute. A formula
+launches one for each operation; a twin has one or two.
 
 No twin waits for the GPU, so none can look at what is in an array. Where a formula raises ValueError for an id that is
 no word, or for a loss of no word at all, the twin gives NaN; the formula says which it was. Sums are added up in the
@@ -28,6 +28,8 @@ BLOCKS = 2048                # at most, for functions of each entry: more than r
 COLUMNS = 8                  # of which a block adds up the rows, as in blocks.cu
 WARPS = 8                    # of a block in attention.cu
 NO_STEPS = 0, 0, 0, 0
+NUMBERS = int, float, np.generic
+HOST = np.ndarray
 
 
 def relu(x: Array) -> tuple[Array, Backward]:
@@ -186,7 +188,7 @@ def cross_entropy(
     launch("mean_of_losses", 1, 1024, losses, *of_rows, N, loss, count)
 
     def backward(dloss=1.0):                             # keeps logits, largest, total, targets, count
-        here, dz = isinstance(dloss, (int, float)), empty(shape)
+        here, dz = isinstance(dloss, NUMBERS), empty(shape)
         dloss = (count, 0, float(dloss)) if here else (as_gradient(dloss, ()), 1, 0.0)
         launch("cross_entropy_backward", N, threads, z, largest, total, *of_rows, count, *dloss, smoothing, c, dz)
         return dz, None
@@ -281,12 +283,13 @@ def integers(ids: Array) -> Array:
 
 def as_gradient(dy: Array | float, shape: tuple[int, ...], laid_out: Callable[[Array], Array] = contiguous) -> Array:
     """dy as a float32 array, broadcast to that shape as in a formula. Raises ValueError if it does not broadcast."""
-    if isinstance(dy, (int, float)):
+    if isinstance(dy, NUMBERS):
         same = empty(shape)
-        same.fill(dy)
+        same.fill(float(dy))
         return same
-    if dy is None:
-        raise TypeError(f"dy is None, expected a gradient of shape {shape}")
+    if dy is None or isinstance(dy, HOST):               # a kernel would take the host's numbers for a pointer
+        what = "None" if dy is None else "on the cpu"
+        raise TypeError(f"dy is {what}, expected a gradient of shape {shape} on the GPU")
     if dy.shape != shape:
         dy = array_module(dy).broadcast_to(dy, shape)
     return laid_out(dy if dy.dtype.char == "f" else dy.astype(np.float32))
