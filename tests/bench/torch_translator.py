@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_models import name_of, sent, step_of
 
 
 def in_our_names(module, of=lambda parameter: parameter.data):
@@ -117,12 +116,18 @@ class Translator(nn.Module):
         """The loss of a SentenceBatch. forward: this model, compiled"""
         source, target = torch.from_numpy(batch.source), torch.from_numpy(batch.target)
         padding = source == ABSENT
-        given = sent(device, source, target, padding if padding.any() else None)
+        given = source, target, padding if padding.any() else None
+        if device != "cpu":
+            from torch_models import sent  # here, because tests, which import this file, would not find it
+
+            given = sent(device, *given)
         return (self if forward is None else forward)(*given)
 
 
 def training_step(ours, preset, compiled, device="cpu"):
     """A function that trains our Translator's PyTorch version on a SentenceBatch, and gives the loss."""
+    from torch_models import name_of, step_of
+
     model = Translator(ours).to(name_of(device))
     forward = torch.compile(model, dynamic=True) if compiled else model      # each batch has another shape
     return step_of(model, preset, lambda batch: model.loss(batch, forward, device))
