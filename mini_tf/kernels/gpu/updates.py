@@ -32,6 +32,7 @@ TABLE = np.dtype([
     ("first", "i4", ROWS), ("rate", "f4", ROWS), ("eps", "f4", ROWS), ("rows", "i4"),
 ], align=True)  # fmt: skip
 
+
 class Record:
     """The losses and the squared norms of some steps, on the device of `array`, until the host reads them.
 
@@ -153,5 +154,4 @@ def _tables(arrays, rates=(), epsilons=()) -> Iterable[tuple[np.ndarray, int, li
         if rates:
             entry["rate"][: len(rows)], entry["eps"][: len(rows)] = rates[some], epsilons[some]
         entry["rows"] = len(rows)
-        if blocks:
-            yield table, blocks, firsts
+        yield table, blocks, firsts
