@@ -45,12 +45,17 @@ def simulated(monkeypatch):
         names.append("product")
         return np.ascontiguousarray((A.T if A_transposed else A) @ (B.T if B_transposed else B))
 
-    kernels()                                            # skips the test, if it must
-    monkeypatch.setattr(gpu, "launch", launch)
-    monkeypatch.setattr(gpu, "empty", empty)
-    monkeypatch.setattr(gpu, "product", product)
+    put_in(monkeypatch, launch=launch, product=product, empty=empty, address=lambda x: x.ctypes.data)
     monkeypatch.setattr(gpu, "HOST", ())
     return names
+
+
+def put_in(monkeypatch, **ours):
+    """Put functions in place of those of `launching`, wherever they are used; skips the test if nothing can be compiled."""
+    kernels()
+    for module in (gpu, updates, draws):
+        for name in vars(module).keys() & ours.keys():
+            monkeypatch.setattr(module, name, ours[name])
 
 
 @pytest.fixture
@@ -66,11 +71,7 @@ def gpu_of_strict(monkeypatch):
         A, B = A._data.T if A_transposed else A._data, B._data.T if B_transposed else B._data
         return StrictArray(np.ascontiguousarray(A @ B))
 
-    kernels()
-    ours = {"launch": launch, "product": product, "empty": lambda *shape_and_dtype: StrictArray(empty(*shape_and_dtype))}
-    for module in (gpu, updates, draws):
-        for name in vars(module).keys() & ours.keys():
-            monkeypatch.setattr(module, name, ours[name])
+    put_in(monkeypatch, launch=launch, product=product, empty=lambda shape, *dtype: StrictArray(empty(shape, *dtype)))
     monkeypatch.setitem(binding.TWINS, "strict_library", binding.TWINS["cupy"])
     twins._found.clear()
     yield

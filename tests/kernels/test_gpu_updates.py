@@ -51,6 +51,7 @@ def test_the_squares_of_all(to_gpu, rng):  # noqa: F811
     for name, square in squared_norms(parameters).items():
         assert square == pytest.approx(float((to_host(parameters[name].grad).astype(np.float64) ** 2).sum()), rel=1e-12)
     assert squared_norms(parameters) == squared_norms(parameters)
+    assert updates.sum_of_squares(to_gpu(np.zeros((0, 3), np.float32))) == 0
 
 
 def test_a_gradient_in_another_order_is_taken(to_gpu, rng):  # noqa: F811

@@ -88,22 +88,23 @@ def _twins():
         yield
 
 
-def check_updates(rng: np.random.Generator) -> list[str]:
+def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
     """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
+    where = "" if device == "cpu" else " on the GPU"
     p, g, m = rng.standard_normal((3, 7, 5))
     v, findings = rng.uniform(0.1, 2, (7, 5)), []
-    exact, single = [x.copy() for x in (p, g, m, v)], [x.astype(np.float32) for x in (p, g, m, v)]
+    exact, single = [x.copy() for x in (p, g, m, v)], [to_device(x.astype(np.float32), device) for x in (p, g, m, v)]
     settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
     with _twins():
         updates.adam(*single, *settings)
-        total = updates.sum_of_squares(g.astype(np.float32))
+        total = updates.sum_of_squares(single[1])
     with kernels.reference_only():
         updates.adam(*exact, *settings)
     for name, right, found in zip("pgmv", exact, single):
-        if np.abs(right - found).max() > budget(0, right, np.finfo(np.float32).eps):
-            findings.append(f"the twin of adam gives another {name} than the formula")
+        if not np.abs(right - to_host(found)).max() <= budget(0, right, np.finfo(np.float32).eps):
+            findings.append(f"the twin of adam{where} gives another {name} than the formula")
     if abs(total - (g * g).sum()) > budget(0, (g * g).sum(), np.finfo(np.float32).eps):
-        findings.append("the twin of sum_of_squares gives another sum than the formula")
+        findings.append(f"the twin of sum_of_squares{where} gives another sum than the formula")
     return findings
 
 
@@ -141,7 +142,7 @@ def check_gpu(rng: np.random.Generator, device: str = "gpu") -> list[str]:
 
     if device == "gpu" and not gpu_count()[0]:
         return []
-    findings = []
+    findings = check_updates(rng, device)
     for name, make in EXAMPLES.items():
         if name.partition(",")[0] in ops.__all__:
             f, inputs, _ = make(rng)

@@ -41,6 +41,11 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> Array:
     return _cupy().ndarray(shape, dtype)
 
 
+def address(array: Array) -> int:
+    """Where its first entry lies in the GPU's memory"""
+    return array.data.ptr
+
+
 def product(A: Array, B: Array, A_transposed: bool = False, B_transposed: bool = False) -> Array:
     """A·B by cuBLAS, for matrices in C order, each of which may be transposed first
 

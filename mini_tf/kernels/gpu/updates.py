@@ -14,8 +14,8 @@ from types import NotImplementedType
 from typing import TYPE_CHECKING
 
 from mini_tf import kernels
-from mini_tf.backend import array_module, in_use
-from mini_tf.kernels.gpu.launching import empty, launch
+from mini_tf.backend import array_module, in_use, to_host
+from mini_tf.kernels.gpu.launching import address, empty, launch
 from mini_tf.types import Array
 
 import numpy as np
@@ -32,6 +32,7 @@ TABLE = np.dtype([
     ("first", "i4", ROWS), ("rate", "f4", ROWS), ("eps", "f4", ROWS), ("rows", "i4"),
 ], align=True)  # fmt: skip
 
+
 class Record:
     """The losses and the squared norms of some steps, on the device of `array`, until the host reads them.
 
@@ -45,7 +46,7 @@ class Record:
 
     def read(self) -> np.ndarray:
         """(steps, 2): loss and Σ g² of each step, on the host. This waits for the device."""
-        return self.entries.get()
+        return to_host(self.entries)
 
     def begin_anew(self) -> None:
         self.stop[...] = 0
@@ -113,7 +114,7 @@ def adam_of_all(
 def squares_of_all(gradients: list[Array]) -> list[float]:
     """[Σ g², for each array]"""
     partial, firsts = _partial_sums(gradients)
-    sums = partial.get()
+    sums = to_host(partial)
     return [float(sums[first:last].sum()) for first, last in zip(firsts, [*firsts[1:], len(sums)])]
 
 
@@ -144,7 +145,7 @@ def _tables(arrays, rates=(), epsilons=()) -> Iterable[tuple[np.ndarray, int, li
         rows, table, blocks, firsts = arrays[some], np.zeros(1, TABLE), 0, []
         entry = table[0]
         for name, column in zip("pgmv", zip(*rows)):
-            entry[name][: len(rows)] = [x.data.ptr for x in column]
+            entry[name][: len(rows)] = [address(x) for x in column]
         sizes = [p.size for p, *_ in rows]
         for size in sizes:
             firsts.append(blocks)
@@ -153,5 +154,4 @@ def _tables(arrays, rates=(), epsilons=()) -> Iterable[tuple[np.ndarray, int, li
         if rates:
             entry["rate"][: len(rows)], entry["eps"][: len(rows)] = rates[some], epsilons[some]
         entry["rows"] = len(rows)
-        if blocks:
-            yield table, blocks, firsts
+        yield table, blocks, firsts
