@@ -3,7 +3,7 @@
 from mini_tf.data.french.lexicon import AVOIR, ETRE, NOT, NOTHING, PRONOUNS, Pair, Phrase, Verb
 
 __all__ = [
-    "BE", "DO", "HAS", "conjugated", "copula", "habitual", "interrogative", "inverted", "past_interrogative",
+    "BE", "HAS", "conjugated", "copula", "habitual", "interrogative", "inverted", "past_interrogative",
     "past_participle", "perfect", "preterite", "progressive", "verb_first", "was",
 ]  # fmt: skip
 
