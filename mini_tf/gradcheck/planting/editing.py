@@ -45,9 +45,9 @@ def planted(bug: "Bug | Edit") -> Iterator[None]:
             yield
 
 
-def edited_line(target: Callable, find: str) -> tuple[str, int]:
-    """(file, line) of `find` in the source of target"""
-    source, at = _place(target, find)
+def place_of_edit(bug: "Bug | Edit") -> tuple[str, int]:
+    """(file, line) of what is edited"""
+    source, at = _place(bug.target, bug.find)
     return source.path, source.file.line_of(at)
 
 

@@ -4,7 +4,7 @@ import linecache
 
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.bugs import BUGS
-from mini_tf.gradcheck.planting.editing import Edit, edited_line, planted
+from mini_tf.gradcheck.planting.editing import Edit, place_of_edit, planted
 from mini_tf.gradcheck.source import function_of, source_of
 from mini_tf.layers import Parameter
 from mini_tf.ops.attention import softmax
@@ -33,7 +33,7 @@ def test_the_bug_is_everywhere_and_gone_even_after_an_error(rng):
 @pytest.mark.parametrize("name", ["linear: sign of dx", "TransformerLayer: residual path forgotten", "Parameter: overwrites"])
 def test_the_edited_code_keeps_its_place(name):
     bug = next(bug for bug in BUGS if bug.name == name)
-    path, line = bug.place
+    path, line = place_of_edit(bug)
     assert bug.find in linecache.getline(path, line)
     right = function_of(bug.target).__code__
     with planted(bug):
@@ -45,9 +45,10 @@ def test_the_edited_code_keeps_its_place(name):
 
 
 def test_an_error_in_edited_code_shows_the_line_of_the_file(rng):
-    with planted(Edit(ops.tanh, "1 - y * y", "1 / 0")), pytest.raises(ZeroDivisionError) as error:
+    edit = Edit(ops.tanh, "1 - y * y", "1 / 0")
+    with planted(edit), pytest.raises(ZeroDivisionError) as error:
         ops.tanh(rng.standard_normal(3))[1](1.0)
-    assert (error.traceback[-1].path.as_posix(), error.traceback[-1].lineno + 1) == edited_line(ops.tanh, "1 - y * y")
+    assert (error.traceback[-1].path.as_posix(), error.traceback[-1].lineno + 1) == place_of_edit(edit)
 
 
 def test_methods_classes_layers_and_closures_can_be_edited():
