@@ -91,17 +91,14 @@ def test_a_file_of_a_package_is_imported_as_part_of_it(tmp_path, write, monkeypa
 
 def test_dataclasses_and_imported_ops_work(write):
     text = "from dataclasses import dataclass\nfrom mini_tf.ops import softmax\n@dataclass\nclass Sizes:\n    n: 'int'"
-    assert check(f"{write(text)}::softmax").ok
+    assert check(f"{write(text)}::softmax", ["z=2,3"]).ok
 
 
 STYLES = '''
     import numpy as np
 
     def affine_forward(x, w, b, stride=1):
-        """- x: input of shape (N, D)
-        - w: weights, an array of shape (D, M)
-        - b: (M,)
-        """
+        """Example: x (2, 3), w (3, 4), b (4,)"""
         return stride * (x @ w + b), (x, w, stride)
 
     def affine_backward(dout, cache):
