@@ -12,7 +12,7 @@ import copy
 import gc
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise, product
 from pathlib import Path
@@ -29,7 +29,7 @@ from mini_tf.gradcheck.explain.sites import expressions_in
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import FAIL, PASS
-from mini_tf.gradcheck.source import Source, compiled, own_nodes, parsed, running_as, source_of
+from mini_tf.gradcheck.source import Source, compiled, own_nodes, running_as, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from mini_tf.places import codes_inside
@@ -85,8 +85,8 @@ def self_test(
 ) -> SelfTest:  # fmt: skip
     """Plant bugs in the backward of f, one at a time, and judge each. The arguments are gradcheck's.
 
-    Only the backward is changed, and functions beside it that run in it alone. One that raises, or leaves a gradient
-    out, is NOT TESTED and does not count; one that gives the right gradients, here and at random points, is no bug.
+    Only the backward itself is changed. One that raises, or leaves a gradient out, is NOT TESTED and does not count;
+    one that gives the right gradients, here and at random points, is no bug.
     Raises UserError if the backward does not pass as it is, and source.Unavailable if it has no source.
     """
     weights = {"params": params, "grads": grads, "constants": constants, "methods": methods}
@@ -106,9 +106,8 @@ def self_test(
         if isinstance(subject.adapter, Loss):
             raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
-        maker, ran = _that_run(subject, evidence, backward.function)
-        right, text = _outcomes(subject, evidence), backward.file.text
-        for m in mutants(backward, ran):
+        maker, right, text = _maker(subject, backward.function), _outcomes(subject, evidence), backward.file.text
+        for m in mutants(backward):
             with suppress(SyntaxError), np.errstate(all="ignore"):       # what is no program needs none either
                 wrong = compiled(maker, text[: m.span[0]] + m.after + text[m.span[1] :], text)
                 if wrong.co_freevars == maker.__code__.co_freevars:      # else Python does not let it run in this place
@@ -116,14 +115,11 @@ def self_test(
     return result
 
 
-def _that_run(subject, evidence, function):
-    """(what makes the backward anew in each run, or itself if it stays; names and lines of what runs in it alone)"""
-    before = codes_that_run(subject.forward)
-    makers = [code for code in before if any(one is function.__code__ for one in codes_inside(code)[1:])]
+def _maker(subject, backward):
+    """The function that makes the backward anew in each run; the backward itself, if it stays"""
+    makers = [code for code in codes_that_run(subject.forward) if backward.__code__ in codes_inside(code)[1:]]
     owners = gc.get_referrers(makers[0]) if makers else ()               # of the outermost, which is called first
-    maker = next((one for one in owners if isinstance(one, FunctionType)), function)
-    ran = {*codes_that_run(lambda: subject.run(evidence.dy_again()))} - {*before}
-    return maker, {(code.co_name, code.co_firstlineno) for code in codes_inside(maker.__code__) if code in ran}
+    return next((one for one in owners if isinstance(one, FunctionType)), backward)
 
 
 def _outcomes(subject, evidence):
@@ -150,16 +146,13 @@ def _same(right, found):
     return shapes == others and all(np.allclose(a, b, SAME, least, equal_nan=True) for a, b in zip(right, found))
 
 
-def mutants(backward: Source, ran: Collection[tuple[str, int]] = ()) -> list[Mutant]:
-    """Small changes of a backward, and of the functions of its file with these names and first lines"""
+def mutants(backward: Source) -> list[Mutant]:
+    """Small changes of a backward"""
     found = {}
-    for function in ast.walk(parsed(backward.file.text)):
-        name = "<lambda>" if isinstance(function, ast.Lambda) else getattr(function, "name", None)
-        if function is backward.node or (name and (name, function.lineno) in ran):
-            for what, node, new in _changes(function):
-                before, after = (one if isinstance(one, str) else ast.unparse(one) for one in (node, new))
-                place, span = f"{Path(backward.path).name}:{node.lineno}", backward.file.span(node)
-                found.setdefault((span, after), Mutant(what, place, span, before, after))
+    for what, node, new in _changes(backward.node):
+        before, after = ast.unparse(node), new if isinstance(new, str) else ast.unparse(new)
+        place, span = f"{Path(backward.path).name}:{node.lineno}", backward.file.span(node)
+        found.setdefault((span, after), Mutant(what, place, span, before, after))
     every = sorted((m for m in found.values() if m.after != m.before), key=lambda m: m.span)
     return every[:: -(-len(every) // MOST) or 1]
 

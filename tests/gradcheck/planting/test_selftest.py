@@ -75,25 +75,18 @@ SCALED = (
 
 
 def cubed(x):
-    def square(x):
-        return x * x
-
-    def slope(x):
-        return 3 * square(x)
-
-    return x * square(x), lambda dy: dy * slope(x)
+    return x**3, lambda dy: dy * 3 * x**2
 
 
 @pytest.mark.parametrize(("f", "shapes", "caught"), [
     (Affine(np.random.default_rng(0)), [(5, 3)], {"return dy", "self.dW, self.db = (0 * (self.x.T @ dy), dy.sum(axis=0))"}),
     (SCALED, [(5, 3), 3], {"{'dx': (dy * cache[0]).sum(0), 'ds': dy * cache[1]}"}),
-    (cubed, [3], {"dy", "-1 * (dy * slope(x))", "return 3"}),            # a lambda, and what it alone calls
+    (cubed, [3], {"dy * 3", "-1 * (dy * 3 * x ** 2)"}),
 ], ids=["object", "pair", "lambda"])  # fmt: skip
 def test_every_contract_has_a_self_test(f, shapes, caught, rng):
     result = self_test(f, *map(rng.standard_normal, shapes))
     assert result, result
     assert {m.after for m in result.caught} >= caught
-    assert not any(m.before == "return x * x" for m in result.caught)    # which runs in the forward, too
 
 
 def test_layers_accumulate_and_keep_their_parameters(rng):
