@@ -146,7 +146,7 @@ def _argument(name, onehot, sizes, kind, bound):
         raise UserError(f"{name} has the shape {shape}, expected sizes from 1 and at most {LARGEST:,} entries in all")
     if kind == "int" and not 0 < int(bound or 0) <= LARGEST:
         raise UserError(f"{name} is int, below which number? Write int<7 for 0 to 6; at most {LARGEST:,}")
-    return Argument(name, onehot or kind, shape, int(bound or 0))
+    return Argument(name, onehot if onehot and shape else kind, shape, int(bound or 0))
 
 
 def _drawn(argument, rng) -> Array:
