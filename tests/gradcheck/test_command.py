@@ -109,6 +109,9 @@ class Encoding:
 )
 def test_options_of_gradcheck(name, options, mini_tf, tmp_path):
     (tmp_path / "others.py").write_text(OTHERS, encoding="utf-8")
+    if name == "Encoding":                               # what it asks for are options, not Python's arguments
+        out = mini_tf("gradcheck", "others.py::Encoding", "--shape", "x=4,3", *options[:2])[1]
+        assert "Constant? --constants W --constants pe. Is the gradient elsewhere? --grads W=path.to.its.gradient --grads" in out
     code, out, err = mini_tf("gradcheck", f"others.py::{name}", "--shape", "x=4,3", *options)
     assert (code, err) == (0, ""), out
 
