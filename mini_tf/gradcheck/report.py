@@ -233,7 +233,7 @@ class Report:
 
     def __bool__(self):
         if not self.ok:
-            _doubted[:] = [self]                         # for pytest: the report of the failing assertion
+            Report.doubted = self
         return self.ok
 
     @property
@@ -347,12 +347,7 @@ class Report:
         write_page(path, [self])
 
 
-_doubted = []
-
-
-def doubted() -> Report | None:
-    """The last Report that turned out false in an `if` or an `assert`, or None"""
-    return _doubted[0] if _doubted else None
+Report.doubted = None    # the last one that was false in an `if` or an `assert`: pytest shows it
 
 
 def entry(index: tuple[int, ...]) -> str:
