@@ -112,7 +112,17 @@ def _print_in_words(reports):
             same = f"the same first wrong step as in {teller.name}, {step.name}"
             out.print(Text(f"{report.verdict}: gradients of {report.name}: {same}"))
         elif len(reports) == 1 or not report.ok:
-            out.print(Text(report.explain()))
+            out.print(Text(_with_options(report.explain())))
+
+
+def _with_options(words):
+    """A report's words with the command's options in place of Python's arguments: --constants pe"""
+
+    def options(found):
+        pairs = re.findall(r"'([^']+)'(?:: '([^']+)')?", found[2])
+        return " ".join(f"--{found[1]} {name}{'=' if path else ''}{path}" for name, path in pairs)
+
+    return re.sub(r"\b(constants|params|grads)=[\[{](.*?)[\]}]", options, words)
 
 
 def _print_table(reports):

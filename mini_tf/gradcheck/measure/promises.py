@@ -203,7 +203,7 @@ def _forward(subject):
     except Refused:
         raise
     except FAILURES as error:
-        raise Refused(f"the forward raised {told(error)}") from error
+        raise Refused(raised("the forward", error)) from error
     if y is Ellipsis:
         raise Refused("y is still `...`: a blank to fill")
     if y is None:
@@ -235,23 +235,32 @@ def _backward(backward, dy):
     except Refused:
         raise
     except FAILURES as error:
-        raise Refused(f"the backward raised {told(error)}") from error
+        raise Refused(raised("the backward", error)) from error
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line: its message, the author's line that raised it, and blanks `...` there."""
+    """An exception in one line: its message, and the author's line that raised it."""
+    frame, line = _author_s(error)
+    return f"{type(error).__name__}: {error}" + (f" (at {place(frame.f_code.co_filename, line)})" if frame else "")
+
+
+def raised(what: str, error: BaseException) -> str:
+    """What raised the exception, in a sentence; of a line that uses a blank of an exercise, only that"""
+    frame, line = _author_s(error)
+    used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line)) if frame else ()
+    if blanks := [name for name in used if frame.f_locals.get(name) is ...]:
+        where = place(frame.f_code.co_filename, line)
+        return f"`{blanks[0]}` is still `...`, a blank to fill first: it is used at {where}"
+    return f"{what} raised {told(error)}"
+
+
+def _author_s(error):
+    """(the frame, the line) of the author's that raised it; (None, 0) if it was none of his"""
     ours = str(Path(__file__).parents[1])
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)
               if not frame.f_code.co_filename.startswith(ours) and not re.search("site-packages|^<frozen",
                                                                                  frame.f_code.co_filename)]  # fmt: skip
-    words = f"{type(error).__name__}: {error}"
-    if not frames:
-        return words
-    frame, line = frames[-1]
-    used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line))
-    blanks = [name for name, x in frame.f_locals.items() if x is ... and name in used]
-    blank = "".join(f"; `{name}` is still `...`, a blank to fill first" for name in blanks)
-    return f"{words} (at {place(frame.f_code.co_filename, line)}){blank}"
+    return frames[-1] if frames else (None, 0)
 
 
 def place_of(function: Any) -> str:
