@@ -64,7 +64,7 @@ def check_forward(subject: Subject) -> tuple[Array, Callable]:
 def _is_own(subject, name):
     """Whether it is a weight of the object that is checked, which may change it; from now on, each run gets a copy."""
     w = subject.weights.get(name)
-    if w is None or w.owner or w.space is not None:
+    if w is None or w.owner:
         return False
     w.changed = True
     return True
