@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.parameters import is_layer
-from mini_tf.gradcheck.weights import FILE, Weight, arrays_in, everything_in, gradient_names, is_float, named, path_of, reached
+from mini_tf.gradcheck.weights import FILE, Weight, arrays_in, everything_in, is_float, named, path_of, reached
 from mini_tf.places import codes_inside
 
 import numpy as np
@@ -86,7 +86,7 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     if states := [name for name in lacking if subject.weights[name].replaced]:
         subject.notes.append(f"{', '.join(states)}: the forward replaces it; taken for a state, which gets no gradient")
     needed = [name for name in lacking if name not in states]
-    subject.refusals += [_about(needed)] if needed else []
+    subject.refusals += [_about(needed, subject.weights[needed[0]])] if needed else []
     subject.tensors = without(subject.tensors, lacking)
     if subject.ownership.strict or all(gradients.get(name) is None for name in subject.tensors):
         return
@@ -121,10 +121,9 @@ def _add_numbers(subject, gradients):
             subject.tensors[name] = np.array(w.array)
 
 
-def _about(names):
+def _about(names, first):
     """Why weights that y depends on are not tested, and what to say"""
-    *_, last = path_of(names[0])
-    looked = gradient_names(last)[0] if isinstance(last, str) else f"grads[{last}]"
+    looked = named(first.gradient_paths[0]) if first.gradient_paths else "a gradient"
     paths = ", ".join(f"{name!r}: 'path.to.its.gradient'" for name in names)
     it = "it" if len(names) == 1 else "them"
     return (f"no gradient of {', '.join(names)} was found (looked for {looked} and its like, beside {it} and in what "

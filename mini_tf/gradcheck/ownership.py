@@ -169,7 +169,7 @@ class Ownership:
         return placed
 
     def _inside(self, owner, came):
-        """{weight of a container: what came at its path, or of its name}; else in the same order, if there are as many"""
+        """{weight of a container: what came at its path, or of its name}; else in their order, if there are as many"""
         mine = {name: w for name, w in self.weights.items() if w.owner == owner}
         found = {name: came[path] for name, w in mine.items() for path in (*w.gradient_paths, *w.paths) if path in came}
         if not found and len(came) == len(self.held[owner]):
@@ -216,8 +216,9 @@ class Ownership:
     def _none_too_many(self, extra, count):
         if extra and not self.weights:
             word = next((leaf.word for leaf in extra if leaf.word[:1] == "d" and leaf.word[1:]), "dW")
-            raise Refused(f"{_gradients(count)} came back, and the inputs are {', '.join(self.names) or 'none'}: if one is "
-                          f"that of a variable of the file, name it, params=[{word[1:]!r}]; others are given as inputs")
+            names = ", ".join(self.names) or "none"
+            raise Refused(f"{_gradients(count)} came back, and the inputs are {names}: if one is that of a variable of the "
+                          f"file, name it, params=[{word[1:]!r}]; others are given as inputs")           # fmt: skip
 
     def _only_inputs(self, said):
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""

@@ -21,16 +21,7 @@ from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, settle, weights_in, without
 from mini_tf.gradcheck.ownership import Ownership, return_names
 from mini_tf.gradcheck.parameters import is_layer, parameters_of
-from mini_tf.gradcheck.weights import (
-    FILE,
-    everything_in,
-    is_array,
-    is_float,
-    no_lists_of_numbers,
-    path_of,
-    put,
-    reached,
-)
+from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, path_of, put, reached
 from mini_tf.types import Array
 
 import numpy as np
@@ -152,12 +143,12 @@ class Subject:
             return {name: self.params[name].grad if name in self.params else found.get(name)
                     for name in dict.fromkeys([*self.tensors, *found])}  # fmt: skip
 
-        backward.takes_dy, backward.of = self.adapter.takes_dy, self.adapter.returning(back)
+        backward.takes_dy, backward.of = self.adapter.takes_dy, back.of
         return y, backward
 
     def _owners(self, back):
         if self.ownership is None:
-            said = self.adapter.words(return_names(self.adapter.returning(back)))
+            said = self.adapter.words(return_names(back.of))
             self.ownership = Ownership(self, self.kept, self.order, said)
         return self.ownership
 
