@@ -33,19 +33,18 @@ class Leaf(NamedTuple):
     """One gradient in what came back.
 
     path     to it;  spelled: the same, with names in the `return` in place of numbers, ("grads", "W") for (1, "W")
-    start    of the step in `spelled` that is the key of a dict, with keys alone behind it;  keyed: if there is one
+    start    of the first step in `spelled` that is a key of a dict; None if there is none
     """
 
     path: Path
     spelled: Path
-    start: int
-    keyed: bool
+    start: int | None
     value: Any
 
     @property
     def word(self) -> str:
         """Its name, in a sentence and in `grads`"""
-        return named(self.spelled[self.start if self.keyed else -1 :])
+        return named(self.spelled[-1 if self.start is None else self.start :])
 
 
 class Ownership:
@@ -54,6 +53,7 @@ class Ownership:
     said         what the `return` of the backward calls its parts
     kept, order  {name: path of its gradient}, and [name, …] in whose order they come, as the caller has said
     held         {name of an input that is a container: its weights that are arrays}
+    words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
     def __init__(self, subject: "Subject", kept: dict[str, Path], order: list[str] | None, said: Said):
@@ -64,37 +64,24 @@ class Ownership:
         options, signature = {n for n, x in subject.options.items() if is_array(x)}, subject.adapter.parameters
         self.orders = [getattr(subject.f, "arrays", ()), self.floats, arrays,
                        [n for n in signature if n in options or n in arrays], self.names, signature]     # fmt: skip
-        owners = [(name, w.owner) for name, w in self.weights.items() if not w.number]
-        held = {one: [name for name, owner in owners if owner == one] for one in self.names}
+        self.arrays = [name for name, w in self.weights.items() if not w.number]
+        held = {one: [name for name in self.arrays if self.weights[name].owner == one] for one in self.names}
         self.held = {one: names for one, names in held.items() if names}
         self.strict = subject.adapter.strict and not self.held           # each floating input has to get a gradient
-        self.words, self.keys = self._names()
         self.addresses, self.form = {}, None
-
-    def _names(self):
-        """({path in words of a `return`: the tensor whose gradient it names}, the same for keys, which may be W's own)
-
-        The end of a path is enough where no other has it, and where it is no number.
-        """
-        paths = {n: [(n,)] for n in self.inputs} | {n: w.full_paths for n, w in self.weights.items()}
-        whole, ends = {}, {}
-        for name, some in paths.items():
-            for path in some:
-                whole.setdefault(path, set()).add(name)
-                for k in range(len(path)):
-                    if any(isinstance(step, str) for step in path[k:]):
-                        ends.setdefault(path[k:], set()).add(name)
-        words, keys = {}, {}
-        for path, names in (ends | whole).items():
-            for name in names if len(names) == 1 else ():
-                words |= dict.fromkeys(gradient_paths(path), name)
-                keys |= dict.fromkeys([path, (named(path),)], name)
-        return words, words | keys
+        owners = {}                                      # the end of a path is enough, where no other has it
+        for name, path in ((name, path) for name, w in self.weights.items() for path in w.full_paths):
+            for end in (path[k:] for k in range(len(path))):
+                owners.setdefault(end, set()).add(name)
+        owners |= {(name,): {name} for name in self.inputs}
+        own = {path: min(names) for path, names in owners.items() if len(names) == 1 and any(map(_is_name, path))}
+        self.words = {one: name for path, name in own.items() for one in gradient_paths(path)}
+        self.keys = self.words | own | {(named(path),): name for path, name in own.items()}
 
     def _named(self, leaf):
         """The tensor whose gradient it is by its name, or None"""
-        names = self.keys if leaf.keyed else self.words
-        return next((names[end] for k in range(leaf.start + 1) if (end := leaf.spelled[k:]) in names), None)
+        names, ends = (self.words, len(leaf.spelled)) if leaf.start is None else (self.keys, leaf.start + 1)
+        return next((names[end] for k in range(ends) if (end := leaf.spelled[k:]) in names), None)
 
     def gradients(self, returned: Any, holders: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
         """{name: gradient}, None where there is none; holders: {owner of weights: what it is in this run}"""
@@ -139,10 +126,11 @@ class Ownership:
 
     def _has_all(self, lacking, leaves):
         """Raises Refused if a dict has keys that say nothing, and an input gets no gradient."""
-        others = [leaf.word for leaf in leaves if leaf.keyed and self._named(leaf) is None]
+        keyed = [leaf for leaf in leaves if leaf.start is not None]
+        others = [leaf.word for leaf in keyed if self._named(leaf) is None]
         if lacking and others and (self.strict or lacking == self.floats) and not self.weights:
-            names = ", ".join(leaf.word for leaf in leaves if leaf.keyed)
             choice = {n: next((key for key in others if key.endswith(n)), others[0]) for n in lacking}
+            names = ", ".join(leaf.word for leaf in keyed)
             raise Refused(f"what came back has the names {names}: which are the gradients of {', '.join(lacking)}? Say "
                           f"so, as in grads={choice}")   # fmt: skip
 
@@ -150,25 +138,24 @@ class Ownership:
 
     def _by_place(self, leaves, returned):
         """{name: the leaf that belongs to it by its place}"""
-        alone = [leaf for leaf in leaves if not leaf.keyed]
+        alone, depth = [leaf for leaf in leaves if leaf.start is None], int(_is_spread(returned))
         if self.order is not None:
             return dict(zip(self.order, alone))
-        of_loss, depth = self.adapter.of_loss, int(_is_spread(returned))
-        if not self.held:                                # what is behind a dict of gradients may be a state
-            return {} if of_loss and len(alone) < len(leaves) else self._among_inputs(alone)
-        groups = {}
-        for leaf in leaves:
-            groups.setdefault(leaf.path[:depth], []).append(leaf)
-        groups = [some for some in groups.values() if len(some[0].path) > depth]
-        if not groups:
-            return self._one_after_another(alone)
-        placed = {} if of_loss else self._among_inputs([leaf for leaf in alone if len(leaf.path) <= depth])
+        groups = {}                                      # for containers, what came in containers
+        for leaf in leaves if self.held else ():
+            if len(leaf.path) > depth:
+                groups.setdefault(leaf.path[:depth], {})[leaf.path[depth:]] = leaf
+        if groups:
+            alone = [leaf for leaf in alone if len(leaf.path) <= depth]
+        is_state = self.adapter.of_loss and len(alone) < len(leaves)     # what is behind a dict of gradients may be one
+        self.together = self.adapter.together or isinstance(returned, list)
+        placed = {} if is_state else self._one_by_one(alone)
         if len(self.held) in (1, len(groups)):
-            for owner, some in zip(self.held, groups):
-                placed |= self._inside(owner, {leaf.path[depth:]: leaf for leaf in some})
+            for owner, came in zip(self.held, groups.values()):
+                placed |= self._in_container(owner, came)
         return placed
 
-    def _inside(self, owner, came):
+    def _in_container(self, owner, came):
         """{weight of a container: what came at its path, or of its name}; else in their order, if there are as many"""
         mine = {name: w for name, w in self.weights.items() if w.owner == owner}
         found = {name: came[path] for name, w in mine.items() for path in (*w.gradient_paths, *w.paths) if path in came}
@@ -176,29 +163,15 @@ class Ownership:
             return dict(zip(self.held[owner], came.values()))
         return found
 
-    def _one_after_another(self, leaves):
-        """Of what comes without containers, though weights are in some: one for each array, if there are so many"""
-        said = [self._named(leaf) for leaf in leaves]
-        if self.adapter.of_loss:
-            weights = [name for names in self.held.values() for name in names]
-            if len(leaves) != len(weights) or any(said):
-                return {}
-            if not self.adapter.together and self.floats:
-                raise Refused(f"{_gradients(len(leaves))} came back without names. Say whose: grads={weights}")
-            return dict(zip(weights, leaves))
-        every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
-        agree = len(leaves) == len(every) and all(name in (None, here) for name, here in zip(said, every))
-        return dict(zip(every, leaves)) if agree else self._among_inputs(leaves)
-
-    def _among_inputs(self, leaves):
-        """{input: what belongs to it by its place}, of what came one after another"""
-        order = self._in_order(len(leaves))
+    def _one_by_one(self, leaves):
+        """{name: what belongs to it by its place}, of what came one after another"""
+        order = [*self._order_of(len(leaves))]
         if self.strict:
             self._none_too_many([leaf for leaf in leaves[len(order) :] if leaf.value is not None], len(leaves))
             return dict(zip(order, leaves))
         said = [self._named(leaf) for leaf in leaves]
         if all(name in (None, here) for name, here in zip(said, order)):
-            self._only_inputs(said)
+            self._not_of_weights(said)
             return {here: leaf for here, name, leaf in zip(order, said, leaves) if not name}
         of_inputs = [name for name in said if name in self.inputs]
         if None in said[: len(order)] or {*of_inputs} == {*order}:
@@ -207,36 +180,40 @@ class Ownership:
                           f"whose: grads={of_inputs or order}")          # fmt: skip
         return {}
 
-    def _in_order(self, count):
-        """The names of the inputs that so many gradients belong to"""
-        if not self.strict:
-            return self.inputs[:count]
-        return [*next((some for some in self.orders if len(some) == count), self.floats)][:count]
+    def _order_of(self, count):
+        """The names of those to which so many gradients belong that come one after another"""
+        if self.strict:
+            return next((some for some in self.orders if len(some) == count), self.floats)[:count]
+        held = [name for names in self.held.values() for name in names]
+        if self.adapter.of_loss and self.held:
+            return held if len(held) == count else []
+        every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
+        return every if held and len(every) == count else self.inputs[:count]
 
     def _none_too_many(self, extra, count):
         if extra and not self.weights:
             word = next((leaf.word for leaf in extra if leaf.word[:1] == "d" and leaf.word[1:]), "dW")
             names = ", ".join(self.names) or "none"
-            raise Refused(f"{_gradients(count)} came back, and the inputs are {names}: if one is that of a variable of the "
-                          f"file, name it, params=[{word[1:]!r}]; others are given as inputs")           # fmt: skip
+            raise Refused(f"{_gradients(count)} came back, and the inputs are {names}: if one is that of a variable of "
+                          f"the file, name it, params=[{word[1:]!r}]; others are given as inputs")       # fmt: skip
 
-    def _only_inputs(self, said):
+    def _not_of_weights(self, said):
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
-        weights = [name for name, w in self.weights.items() if not w.number]
-        if self.adapter.of_loss and said and not any(said) and weights and self.floats:
+        sure = not self.adapter.of_loss or any(said) or (self.held and self.together)
+        if said and self.floats and self.arrays and not sure:
+            inputs, weights = ", ".join(self.floats), ", ".join(self.arrays)
             raise Refused(
-                f"{_gradients(len(said))} came back without names, and may be those of the inputs, "
-                f"{', '.join(self.floats)}, or of {', '.join(weights)}. Say whose: grads={weights[: len(said)]}; or "
-                f"what is data: constants={weights}"
+                f"{_gradients(len(said))} came back without names, and may be those of the inputs, {inputs}, or of "
+                f"{weights}. Say whose: grads={self.arrays[: len(said)]}; or what is data: constants={self.arrays}"
             )
 
 
 def _leaves(x: Any, said: Said, path: Path = (), spelled: Path = (), start: int | None = None) -> Iterator[Leaf]:
     """The gradients in what came back: in tuples, lists, dicts and objects"""
     spelled = spelled or ((said,) if isinstance(said, str) else ())
-    inside = _inside(x)
+    inside = _gradients_in(x)
     if inside is None:
-        yield Leaf(path, spelled, len(spelled) - 1 if start is None else start, start is not None, x)
+        yield Leaf(path, spelled, start, x)
         return
     if start is None and not _is_spread(x):
         start = len(spelled)
@@ -246,7 +223,7 @@ def _leaves(x: Any, said: Said, path: Path = (), spelled: Path = (), start: int 
         yield from _leaves(part, word if isinstance(word, list) else "", (*path, step), (*spelled, name), start)
 
 
-def _inside(x):
+def _gradients_in(x):
     """{step: part} of what holds gradients; None of anything else"""
     if isinstance(x, dict):
         return parts(x)
@@ -274,6 +251,10 @@ def _may_be(g, w, weights):
     if g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights):
         return False
     return not (w.number and np.ndim(g))
+
+
+def _is_name(step):
+    return isinstance(step, str)
 
 
 def _gradients(count):
