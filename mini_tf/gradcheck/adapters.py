@@ -27,8 +27,8 @@ RECIPE = ("y, backward = f(…); loss, grads = f(…), which may be a method, ne
 class Adapter:
     """A function or an object, brought to one way of calling it.
 
-    f            what is called: a function, or, with an owner, the name of its method
-    owner        the object whose arrays are weights; each call gets a copy of it
+    f            what is called: a function, or the name of a method of the owner
+    owner        the object whose arrays are weights, and whose method f is; each call gets a copy of it
     names        of the inputs, in the order in which they are given;  parameters: all that f can be given by place
     takes        what its backward can be given, once it is there;  takes_dy: False if that is no upstream gradient
     strict       every floating input has to get a gradient; otherwise those without one are data
@@ -47,9 +47,7 @@ class Adapter:
 
     def function(self, owner: Any) -> Callable:
         """What is called, of this copy of the owner"""
-        if isinstance(self.f, str):
-            return getattr(owner, self.f)
-        return self.f if owner is None else MethodType(self.f, owner)
+        return _bound(self.f, owner)
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
         """(y, back); back.of: the author's function whose `return` gives the gradients"""
@@ -58,8 +56,10 @@ class Adapter:
     @property
     def name(self) -> str:
         """What a report calls it"""
-        method = "" if self.f in ("forward", "__call__") else f".{self.f}"
-        return type(self.owner).__name__ + method if isinstance(self.f, str) else name_of(self.f)
+        name = self.f if isinstance(self.f, str) else name_of(self.f)
+        if self.owner is None:
+            return name
+        return type(self.owner).__name__ + ("" if name in ("forward", "__call__") else f".{name}")
 
     def words(self, said: str | list) -> str | list:
         """What gradients are called in that `return`, given what all its parts are called"""
@@ -91,7 +91,7 @@ class Pair(Adapter):
         self.backward = backward
 
     def call(self, owner: Any, inputs: Sequence[Any], options: dict) -> tuple[Any, Callable]:
-        backward = getattr(owner, self.backward) if isinstance(self.backward, str) else self.backward
+        backward = _bound(self.backward, owner)
         out = self.function(owner)(*inputs, **options)
         given = dict(zip(self.names, inputs)) | options
         takes = self.takes = self.takes or taken_by(backward)
@@ -158,6 +158,13 @@ class TorchFunction(Adapter):
             return tuple(None if g is None else g.numpy().copy() for g in grads)
 
         return outputs[0].detach().numpy().copy(), _of(back, self.f.backward)
+
+
+def _bound(f, owner):
+    """The function f, or the owner's method, which may have another name in its class"""
+    if isinstance(f, str):
+        return getattr(owner, f)
+    return f if owner is None else MethodType(f, owner)
 
 
 def _of(back, function):
@@ -251,13 +258,9 @@ def name_of(f: Any) -> str:
 
 def partner_of(f: Callable) -> Callable | None:
     """The f_backward of f_forward, or the backward_f of forward_f, in the same file; None if there is none."""
-    name = name_of(f)
-    for forward, backward in (("forward", "backward"), ("fwd", "bwd")):
-        if forward in name:
-            other = getattr(f, "__globals__", {}).get(name.replace(forward, backward))
-            if callable(other):
-                return other
-    return None
+    name = name_of(f).replace("forward", "backward")
+    other = getattr(f, "__globals__", {}).get(name)
+    return other if callable(other) and name != name_of(f) else None
 
 
 def is_torch_function(f: Any) -> bool:
@@ -275,7 +278,7 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
             raise Refused(f"{described(f)} came, expected two functions: gradcheck((forward, backward), …)")
         owners = [_owner_of(one) for one in f]
         if owners[0] is not None and owners[0] is owners[1]:
-            return Pair(*(one.__name__ if inspect.isroutine(one) else "__call__" for one in f), inputs, owners[0])
+            return Pair(*map(_method, f), inputs, owners[0])
         return Pair(*f, inputs)
     if is_torch_function(f):
         return TorchFunction(f, inputs)
@@ -300,8 +303,7 @@ def adapted(f: Any, inputs: Sequence[Any], methods: Sequence[str] | None, result
     kind = _kind_of(f, result_of())
     if owner is None or not (inspect.isroutine(f) or getattr(f, "__dict__", None)):
         return kind(f, inputs)
-    method = f.__name__ if inspect.isroutine(f) else "__call__"
-    return kind(method if hasattr(owner, method) else f.__func__, inputs, owner)         # or it goes by another name
+    return kind(_method(f), inputs, owner)
 
 
 def _owner_of(f):
@@ -310,6 +312,11 @@ def _owner_of(f):
         return None if hasattr(f, "__name__") else f
     owner = getattr(f, "__self__", None)
     return None if inspect.ismodule(owner) or inspect.isclass(owner) else owner
+
+
+def _method(f):
+    """The function of a method; of an object that is called, the name of its method"""
+    return getattr(f, "__func__", f.__name__) if inspect.isroutine(f) else "__call__"
 
 
 def _kind_of(f, result):

@@ -1,7 +1,6 @@
 """What needs a gradient: of an object, a dict or a list each floating array that exists before the forward and moves y.
 
 Caches, counters and gradients do not move y. What does, and gets no gradient, may be a constant: the caller has to say.
-A Python number is a weight only if one number comes back as its gradient.
 """
 
 import inspect
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.parameters import is_layer
-from mini_tf.gradcheck.weights import FILE, Weight, arrays_in, everything_in, is_float, named, path_of, reached
+from mini_tf.gradcheck.weights import FILE, Weight, everything_in, gradient_paths, is_float, named, path_of, reached
 from mini_tf.places import codes_inside
 
 import numpy as np
@@ -25,12 +24,10 @@ def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
     """{name: Weight} of what is in {owner: what it holds}; names: of inputs, which no weight may have"""
     found, by_id = {}, {}
     for owner, holder in holders.items():
-        if is_layer(holder) or is_float(holder):
-            continue
-        for path, x in everything_in(holder):
-            if id(x) in by_id and is_float(x):
+        for path, x in everything_in(holder) if not (is_layer(holder) or is_float(holder)) else ():
+            if id(x) in by_id:
                 by_id[id(x)].paths.append(path)
-            elif is_float(x) or (path and isinstance(x, float) and not isinstance(reached(holder, path[:-1]), tuple)):
+            elif is_float(x):
                 name = named((owner, *path) if owner else path)
                 by_id[id(x)] = found[f"self.{name}" if name in names else name] = Weight(path, x, owner)
     return found
@@ -68,7 +65,9 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     y = subject.forward()[0]
     if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
         return                                           # `promises` says what is wrong with it
-    dropped = _drop_what_does_not_count(subject)
+    dropped = {name: w for name, w in subject.weights.items() if not subject.depends_on(name)}
+    subject.notes += [f"y does not depend on {name}" for name in dropped if subject.chosen]
+    subject.weights, subject.tensors = without(subject.weights, dropped), without(subject.tensors, dropped)
     if around := unchecked_variables(subject):
         subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
                              f"they are variables of the file, params={around}")         # fmt: skip
@@ -79,14 +78,15 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
         subject.everything[name][...] = x
     for name, w in dropped.items():
         beside = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
-        if not w.replaced and any(is_float(g) and np.any(g) for g in beside):
+        if any(is_float(g) and np.any(g) for g in beside):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
-    _add_numbers(subject, gradients)
+    if numbers := numbers_with_gradients(subject):
+        subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
+    for k, name in enumerate(subject.names):             # a number that is given is a tensor if a gradient comes back
+        if name in subject.numbers and gradients.get(name) is not None:
+            subject.inputs[k] = subject.tensors[name] = np.array(subject.given[k])
     lacking = [name for name in subject.weights if gradients.get(name) is None]
-    if states := [name for name in lacking if subject.weights[name].replaced]:
-        subject.notes.append(f"{', '.join(states)}: the forward replaces it; taken for a state, which gets no gradient")
-    needed = [name for name in lacking if name not in states]
-    subject.refusals += [_about(needed, subject.weights[needed[0]])] if needed else []
+    subject.refusals += [_about(lacking, subject.weights[lacking[0]])] if lacking else []
     subject.tensors = without(subject.tensors, lacking)
     if subject.ownership.strict or all(gradients.get(name) is None for name in subject.tensors):
         return
@@ -95,30 +95,10 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
         del subject.tensors[name]
 
 
-def _drop_what_does_not_count(subject):
-    """Take what does not move y from the weights, and give it; numbers only if they may be gradients."""
-    weights = subject.weights
-    places = {(w.owner, path) for w in weights.values() for path in w.gradient_paths}
-    for name, w in weights.items():
-        kept = (reached(subject.last[w.owner], path) for path in w.paths)
-        w.replaced = not w.number and w.owner != FILE and all(x is not subject.tensors[name] for x in kept)
-    dropped = {n: w for n, w in weights.items()
-               if (not w.number or (w.owner, w.paths[0]) in places) and not subject.depends_on(n)}       # fmt: skip
-    subject.notes += [f"y does not depend on {n}" for n in dropped if subject.chosen]
-    subject.weights, subject.tensors = without(weights, dropped), without(subject.tensors, dropped)
-    return dropped
-
-
-def _add_numbers(subject, gradients):
-    """Numbers that get one number as their gradient become tensors; others are constants."""
-    for name in [n for n in subject.numbers if gradients.get(n) is not None]:
-        k = subject.names.index(name)
-        subject.inputs[k] = subject.tensors[name] = np.array(subject.given[k])
-    for name, w in [(n, w) for n, w in subject.weights.items() if w.number]:
-        if gradients.get(name) is None or not subject.depends_on(name):
-            del subject.weights[name]
-        else:
-            subject.tensors[name] = np.array(w.array)
+def numbers_with_gradients(subject: "Subject") -> list[str]:
+    """Names of Python's numbers in objects and containers that keep a number where their gradient would be"""
+    return [named(path) for holder in subject.last.values() for path, x in everything_in(holder) if isinstance(x, float)
+            and path and any(isinstance(reached(holder, one), float) for one in gradient_paths(path))]       # fmt: skip
 
 
 def _about(names, first):
@@ -141,4 +121,5 @@ def unchecked_variables(subject: "Subject") -> list[str]:
             found |= inspect.getclosurevars(f).nonlocals
     of_file = [w for w in subject.weights.values() if w.owner == FILE]
     taken = {path[0] for w in of_file for path in (*w.paths, *w.gradient_paths)}
-    return [name for name, x in found.items() if name not in taken and not is_layer(x) and any(arrays_in(x))]
+    others = {name: x for name, x in found.items() if name not in taken and not is_layer(x)}
+    return [name for name, x in others.items() if any(is_float(part) for _, part in everything_in(x))]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
-from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, parts, reached
+from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, parts, path_of, reached
 
 import numpy as np
 
@@ -56,16 +56,16 @@ class Ownership:
     words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
-    def __init__(self, subject: "Subject", kept: dict[str, Path], order: list[str] | None, said: Said):
-        self.adapter, self.kept, self.order, self.said = subject.adapter, kept, order, said
+    def __init__(self, subject: "Subject", kept: dict[str, str], order: list[str] | None, said: Said):
+        self.adapter, self.order, self.said = subject.adapter, order, said
+        self.kept = {name: path_of(text) for name, text in kept.items()}
         self.names, self.floats, self.weights = subject.names, subject.floats, subject.weights
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
         arrays = [n for n, x in zip(self.names, subject.inputs) if is_array(x)]
         options, signature = {n for n, x in subject.options.items() if is_array(x)}, subject.adapter.parameters
         self.orders = [getattr(subject.f, "arrays", ()), self.floats, arrays,
                        [n for n in signature if n in options or n in arrays], self.names, signature]     # fmt: skip
-        self.arrays = [name for name, w in self.weights.items() if not w.number]
-        held = {one: [name for name in self.arrays if self.weights[name].owner == one] for one in self.names}
+        held = {one: [name for name, w in self.weights.items() if w.owner == one] for one in self.names}
         self.held = {one: names for one, names in held.items() if names}
         self.strict = subject.adapter.strict and not self.held           # each floating input has to get a gradient
         self.addresses, self.form = {}, None
@@ -85,8 +85,7 @@ class Ownership:
 
     def gradients(self, returned: Any, holders: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
         """{name: gradient}, None where there is none; holders: {owner of weights: what it is in this run}"""
-        there = {**holders, RETURNED: list(returned) if inspect.isgenerator(returned) else returned}
-        leaves = [*_leaves(there[RETURNED], self.said)]
+        there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.said)]
         if self.form != (form := [leaf.path for leaf in leaves]):
             self._settle(leaves, there, [tensors[n] for n in self.weights if n in tensors])
             self.form = form
@@ -106,7 +105,7 @@ class Ownership:
         for name, w in self.weights.items():
             places = [(leaf.word, (RETURNED, *leaf.path)) for leaf in came[name]]
             places += [(named(path), (w.owner, *path)) for path in w.gradient_paths if (w.owner, *path) not in own]
-            found = [(word, where, g) for word, where in places if _may_be(g := reached(there, where), w, theirs)]
+            found = [(word, where, g) for word, where in places if _may_be(g := reached(there, where), theirs)]
             self.addresses[name] = found[0][1] if found else None
             others = [word for word, _, g in found[1:] if not _equal(found[0][2], g)]
             if others and name not in self.kept:
@@ -200,11 +199,11 @@ class Ownership:
     def _not_of_weights(self, said):
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
         sure = not self.adapter.of_loss or any(said) or (self.held and self.together)
-        if said and self.floats and self.arrays and not sure:
-            inputs, weights = ", ".join(self.floats), ", ".join(self.arrays)
+        if said and self.floats and self.weights and not sure:
+            inputs, names = ", ".join(self.floats), [*self.weights]
             raise Refused(
                 f"{_gradients(len(said))} came back without names, and may be those of the inputs, {inputs}, or of "
-                f"{weights}. Say whose: grads={self.arrays[: len(said)]}; or what is data: constants={self.arrays}"
+                f"{', '.join(names)}. Say whose: grads={names[: len(said)]}; or what is data: constants={names}"
             )
 
 
@@ -246,11 +245,9 @@ def _only_numbers(x):
     return bool(x) and all(_only_numbers(one) if isinstance(one, list) else isinstance(one, (int, float)) for one in x)
 
 
-def _may_be(g, w, weights):
-    """Whether it may be the gradient of a weight: it is none itself, no method, and a number of a number"""
-    if g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights):
-        return False
-    return not (w.number and np.ndim(g))
+def _may_be(g, weights):
+    """Whether it may be the gradient of a weight: it is none itself, no container and no method"""
+    return not (g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights))
 
 
 def _is_name(step):

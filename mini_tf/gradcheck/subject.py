@@ -21,7 +21,7 @@ from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, settle, weights_in, without
 from mini_tf.gradcheck.ownership import Ownership, return_names
 from mini_tf.gradcheck.parameters import is_layer, parameters_of
-from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, path_of, put, reached
+from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, reached
 from mini_tf.types import Array
 
 import numpy as np
@@ -93,7 +93,7 @@ class Subject:
         self.inputs = [np.array(x) if n in self.floats else x for n, x in zip(self.names, self.inputs)]
         self.scalars = {n for n, x in zip(self.names, self.given) if is_number(x)}
         self.tensors = {n: x for n, x in zip(self.names, self.inputs) if n in self.floats}
-        self.tensors |= {name: _float64(w.array) for name, w in self.weights.items() if not w.number}
+        self.tensors |= {name: _float64(w.array) for name, w in self.weights.items()}
         self.tensors |= {name: p.data for name, p in self.params.items()}
         if not self.tensors:
             came = ", ".join(f"{n} is {getattr(x, 'dtype', repr(x)[:40])}" for n, x in zip(self.names, self.inputs))
@@ -104,9 +104,7 @@ class Subject:
         known = [*self.names, *self.weights]
         if unknown := [name for name in grads or () if name not in known]:
             raise Refused(f"grads: there is no {unknown[0]!r}; there are: {', '.join(known)}")
-        if isinstance(grads, dict):
-            return {name: path_of(path) for name, path in grads.items()}, None
-        return {}, [*grads] if grads else None
+        return (grads, None) if isinstance(grads, dict) else ({}, [*grads] if grads else None)
 
     @property
     def name(self) -> str:
@@ -124,9 +122,6 @@ class Subject:
         for name, x in given.items():
             given[name] = float(x) if name in self.scalars else x if is_array(x) else _copied(x, memo)
         holders = self.last = {"": _copied(self.adapter.owner, memo), **given, FILE: self.holders[FILE]}
-        for name, w in self.weights.items():
-            if w.number and name in self.tensors:
-                put(holders[w.owner], w.paths[0], float(self.tensors[name]))
         options = {name: _copied(x, memo) for name, x in self.options.items()}
         variables = {name: _copied(holders[FILE][name], memo) for name in self.variables}
         for name, p in self.params.items():
@@ -156,7 +151,7 @@ class Subject:
         """{id of an author's array: what stands in its place}: tensors for weights, zeros for gradients they keep"""
         dtype = next((x.dtype for x in self.tensors.values()), None)
         zeros = {id(g): np.zeros(g.shape, dtype) for g in self._kept_gradients}
-        here = [(w, self.tensors[name]) for name, w in self.weights.items() if name in self.tensors and not w.number]
+        here = [(w, self.tensors[name]) for name, w in self.weights.items() if name in self.tensors]
         return zeros | {id(w.array): np.copy(x) if w.changed else x for w, x in here}
 
     def prepare(self, dy_of: Callable[[Any, Any], Any]) -> None:
@@ -164,9 +159,8 @@ class Subject:
         settle(self, dy_of)
 
     def depends_on(self, name: str) -> bool:
-        """True if y depends on the tensor, or on a weight that is a number."""
-        before, y, rng = dict(self.tensors), np.copy(self.forward()[0]), np.random.default_rng(0)
-        x = np.asarray(before[name] if name in before else self.weights[name].array)
+        """True if y depends on the tensor."""
+        x, y, rng = self.tensors[name], np.copy(self.forward()[0]), np.random.default_rng(0)
         try:                                             # each entry by another number: softmax does not see b + 0.1
             self.tensors[name] = np.asarray(x * rng.uniform(0.5, 1.5, x.shape) + rng.uniform(0.1, 0.5, x.shape))
             with np.errstate(all="ignore"):
@@ -174,7 +168,7 @@ class Subject:
         except FAILURES:
             return True
         finally:
-            self.tensors = before
+            self.tensors[name] = x
 
     # --- float64, and back
 
@@ -225,9 +219,9 @@ class Subject:
     def originals(self) -> list[Array]:
         """The tensors as they were given, before they became float64"""
         data = {id(p): data for p, data, _ in self.before}
-        every = dict(zip(self.names, self.given)) | {name: w.array for name, w in self.weights.items()}
-        every |= {name: data[id(p)] for name, p in self.params.items()}
-        return [np.array(every[n]) if isinstance(every[n], float) else every[n] for n in self.tensors]
+        given = {name: np.array(x) if is_number(x) else x for name, x in zip(self.names, self.given)}
+        given |= {name: w.array for name, w in self.weights.items()} | {n: data[id(p)] for n, p in self.params.items()}
+        return [given[name] for name in self.tensors]
 
     # --- other arrays
 

@@ -33,20 +33,18 @@ Path = tuple[str | int, ...]
 
 
 class Weight:
-    """An array, or a number, in an object, a dict or a list, or a variable of a file.
+    """An array in an object, a dict or a list, or a variable of a file.
 
     paths     to it, several if it goes by several names
     owner     what holds it: "" (the object that is checked), the name of an input, or FILE
     array     the author's; while f runs, the tensor of that name is in its place
-    number    whether it is a Python number: then it is a weight only if one number comes back as its gradient
-    replaced  whether the forward puts another array in its place, as of a cache or a state
     changed   whether the author's functions write into it, as in a step of training: each run gets a copy
     """
 
-    replaced = changed = False
+    changed = False
 
     def __init__(self, path: Path, array: Array, owner: str = ""):
-        self.paths, self.array, self.owner, self.number = [path], array, owner, isinstance(array, float)
+        self.paths, self.array, self.owner = [path], array, owner
 
     @cached_property
     def gradient_paths(self) -> list[Path]:
@@ -79,8 +77,7 @@ def parts(x: Any) -> dict[str | int, Any]:
         return dict(enumerate(x)) if len(x) <= LONGEST else {}
     if isinstance(x, OPAQUE) or inspect.isroutine(x) or is_array(x):
         return {}
-    slots = [name for cls in type(x).__mro__ for name in getattr(cls, "__slots__", ()) if isinstance(name, str)]
-    return {name: getattr(x, name) for name in slots if hasattr(x, name)} | getattr(x, "__dict__", {})
+    return getattr(x, "__dict__", {})
 
 
 def everything_in(x: Any, path: Path = (), seen: tuple[int, ...] = ()) -> Iterator[tuple[Path, Any]]:
@@ -90,11 +87,6 @@ def everything_in(x: Any, path: Path = (), seen: tuple[int, ...] = ()) -> Iterat
     yield path, x
     for step, part in parts(x).items():
         yield from everything_in(part, (*path, step), (*seen, id(x)))
-
-
-def arrays_in(x: Any) -> Iterator[tuple[Path, Array]]:
-    """(path, array) of the floating arrays in it"""
-    return ((path, part) for path, part in everything_in(x) if is_float(part))
 
 
 def objects_in(x: Any) -> Iterator[tuple[Path, Any]]:
@@ -115,16 +107,6 @@ def reached(x: Any, path: Path) -> Any:
     return x
 
 
-def put(x: Any, path: Path, value: Any) -> None:
-    """Put a value at the end of the path."""
-    *before, last = path
-    holder = reached(x, tuple(before))
-    if isinstance(holder, (dict, list)):
-        holder[last] = value
-    else:
-        object.__setattr__(holder, last, value)          # also in a frozen dataclass
-
-
 def named(path: Path) -> str:
     """The path as a report shows it: "layers.0.W" """
     return ".".join(map(str, path))
@@ -135,12 +117,9 @@ def path_of(text: str) -> Path:
     return tuple(int(step) if step.isdigit() else step for step in re.findall(r"""[^.\[\]'"]+""", text))
 
 
-@cache
 def gradient_names(name: str) -> tuple[str, ...]:
-    """What the gradient of something with this name may be called: dW, d_W, W_grad, grad_W; of _W also _dW"""
-    own = name.lstrip("_")
-    names = [f"d{own}", f"d_{own}", f"{own}_grad", f"grad_{own}"]
-    return (*(name[: len(name) - len(own)] + one for one in names), *(names if own != name else []))
+    """What the gradient of something with this name may be called: dW, d_W, W_grad or grad_W"""
+    return f"d{name}", f"d_{name}", f"{name}_grad", f"grad_{name}"
 
 
 @cache
