@@ -274,15 +274,12 @@ def return_names(function: Callable) -> Said:
         node = source_of(inspect.unwrap(function)).node
     except Unavailable:
         return ""
-    if isinstance(node, ast.Lambda):
-        return _said(node.body)
-    returns = [one for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
-    return _said(max(returns, key=lambda one: one.lineno).value) if returns else ""
+    returned = [one.value for one in own_nodes(node) if isinstance(one, ast.Return) and one.value]
+    last = node.body if isinstance(node, ast.Lambda) else max(returned, key=lambda one: one.lineno, default=None)
+    return _said(last)
 
 
 def _said(value):
     if isinstance(value, (ast.Tuple, ast.List)):
         return [_said(part) for part in value.elts]
-    if isinstance(value, ast.Attribute):
-        return value.attr
-    return value.id if isinstance(value, ast.Name) else ""
+    return getattr(value, "attr", getattr(value, "id", ""))              # of an attribute, and of a variable

@@ -12,7 +12,7 @@ Whose gradient is what: see `ownership.py`.
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -46,7 +46,7 @@ class Subject:
         self, f: Any, inputs: Sequence[Any], options: dict[str, Any] | None = None, params: Any = None,
         grads: Any = None, constants: Sequence[str] = (), methods: Sequence[str] | None = None,
     ):  # fmt: skip
-        self.f, self.given, self.options = f, [native(x) for x in inputs], options or {}
+        self.f, self.given, self.options = f, [*map(_native, inputs)], options or {}
         self.data, self.notes, self.refusals = [], [], []
         self.came_back = self.last = self.ownership = None
         self.params, self.all_params = parameters_of(f, self.given, params)
@@ -58,9 +58,11 @@ class Subject:
         self.kept, self.order = self._said_by_caller(grads)
 
     def _adapted(self, methods):
-        options = {name: _own(x) for name, x in self.options.items()}
+        def result():
+            return self.f(*(_copied(x, {}) for x in self.given), **{n: _copied(x, {}) for n, x in self.options.items()})
+
         try:
-            adapter = adapted(self.f, self.given, methods, lambda: self.f(*map(_own, self.given), **options))
+            adapter = adapted(self.f, self.given, methods, result)
         except (TypeError, AttributeError):
             no_lists_of_numbers(argument_names(self.f), self.given)
             raise
@@ -87,11 +89,11 @@ class Subject:
 
     def _find_tensors(self, constants):
         given = [(n, x) for n, x in zip(self.names, self.inputs) if n not in constants]
-        self.floats, self.numbers = ([n for n, x in given if is_it(x)] for is_it in (is_float, is_number))
+        self.floats = [n for n, x in given if is_float(x)]
+        self.numbers = [n for n, x in given if isinstance(x, float)]
         if not self.floats and not self.weights and not self.params:
             self.floats, self.numbers = self.numbers, []
         self.inputs = [np.array(x) if n in self.floats else x for n, x in zip(self.names, self.inputs)]
-        self.scalars = {n for n, x in zip(self.names, self.given) if is_number(x)}
         self.tensors = {n: x for n, x in zip(self.names, self.inputs) if n in self.floats}
         self.tensors |= {name: _float64(w.array) for name, w in self.weights.items()}
         self.tensors |= {name: p.data for name, p in self.params.items()}
@@ -119,8 +121,8 @@ class Subject:
         """
         memo = self._modules | self._stand_ins()
         given = {name: self.tensors.get(name, x) for name, x in zip(self.names, self.inputs)}
-        for name, x in given.items():
-            given[name] = float(x) if name in self.scalars else x if is_array(x) else _copied(x, memo)
+        for (name, x), original in zip(given.items(), self.given):
+            given[name] = float(x) if isinstance(original, float) else x if is_array(x) else _copied(x, memo)
         holders = self.last = {"": _copied(self.adapter.owner, memo), **given, FILE: self.holders[FILE]}
         options = {name: _copied(x, memo) for name, x in self.options.items()}
         variables = {name: _copied(holders[FILE][name], memo) for name in self.variables}
@@ -185,43 +187,38 @@ class Subject:
             for p, data, grad in self.before:
                 p.data, p.grad = data, grad
 
-    @contextmanager
-    def as_given(self) -> Iterator[None]:
+    def as_given(self) -> AbstractContextManager:
         """For use inside `in_float64`: in this block, inputs, weights and Parameters are the original ones."""
-        originals = dict(zip(self.tensors, map(native, self.originals)))
-        with self._others(originals, [*self.given], [data for _, data, _ in self.before]):
-            yield
+        return self._with(dict(zip(self.tensors, self.originals)), [*self.given], [data for _, data, _ in self.before])
 
-    @contextmanager
-    def in_dtype(self, dtype: DTypeLike) -> Iterator[None]:
+    def in_dtype(self, dtype: DTypeLike) -> AbstractContextManager:
         """For use inside `in_float64`: in this block, all tensors and constants have that dtype."""
         inputs = [x.astype(dtype) if is_float(x) else x for x in self.inputs]
         tensors = {name: x.astype(dtype) for name, x in self.tensors.items()}
-        with self._others(tensors, inputs, [p.data.astype(dtype) for p in self.all_params]):
-            yield
+        return self._with(tensors, inputs, [p.data.astype(dtype) for p in self.all_params])
 
     @contextmanager
-    def _others(self, tensors, inputs, data):
+    def _with(self, tensors, inputs, data):
         before = self.tensors, self.inputs, [p.data for p in self.all_params]
 
-        def put_in(tensors, inputs, data):
+        def put(tensors, inputs, data):
             self.tensors, self.inputs = tensors, inputs
             for p, array in zip(self.all_params, data):  # fixed ones, too
                 p.data = array
 
         try:
-            put_in(tensors, inputs, data)
+            put(tensors, inputs, data)
             yield
         finally:
-            put_in(*before)
+            put(*before)
 
     @property
     def originals(self) -> list[Array]:
         """The tensors as they were given, before they became float64"""
         data = {id(p): data for p, data, _ in self.before}
-        given = {name: np.array(x) if is_number(x) else x for name, x in zip(self.names, self.given)}
+        given = {name: np.array(x) if isinstance(x, float) else x for name, x in zip(self.names, self.given)}
         given |= {name: w.array for name, w in self.weights.items()} | {n: data[id(p)] for n, p in self.params.items()}
-        return [given[name] for name in self.tensors]
+        return [_native(given[name]) for name in self.tensors]
 
     # --- other arrays
 
@@ -281,18 +278,9 @@ def _copied(x, memo):
                       "gradcheck((lambda x: net.forward(x), lambda dy: net.backward(dy)), x)") from None
 
 
-def is_number(x: Any) -> bool:
-    """True for one of Python's numbers with a decimal point, and NumPy's like it"""
-    return isinstance(x, float)
-
-
-def native(x: Any) -> Any:
+def _native(x):
     """An array with its numbers' bytes in the processor's own order, as all results have it; others as they are."""
     return x.astype(x.dtype.newbyteorder("=")) if isinstance(x, np.ndarray) and not x.dtype.isnative else x
-
-
-def _own(x):
-    return copy.deepcopy(x) if not is_layer(x) else x
 
 
 def _float64(x):
