@@ -102,7 +102,7 @@ class Pair(Adapter):
         kept = kept and not (owner is not None and is_float(outputs[-1]))
         outputs, cache = (outputs[:-1], outputs[-1:]) if kept else (outputs, ())
         wanted = len(asked) - len(cache)
-        if wanted > len(_unpacked(outputs)) or takes.more:
+        if wanted > len(outputs) or takes.more:
             raise Refused(
                 f"it cannot be told what to give {name_of(backward)}{inspect.signature(backward)}: dy comes first, "
                 f"then the cache, and inputs by their names, {', '.join(given) or 'none'}. Write it out: "
@@ -177,31 +177,19 @@ def _of(back, function):
 
 
 def followed(outputs: Sequence[Any], wanted: int) -> tuple[Any, Callable, int]:
-    """(y, pieces, others): the first output, or as many as are wanted, all entries in a row; pieces(dy) is a list of
+    """(y, pieces, others): the first output, or as many as are wanted, all entries in a row; pieces(dy): a list of
     theirs; others: how many arrays are behind them
-
-    Outputs may come in a tuple of their own, (y, z), backward: then a backward that takes one gets a tuple, too.
     """
-    every = _unpacked(outputs)
-    together = every is not outputs and wanted < 2
-    count = len(every) if together else max(wanted, 1)
-    others = sum(map(is_float, every[count:]))
-    if count < 2:
-        return every[0], lambda dy: [dy], others
-    shapes = [np.shape(y) for y in every[:count]]
+    first, others = outputs[: max(wanted, 1)], outputs[max(wanted, 1) :]
+    if len(first) < 2:
+        return first[0], lambda dy: [dy], sum(map(is_float, others))
+    shapes = [np.shape(y) for y in first]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
 
     def pieces(dy):
-        parts = [part.reshape(shape) for part, shape in zip(np.split(dy, ends), shapes)]
-        return [tuple(parts)] if together else parts
+        return [part.reshape(shape) for part, shape in zip(np.split(dy, ends), shapes)]
 
-    return np.concatenate([np.ravel(y) for y in every[:count]]), pieces, others
-
-
-def _unpacked(outputs):
-    """Outputs, or those in a tuple of their own"""
-    inner = len(outputs) == 1 and isinstance(outputs[0], tuple) and len(outputs[0]) > 1
-    return outputs[0] if inner else outputs
+    return np.concatenate([np.ravel(y) for y in first]), pieces, sum(map(is_float, others))
 
 
 def is_loss_with_gradients(result: Any) -> bool:
@@ -226,8 +214,8 @@ def described(result: Any) -> str:
 
 
 class Taken(NamedTuple):
-    """What a function takes: names of what it can be given by place, of which so many are needed, as they have no
-    default; more: whether it takes *dys, or needs arguments that go by name only
+    """What a function takes: names of what it can be given by place, so many of which have no default and are needed;
+    more: whether it takes *dys, or needs arguments that go by name only
     """
 
     names: list[str]

@@ -68,7 +68,7 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     dropped = {name: w for name, w in subject.weights.items() if not subject.depends_on(name)}
     subject.notes += [f"y does not depend on {name}" for name in dropped if subject.chosen]
     subject.weights, subject.tensors = without(subject.weights, dropped), without(subject.tensors, dropped)
-    if around := unchecked_variables(subject):
+    if around := _unchecked_variables(subject):
         subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
                              f"they are variables of the file, params={around}")         # fmt: skip
     before = {name: np.copy(x) for name, x in subject.everything.items()}
@@ -80,7 +80,7 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
         beside = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
         if any(is_float(g) and np.any(g) for g in beside):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
-    if numbers := numbers_with_gradients(subject):
+    if numbers := _numbers_with_gradients(subject):
         subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
     for k, name in enumerate(subject.names):             # a number that is given is a tensor if a gradient comes back
         if name in subject.numbers and gradients.get(name) is not None:
@@ -95,10 +95,11 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
         del subject.tensors[name]
 
 
-def numbers_with_gradients(subject: "Subject") -> list[str]:
+def _numbers_with_gradients(subject):
     """Names of Python's numbers in objects and containers that keep a number where their gradient would be"""
-    return [named(path) for holder in subject.last.values() for path, x in everything_in(holder) if isinstance(x, float)
-            and path and any(isinstance(reached(holder, one), float) for one in gradient_paths(path))]       # fmt: skip
+    holders = [holder for owner, holder in subject.last.items() if owner != FILE]
+    return [named(path) for holder in holders for path, x in everything_in(holder) if isinstance(x, float) and path
+            and any(isinstance(reached(holder, one), float) for one in gradient_paths(path))]        # fmt: skip
 
 
 def _about(names, first):
@@ -111,7 +112,7 @@ def _about(names, first):
             f"grads={{{paths}}}")                        # fmt: skip
 
 
-def unchecked_variables(subject: "Subject") -> list[str]:
+def _unchecked_variables(subject):
     """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
     found, adapter = {}, subject.adapter
     for f in (adapter.f, getattr(adapter, "backward", None)) if adapter.owner is None else ():

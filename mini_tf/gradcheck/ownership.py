@@ -166,7 +166,7 @@ class Ownership:
         """{name: what belongs to it by its place}, of what came one after another"""
         order = [*self._order_of(len(leaves))]
         if self.strict:
-            self._none_too_many([leaf for leaf in leaves[len(order) :] if leaf.value is not None], len(leaves))
+            self._none_too_many(leaves, len(order))
             return dict(zip(order, leaves))
         said = [self._named(leaf) for leaf in leaves]
         if all(name in (None, here) for name, here in zip(said, order)):
@@ -189,12 +189,13 @@ class Ownership:
         every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
         return every if held and len(every) == count else self.inputs[:count]
 
-    def _none_too_many(self, extra, count):
+    def _none_too_many(self, leaves, count):
+        extra = [leaf.word for leaf in leaves[count:] if leaf.value is not None]
         if extra and not self.weights:
-            word = next((leaf.word for leaf in extra if leaf.word[:1] == "d" and leaf.word[1:]), "dW")
+            word = next((one[1:] for one in extra if one[:1] == "d"), "") or "W"
             names = ", ".join(self.names) or "none"
-            raise Refused(f"{_gradients(count)} came back, and the inputs are {names}: if one is that of a variable of "
-                          f"the file, name it, params=[{word[1:]!r}]; others are given as inputs")       # fmt: skip
+            raise Refused(f"{_gradients(len(leaves))} came back, and the inputs are {names}: if one is that of a "
+                          f"variable of the file, name it, params=[{word!r}]; others are given as inputs")   # fmt: skip
 
     def _not_of_weights(self, said):
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
