@@ -192,20 +192,6 @@ def followed(outputs: Sequence[Any], wanted: int) -> tuple[Any, Callable, int]:
     return np.concatenate([np.ravel(y) for y in first]), pieces, sum(map(is_float, others))
 
 
-def is_loss_with_gradients(result: Any) -> bool:
-    """True for a number, and something behind it that is no function"""
-    return isinstance(result, tuple) and len(result) > 1 and not callable(result[-1]) \
-        and isinstance(result[0], (float, np.floating, np.ndarray)) and np.ndim(result[0]) == 0      # fmt: skip
-
-
-def _is_closure(result):
-    return isinstance(result, tuple) and len(result) > 1 and callable(result[-1])
-
-
-def _width(outputs):
-    return len(outputs[0]) if len(outputs) == 1 and isinstance(outputs[0], tuple) else 0
-
-
 def described(result: Any) -> str:
     """What a function returned, in words"""
     if isinstance(result, tuple):
@@ -309,12 +295,13 @@ def _method(f):
 
 def _kind_of(f, result):
     """The class of Adapter for a function that gives this result"""
-    if is_loss_with_gradients(result):
-        return Loss
-    if _is_closure(result):
+    several, losses = isinstance(result, tuple) and len(result) > 1, ""
+    if several and callable(result[-1]):
         return Closure
+    if several and isinstance(result[0], (float, np.floating, np.ndarray)):
+        if np.ndim(result[0]) == 0:
+            return Loss
+        losses = "; if the first are losses, one for each sample, return their .mean() or .sum()"
     if result is Ellipsis:
         raise Refused(f"{name_of(f)} returned `...`: a blank to fill first")
-    many = isinstance(result, tuple) and len(result) > 1 and is_float(result[0]) and np.ndim(result[0])
-    losses = "; if the first are losses, one for each sample, return their .mean() or .sum()" if many else ""
     raise Refused(f"{name_of(f)} returned {described(result)}, expected one of these: {RECIPE}{losses}")

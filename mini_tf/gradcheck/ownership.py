@@ -74,7 +74,8 @@ class Ownership:
             for end in (path[k:] for k in range(len(path))):
                 owners.setdefault(end, set()).add(name)
         owners |= {(name,): {name} for name in self.inputs}
-        own = {path: min(names) for path, names in owners.items() if len(names) == 1 and any(map(_is_name, path))}
+        own = {path: min(names) for path, names in owners.items()
+               if len(names) == 1 and any(isinstance(step, str) for step in path)}       # fmt: skip
         self.words = {one: name for path, name in own.items() for one in gradient_paths(path)}
         self.keys = self.words | own | {(named(path),): name for path, name in own.items()}
 
@@ -249,10 +250,6 @@ def _only_numbers(x):
 def _may_be(g, weights):
     """Whether it may be the gradient of a weight: it is none itself, no container and no method"""
     return not (g is None or callable(g) or isinstance(g, (dict, list, tuple)) or any(g is x for x in weights))
-
-
-def _is_name(step):
-    return isinstance(step, str)
 
 
 def _gradients(count):
