@@ -1,7 +1,6 @@
 """What needs a gradient: of an object, a dict or a list each floating array that exists before the forward and moves y.
 
 Caches, counters and gradients do not move y. What does, and gets no gradient, may be a constant: the caller has to say.
-A Python number is a weight only if one number comes back as its gradient.
 """
 
 import inspect
@@ -9,32 +8,28 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.gradcheck.errors import Refused
-from mini_tf.gradcheck.ownership import Ownership
 from mini_tf.gradcheck.parameters import is_layer
-from mini_tf.gradcheck.weights import Weight, arrays_in, gradient_names, is_float, named, path_of, reached
+from mini_tf.gradcheck.weights import FILE, Weight, everything_in, gradient_paths, is_float, named, path_of, reached
 from mini_tf.places import codes_inside
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.gradcheck.adapters import Adapter
     from mini_tf.gradcheck.subject import Subject
 
 Weights = dict[str, Weight]
 
 
-def weights_in(holders: Sequence[tuple[str, Any]], names: Collection[str]) -> Weights:
-    """{name: Weight} of what is in [(owner, what it holds)]; names: of inputs, which no weight may have"""
+def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
+    """{name: Weight} of what is in {owner: what it holds}; names: of inputs, which no weight may have"""
     found, by_id = {}, {}
-    for owner, holder in holders:
-        if holder is None or is_layer(holder) or is_float(holder):
-            continue
-        for path, array in arrays_in(holder, numbers=True):
-            if id(array) in by_id and is_float(array):
-                by_id[id(array)].paths.append(path)
-            else:
+    for owner, holder in holders.items():
+        for path, x in everything_in(holder) if not (is_layer(holder) or is_float(holder)) else ():
+            if id(x) in by_id:
+                by_id[id(x)].paths.append(path)
+            elif is_float(x):
                 name = named((owner, *path) if owner else path)
-                by_id[id(array)] = found[f"self.{name}" if name in names else name] = Weight(path, array, owner)
+                by_id[id(x)] = found[f"self.{name}" if name in names else name] = Weight(path, x, owner)
     return found
 
 
@@ -43,28 +38,23 @@ def without(found: Weights, constants: Collection[str]) -> Weights:
     return {name: w for name, w in found.items() if name not in constants}
 
 
-def chosen(entries: Sequence[tuple[str, str]], found: Weights, space: dict[str, Any]) -> Weights:
+def chosen(entries: Sequence[tuple[str, str]], found: Weights, variables: dict[str, Any]) -> Weights:
     """{name: Weight} of what `params` means, [(name or "", path)]: a path, the end of some, a variable of the file"""
     weights = {}
-    for name, path in entries:
-        same = {n: w for n, w in found.items() if n == path or path_of(path) in w.full_paths}
-        same = same or {n: w for n, w in found.items() if n.endswith(f".{path}")}
+    for name, text in entries:
+        path = path_of(text)
+        same = {n: w for n, w in found.items() if n == text or path in w.full_paths}
+        same = same or {n: w for n, w in found.items() if n.endswith(f".{text}")}
         if same and not name:
             weights |= same
         elif len(same) == 1:
             weights[name] = next(iter(same.values()))
-        elif same or not is_float(array := reached(space, path_of(path))):
+        elif same or not is_float(array := reached(variables, path)):
             there = ", ".join(same or found) or "no weights in what was given, nor variables of that name in its file"
-            raise Refused(f"params: there {'are several arrays' if same else 'is no floating array'} {path!r}: {there}")
+            raise Refused(f"params: there {'are several arrays' if same else 'is no floating array'} {text!r}: {there}")
         else:
-            weights[name or path] = Weight(path_of(path), array, space=space)
+            weights[name or text] = Weight(path, array, FILE)
     return weights
-
-
-def kept_gradients(weights: Weights, of: Collection[Weight] | None = None) -> list[Weight]:
-    """Those that are gradients of others, by their names: the forward finds zeros there. of: of these only"""
-    places = {(w.owner, path) for w in weights.values() for path in w.gradient_paths}
-    return [w for w in (weights.values() if of is None else of) if any((w.owner, path) in places for path in w.paths)]
 
 
 def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
@@ -75,8 +65,10 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     y = subject.forward()[0]
     if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
         return                                           # `promises` says what is wrong with it
-    dropped = _drop_what_does_not_count(subject)
-    if around := unchecked_variables(subject.adapter, subject.weights):
+    dropped = {name: w for name, w in subject.weights.items() if not subject.depends_on(name)}
+    subject.notes += [f"y does not depend on {name}" for name in dropped if subject.chosen]
+    subject.weights, subject.tensors = without(subject.weights, dropped), without(subject.tensors, dropped)
+    if around := _unchecked_variables(subject):
         subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
                              f"they are variables of the file, params={around}")         # fmt: skip
     before = {name: np.copy(x) for name, x in subject.everything.items()}
@@ -85,20 +77,21 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     for name, x in before.items():                       # a wrong backward may write into them
         subject.everything[name][...] = x
     for name, w in dropped.items():
-        if any(is_float(g) and np.any(g) for g in (reached(subject.last[w.owner], path) for path in w.gradient_paths)):
+        beside = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
+        if any(is_float(g) and np.any(g) for g in beside):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
-    _add_numbers(subject, gradients)
+    if numbers := _numbers_with_gradients(subject):
+        subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
+    for k, name in enumerate(subject.names):             # a number that is given is a tensor if a gradient comes back
+        if name in subject.numbers and gradients.get(name) is not None:
+            subject.inputs[k] = subject.tensors[name] = np.array(subject.given[k])
     blank = [name for name in subject.tensors if gradients.get(name) is ...]
     if len(blank) < len(subject.tensors):                # of an exercise: what is filled is judged
         subject.refusals += [f"d{name} is still `...`: a blank to fill" for name in blank]
         subject.tensors = without(subject.tensors, blank)
     lacking = [name for name in subject.weights if gradients.get(name) is None]
-    states = [name for name in lacking if subject.weights[name].replaced]
-    if states:
-        subject.notes.append(f"{', '.join(states)}: the forward replaces it; taken for a state, which gets no gradient")
-        lacking = [name for name in lacking if name not in states]
-    subject.refusals += [_about(lacking)] if lacking else []
-    subject.tensors = without(subject.tensors, [*lacking, *states])
+    subject.refusals += [_about(lacking, subject.weights[lacking[0]])] if lacking else []
+    subject.tensors = without(subject.tensors, lacking)
     if subject.ownership.strict or all(gradients.get(name) is None for name in subject.tensors):
         return
     for name in [n for n in subject.floats if gradients.get(n) is None]:
@@ -106,50 +99,16 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
         del subject.tensors[name]
 
 
-def _drop_what_does_not_count(subject):
-    """Take arrays on which y does not depend from the weights; gives {name: Weight} of those that no run replaces."""
-    holders, weights = subject.last, subject.weights
-    used = [(w.owner, w.paths[0]) for w in kept_gradients(weights) if w.number and _moves(subject, w)]
-    for w in weights.values():                           # a step dt that the forward uses, as in t + dt, is no gradient
-        w.gradient_paths = [path for path in w.gradient_paths if (w.owner, path) not in used]
-    for name, w in weights.items():
-        w.replaced = not w.number and w.space is None and not any(
-            reached(holders[w.owner], path) is subject.tensors[name] for path in w.paths
-        )
-    dropped = {n: w for n, w in weights.items() if not w.number and not subject.depends_on(n)}
-    subject.notes += [f"y does not depend on {n}" for n in dropped if subject.chosen]
-    subject.gradients_kept = kept_gradients(weights, dropped.values())
-    subject.weights, subject.tensors = without(weights, dropped), without(subject.tensors, dropped)
-    subject.ownership = Ownership(subject, subject.ownership.kept, subject.ownership.order)
-    return {n: w for n, w in dropped.items() if not w.replaced and w not in subject.gradients_kept}
+def _numbers_with_gradients(subject):
+    """Names of Python's numbers in objects and containers that keep a number where their gradient would be"""
+    holders = [holder for owner, holder in subject.last.items() if owner != FILE]
+    return [named(path) for holder in holders for path, x in everything_in(holder) if isinstance(x, float) and path
+            and any(isinstance(reached(holder, one), float) for one in gradient_paths(path))]        # fmt: skip
 
 
-def _moves(subject, number):
-    """Whether y depends on a number"""
-    name = next(n for n, w in subject.weights.items() if w is number)
-    subject.tensors[name] = np.array(number.array)
-    try:
-        return subject.depends_on(name)
-    finally:
-        del subject.tensors[name]
-
-
-def _add_numbers(subject, gradients):
-    """Numbers that get one number as their gradient become tensors; others are constants."""
-    for name in [n for n in subject.numbers if gradients.get(n) is not None]:
-        k = subject.names.index(name)
-        subject.inputs[k] = subject.tensors[name] = np.array(subject.given[k])
-    for name, w in [(n, w) for n, w in subject.weights.items() if w.number]:
-        if gradients.get(name) is None or not _moves(subject, w):
-            del subject.weights[name]
-        else:
-            subject.tensors[name] = np.array(w.array)
-
-
-def _about(names):
+def _about(names, first):
     """Why weights that y depends on are not tested, and what to say"""
-    *_, last = path_of(names[0])
-    looked = gradient_names(last)[0] if isinstance(last, str) else f"grads[{last}]"
+    looked = named(first.gradient_paths[0]) if first.gradient_paths else "a gradient"
     paths = ", ".join(f"{name!r}: 'path.to.its.gradient'" for name in names)
     it = "it" if len(names) == 1 else "them"
     return (f"no gradient of {', '.join(names)} was found (looked for {looked} and its like, beside {it} and in what "
@@ -157,13 +116,15 @@ def _about(names):
             f"grads={{{paths}}}")                        # fmt: skip
 
 
-def unchecked_variables(adapter: "Adapter", weights: Weights) -> list[str]:
+def _unchecked_variables(subject):
     """Names of variables around the functions that hold floating arrays, and are neither given nor in `params`"""
-    found = {}
+    found, adapter = {}, subject.adapter
     for f in (adapter.f, getattr(adapter, "backward", None)) if adapter.owner is None else ():
         if inspect.isfunction(f):
             f = inspect.unwrap(f)
             found |= {name: f.__globals__.get(name) for code in codes_inside(f.__code__) for name in code.co_names}
             found |= inspect.getclosurevars(f).nonlocals
-    taken = {path[0] for w in weights.values() if w.space is not None for path in (*w.paths, *w.gradient_paths)}
-    return [name for name, x in found.items() if name not in taken and not is_layer(x) and any(arrays_in(x))]
+    of_file = [w for w in subject.weights.values() if w.owner == FILE]
+    taken = {path[0] for w in of_file for path in (*w.paths, *w.gradient_paths)}
+    others = {name: x for name, x in found.items() if name not in taken and not is_layer(x)}
+    return [name for name, x in others.items() if any(is_float(part) for _, part in everything_in(x))]

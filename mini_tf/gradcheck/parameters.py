@@ -15,30 +15,26 @@ def is_layer(x: Any) -> bool:
     return module is not None and isinstance(x, module.Layer)
 
 
-def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None, every: bool = False) -> dict[str, Any]:
-    """{name: Parameter}: those given; or those of f, of the layer whose method it is, of layers among the inputs, and
-    of the layers that a function's text names
-
-    every: of these layers all, whether or not `params` names them
+def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[dict[str, Any], list[Any]]:
+    """({name: Parameter} to check, all Parameters): of f, of the layer whose method it is, of layers among the inputs,
+    and of the layers that a function's text names; to check are those that `params` gives or names, if it is there
     """
-    chosen = params if isinstance(params, dict) else {f"parameter {k}": p for k, p in enumerate(params or ())}
-    chosen = {name: p for name, p in chosen.items() if not isinstance(p, str)}
-    for name, p in chosen.items():
+    given = params if isinstance(params, dict) else {f"parameter {k}": p for k, p in enumerate(params or ())}
+    names = () if isinstance(params, dict) else given.values()
+    given = {name: p for name, p in given.items() if not isinstance(p, str)}
+    for name, p in given.items():
         if not (hasattr(p, "data") and hasattr(p, "grad")):
             raise Refused(f"params: {name} is of type {type(p).__name__}, expected a Parameter, or a name in text")
-    names = params if isinstance(params, (list, tuple)) and params and not chosen else None
-    if params is not None and not every and names is None:
-        return chosen
     f = getattr(f, "func", f)
     owners = {"": f, "self": getattr(f, "__self__", None)} | dict(zip(argument_names(f), inputs))
     if inspect.isfunction(f):
         variables = inspect.getclosurevars(f)
         owners |= variables.globals | variables.nonlocals
     layers = {name: one for name, one in owners.items() if is_layer(one)}
-    named = {f"{name}.{own}" if name not in ("", "self") and len(layers) > 1 else own: p
-             for name, one in layers.items() for own, p in one.parameters().items()}     # fmt: skip
-    first = {id(p): name for name, p in reversed(named.items())}         # each once
-    found = {name: p for name, p in named.items() if first[id(p)] == name}
-    if names is not None:
-        found = {n: p for n, p in found.items() if every or n in names or n.rpartition(".")[2] in names}
-    return found | {name: p for name, p in chosen.items() if not any(p is q for q in found.values())}
+    found = {}                                           # {id: (name, Parameter)}: each once
+    for name, layer in layers.items():
+        for own, p in layer.parameters().items():
+            found.setdefault(id(p), (f"{name}.{own}" if name not in ("", "self") and len(layers) > 1 else own, p))
+    every = [*found.values(), *((name, p) for name, p in given.items() if id(p) not in found)]
+    checked = {n: p for n, p in found.values() if params is None or n in names or n.rpartition(".")[2] in names} | given
+    return {n: p for n, p in checked.items() if getattr(p, "trainable", True)}, [p for _, p in every]

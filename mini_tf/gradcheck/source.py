@@ -126,20 +126,11 @@ def is_current(function: Callable) -> bool | None:
         source = source_of(function)
         text, code = source.file.text, source.function.__code__
         # A planted bug was compiled without the rest of its file, where a method of an imported module is another code.
-        return any(_same_code(compiled(source.function, text, before), code) for before in (None, text))
+        return any(compiled(source.function, text, before) == code for before in (None, text))
     except Unavailable as error:
         return False if str(error).startswith("0 functions") else None
     except (SyntaxError, StopIteration):                 # the file now holds something else
         return False
-
-
-def _same_code(a, b):
-    simple = [[c for c in code.co_consts if not isinstance(c, CodeType)] for code in (a, b)]
-    inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (a, b)]
-    return (
-        a.co_code == b.co_code and a.co_names == b.co_names and repr(simple[0]) == repr(simple[1])
-        and len(inner[0]) == len(inner[1]) and all(map(_same_code, *inner))
-    )  # fmt: skip
 
 
 def compiled(function: FunctionType, text: str, before: str | None = None) -> CodeType:
@@ -148,38 +139,26 @@ def compiled(function: FunctionType, text: str, before: str | None = None) -> Co
     before: the text as it was, if only the function has changed: then only what it stands in is compiled
     """
     code = function.__code__
-    text, above = (text, 0) if before is None else _excerpt(before, code.co_firstlineno, text)
-    place = code.co_qualname, code.co_firstlineno - above
+    if before is not None:
+        above, start, below = _around(before, code.co_firstlineno)
+        text = above + text[start : len(text) - below]
     codes = codes_inside(compile(text, code.co_filename, "exec", dont_inherit=True))
-    return _lowered(next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place), above)
-
-
-def _lowered(code, lines):
-    """The code with all its line numbers raised: as if it stood so many lines further down"""
-    inner = tuple(_lowered(c, lines) if isinstance(c, CodeType) else c for c in code.co_consts)
-    return code.replace(co_firstlineno=code.co_firstlineno + lines, co_consts=inner)
-
-
-def _excerpt(before, line, text):
-    """(the statement of a file that has this line in it, of a class the method, as it is in `text`; lines above it)"""
-    head, above, start, rest = _holder(before, line)
-    return head + text[start : len(text) - rest], above
+    place = code.co_qualname, code.co_firstlineno
+    return next(c for c in codes if (c.co_qualname, c.co_firstlineno) == place)
 
 
 @lru_cache(32)
-def _holder(text, line):
-    """(what a compiler needs before it, lines above that, characters above it and below) of the statement at a line"""
-    head, holder = "", next((one for one in parsed(text).body if first_line(one) <= line <= one.end_lineno), None)
-    if isinstance(holder, ast.ClassDef):
-        methods = (one for one in holder.body if holder.lineno < first_line(one) <= line <= one.end_lineno)
-        method = next(methods, None)
-        head, holder = ("", holder) if method is None else (f"class {holder.name}:\n", method)
+def _around(text, line):
+    """(as many lines as are above, letters above, letters below) the statement at this line, of a class the method"""
+    holder = next((one for one in parsed(text).body if first_line(one) <= line <= one.end_lineno), None)
     if holder is None:
-        return "", 0, 0, 0
-    lines = text.split("\n")
-    above, below = lines[: first_line(holder) - 1], lines[holder.end_lineno :]
-    start, rest = (sum(len(one) + 1 for one in some) for some in (above, below))
-    return head, len(above) - head.count("\n"), start, rest
+        return "", 0, 0
+    node, head = holder, ""
+    for method in holder.body if isinstance(holder, ast.ClassDef) else ():
+        if holder.lineno < first_line(method) <= line <= method.end_lineno:
+            node, head = method, f"class {holder.name}:\n"
+    starts, first = text_of(text).starts, first_line(node)
+    return "\n" * (first - 1 - len(head.splitlines())) + head, starts[first - 1], len(text) - starts[node.end_lineno]
 
 
 @contextmanager
@@ -197,13 +176,9 @@ def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
 
 def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:
     """The nodes of a function's body, without those of the functions inside it"""
-    for child in node.body if isinstance(node.body, list) else [node.body]:
-        yield from _inside(child)
-
-
-def _inside(node):
-    if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-        return
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _inside(child)
+    inside = [*node.body] if isinstance(node.body, list) else [node.body]
+    while inside:
+        child = inside.pop(0)
+        if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            yield child
+            inside[:0] = ast.iter_child_nodes(child)

@@ -12,6 +12,7 @@ one array, so its gradient may go by either name.
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from types import ModuleType
@@ -26,27 +27,24 @@ DEEPEST = 8              # of objects, dicts and lists inside others
 LONGEST = 1000           # of a list that is looked through
 HOLDERS = {"params": ("grads",), "parameters": ("grads", "gradients"), "data": ("grad",)}
 OPAQUE = (str, bytes, int, float, complex, ModuleType, np.ndarray, np.generic, np.random.Generator, type)
+FILE = "variables of the file"                           # the owner of weights that are such
 
 Path = tuple[str | int, ...]
 
 
 class Weight:
-    """An array, or a number, in an object, a dict or a list, or a variable of a file.
+    """An array in an object, a dict or a list, or a variable of a file.
 
-    paths     to it, several if it goes by several names;  owner: "", or the name of the input that holds it
-    space     the namespace of the file whose variable it is, or None
+    paths     to it, several if it goes by several names
+    owner     what holds it: "" (the object that is checked), the name of an input, or FILE
     array     the author's; while f runs, the tensor of that name is in its place
-    number    whether it is a Python number: then it is a weight only if one number comes back as its gradient
-    kept_at   the path to its gradient, if the caller gave it
-    replaced  whether the forward puts another array in its place, as of a cache or a state
     changed   whether the author's functions write into it, as in a step of training: each run gets a copy
     """
 
-    replaced = changed = False
+    changed = False
 
-    def __init__(self, path: Path, array: Array, owner: str = "", space: dict | None = None):
-        self.paths, self.array, self.owner, self.space, self.kept_at = [path], array, owner, space, None
-        self.number = isinstance(array, float)
+    def __init__(self, path: Path, array: Array, owner: str = ""):
+        self.paths, self.array, self.owner = [path], array, owner
 
     @cached_property
     def gradient_paths(self) -> list[Path]:
@@ -56,7 +54,7 @@ class Weight:
     @cached_property
     def full_paths(self) -> list[Path]:
         """Its paths, beginning with the input that holds it"""
-        return [(self.owner, *path) for path in self.paths] if self.owner else self.paths
+        return self.paths if self.owner in ("", FILE) else [(self.owner, *path) for path in self.paths]
 
 
 def is_array(x: Any) -> bool:
@@ -77,31 +75,24 @@ def parts(x: Any) -> dict[str | int, Any]:
         return x._asdict()
     if isinstance(x, (list, tuple)):
         return dict(enumerate(x)) if len(x) <= LONGEST else {}
-    if isinstance(x, OPAQUE) or inspect.isroutine(x):
+    if isinstance(x, OPAQUE) or inspect.isroutine(x) or is_array(x):
         return {}
-    slots = [name for cls in type(x).__mro__ for name in getattr(cls, "__slots__", ()) if isinstance(name, str)]
-    return {name: getattr(x, name) for name in slots if hasattr(x, name)} | getattr(x, "__dict__", {})
+    return getattr(x, "__dict__", {})
 
 
-def arrays_in(
-    x: Any, path: Path = (), seen: tuple[int, ...] = (), numbers: bool = False
-) -> Iterator[tuple[Path, Array]]:
-    """(path, array) of the floating arrays in an object, and in what it holds; numbers: of Python's numbers, too"""
-    if is_float(x) or (numbers and path and isinstance(x, float)):
-        yield path, x
-    elif id(x) not in seen and len(path) < DEEPEST:
-        for step, part in parts(x).items():
-            yield from arrays_in(part, (*path, step), (*seen, id(x)), numbers and not isinstance(x, tuple))
-
-
-def objects_in(x: Any, path: Path = (), seen: tuple[int, ...] = ()) -> Iterator[tuple[Path, Any]]:
-    """(path, object) of all objects in an object, itself first; without dicts, lists and arrays"""
-    if id(x) in seen or len(path) >= DEEPEST:
+def everything_in(x: Any, path: Path = (), seen: tuple[int, ...] = ()) -> Iterator[tuple[Path, Any]]:
+    """(path, part) of a thing and of all that it holds, itself first"""
+    if id(x) in seen or len(path) > DEEPEST:
         return
-    if not isinstance(x, (dict, list, tuple, *OPAQUE)) and not inspect.isroutine(x) and x is not None:
-        yield path, x
+    yield path, x
     for step, part in parts(x).items():
-        yield from objects_in(part, (*path, step), (*seen, id(x)))
+        yield from everything_in(part, (*path, step), (*seen, id(x)))
+
+
+def objects_in(x: Any) -> Iterator[tuple[Path, Any]]:
+    """(path, object) of all objects in an object, itself first; without dicts, lists and arrays"""
+    others = (dict, list, tuple, type(None), *OPAQUE)
+    return ((path, one) for path, one in everything_in(x) if not isinstance(one, others) and not inspect.isroutine(one))
 
 
 def reached(x: Any, path: Path) -> Any:
@@ -109,23 +100,11 @@ def reached(x: Any, path: Path) -> Any:
     for step in path:
         if isinstance(x, dict):
             x = x.get(step)
-        elif isinstance(step, int):
-            x = x[step] if isinstance(x, (list, tuple)) and step < len(x) else None
-        else:
+        elif isinstance(step, str):
             x = None if isinstance(x, OPAQUE) else getattr(x, step, None)
-        if x is None:
-            return None
+        else:
+            x = x[step] if isinstance(x, (list, tuple)) and step < len(x) else None
     return x
-
-
-def put(x: Any, path: Path, value: Any) -> None:
-    """Put a value at the end of the path."""
-    *before, last = path
-    holder = reached(x, tuple(before))
-    if isinstance(holder, (dict, list)):
-        holder[last] = value
-    else:
-        object.__setattr__(holder, last, value)          # also in a frozen dataclass
 
 
 def named(path: Path) -> str:
@@ -135,30 +114,26 @@ def named(path: Path) -> str:
 
 def path_of(text: str) -> Path:
     """The path that a text such as "layers.0.W" or "params['W']" means"""
-    text = text.replace("['", ".").replace('["', ".").replace("[", ".")
-    steps = text.replace("']", "").replace('"]', "").replace("]", "").strip(".").split(".")
-    return tuple(int(step) if step.isdigit() else step for step in steps)
+    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"""[^.\[\]'"]+""", text))
 
 
-@cache
 def gradient_names(name: str) -> tuple[str, ...]:
-    """What the gradient of something with this name may be called: dW, d_W, W_grad, grad_W; of _W also _dW"""
-    own = name.lstrip("_")
-    names = [f"d{own}", f"d_{own}", f"{own}_grad", f"grad_{own}"]
-    return (*(name[: len(name) - len(own)] + one for one in names), *(names if own != name else []))
+    """What the gradient of something with this name may be called: dW, d_W, W_grad or grad_W"""
+    return f"d{name}", f"d_{name}", f"{name}_grad", f"grad_{name}"
 
 
 @cache
 def gradient_paths(path: Path) -> tuple[Path, ...]:
     """Where the gradient of what is at the path may be: its own name changed, or that of what holds it"""
     *before, last = path
-    found = [(*before, "grads", one) for one in (last, *gradient_names(last))] if isinstance(last, str) else []
-    for k, step in enumerate(path):
-        if isinstance(step, str):
-            for name in (*HOLDERS.get(step, ()), *gradient_names(step)):
-                found.append((*path[:k], name, *path[k + 1 :]))
-                if k < len(path) - 1 and isinstance(last, str):          # grads["dW"] of params["W"]
-                    found += [(*path[:k], name, *path[k + 1 : -1], one) for one in gradient_names(last)]
+    lasts, found = [last], []
+    if isinstance(last, str):
+        lasts += gradient_names(last)
+        found += [(*before, one) for one in (*HOLDERS.get(last, ()), *lasts[1:])]
+        found += [(*before, "grads", one) for one in lasts]
+    for k, step in enumerate(before):
+        for name in (*HOLDERS.get(step, ()), *gradient_names(step)) if isinstance(step, str) else ():
+            found += [(*path[:k], name, *before[k + 1 :], one) for one in lasts]         # grads["dW"] of params["W"]
     return tuple(found)
 
 

@@ -284,7 +284,7 @@ def test_gradients_of_a_list_that_come_one_after_another():
         return 0.5 * (e**2).sum(), x.T @ e, e.sum(0)
 
     given = X33, W33, [normal((3, 3)), normal(3)]
-    refused(judge(loss, *given), "2 gradients came back without names. Say whose: grads=['params.0', 'params.1']")
+    refused(judge(loss, *given), "inputs, x, t, or of params.0, params.1. Say whose: grads=['params.0', 'params.1']")
     passes(judge(loss, *given, grads=["params.0", "params.1"]))
 
 

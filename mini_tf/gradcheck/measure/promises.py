@@ -26,7 +26,7 @@ import numpy as np
 
 def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
     """Findings on tensors of these names, of which nothing can be measured. Raises Refused."""
-    if isinstance(subject.adapter, Closure) and not any(w.owner and not w.number for w in subject.weights.values()):
+    if isinstance(subject.adapter, Closure) and not any(w.owner for w in subject.weights.values()):
         no_lists_of_numbers(subject.names, subject.inputs)
     tensors = {name: subject.tensors[name] for name in names if name in subject.tensors}
     for name, x in tensors.items():
@@ -64,7 +64,7 @@ def check_forward(subject: Subject) -> tuple[Array, Callable]:
 def _is_own(subject, name):
     """Whether it is a weight of the object that is checked, which may change it; from now on, each run gets a copy."""
     w = subject.weights.get(name)
-    if w is None or w.owner or w.space is not None:
+    if w is None or w.owner:
         return False
     w.changed = True
     return True

@@ -226,8 +226,6 @@ class OfParameters:
 
 
 class InDicts:
-    __slots__ = ("params", "grads", "cache")
-
     def __init__(self):
         W1, W2 = normal((4, 5), (5, 3))
         self.params, self.grads = {"W1": W1, "W2": W2}, {}
@@ -242,7 +240,7 @@ class InDicts:
         self.grads["dW2"], self.grads["W1"] = h.T @ dout, X.T @ dh
 
 
-class WithNumbers:
+class WithANumber:
     """Logistic regression of an object: b is a number, and so is the learning rate."""
 
     def __init__(self):
@@ -257,26 +255,17 @@ class WithNumbers:
         self.dw, self.db = self.X.T @ dz, dz.sum()
 
 
-class Grid:
-    """dt and dx are steps, and no gradients; z and dz are a weight and its gradient."""
-
-    def __init__(self):
-        self.t, self.dt, self.x, self.dx, self.z, self.dz = 0.3, 0.1, normal(4), 0.5, normal(4, seed=8), np.zeros(4)
-
-    def forward(self, u):
-        self.u, self.growth = u, np.exp(self.t + self.dt + self.x * self.dx)
-        return u * self.growth * self.z
-
-    def backward(self, dy):
-        self.dz += (dy * self.u * self.growth).sum(axis=0)
-        return dy * self.growth * self.z
+def test_a_weight_that_is_a_number():
+    net = WithANumber()
+    assert judge(net, normal((5, 4))).notes == ["b: a number, so not checked: np.array of it would be",
+                                                "X: no gradient came back; taken as data"]           # fmt: skip
+    net.b = np.array(net.b)
+    assert verdicts(judge(net, normal((5, 4)))) == {"w": "PASS", "b": "PASS"}
 
 
 @pytest.mark.parametrize(("cls", "judged", "bug"), [
     (OfParameters, "x weight.data bias.data", ("self.x.T @ dy", "self.x.T @ dy * 2", "weight.data")),
     (InDicts, "params.W1 params.W2", (" * (h > 0)", "", "params.W1")),
-    (WithNumbers, "w b", ("dz.sum()", "dz.mean()", "b")),
-    (WithNumbers, "w b", ("self.X.T @ dz", "self.X.T @ dp", "w")),
 ])  # fmt: skip
 def test_other_places_for_weights(cls, judged, bug):
     check(cls, lambda cls: judge(cls(), normal((5, 4))), judged, bug)
@@ -294,13 +283,6 @@ class WeightsOnly(Several):
     def backward(self, dy):
         dW, db = self.x.T @ dy, dy.sum(axis=0)
         return dW, db
-
-
-def test_steps_that_are_called_as_gradients_are():
-    report = judge(Grid(), normal((5, 4)))
-    assert report.verdict == "NOT TESTED"
-    assert "constants=['x']" in report.refusals[0]
-    check(Grid, lambda cls: judge(cls(), normal((5, 4)), constants=["x"]), "u z", (" * self.growth).sum", ").sum", "z"))
 
 
 def test_gradients_named_in_the_return():
@@ -434,10 +416,10 @@ class Stepping:
 def test_a_state_and_a_step_of_training_in_the_backward():
     def call(cls):
         net = cls()
-        report, W = judge(net, normal((5, 4))), normal((4, 3), (3, 3))[0]
+        report, W = judge(net, normal((5, 4)), constants=["h"]), normal((4, 3), (3, 3))[0]
         assert np.array_equal(net.W, W)
         return report
 
     check(Stepping, call, "x W U", ("dx = dz @ self.W.T\n        self.W -= learning_rate * self.dW", "self.W -= learning_rate * self.dW\n        dx = dz @ self.W.T", "x"))
-    assert call(Stepping).notes == ["h: the forward replaces it; taken for a state, which gets no gradient",
-                                    "backward changes W itself, as a step of training does"]     # fmt: skip
+    assert call(Stepping).notes == ["backward changes W itself, as a step of training does"]
+    assert "y depends on it. Constant? constants=['h']" in judge(Stepping(), normal((5, 4))).refusals[0]
