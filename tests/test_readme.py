@@ -1,12 +1,10 @@
 """README and the pages it leads to: links lead somewhere, commands and options exist, code runs and prints what it says."""
 
-import io
 import os
 import re
 import shutil
 import subprocess
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 from mini_tf.cli import app

@@ -39,7 +39,7 @@ def errors():
     return re.findall(r"^\| `(.+?)` \| `(.+?)` \|$", table, re.M)
 
 
-@pytest.mark.parametrize("code, message", errors(), ids=lambda text: text[:40])
+@pytest.mark.parametrize(("code", "message"), errors(), ids=lambda text: text[:40])
 def test_errors_say_what_the_table_says(session, code, message):
     with pytest.raises(Exception) as raised:
         exec(code, dict(session))

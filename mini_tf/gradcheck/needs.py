@@ -34,8 +34,8 @@ def weights_in(holders: dict[str, Any], names: Collection[str]) -> Weights:
 
 
 def without(found: Weights, constants: Collection[str]) -> Weights:
-    """The others"""
-    return {name: w for name, w in found.items() if name not in constants}
+    """The others; `batch` stands for all arrays in it, such as batch.0"""
+    return {name: w for name, w in found.items() if not any(f"{name}.".startswith(f"{one}.") for one in constants)}
 
 
 def chosen(entries: Sequence[tuple[str, str]], found: Weights, variables: dict[str, Any]) -> Weights:

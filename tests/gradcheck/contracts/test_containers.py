@@ -158,3 +158,13 @@ def doubled(x, layer):
 
 def test_a_layer_of_ours_that_is_given():
     check(doubled, lambda f: judge(f, normal((5, 4)), Linear(4, 3)), "x W b", ("backward(2 * dy)", "backward(dy)", "x W b"))
+
+
+def test_a_constant_that_is_a_container_stands_for_all_in_it():
+    def loss(params, batch):
+        x, t = batch
+        d = x @ params["W"] - t
+        return 0.5 * (d * d).sum(), {"W": x.T @ d}
+
+    W, *batch = normal((3, 2), (4, 3), (4, 2))
+    assert judge(loss, {"W": W}, tuple(batch), constants=["batch"]).verdict == "PASS"
