@@ -48,7 +48,7 @@ class Held:
         self.evidence, self.places, self.codes = evidence, [], {}
         self.which, self.values, self.counts, self.first, self.room, self.calls = (), {}, Counter(), True, NUMBERS, 0
         evidence.back_to_the_point()
-        for function in functions_that_run(evidence.subject.forward):
+        for function in functions_that_run(evidence.subject.forward, evidence.sound):
             try:
                 source = source_of(function)
             except Unavailable:
