@@ -1,7 +1,7 @@
 """The twins of the ops that a function calls, compared with the formulas: values and gradients, in float32.
 
 The reference is the formula in float64, whose gradients are themselves checked against measured slopes. A twin's error
-may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA times the formula's own error in float32.
+may be as large as float32's budget (see `precision.py`).
 """
 
 import warnings
@@ -23,8 +23,8 @@ from mini_tf.ops.op import watching
 
 import numpy as np
 
-AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
 IN_A_LAYER = 16          # the error of a whole layer may be so many times that of one op
+EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 
 def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
@@ -41,41 +41,35 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
 
     pattern = relu_pattern(subject, patterns)
     dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
-    with subject.in_dtype(np.float32), watching(watch), _twins(), np.errstate(all="ignore"):
+    with subject.in_dtype(np.float32), np.errstate(all="ignore"):
         try:
-            y, _ = subject.forward()
-            switched = take(patterns) != pattern
-            came = subject.run(dy_single) if ran else {}
+            with watching(watch), _twins():
+                y, _ = subject.forward()
+                switched = take(patterns) != pattern
+                came = subject.run(dy_single) if ran else {}
         except FAILURES as error:
             if ran:
                 report.findings.append(f"with the twins of {_list(ran)}, in float32, it raised {error!r}")
             return
-    if edited:
-        report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
-    if not ran or switched:
-        return
-    with subject.in_dtype(np.float32):
-        y_formula, formula = subject.forward()[0], subject.run(dy_single)
-    eps = np.finfo(np.float32).eps
-    moved = moves(subject, evidence.y, gradients, dy, eps, rng)
-    results = {"y": (y, y_formula, evidence.y)}
-    results |= {f"d{name}": (came.get(name), formula.get(name), right) for name, right in gradients.items()}
-    for name, (found, by_formula, right) in results.items():
+        if edited:
+            report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
+        if not ran or switched:
+            return
+    moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
+    results = [("y", y, evidence.y, moved["y"])]
+    results += [(f"d{name}", came.get(name), right, moved[name]) for name, right in gradients.items()]
+    for name, found, right, move in results:
+        what = f"with the twins of {_list(ran)} in mini_tf/kernels, {name}"
         if np.shape(found) != np.shape(right):
-            report.findings.append(f"with the twins of {_list(ran)}, {name} has shape {np.shape(found)}, "
-                                   f"expected the formula's {np.shape(right)}")  # fmt: skip
+            report.findings.append(f"{what} has shape {np.shape(found)}, expected the formula's {np.shape(right)}")
             continue
         found = np.asarray(to_host(found), np.float64)
-        own_error = np.abs(np.asarray(to_host(by_formula), np.float64) - right).max(initial=0)
-        costs = budget(moved[name if name == "y" else name[1:]], right, eps)
-        allowed = max(costs, AS_THE_FORMULA * own_error, float(np.finfo(np.float32).tiny))
-        error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
-        if error.size and error.max() > 1:
+        error = np.nan_to_num(np.abs(found - right) / max(budget(move, right, EPS), TINY), nan=np.inf)
+        if error.max(initial=0) > 1:
             worst = np.unravel_index(int(error.argmax()), error.shape)
             report.findings.append(
-                f"with the twins of {_list(ran)} in mini_tf/kernels, {name} at {[int(i) for i in worst]} is "
-                f"{found[worst]:.9g}, by the formula {right[worst]:.9g}: {error[worst]:.3g} times what float32 may be "
-                "off by"
+                f"{what} at {[int(i) for i in worst]} is {found[worst]:.9g}, by the formula {right[worst]:.9g}: "
+                f"{error[worst]:.3g} times what float32 may be off by"
             )
     report.twins = sorted(ran)
 
@@ -91,20 +85,17 @@ def _twins():
 def check_updates(rng: np.random.Generator) -> list[str]:
     """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
     p, g, m = rng.standard_normal((3, 7, 5))
-    v, findings = rng.uniform(0.1, 2, (7, 5)), []
-    exact, single = [x.copy() for x in (p, g, m, v)], [x.astype(np.float32) for x in (p, g, m, v)]
+    v = rng.uniform(0.1, 2, (7, 5))
+    exact, single = ([x.astype(dtype) for x in (p, g, m, v)] for dtype in (np.float64, np.float32))
     settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
     with _twins():
         updates.adam(*single, *settings)
         total = updates.sum_of_squares(g.astype(np.float32))
     with kernels.reference_only():
         updates.adam(*exact, *settings)
-    for name, right, found in zip("pgmv", exact, single):
-        if np.abs(right - found).max() > budget(0, right, np.finfo(np.float32).eps):
-            findings.append(f"the twin of adam gives another {name} than the formula")
-    if abs(total - (g * g).sum()) > budget(0, (g * g).sum(), np.finfo(np.float32).eps):
-        findings.append("the twin of sum_of_squares gives another sum than the formula")
-    return findings
+    pairs = [(right, found, f"adam gives another {name}") for name, right, found in zip("pgmv", exact, single)]
+    pairs.append(((g * g).sum(), total, "sum_of_squares gives another sum"))
+    return [f"the twin of {words} than the formula" for right, found, words in pairs if not _near(found, right)]
 
 
 def check_writing(rng: np.random.Generator) -> list[str]:
@@ -127,7 +118,7 @@ def check_writing(rng: np.random.Generator) -> list[str]:
             p.data = p.data.astype(np.float64)
         with kernels.reference_only():
             right = _written(layer, x.astype(np.float64))
-        if np.abs(found - right).max() > IN_A_LAYER * budget(0, right, np.finfo(np.float32).eps):
+        if not _near(found, right, IN_A_LAYER):
             findings.append(f"the twin of TransformerLayer.write gives another y than the formula, with {options}")
     return findings
 
@@ -136,6 +127,10 @@ def _written(layer, x):
     """y of the words of one text: of the first two, then of one after another"""
     memory = KeysAndValues(x.shape[1])
     return np.concatenate([layer.write(some, memory) for some in np.split(x, range(2, x.shape[1]), axis=1)], axis=1)
+
+
+def _near(found, right, times=1):
+    return np.abs(found - right).max() <= times * budget(0, right, EPS)
 
 
 def _list(names):

@@ -1,7 +1,7 @@
 """What a wrong gradient is in words: they hold at two points and at other sizes."""
 
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
-from mini_tf.gradcheck.explain.paths import missing_path
+from mini_tf.gradcheck.explain.paths import missing_paths
 from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
@@ -25,10 +25,7 @@ def said(thing, inputs, of=None):
 @pytest.mark.parametrize(("name", "old", "new", "words"), [
     ("dense", "dz @ W.T", "-dz @ W.T", {"x": "It has the wrong sign."}),
     ("dense", "return dx, dW", "return dx * 2, dW", {"x": "It is the right one times 2."}),
-    ("product", "return dx, dw", "return dw, dx", dict.fromkeys("xw", "dx and dw are exchanged.")),
     ("relu", "return dx", "return 0 * dx", {"x": "It is zero everywhere: nothing comes back."}),
-    ("relu", "dx[x < 0] = 0", "dx[0, 0] = np.nan", {"x": "1 of its 12 entries are not finite."}),
-    ("relu", "return dx", "return dx * np.nan", {"x": "All of its 12 entries are not finite."}),
     ("relu", "return dx", "return dx * [[1], [3], [1]]", {"x": "It is wrong only in [1, :]."}),
 ])  # fmt: skip
 def test_words(name, old, new, words):
@@ -66,4 +63,4 @@ def test_repeated_ids_and_masks():
     ("dense", "x.T @ dz", "np.sin(x.T @ dz)", "W", ""),
 ])  # fmt: skip
 def test_paths(name, old, new, tensor, words):
-    assert said(edited(FUNCTIONS[name], old, new), INPUTS[name](), lambda one: missing_path(one, tensor)) == words
+    assert said(edited(FUNCTIONS[name], old, new), INPUTS[name](), lambda one: missing_paths([one], [tensor]).get(tensor, "")) == words
