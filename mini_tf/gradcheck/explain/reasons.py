@@ -98,6 +98,7 @@ def _lines(search: Search) -> list[str]:
         wrong = [name for name in search.evidence.wrong if name in search.target.names]
         live = [site for site in search.sites if site.jacobian is not None
                 and any(search.target.solution(site.jacobian, site.missing, n) is not None for n in wrong)]  # fmt: skip
+    live = [site for site in live if site.source.function not in search.evidence.sound]
     live = [site for site in live if site.backward] or live
     seen = {(site.source.path, site.line): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]

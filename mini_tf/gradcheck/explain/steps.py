@@ -7,7 +7,7 @@ that it had in one run.
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 
 from mini_tf.gradcheck.adapters import partner_of
@@ -21,8 +21,6 @@ from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
 from mini_tf.gradcheck.weights import objects_in
 
-import numpy as np
-
 BUDGET = 300             # entries measured of each tensor of a step
 METHODS = ("forward", "__call__")
 
@@ -34,35 +32,22 @@ def find_steps(report: Report, subject: Subject, evidence: Evidence, seed: int, 
     """
     from mini_tf.trace import source_line  # here, as it imports all of mini_tf's layers
 
-    calls = _calls_in(subject, evidence)
-    wrong, its_report, right = None, None, set()
-    for look in range(2):                                # the second with another dy
-        for call in calls if wrong is None else ():
-            seems = _seems_right(call, seed + look)
-            right |= {_function(call)} if seems else set()
-            its_report = _report_of(call, seed, explain) if seems is False else None
-            if its_report is not None:
-                wrong = call
-                break
-    if wrong is None:                                    # so the mistake is in none of these
-        evidence.sound = right - {None}
+    calls, wrong = _calls_in(subject, evidence), None
+    for call in calls:
+        seems = _seems_right(call, seed)
+        evidence.sound |= _functions(call) if seems else set()
+        if seems is False and (own := _report_of(call, seed, explain)) is not None:
+            wrong = call
+            break
     for call in calls:
         status = RIGHT if wrong is None or call.ended < wrong.ended else AFTER
         status = WRONG if call is wrong else CONTAINS if wrong is not None and call in wrong.parents else status
         where = source_line(call.backward, call.f)
-        report.steps.append(Step(call.name, call.line, where, status, its_report if call is wrong else None))
+        report.steps.append(Step(call.name, call.line, where, status, own if call is wrong else None))
 
 
 def _subject(call):
     return Subject(call.f, call.inputs, call.options)
-
-
-def _function(call):
-    """The function that runs in a step; of a pair and of an object, its forward stands for both"""
-    try:
-        return function_of(call.f[0] if isinstance(call.f, tuple) else call.f)
-    except Unavailable:
-        return None
 
 
 def _seems_right(call, seed):
@@ -76,29 +61,25 @@ def _seems_right(call, seed):
         return None
 
 
+def _functions(call):
+    """The functions that run in a step, its forward and its backward"""
+    forward, found = call.f[0] if isinstance(call.f, tuple) else getattr(call.f, "forward", call.f), set()
+    for one in (forward, call.backward):
+        with suppress(Unavailable):
+            found.add(function_of(one))
+    return found
+
+
 def _report_of(call, seed, explain):
     """The Report of a step that is wrong, with reasons; None if it is right, or cannot be judged"""
     with judged(lambda: _subject(call), call.name, seed, BUDGET) as (report, subject, evidence, other):
-        if evidence is None or not (evidence.wrong or evidence.misfits) or _only_scaled(call, evidence):
+        if evidence is None or not (evidence.wrong or evidence.misfits):
             return None
         evidence.allowed = [f for f in report.findings if "wrote into the dy" in f]      # a layer may work in place
         report.findings = [f for f in report.findings if f not in evidence.allowed]
         explain(report, subject, evidence, other, seed)
         report.notes = []
     return report
-
-
-def _only_scaled(call, evidence):
-    """Whether a pair only counts in another unit: in it, dA may stand for m times the gradient, for m examples"""
-    if not isinstance(call.f, tuple) or evidence.misfits:
-        return False
-    factors = []
-    for name in evidence.wrong:
-        g, slopes = evidence.gradients[name], np.nan_to_num(evidence.slopes[name])
-        factors.append((g * slopes).sum() / max((slopes * slopes).sum(), 1e-300))
-        if factors[-1] <= 0 or np.abs(g - factors[-1] * slopes).max() > 1e-6 * evidence.size(name):
-            return False
-    return np.ptp(factors) <= 1e-6 * factors[0]
 
 
 # Recording the steps ------------------------------------------------------------------------------------------------

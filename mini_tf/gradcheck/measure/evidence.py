@@ -1,6 +1,5 @@
 """What a check found at one point: y, dy, the gradients that came back, and the measured slopes."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -37,7 +36,7 @@ class Evidence:
     right: list[str] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
     allowed: list[str] = field(default_factory=list)
-    sound: Collection[FunctionType] = ()
+    sound: set[FunctionType] = field(default_factory=set)
 
     def __post_init__(self):
         self.everything = {name: np.array(x) for name, x in self.subject.everything.items()}

@@ -129,8 +129,8 @@ def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> t
 def _about_none(subject, backward, names, nothing):
     """A sentence on tensors that get no gradient: perhaps the backward's `return` is missing, or one is a constant."""
     none = f"no gradient of {', '.join(names)} came back"
-    if nothing and (returns := _missing_return(backward.of)):
-        return f"{none}: {returns}"
+    if nothing and (last := _without_return(backward.of)):
+        return f"{none}: {backward.of.__name__} returns None: is `return` missing at line {last}?"
     if all(name in subject.params for name in names):
         return f"{none}: backward added none to {'its' if len(names) == 1 else 'their'} .grad"
     if nothing or subject.came_back is None:
@@ -139,18 +139,15 @@ def _about_none(subject, backward, names, nothing):
     return f"{none}; a constant is given by its name: gradcheck({subject.name}, …, {constants})"
 
 
-def _missing_return(function: Callable) -> str:
-    """"back returns None: is `return` missing at line 9, `2 * x * dy`?", if no `return` in it gives any; else "" """
+def _without_return(function):
+    """"9, `2 * x * dy`": the last line of a function in which no `return` gives anything; else "" """
     try:
-        source = source_of(function)
+        node, file = source_of(function).node, source_of(function).file
     except Unavailable:
         return ""
-    body = source.node.body
-    if not isinstance(body, list) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(source.node)):
+    if isinstance(node, ast.Lambda) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(node)):
         return ""
-    last = body[-1]
-    text = " ".join(source.file.of(last).split())
-    return f"{function.__name__} returns None: is `return` missing at line {last.lineno}, `{text}`?"
+    return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
 
 
 def _second_call(subject, backward, dy, first, came_first):
