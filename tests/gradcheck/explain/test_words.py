@@ -6,7 +6,7 @@ from mini_tf.gradcheck.explain.words import sentences
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
 from tests.gradcheck.contracts import normal
-from tests.gradcheck.explain import edited
+from tests.gradcheck.explain import edited, gradcheck
 from tests.gradcheck.explain import functions as right
 from tests.gradcheck.explain.test_search import FUNCTIONS, INPUTS
 
@@ -39,6 +39,15 @@ def test_a_factor_is_named_by_all_sizes_that_fit_elsewhere():
     assert "axis 0 of W" not in words
     words = said(edited(right.attention, "return dq", "return dq / np.sqrt(q.shape[-1])"), INPUTS["attention"]())
     assert "1/√4 (axis 2 of q)" in words["q"]
+
+
+def test_beside_a_change_words_are_for_hints():
+    report = gradcheck(edited(FUNCTIONS["dense"], "dz @ W.T", "-dz @ W.T"), *INPUTS["dense"]())
+    assert report.repair.after == "dx = dz @ W.T"
+    assert "wrong sign" not in str(report)
+    report.give_hints_only()
+    assert "→ It has the wrong sign." in str(report)
+    assert "dx = dz @ W.T" not in str(report)
 
 
 def test_transposed():
