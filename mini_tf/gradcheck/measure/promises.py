@@ -99,13 +99,13 @@ def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> t
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
     came_first, findings, notes = _numbers(subject.came_back), [], []
     written = _changed(given, before)
-    for name in written:
+    findings += _second_call(subject, backward, dy, first, came_first) if not written else []
+    for name in written or _changed(given, before):
         if _is_own(subject, name):
             notes.append(f"backward changes {name} itself, as a step of training does")
         else:
             line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
             findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
-    findings += _second_call(subject, backward, dy, first, came_first) if not written else []
     _changed(given, before)
     gradients, lacking = {}, []
     for name, x in subject.tensors.items():

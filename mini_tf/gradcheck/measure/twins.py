@@ -1,7 +1,7 @@
 """The twins of the ops that a function calls, compared with the formulas: values and gradients, in float32.
 
 The reference is the formula in float64, whose gradients are themselves checked against measured slopes. A twin's error
-may be as large as float32's budget (see `precision.py`).
+may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA times the formula's own error in float32.
 """
 
 import warnings
@@ -23,6 +23,7 @@ from mini_tf.ops.op import watching
 
 import numpy as np
 
+AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
 IN_A_LAYER = 16          # the error of a whole layer may be so many times that of one op
 EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
@@ -55,16 +56,18 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
             report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
         if not ran or switched:
             return
+        y_formula, formula = subject.forward()[0], subject.run(dy_single)
     moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
-    results = [("y", y, evidence.y, moved["y"])]
-    results += [(f"d{name}", came.get(name), right, moved[name]) for name, right in gradients.items()]
-    for name, found, right, move in results:
+    results = [("y", y, y_formula, evidence.y, moved["y"])]
+    results += [(f"d{n}", came.get(n), formula.get(n), right, moved[n]) for n, right in gradients.items()]
+    for name, found, by_formula, right, move in results:
         what = f"with the twins of {_list(ran)} in mini_tf/kernels, {name}"
         if np.shape(found) != np.shape(right):
             report.findings.append(f"{what} has shape {np.shape(found)}, expected the formula's {np.shape(right)}")
             continue
-        found = np.asarray(to_host(found), np.float64)
-        error = np.nan_to_num(np.abs(found - right) / max(budget(move, right, EPS), TINY), nan=np.inf)
+        found, by_formula = (np.asarray(to_host(one), np.float64) for one in (found, by_formula))
+        allowed = max(budget(move, right, EPS), AS_THE_FORMULA * np.abs(by_formula - right).max(initial=0), TINY)
+        error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
         if error.max(initial=0) > 1:
             worst = np.unravel_index(int(error.argmax()), error.shape)
             report.findings.append(
