@@ -17,7 +17,7 @@ def pytest_runtest_makereport(item, call):
     report = yield
     module = sys.modules.get("mini_tf.gradcheck.report")             # not imported: no gradient was checked
     if call.excinfo is not None and call.excinfo.errisinstance(AssertionError) and module is not None:
-        doubted = module.doubted()
+        doubted = module.Report.doubted
         if doubted is not None and f"gradients of {doubted.name}" in str(call.excinfo.value):
             report.sections.append(("gradcheck", doubted.explain()))
     return report

@@ -496,6 +496,8 @@ expect("error of the unseen ones ÷ mean error", below(1 / 3), error[unseen].mea
 # - A squared error asks for the mean of all possible answers. For words, the mean is no answer.
 # - What is wanted is a probability for each word, and a loss that counts words: lab 06 puts a softmax over the
 #   vocabulary on top (Task 6.6). Lab 07 tells the transformer where its words stand (Task 6.10).
+# - `model.to("gpu")` trains the same model on a GPU: the formulas take their functions from the library of the array,
+#   NumPy or CuPy. Why that alone is not fast, and what a kernel is: `gpu.md` in this folder.
 #
 # Try: which T is best for the mean of the history, and why? Give the model `positions="geometric"` and
 # `position_scale=0.06`, and train again. It knows the order now. Does its loss fall? (The encoding is added to X, the

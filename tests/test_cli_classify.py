@@ -126,8 +126,9 @@ def test_columns_are_chosen(mini_tf, tmp_path):
         ("text,label\none,a\ntwo, or three,b\n", "line 3: the row has 3 field(s), expected 2"),
         ('text,label\none,a\n"two,b\nthree,a\n', "line 3: the row that begins here cannot be read"),
         ("text,label\none,a\n ,b\n", "line 3: the column 'text' is empty"), ("text,label\none,a\ntwo,\n", "line 3: the column 'label' is empty"),
-        ("text,label\none,a\ntwo,b\nthree,a\n", "the label 'b' has only one example"), ("text,label\none,a\ntwo,a\n", "all 2 rows have the label 'a'"),
-        ("text,label\n", "has no rows"), ("", "is empty"), ("text;label\none;a\n", "separated by semicolons"),
+        ("text,label\none,a\ntwo,b\nthree,a\n", "example(s), expected at least 3"),
+        ("text,label\none,a\ntwo,a\n", "2 row(s) and not two different labels"), ("text,label\n", "0 row(s)"), ("", "is empty"),
+        ("text;label\none;a\n", "Columns are separated by commas"),
     ],
 )  # fmt: skip
 def test_tables_that_cannot_be_used(mini_tf, tmp_path, content, message):

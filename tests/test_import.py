@@ -58,7 +58,7 @@ def test_everything_that_pages_are_made_of_is_installed_with_the_package():
     named = ConfigParser()
     named.read(root.parent / "setup.cfg")
     globs = {package: pattern.split(", ") for package, pattern in named["options.package_data"].items()}
-    needed = [path for suffix in ("jinja", "css", "js") for path in root.rglob(f"*.{suffix}")]
+    needed = [path for suffix in ("jinja", "css", "js", "cu") for path in root.rglob(f"*.{suffix}")]
     assert len(needed) > 10
     for path in needed:
         package = path.parent if (path.parent / "__init__.py").exists() else path.parent.parent

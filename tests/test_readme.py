@@ -16,7 +16,7 @@ import typer
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "labs").glob("*.md")), ROOT / "labs/exercises/README.md",
-         *sorted((ROOT / "mini_tf/gradcheck").glob("*.md")), ROOT / "CHANGELOG.md"]  # fmt: skip
+         *sorted((ROOT / "mini_tf/gradcheck").glob("*.md")), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]  # fmt: skip
 COMMANDS = typer.main.get_command(app).commands
 
 
@@ -60,18 +60,8 @@ def test_the_set_up_is_two_commands():
     assert lines[1].endswith("pytest")
 
 
-def test_the_example_of_ones_own_text_does_what_it_says(lab_text):
-    """It needs Shakespeare's text, and is skipped where that cannot be had."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text[text.index("## Your own text") :]
-    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
-    with redirect_stdout(io.StringIO()) as out:
-        exec(compile(code, "README.md", "exec"), {})
-    test, uniform = map(float, re.search(r"loss of ([\d.]+) instead of ([\d.]+)", section).groups())
-    found, alike = map(float, re.search(r"test: ([\d.]+) nats per word; every word alike: ([\d.]+)", out.getvalue()).groups())
-    assert found == pytest.approx(test, abs=0.05)
-    assert alike == uniform
-    assert out.getvalue().count("  PASS ") == 4
+def test_it_is_read_in_one_sitting():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1500
 
 
 def test_the_gradient_that_it_shows_is_the_code():
@@ -85,7 +75,7 @@ def test_the_gradient_that_it_shows_is_the_code():
 def test_the_checker_says_what_it_shows(tmp_path):
     """Of layer norm as it is, and, in a copy of mini_tf, of the line that README says to change."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text[text.index("## Is the gradient right") :]
+    section = text[text.index("## Is a gradient right") :]
     code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
     right, wrong = (re.search(rf"```\n({word}: gradients of layer_norm.*?)```", section, re.DOTALL)[1] for word in ("PASS", "FAIL"))
     shutil.copytree(ROOT / "mini_tf", tmp_path / "mini_tf", ignore=shutil.ignore_patterns("__pycache__"))

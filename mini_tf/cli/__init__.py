@@ -8,6 +8,7 @@ import warnings
 from mini_tf.cli import giving, looking, training, using  # noqa: F401, with the commands
 from mini_tf.cli.app import app, err, note, out
 from mini_tf.errors import Terminated, UserError
+from mini_tf.gpu import memory_said
 from mini_tf.kernels import WithoutNumba
 from mini_tf.parallel.starting import ending_together, join, rank_given
 from mini_tf.terminal import signals_to_end, write_in_any_encoding
@@ -35,7 +36,7 @@ def main() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _terminated)
     try:
-        with ending_together():
+        with ending_together(), memory_said():
             if rank_given() is not None:                 # joining loads what --help does not need
                 _speak_alone(join())
             app(prog_name="mini-tf")

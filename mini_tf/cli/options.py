@@ -61,6 +61,10 @@ FlavourOption = Annotated[
 ]
 RunOption = Annotated[Path | None, typer.Option(help="the run folder to make [default: runs/PRESET, runs/PRESET-2, …]")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, gpu, or gpu:1 for the second GPU")]
+TF32Option = Annotated[
+    bool, typer.Option("--tf32", help="on a GPU: faster products, of factors with 3 decimal digits in place of 7")
+]
+MemoryOption = Annotated[float | None, typer.Option(help="the most GB of a GPU's memory to use [default: all]")]
 ShapeOption = Annotated[
     list[str] | None,
     typer.Option(help="of your function's arguments: x=3,4 or 'ids=2,3 int<7' or 'mask=3,3 bool' or y=onehot(4,5)"),

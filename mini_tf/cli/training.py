@@ -12,6 +12,7 @@ from mini_tf.cli.options import (
     Flavour,
     FlavourOption,
     LabelOption,
+    MemoryOption,
     PairsOption,
     PresetOption,
     QuietOption,
@@ -19,6 +20,7 @@ from mini_tf.cli.options import (
     SettingsOption,
     TableOption,
     TextOption,
+    TF32Option,
 )
 from mini_tf.cli.showing import comparison_table, loss_table
 from mini_tf.errors import Terminated, UserError
@@ -54,6 +56,8 @@ def train(
     steps: Annotated[int | None, typer.Option(help="batches to train on [default: the preset's]")] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights, the batches and the sample", min=0)] = 0,
     device: DeviceOption = "auto",
+    tf32: TF32Option = False,
+    gpu_memory: MemoryOption = None,
     resume: Annotated[
         Path | None, typer.Option(help="go on with the training in this run folder, exactly where it stopped")
     ] = None,
@@ -84,12 +88,13 @@ def train(
     from mini_tf.training.run import Run
     from mini_tf.training.settings import with_settings
 
+    set_up_gpu(tf32, gpu_memory)
     one_machine = join().on_one_machine()                # where sharing the update is faster, too
     team = join(one_machine if sharded is None else sharded)
     team.preparing = True
     if resume is not None:
         given = [option.opts[0] for option in context.command.params
-                 if option.name not in ("resume", "rescue", "device", "sharded", "quiet")
+                 if option.name not in ("resume", "rescue", "device", "tf32", "gpu_memory", "sharded", "quiet")
                  and context.get_parameter_source(option.name).name == "COMMANDLINE"]  # fmt: skip
         if given:
             raise UserError(f"{given[0]} was given with --resume, which goes on with the settings of the run: leave "
@@ -162,6 +167,17 @@ def compare(
     ):
         out.print(Text(line, "dim"))
     out.print(Text(f"Kept in {run}: table.png, table.md (with samples), table.csv, and a run of each neural model"))
+
+
+def set_up_gpu(tf32: bool, gigabytes: float | None) -> None:
+    """What --tf32 and --gpu-memory ask for."""
+    from mini_tf import gpu
+
+    if gigabytes is not None:
+        gpu.limit_memory(gigabytes)
+    if tf32:
+        gpu.use_tf32()
+        note(gpu.COSTS)
 
 
 def as_kept(path: Path | None) -> str | None:

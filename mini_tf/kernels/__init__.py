@@ -1,9 +1,10 @@
 """Kernels: faster twins of the formulas that a training step spends its time in.
 
-An op in `mini_tf/ops` is its formula. For some ops, `cpu.py` has a twin: a function of the same name, signature and
-contract that computes the same in fewer passes over memory, on all cores, for NumPy's float32 arrays. Calling the op
-runs the twin if there is one for these arrays, and otherwise the formula: in float64, in which gradients are checked,
-and on a GPU. A layer that writes a text word by word has a twin, too (`writing.py`).
+An op in `mini_tf/ops` is its formula. For some ops there are twins: functions of the same name, signature and contract
+that compute the same for float32 arrays. Those of `cpu.py`, for NumPy's arrays, need fewer passes over memory and use
+all cores; those of `gpu`, for CuPy's, launch fewer kernels. Calling the op runs the twin if there is one for these
+arrays, and otherwise the formula, as in float64, in which gradients are checked. A layer that writes a text word by
+word on the CPU has a twin, too (`writing.py`).
 
 What you read is what runs. A twin is bound to the text of the formula that it was compared with (`binding.py`). Edit
 the formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.
@@ -11,7 +12,7 @@ the formula, rightly or wrongly, and from then on the formula runs; a warning sa
     with reference_only():           # only the formulas, inside the block
     MINI_TF_KERNELS=off              # the same for a whole command; NUMBA_DISABLE_JIT=1 implies it
 
-Where Numba is not installed, the formulas run, and one warning says so.
+Where Numba is not installed, the formulas run on the CPU, and one warning says so.
 """
 
 import os
@@ -36,7 +37,7 @@ __all__ = [
 # Each thread has its own values of these two.
 _off = ContextVar("off", default=os.environ.get("MINI_TF_KERNELS", "").lower() in ("off", "0", "no", "false"))
 _bound = ContextVar("bound", default=True)   # a twin runs only if its formula is unedited since the comparison
-_found = {}                                  # (op, bound) -> its twin or None, once looked up
+_found = {}                                  # (op, library, bound) -> its twin or None, once looked up
 
 
 class FormulaEdited(UserWarning):
@@ -94,20 +95,28 @@ def twins_of_edited_formulas() -> bool:
     return not _bound.get()
 
 
+def formulas_only() -> bool:
+    """True if twins are switched off."""
+    return _off.get()
+
+
 def switched_on() -> bool:
     """True if twins may run."""
     return not _off.get() and numba_is_there()
 
 
-def twin_of(op: "Op") -> Callable | None:
-    """The op's twin, or None: it has none, twins are switched off, or its formula was edited."""
+def twin_of(op: "Op", library: str = "numpy") -> Callable | None:
+    """The op's twin for that library's arrays, or None: it has none, twins are switched off, or its formula was edited.
+
+    library: "numpy" or "cupy"
+    """
     if _off.get():
         return None
-    key = op, _bound.get()
+    key = op, library, _bound.get()
     try:
         return _found[key]
     except KeyError:
-        twin = _found[key] = _find(op)
+        twin = _found[key] = _find(op, library)
         return twin
 
 
@@ -116,20 +125,19 @@ def forget(op: "Op") -> None:
     _found.clear()
 
 
-def _find(op):
+def _find(op, library):
     from mini_tf.kernels import binding
 
-    if not _bound.get():
-        return binding.twin(op)
-    if not binding.bound(op) or not numba_is_there():
-        return None
+    twin = binding.twin(op, library) if binding.bound(op) or not _bound.get() else None
+    if twin is None or not _bound.get():
+        return twin
     if edited := binding.edited(op):
         which = "was edited" if edited == op.name else f"uses {edited}, which was edited"
         message = f"{op.name} {which}: its formula runs, at the formula's speed"
         code = op.formula.__code__                       # what the warning points to
         warnings.warn_explicit(message, FormulaEdited, code.co_filename, code.co_firstlineno)
         return None
-    return binding.twin(op)
+    return twin
 
 
 def every_loop() -> "list[Loop]":

@@ -12,6 +12,7 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from mini_tf.kernels.held import HELD
 if TYPE_CHECKING:
     from mini_tf.ops.op import Op
 
+TWINS = {"numpy": "mini_tf.kernels.cpu", "cupy": "mini_tf.kernels.gpu"}
 _known = {}                          # id of a code object -> (the code object, its fingerprint)
 NO_PART = {"array_module", "beside", "check_rng", "_library"}    # of which library, or sound, not what is computed
 
@@ -36,20 +38,19 @@ def bound(op: "Op") -> bool:
     return name_of(op) in HELD
 
 
-def twin(op: "Op") -> Callable | None:
-    """The function of `cpu.py` of the op's name, or None; ops from outside mini_tf have none.
+def twin(op: "Op", library: str = "numpy") -> Callable | None:
+    """The function of the op's name among the twins for that library's arrays; None if there is none.
 
-    Without Numba, and with NUMBA_DISABLE_JIT, there is none either: its loops would run as Python.
+    Ops from outside mini_tf have none. Without Numba, and with NUMBA_DISABLE_JIT, there is none for NumPy's arrays: its
+    loops would run as Python.
     """
-    if why_uncompiled():
+    if library not in TWINS or library == "numpy" and why_uncompiled():
         return None
     if hasattr(op, "twin"):                              # a layer's: see `writing.py`
-        return op.twin
+        return op.twin if library == "numpy" else None
     if not op.__module__.startswith("mini_tf.ops."):
         return None
-    from mini_tf.kernels import cpu  # here, because it loads Numba
-
-    return getattr(cpu, op.name, None)
+    return getattr(import_module(TWINS[library]), op.name, None)         # imported here, because cpu loads Numba
 
 
 def why_uncompiled() -> str | None:

@@ -85,7 +85,7 @@ def write(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | N
     None, and nothing is added, if it has to be done by the formula. The twin is made for the layer as it is when a
     memory is first written to; a new memory has another.
     """
-    if watched() or not kernels.switched_on():
+    if watched() or not isinstance(x, np.ndarray) or not kernels.switched_on():
         return None
     if memory.twin is None:
         twin = kernels.twin_of(WRITTEN) if methods() == WRITTEN.methods and of_known_classes(layer, memory) else None

@@ -3,6 +3,7 @@
 from mini_tf import ops
 from mini_tf.backend import beside
 from mini_tf.checks import check_rng
+from mini_tf.kernels.gpu import draws
 from mini_tf.layers.layer import Layer
 from mini_tf.types import Array, Backward
 
@@ -28,6 +29,8 @@ class Dropout(Layer):
             check_rng(rng)
         if rng is None or self.rate == 0:
             return x, lambda dy: dy
-        keep = beside(rng.random(x.shape) >= self.rate, x)
+        keep = draws.keep(rng, x, self.rate)         # on a GPU the same bits, drawn there
+        if keep is None:
+            keep = beside(rng.random(x.shape) >= self.rate, x)
         y, dropout_backward = ops.dropout(x, keep, self.rate)
         return y, lambda dy: dropout_backward(dy)[0]

@@ -1,8 +1,8 @@
 """The layer that owns the table of word vectors."""
 
 from mini_tf import ops
-from mini_tf.backend import beside
 from mini_tf.layers.layer import Layer, Parameter
+from mini_tf.ops.shapes import ids_beside
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -23,7 +23,8 @@ class Embedding(Layer):
 
     def __call__(self, ids: Array) -> tuple[Array, Backward]:
         table = self.table.data
-        x, embedding_backward = ops.embedding(table, beside(ids, table), ABSENT)
+        ids = ids_beside("embedding", "ids", ids, table, len(table), "rows in table", ABSENT)
+        x, embedding_backward = ops.embedding(table, ids, ABSENT)
 
         def backward(dx):
             if self.table.trainable:

@@ -1,7 +1,7 @@
 """Positional encoding: tell the transformer where a word stands."""
 
 from mini_tf import ops
-from mini_tf.backend import beside
+from mini_tf.backend import beside, constant_beside
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
@@ -83,7 +83,9 @@ class PositionalEncoding(Layer):
 
     def __call__(self, x: Array, first: int = 0) -> tuple[Array, Backward]:
         """first: the position of the first word of x."""
-        P = beside(self.P[first : first + x.shape[1]].astype(x.dtype), x)
+        some = slice(first, first + x.shape[1])
+        on_host = isinstance(x, np.ndarray)
+        P = self.P[some].astype(x.dtype) if on_host else constant_beside(self.P, x, x.dtype)[some]
         return x + P, lambda dy: dy
 
 

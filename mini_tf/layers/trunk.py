@@ -1,9 +1,10 @@
 """The trunk of a transformer, from words to one vector for each; the encoder and the decoder of a translator."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import beside, constant_beside, to_host
 from mini_tf.layers.attention import KeysAndValues
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import ABSENT, Embedding
@@ -14,6 +15,14 @@ from mini_tf.layers.transformer import TransformerLayer
 from mini_tf.types import Array, Backward
 
 import numpy as np
+
+
+@lru_cache(64)
+def _earlier(T):
+    """bool (T, T): query i sees key j ≤ i"""
+    mask = np.tri(T, dtype=bool)
+    mask.flags.writeable = False                         # it is everybody's
+    return mask
 
 
 class Trunk(Layer):
@@ -52,7 +61,7 @@ class Trunk(Layer):
         """Φ(X) for the words' vectors x = E[ids] (B, T, n), and its backward, which gives dx and runs once."""
         x, place_backward = self.place(x, rng)
         backwards = [place_backward]
-        mask = None if mask is None else beside(mask, x)
+        mask = None if mask is None else constant_beside(mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, mask, rng)
             backwards.append(layer_backward)
@@ -106,7 +115,7 @@ class Trunk(Layer):
         """
         if not self.causal:
             return None
-        earlier = np.tri(present.shape[1], dtype=bool)           # query i sees key j ≤ i
+        earlier = _earlier(present.shape[1])
         return earlier if present.all() else earlier & present[:, None, None, :]
 
     def new_memory(self) -> list[KeysAndValues]:
@@ -143,7 +152,7 @@ class Decoder(Trunk):
         self, ids: Array, z: Array, z_mask: Array | None = None, rng: np.random.Generator | None = None
     ) -> tuple[Array, Backward]:
         x, enter_backward = self.enter(ids, rng)                 # (B, T, n)
-        mask, backwards = beside(self.mask(ids), x), [enter_backward]
+        mask, backwards = constant_beside(self.mask(ids), x), [enter_backward]
         z_mask = None if z_mask is None else beside(z_mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, z, mask, z_mask, rng)

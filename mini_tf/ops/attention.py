@@ -16,7 +16,9 @@ def attention(
     query (…, Tq, m), key (…, Tk, m), value (…, Tk, d), mask bool, True where query i may see key j, and bias, both
     broadcast against (…, Tq, Tk)  →  Y (…, Tq, d)
 
-    dA = dY·Vᵀ,   dV = Aᵀ·dY,   dS = softmax's backward of dA,   dQ = scale·dS·K,   dK = scale·dSᵀ·Q,   dbias = Σ dS;
+    dA = dY·Vᵀ,   dV = Aᵀ·dY                                       differentiate Y = A·V
+    dS = A·(dA − Σ_j A_j·dA_j), in each row                        A = softmax(S)
+    dQ = scale·dS·K,   dK = scale·dSᵀ·Q,   dbias = Σ dS            S = scale·Q·Kᵀ + bias
     None for the mask
 
     A query that may see no key gets a row of zeros: there is none (Tk = 0), the mask is False for all of them, or the

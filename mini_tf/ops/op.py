@@ -75,8 +75,8 @@ class Op(Generic[P, R]):
 
         Raises ValueError for wrong shapes and dtypes, TypeError for what is no array and for mixed devices.
         """
-        made_for_twins = self.arguments.check(inputs, options)
-        return (kernels.twin_of(self) if made_for_twins else None) or self.formula
+        library = self.arguments.check(inputs, options)
+        return (kernels.twin_of(self, library) if library else None) or self.formula
 
     def __reduce__(self):
         return self.__qualname__                         # copies and pickles are the op itself, found by its name

@@ -5,14 +5,15 @@ import math
 import re
 from collections.abc import Callable
 
-from mini_tf.backend import array_module
+from mini_tf.backend import array_module, beside, in_use, place_of
 from mini_tf.types import Array
 
 from numpy import ndarray
 
 KINDS = {"float": "f", "int": "iu", "bool": "b"}
 TWINS_TAKE = "f?bhilqBHILQ"                              # dtypes, as NumPy's letters: float32, booleans, integers
-REMEMBERED = 4096                                        # combinations of shapes and dtypes, per op
+REMEMBERED = 4096                                        # combinations of shapes, dtypes and devices, per op
+UNKNOWN = object()
 
 
 class Arguments:
@@ -28,50 +29,59 @@ class Arguments:
         self.places = [(name, positions[name]) for name, _, _ in self.expected]
         self.names = [name for name, _ in self.places]
 
-    def check(self, inputs: tuple, options: dict) -> bool:
-        """Check the arguments of a call; True if a twin can take them: NumPy arrays, floating ones in float32.
+    def check(self, inputs: tuple, options: dict) -> str | None:
+        """Check the arguments of a call. The name of their library, if its twins can take them: floats in float32.
 
         Raises ValueError for a wrong shape or dtype, TypeError for what is no array and for mixed devices; the message
         names the op, the argument, what was given and what was expected.
         """
-        given, described, numpys = len(inputs), [], True
+        given, described = len(inputs), []
         for name, place in self.places:
             array = inputs[place] if place < given else options.get(name)
             if array is None:
                 described.append(None)
-                continue
-            if type(array) is not ndarray:
-                self._check_devices(inputs, options)
-                numpys = False
-            described.append((array.shape, array.dtype))
+            elif type(array) is ndarray:
+                described.append((array.shape, array.dtype))
+            else:
+                described.append((getattr(array, "shape", None), getattr(array, "dtype", None), place_of(array)))
         described = tuple(described)
-        fits = self.found_to_fit.get(described)
-        if fits is None:                                 # each combination is checked once
-            fits = self._check(described)
+        library = self.found_to_fit.get(described, UNKNOWN)
+        if library is UNKNOWN:                           # each combination is checked once
+            library = self._library(inputs, options)
+            if not self._check(described):
+                library = None
             if len(self.found_to_fit) >= REMEMBERED:
                 self.found_to_fit.clear()
-            self.found_to_fit[described] = fits
-        return fits and numpys
+            self.found_to_fit[described] = library
+        return library
 
-    def _check_devices(self, inputs, options):
+    def _library(self, inputs, options):
+        """The name of the library of all arrays; None if some are of a class derived from its own, or not on the GPU
+        that is in use.
+        """
         arrays = {name: inputs[place] if place < len(inputs) else options.get(name) for name, place in self.places}
         try:
-            array_module(**arrays)
+            library = array_module(**arrays)
         except TypeError as error:
             raise TypeError(f"{self.op}: {error}") from None
+        for name, x in arrays.items():
+            if x is not None and not hasattr(x, "shape"):
+                raise TypeError(f"{self.op}: {name} is {x!r}, expected an array")
+        own = getattr(library, "ndarray", None)
+        return library.__name__ if all(x is None or type(x) is own and in_use(x) for x in arrays.values()) else None
 
     def _check(self, described):
         """Raise ValueError unless shapes and dtypes are as expected; True if a twin can take these dtypes."""
         sizes = {}                                       # axis letter -> (its size, the argument that fixed it)
-        for (name, axes, kind), shape_and_dtype in zip(self.expected, described):
-            if shape_and_dtype is None:
+        for (name, axes, kind), array in zip(self.expected, described):
+            if array is None:
                 continue
-            shape, dtype = shape_and_dtype
+            shape, dtype, *_ = array
             if dtype.kind not in KINDS[kind]:
                 raise ValueError(f"{self.op}: {name} has dtype {dtype}, expected {_dtype_wanted(name, kind)}")
             if axes is not None and not _fits(shape, axes, sizes, name):
                 raise ValueError(f"{self.op}: {name} has shape {shape}, expected {_explain(axes, sizes)}")
-        dtypes = [dtype for _, dtype in filter(None, described)]
+        dtypes = [dtype for _, dtype, *_ in filter(None, described)]
         return all(dtype.char in TWINS_TAKE and dtype.isnative for dtype in dtypes)
 
 
@@ -81,6 +91,15 @@ def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
     if bad.any():
         first = int(ids[bad][0])
         raise ValueError(f"{op}: {name} has the id {first}, expected ids from 0 to {size - 1} ({size} {what})")
+
+
+def ids_beside(
+    op: str, name: str, ids: Array, reference: Array, size: int, what: str, absent: int | None = None
+) -> Array:  # fmt: skip
+    """`backend.beside` for ids, checked by `check_ids` before they leave the host: later that would mean waiting."""
+    if isinstance(ids, ndarray) and not isinstance(reference, ndarray):
+        check_ids(op, name, ids if absent is None else ids[ids != absent], size, what)
+    return beside(ids, reference)
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:

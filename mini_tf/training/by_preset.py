@@ -16,6 +16,7 @@ from mini_tf.backend import resolve_device
 from mini_tf.cores import blas_threads
 from mini_tf.errors import UserError
 from mini_tf.files import NotWritten
+from mini_tf.gpu import tf32_is_on
 from mini_tf.layers import Layer
 from mini_tf.models.saved import SavedModel
 from mini_tf.parallel import join
@@ -213,7 +214,7 @@ def about(
         "device": device, "processes": team.size, "threads": blas_threads(), "kernels": kernels.switched_on(),
         "mini_tf": mini_tf.__version__, "numpy": np.__version__, "python": platform.python_version(),
         "processor": platform.machine(),
-    }  # fmt: skip
+    } | ({"tf32": True} if tf32_is_on() else {})  # fmt: skip
     config = {"settings": settings, "data": hash_of(data), "machine": machine}
     team.check_in(
         settings=settings, data=config["data"], sharded=team.sliced, mini_tf=mini_tf.__version__, numpy=np.__version__

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from mini_tf import kernels
 from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
+from mini_tf.gpu import memory_said
 from mini_tf.models import TextModel
 from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.terminal import signals_to_end
@@ -42,7 +43,7 @@ class History:
 class Watcher:
     """Callbacks that follow a training, for a progress bar or a run folder. The training can be saved in each.
 
-    on_step  called as on_step(step, loss) after each step
+    on_step  called as on_step(step, loss) after each step; on a GPU the loss may be that of some steps before
     on_row   called as on_row(row, is_best) after each measurement, with its row of the History
     on_stop  called as on_stop() when a signal stops the training
     """
@@ -76,10 +77,10 @@ def fit(
     team.busy = True
     stopped = "early" if _patience_is_over(training, patience) else None
     last = None                                          # the measurement that an interruption adds
-    with kernels.recycled_memory(), _asked_to_stop(team) as asked:
+    with kernels.recycled_memory(), memory_said(), _asked_to_stop(team) as asked:
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
-            loss, _ = training.one_step(observe=to_measure)
+            loss, _ = training.one_step(observe=to_measure, late=True)
             if to_measure:
                 row = _row(training, team.of_first(float(validate())), training.health)
                 team.check_alike(training.parameters)
@@ -96,6 +97,7 @@ def fit(
                 if number != signal.SIGINT:
                     raise Terminated(number)
                 stopped = "interrupted"
+                training.settle()
                 if not to_measure:                       # this step was not observed
                     last = _row(training, team.of_first(float(validate())), dict.fromkeys(training.health, ""))
     if last and last["validation_loss"] < training.best[0]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from mini_tf.backend import array_module
 from mini_tf.errors import UserError
+from mini_tf.kernels.gpu import updates
 from mini_tf.layers import Parameter
 from mini_tf.ops.updates import adam, sum_of_squares
 from mini_tf.types import Array
@@ -77,11 +78,40 @@ class Adam(Optimizer):
             raise UserError(f"eps is {eps}, expected a small number above 0, such as 1e-8")
         self.betas, self.eps = betas, eps
 
+    def step(self, parameters: dict[str, Parameter], **late) -> None:
+        """Update every trainable parameter that has a gradient; on a GPU in one launch.
+
+        late: record, step and most of `updates.adam_of_all`, for a step whose numbers nobody has read yet
+        """
+        rows = list(with_gradient(parameters))
+        if type(self).update is not Adam.update or not rows or not updates.runs_for(adam, rows[0][1].data):
+            super().step(parameters)
+            return
+        arrays = [(p.data, updates.contiguous(p.grad), *self.moments(name, p.data)) for name, p in rows]
+        if not all(updates.fit_together(*of_one) for of_one in arrays):
+            super().step(parameters)                     # which says what does not fit
+            return
+        counts = [self.count(name) for name, _ in rows]
+        updates.adam_of_all(arrays, counts, self.learning_rate, self.betas, self.eps, self.decay, **late)
+
     def update(self, name: str, p: Array, g: Array) -> None:
+        m, v = self.moments(name, p)
+        adam(p, g, m, v, self.count(name), self.learning_rate, self.betas, self.eps, self.decay)
+
+    def moments(self, name: str, p: Array) -> tuple[Array, Array]:
+        """m and v of a parameter"""
+        return self.kept("m", name, p), self.kept("v", name, p)
+
+    def count(self, name: str) -> int:
+        """t of a parameter, with the step that is now made"""
         steps = self.memory.setdefault("t", {})
         t = steps[name] = int(steps.get(name, 0)) + 1
-        decay = 1 - self.learning_rate * self.weight_decay
-        adam(p, g, self.kept("m", name, p), self.kept("v", name, p), t, self.learning_rate, self.betas, self.eps, decay)
+        return t
+
+    @property
+    def decay(self) -> float:
+        """The factor on the weights before a step"""
+        return 1 - self.learning_rate * self.weight_decay
 
 
 class AdamW(Adam):
@@ -102,7 +132,11 @@ class AdamW(Adam):
 
 def squared_norms(parameters: dict[str, Parameter]) -> dict[str, float]:
     """{name: Σ g² over all entries} of the gradients of {name: Parameter}"""
-    return {name: sum_of_squares(parameter.grad) for name, parameter in with_gradient(parameters)}
+    rows = list(with_gradient(parameters))
+    if rows and updates.runs_for(sum_of_squares, rows[0][1].data):
+        gradients = [updates.contiguous(parameter.grad) for _, parameter in rows]
+        return dict(zip((name for name, _ in rows), updates.squares_of_all(gradients)))
+    return {name: sum_of_squares(parameter.grad) for name, parameter in rows}
 
 
 def clip_gradients(parameters: dict[str, Parameter], most: float, norm: float | None = None) -> float:

@@ -13,7 +13,7 @@ from mini_tf.checks import check_rng
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer, clear_gradients
 from mini_tf.parallel.alone import ALONE, Alone
-from mini_tf.training import not_finite
+from mini_tf.training import not_finite, unread
 from mini_tf.training.archive import read_archive, write_archive
 from mini_tf.training.health import Health
 from mini_tf.training.optimizers import Optimizer, clip_gradients, squared_norms
@@ -78,27 +78,46 @@ class Training:
         self.schedule, self.clip, self.rng, self.team = schedule or Schedule(), clip, rng, team
         self.learning_rate = optimizer.learning_rate     # what the schedule's factor is applied to
         self.step, self.seconds, self.rows, self.best, self.health = 0, 0.0, [], (math.inf, 0, {}), {}
-        self.since, self.last = nothing_yet(), None
+        self.since, self.last, self.unread = nothing_yet(), None, None
         self.parameters = model.parameters()
 
     def __repr__(self):
         best = f", best validation loss {self.best[0]:.3f} at step {self.best[1]:,}" if self.rows else ""
         return f"Training of a {type(self.model).__name__} at step {self.step:,}{best}, with {self.optimizer!r}"
 
-    def one_step(self, observe: bool = False) -> tuple[float, int]:
+    def one_step(self, observe: bool = False, late: bool = False) -> tuple[float | None, int]:
         """Learn from the next batch. Returns (loss, number of words read).
 
         observe: look at the gradients, too, and keep what `Health` says of them
+        late: where that saves waiting, on a GPU, leave the loss to be read with those of later steps, at the latest by
+        `settle`; returned is the last one that was read
         Raises NotFinite for a loss or a gradient that is not finite. Then no parameter has changed, and the training is
-        as it was before the step: it can be saved.
+        as it was before the step: it can be saved. With late, the step may be an earlier one.
         """
         self.go_on()
+        late = late and not observe and unread.possible(self)
+        if not late:
+            self.settle()
         clock, before = time.perf_counter(), self._before_step()
         batch = next(self.batches, None)
         if batch is None:
             raise UserError(f"the batches ended after {self.step:,} steps, expected an endless iterator; repeat them, "
                             "or train for fewer steps")  # fmt: skip
+        words = np.size(batch)
         clear_gradients(self.parameters)
+        if late:
+            loss = self._left_unread(batch, before, words)
+        else:
+            loss = self._read_at_once(batch, before, observe)
+            self.since["losses"].append(loss)
+            self.since["words"] += words
+        seconds = time.perf_counter() - clock
+        self.seconds += seconds
+        self.since["seconds"] += seconds
+        return loss, words
+
+    def _read_at_once(self, batch, before, observe):
+        """The rest of a step on this batch; its loss."""
         health = Health(self.parameters) if observe else None
         with np.errstate(over="ignore", invalid="ignore"):               # NotFinite says more
             with health.watching_relus() if health else nullcontext():
@@ -114,18 +133,32 @@ class Training:
             raise self._not_finite(f"the gradient's norm became {norm}", batch, before)
         if self.clip is not None:
             clip_gradients(updated_here, self.clip, norm)
-        self.step += 1
-        self.optimizer.learning_rate = self.learning_rate * self.schedule(self.step)
+        self._count_step()
         self.optimizer.step(updated_here)
         self.team.exchange(self.parameters)
         if health:
             self.health = health.row(squares, self.team)
-        seconds, words = time.perf_counter() - clock, np.size(batch)
-        self.seconds += seconds
-        self.since["losses"].append(loss)
-        self.since["words"] += words
-        self.since["seconds"] += seconds
-        return loss, words
+        return loss
+
+    def _left_unread(self, batch, before, words):
+        """The same, without waiting for the device; the last loss that was read."""
+        self.unread = self.unread or unread.Unread(self)
+        loss, backward = self.team.loss(self.model, batch, self.rng)
+        backward()
+        self._count_step()
+        self.unread.update(loss, batch, before, words)
+        if self.unread.due():
+            self.settle()
+        return self.unread.last_loss
+
+    def _count_step(self):
+        self.step += 1
+        self.optimizer.learning_rate = self.learning_rate * self.schedule(self.step)
+
+    def settle(self) -> None:
+        """Read the losses that are still unread. Raises NotFinite if one of them is not finite."""
+        if self.unread is not None:
+            self.unread.read(self._not_finite)
 
     def _before_step(self):
         """What a step changes before it changes a parameter: the places in the batches and in the random numbers."""
@@ -158,6 +191,7 @@ class Training:
 
     def measured(self, validation_loss: float) -> bool:
         """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
+        self.settle()
         if not validation_loss < self.best[0]:
             return False
         kept = self.best[2]
@@ -171,6 +205,7 @@ class Training:
 
     def take_best(self) -> None:
         """Put the parameters of the best measurement into the model; `go_on` brings back the last ones."""
+        self.settle()
         best = self.best[2]
         if best and self.last is None:
             self.last = {name: self.parameters[name].data.copy() for name in best}
@@ -187,6 +222,7 @@ class Training:
 
     def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """(arrays, numbers): all that changes from step to step, as {name: array} and as a dict that JSON can hold."""
+        self.settle()
         if not hasattr(self.batches, "state"):
             raise UserError(f"the batches are a {type(self.batches).__name__}, whose position cannot be saved: give "
                             "them .state() and .restore(state), as RandomWindows has")  # fmt: skip
@@ -196,11 +232,11 @@ class Training:
         arrays = {f"parameters/{name}": data for name, data in last.items()}
         arrays |= {f"best/{name}": data for name, data in kept.items()}
         for which, of in memory.items():
-            arrays |= {f"optimizer/{which}/{name}": x for name, x in of.items() if np.ndim(x)}
+            arrays |= {f"optimizer/{which}/{name}": x for name, x in of.items() if _is_array(x)}
         numbers = {
             "optimizer": type(self.optimizer).__name__, "best": [loss, step],
             **{name: getattr(self, name) for name in PROGRESS},
-            "counts": {which: of for which, of in memory.items() if not any(map(np.ndim, of.values()))},
+            "counts": {which: of for which, of in memory.items() if not any(map(_is_array, of.values()))},
             "batches": self.batches.state(), "rng": self.rng and self.rng.bit_generator.state,
         }  # fmt: skip
         arrays |= {f"model/{name}": x for name, x in self.team.whole_state(self).items()}
@@ -208,7 +244,7 @@ class Training:
 
     def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
         """Go on from a state. Raises UserError if it is of another model, or if only one of the two has dropout."""
-        groups = {}
+        self.unread, groups = None, {}
         for name, x in arrays.items():
             kind, _, rest = name.partition("/")
             groups.setdefault(kind, {})[rest] = x
@@ -279,6 +315,10 @@ def restore_from(path: PathLike, training: Training, **about) -> tuple[dict[str,
 def nothing_yet() -> dict[str, Any]:
     """What Training.since is after a measurement."""
     return {"losses": [], "words": 0, "seconds": 0.0}
+
+
+def _is_array(x):
+    return getattr(x, "ndim", 0) > 0
 
 
 def _beside(x, reference):

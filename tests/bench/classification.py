@@ -49,11 +49,11 @@ OURS = {"mini_tf": None, WHOLE: ALONE, PRODUCTS: ALONE}  # who shares out the wo
 FIRST_STEPS = 12         # before timing: after the steps whose losses are compared, compiling may still go on
 
 
-def new_model(preset):
-    """The preset's model without dropout, over random word vectors, the same every time."""
+def new_model(preset, dropout=0.0):
+    """The preset's model, without dropout if it is not given, over random word vectors, the same every time."""
     c = WORDS + 1 if preset.name in MASKING else REVIEW_WORDS            # and [MASK]
     vectors = np.random.default_rng(1).standard_normal((c, preset.n), dtype=np.float32) * np.float32(preset.n**-0.5)
-    options = preset.model | {"dropout": 0.0}
+    options = preset.model | {"dropout": dropout}
     model = MaskedWordModel(vectors, **options) if preset.name in MASKING else Classifier(
         vectors, classes=CLASSES, **options)  # fmt: skip
     return without_zeros(model)

@@ -17,13 +17,13 @@ WORDS = 14_295           # c, the vocabulary of the lab's nine plays
 MODELS = {name: PRESETS[name] for name in ("lab", "quick", "gpt")}
 
 
-def new_model(preset):
+def new_model(preset, dropout=0.0):
     """The preset's model, untrained, over random word vectors as large as the preset's; the same every time."""
     embeddings = np.random.default_rng(1).standard_normal((WORDS, preset.n), dtype=np.float32)
     if preset.vectors == "eigenvectors":
         embeddings *= WORDS**-0.5                                        # n columns of length 1
     embeddings *= np.float32(preset.embedding_scale)
-    return without_zeros(TextModel.classes[preset.model_class](embeddings, **preset.model | {"dropout": 0.0}))
+    return without_zeros(TextModel.classes[preset.model_class](embeddings, **preset.model | {"dropout": dropout}))
 
 
 def without_zeros(model):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_models import GPTLayer, layer_norm, linear, step_of, tensor
+from torch_models import GPTLayer, layer_norm, linear, name_of, sent, step_of, tensor
 
 
 def linear_of(ours):
@@ -94,8 +94,8 @@ def words_and_mask(ids):
     return torch.from_numpy(np.maximum(ids, 0)), torch.from_numpy(mask)
 
 
-def training_step(ours, preset, compiled):
+def training_step(ours, preset, compiled, device="cpu"):
     """A function that trains our model's PyTorch version on a batch, and gives the loss."""
-    model = (MaskedWords if isinstance(ours, MaskedWordModel) else Classifier)(ours)
+    model = (MaskedWords if isinstance(ours, MaskedWordModel) else Classifier)(ours).to(name_of(device))
     loss_of = torch.compile(model, dynamic=True) if compiled else model          # each batch has another shape
-    return step_of(model, preset, lambda batch: loss_of(*model.inputs(batch)))
+    return step_of(model, preset, lambda batch: loss_of(*sent(device, *model.inputs(batch))))

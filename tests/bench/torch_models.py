@@ -114,14 +114,22 @@ def training_step(ours, preset, compiled, device="cpu"):
 
     device: "cpu" or "gpu"
     """
-    device = {"gpu": "cuda"}.get(device, device)
-    model = Transformer(ours).to(device)
+    model = Transformer(ours).to(name_of(device))
     loss_of = torch.compile(model) if compiled else model
-    return step_of(model, preset, lambda windows: loss_of(torch.from_numpy(windows).to(device)))
+    return step_of(model, preset, lambda windows: loss_of(*sent(device, torch.from_numpy(windows))))
+
+
+def name_of(device):
+    return {"gpu": "cuda"}.get(device, device)
+
+
+def sent(device, *tensors):
+    """The tensors, which may be None, on the device"""
+    return [None if tensor is None else tensor.to(name_of(device), non_blocking=True) for tensor in tensors]
 
 
 def step_of(model, preset, loss_of):
-    """A function that trains the model on a batch, whose loss is loss_of(batch), and gives that loss."""
+    """A function that trains the model on a batch, whose loss is loss_of(batch), and gives that loss, a tensor."""
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.Adam(learned, preset.learning_rate, preset.betas, fused=True)
 
@@ -130,7 +138,7 @@ def step_of(model, preset, loss_of):
         loss = loss_of(batch)
         loss.backward()
         optimizer.step()
-        return loss.item()
+        return loss.detach()
 
     return step
 

@@ -106,33 +106,31 @@ class Translator(nn.Module):
         # In target, padding comes after the words, which do not see it because of the causal mask alone.
         Phi = self.transformer(
             self.vectors(self.source, source), self.vectors(self.target, read),
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(read.shape[1], dtype=self.P.dtype),
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(read.shape[1], self.P.device, self.P.dtype),
             tgt_is_causal=True, src_key_padding_mask=padding, memory_key_padding_mask=padding,
         )  # fmt: skip
         return F.cross_entropy(self.readout(Phi).flatten(0, 1), target[:, 1:].flatten(), ignore_index=ABSENT,
                                label_smoothing=self.smoothing)  # fmt: skip
 
-    def loss(self, batch, forward=None):
+    def loss(self, batch, forward=None, device="cpu"):
         """The loss of a SentenceBatch. forward: this model, compiled"""
         source, target = torch.from_numpy(batch.source), torch.from_numpy(batch.target)
         padding = source == ABSENT
-        return (self if forward is None else forward)(source, target, padding if padding.any() else None)
+        given = source, target, padding if padding.any() else None
+        if device != "cpu":
+            from torch_models import sent  # here, because tests, which import this file, would not find it
+
+            given = sent(device, *given)
+        return (self if forward is None else forward)(*given)
 
 
-def training_step(ours, preset, compiled):
+def training_step(ours, preset, compiled, device="cpu"):
     """A function that trains our Translator's PyTorch version on a SentenceBatch, and gives the loss."""
-    model = Translator(ours)
-    optimizer = torch.optim.Adam(model.parameters(), preset.learning_rate, preset.betas, fused=True)
+    from torch_models import name_of, step_of
+
+    model = Translator(ours).to(name_of(device))
     forward = torch.compile(model, dynamic=True) if compiled else model      # each batch has another shape
-
-    def step(batch):
-        optimizer.zero_grad(set_to_none=True)
-        loss = model.loss(batch, forward)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return step
+    return step_of(model, preset, lambda batch: model.loss(batch, forward, device))
 
 
 class Writer:

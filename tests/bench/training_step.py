@@ -3,7 +3,7 @@
     python tests/bench/training_step.py                          mini_tf alone, the per-word GPT
     python tests/bench/training_step.py --peer torch             beside PyTorch: pip install torch==2.13.0
     python tests/bench/training_step.py --preset lab --batch 16
-    python tests/bench/training_step.py --peer torch --device gpu       both on a GPU, and mini_tf on the CPU, too
+    python tests/bench/training_step.py --peer torch --device gpu       on a GPU: see on_gpu.py
 
 Every measurement is a process of its own, and the contenders take turns, so that a noisy minute on the machine falls
 on all of them. A process first warms up, because compiling is not part of a step, then gives the median time of its steps.
@@ -21,7 +21,6 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from statistics import median
 from unittest.mock import patch
 
@@ -31,6 +30,7 @@ from mini_tf.parallel import ALONE, join
 from mini_tf.training.optimizers import Adam
 
 import numpy as np
+import on_gpu
 from measuring import (
     in_fresh_process,
     note_settings,
@@ -47,9 +47,9 @@ WARM_UP = 3              # steps; their losses are compared
 AGREED = 1e-3            # relative difference of losses: Adam's first steps magnify the rounding errors of small gradients
 ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read, p, m, v are written, 4 bytes each
 FLOOR, PRODUCTS = "the machine", "mini_tf's products alone"
-ON_CPU, WHOLE = "mini_tf on the CPU", "mini_tf, the batch whole"
+WHOLE = "mini_tf, the batch whole"
 
-OURS = {"mini_tf": None, WHOLE: ALONE, ON_CPU: None}     # who shares out the work: see training_step
+OURS = {"mini_tf": None, WHOLE: ALONE}   # who shares out the work: see training_step
 VARIANTS = {             # (compiled, additional environment variables)
     "PyTorch eager": (False, {}),
     "PyTorch eager, THP": (False, {"THP_MEM_ALLOC_ENABLE": "1"}),
@@ -59,7 +59,10 @@ VARIANTS = {             # (compiled, additional environment variables)
 
 
 def training_step(model, preset, rng=None, team=None):
-    """A function that trains our model on a batch, and gives the loss: as `mini-tf train` does, or with this team."""
+    """A function that trains our model on a batch, and gives the loss, as an array of its device.
+
+    team: who shares out the work; if it is None, as in `mini-tf train`
+    """
     optimizer, parameters, team = Adam(preset.learning_rate, preset.betas), model.parameters(), team or join()
 
     def step(batch):
@@ -67,7 +70,7 @@ def training_step(model, preset, rng=None, team=None):
         loss, backward = team.loss(model, batch, rng)
         backward()
         optimizer.step(parameters)
-        return float(loss)
+        return loss
 
     return step
 
@@ -78,8 +81,8 @@ def timed(step, batches, warm_up=WARM_UP, clock=seconds_of):
     clock: gives the seconds of what it runs
     """
     with recycled_memory():                              # as in `fit`
-        losses = [step(batch) for batch in batches[:warm_up]]
-        seconds = median(clock(partial(step, batch)) for batch in batches[warm_up:])
+        losses = [float(step(batch)) for batch in batches[:warm_up]]
+        seconds = median(clock(lambda batch=batch: float(step(batch))) for batch in batches[warm_up:])
     return {"seconds": seconds, "losses": losses[:WARM_UP], "peak": peak_memory()}
 
 
@@ -96,13 +99,13 @@ def seconds_in_products(work):
     return sum(spent)
 
 
-def measure(method, preset, batch, steps, threads, device):
+def measure(method, preset, batch, steps, threads):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
     if method in OURS:
-        step = training_step(model.to("cpu" if method == ON_CPU else device), preset, team=OURS[method])
+        step = training_step(model, preset, team=OURS[method])
     else:
-        step = import_torch("torch_models", threads).training_step(model, preset, VARIANTS[method][0], device)
+        step = import_torch("torch_models", threads).training_step(model, preset, VARIANTS[method][0])
     del model
     return timed(step, random_words(WARM_UP + steps, batch, preset.model["T"] + 1))
 
@@ -118,11 +121,11 @@ def measure_machine(threads, size=4096, numbers=1 << 26, repeat=4):
     return {"operations": 2 * size**3 / product, "bytes": 12 * a.size / sums}
 
 
-def peers(device="cpu"):
+def peers():
     """The variants of PyTorch that can be measured here; prints why others cannot."""
     if not torch_installed():
         return []
-    variants = {name: compiled for name, (compiled, more) in VARIANTS.items() if device == "cpu" or not more}
+    variants = {name: compiled for name, (compiled, _) in VARIANTS.items()}
     trial = subprocess.run([sys.executable, "-c", "import torch; torch.compile(lambda x: x + 1)(torch.ones(2))"],
                            capture_output=True, text=True)
     if trial.returncode == 0:
@@ -158,42 +161,48 @@ def print_floor(preset, batch, machine, ours):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", choices=["torch"], help="measure it, too")
-    parser.add_argument("--preset", choices=MODELS, default="gpt", help="the model (default: gpt)")
+    parser.add_argument("--preset", choices=[*MODELS, *on_gpu.OTHERS], default="gpt", help="the model (default: gpt)")
     parser.add_argument("--batch", type=int, help="windows in a batch (default: the preset's)")
     parser.add_argument("--rounds", type=int, default=5, help="processes for each contender (default: 5)")
     parser.add_argument("--steps", type=int, default=8, help="timed steps in a process (default: 8)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each contender (default: 2)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="of each contender (default: cpu)")
+    parser.add_argument("--eager", action="store_true", help="on a GPU: PyTorch eager only, which saves compiling")
+    parser.add_argument("--profile", action="store_true", help="on a GPU: where the time goes, too")
     parser.add_argument("--measure", metavar="METHOD", help=argparse.SUPPRESS)       # the child process
     options = parser.parse_args()
-    preset, threads, device = MODELS[options.preset], options.threads, options.device
+    if options.device == "gpu":
+        on_gpu.compare(options.preset, options.peer, options.eager, options.batch, options.rounds, options.steps,
+                       profile=options.profile)
+        return
+    if options.preset not in MODELS:
+        parser.error(f"on the CPU, {on_gpu.OTHERS[options.preset]}.py measures {options.preset}")
+    preset, threads = MODELS[options.preset], options.threads
     batch = options.batch or preset.batch
 
     if options.measure == FLOOR:
         print(json.dumps(measure_machine(threads)))
         return
     if options.measure:
-        print(json.dumps(measure(options.measure, preset, batch, options.steps, threads, device)))
+        print(json.dumps(measure(options.measure, preset, batch, options.steps, threads)))
         return
 
     def in_child(method):
         _, more = VARIANTS.get(method, (False, {}))
         return in_fresh_process(__file__, method, "--preset", preset.name, "--batch", batch, "--steps", options.steps,
-                                "--threads", threads, "--device", device, **thread_settings(threads), **more)
+                                "--threads", threads, **thread_settings(threads), **more)
 
-    ours = [WHOLE, FLOOR] if device == "cpu" else [ON_CPU]               # on a GPU the batch is always whole
-    methods = ["mini_tf", *ours, *(peers(device) if options.peer else [])]
+    methods = ["mini_tf", WHOLE, FLOOR, *(peers() if options.peer else [])]
     sizes = ", ".join(f"{name} = {size}" for name, size in {"n": preset.n, **preset.model}.items() if name in "nTLHmf")
     note_settings()
-    print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {device}, {threads} threads, "
+    print(f"One training step of {preset.name!r}: {sizes}, batch {batch}; {threads} threads, "
           f"{options.rounds} rounds of {options.steps} steps")
     runs = take_turns(methods, options.rounds, in_child)
-    machine = runs.pop(FLOOR, None)
+    machine = runs.pop(FLOOR)
     check_losses(runs)
     print_table(runs)
     print("All found the same losses.")
-    if machine:
-        print_floor(preset, batch, machine, median(run["seconds"] for run in runs["mini_tf"]))
+    print_floor(preset, batch, machine, median(run["seconds"] for run in runs["mini_tf"]))
 
 
 if __name__ == "__main__":

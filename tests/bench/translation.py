@@ -66,9 +66,9 @@ FIRST_STEPS = 12         # before timing: after the steps whose losses are compa
 random_sentences = partial(models.random_sentences, lengths=LENGTHS, first=len(SPECIAL))
 
 
-def new_model(preset):
-    """The preset's model without dropout, the same every time, with random weights only."""
-    return without_zeros(Translator(*WORDS, **preset.model | {"dropout": 0.0}))
+def new_model(preset, dropout=0.0):
+    """The preset's model, without dropout if it is not given, the same every time, with random weights only."""
+    return without_zeros(Translator(*WORDS, **preset.model | {"dropout": dropout}))
 
 
 def measure_training(method, preset, steps, threads):

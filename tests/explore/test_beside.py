@@ -7,7 +7,7 @@ from mini_tf.errors import UserError
 from mini_tf.explore.beside import FAMOUS, Descent, _cosine, _gradients, bug_named, bugs_beside, differences, put_right
 from mini_tf.explore.gathering import Pages
 from mini_tf.gradcheck.learner import load
-from mini_tf.gradcheck.planting.editing import planted
+from mini_tf.gradcheck.planting.editing import place_of_edit, planted
 from mini_tf.gradcheck.report import Change, Report
 from mini_tf.places import place
 from tests.explore.conftest import decoded, tiny_reading
@@ -45,7 +45,7 @@ def test_every_line_that_differs_is_marked_and_no_other(read):
             if name in changed:
                 np.testing.assert_array_equal(decoded(pages.store.arrays[changed[name]]), b)
     first = base.lines[min(found.lines)]
-    assert (first.frame.sheet.title, first.first) == ("layer_norm", bug.place[1])
+    assert (first.frame.sheet.title, first.first) == ("layer_norm", place_of_edit(bug)[1])
     assert any(base.lines[n].frame.sheet.title == "embedding" for n in found.lines)      # down to the word vectors
     assert found.edited.strip() == "g = dy"
     assert any(words.endswith("g = dy * gamma") for words in found.words)      # what the checker says makes it right
@@ -55,7 +55,7 @@ def test_gradients_returned_under_other_names_are_marked(read):
     """`return dz, dz` for `return dz, dz * on`: the second is dy, whatever it is called."""
     pages, base, (found,), _ = beside(read, "residual_relu: pattern lost")
     bug = bug_named("residual_relu: pattern lost")
-    edited = [n for n, line in enumerate(base.lines) if line.frame.sheet.title == "residual_relu" and line.first == bug.place[1]]
+    edited = [n for n, line in enumerate(base.lines) if line.frame.sheet.title == "residual_relu" and line.first == place_of_edit(bug)[1]]
     assert len(edited) == 2                              # two layers
     for number in edited:
         assert "dy" in dict(found.lines[number])

@@ -39,7 +39,7 @@ def test_shapes_from_options():
 def test_shapes_from_the_example_in_the_docstring():
     doc = """y = γ·x̂
 
-    x (…, n), gamma (n,)  →  y (…, n)
+    x (…, n), gamma (n,)  →  y (…, n), which are no sizes
     Example: x (2, 3), gamma (3,),
              ids (2, 5) int < 7, mask (3, 3) bool, y onehot(4, 5)
 
@@ -50,20 +50,6 @@ def test_shapes_from_the_example_in_the_docstring():
     assert ids.dtype.kind == "i"
     assert mask.dtype == bool
     assert (y.sum(-1) == 1).all()
-
-
-def test_shapes_from_letters_and_words():
-    assert shapes(inputs("x, W, b=None", "x (B, T, n), W (n, m) → y (B, T, m)")) == [(2, 3, 4), (4, 5)]
-    assert shapes(inputs("x, W, b=None", "x (…, in), W (in, out), b (out,)")) == [(2, 3, 4), (4, 5), (5,)]
-    table, ids = inputs("table, ids", "x (see below) = f(ids), table (c, n), ids (…) int")
-    assert shapes((table, ids)) == [(2, 3), (4, 5)]
-    assert ids.max() < 2
-    assert shapes(inputs("ids, mask", "ids (T,) int < T, mask (T, T) bool")) == [(2,), (2, 2)]
-    doc = """x: array of shape (batch, features)
-    w - weights of shape (features, hidden)
-    b: (hidden,)  and a note (see below), p (optional)
-    """
-    assert shapes(inputs("x, w, b, p=None", doc)) == [(2, 3), (3, 4), (4,)]
 
 
 def test_arrays_in_dicts_and_lists():
@@ -89,19 +75,17 @@ def test_a_default_before_a_given_argument_is_passed_on():
 
 
 def test_one_hot_rows_are_constants_wherever_they_stand():
-    (z, y, b), options = chosen("z, y, b", "", "z=4,5", "y=onehot(4,5)", "b=5")
+    (_, y, _), options = chosen("z, y, b", "", "z=4,5", "y=onehot(4,5)", "b=5")
     assert set(np.unique(y)) == {0, 1}
-    assert (y.sum(-1) == 1).all()
     assert options == {"constants": ["y"]}
 
 
 def test_values_are_python_s_or_strings_or_made():
     rng = np.random.default_rng(0)
-    values = values_of(["a=2", "b=[1, 2.5]", "how=mean", "W=randn(3,2)", "z=zeros(4)", "r=default_rng(7)"], rng)
+    values = values_of(["a=2", "b=[1, 2.5]", "how=mean", "W=randn(3,2)", "z=np.zeros(4)"], rng)
     assert {name: values[name] for name in ("a", "b", "how")} == {"a": 2, "b": [1, 2.5], "how": "mean"}
     assert values["W"].shape == (3, 2)
     assert np.array_equal(values["z"], np.zeros(4))
-    assert values["r"].random() == np.random.default_rng(7).random()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +93,7 @@ def test_values_are_python_s_or_strings_or_made():
     [
         ("p", "--arg 'p' is not an argument, expected a name and a value, as in stride=2"),
         ("W=randn(99999999,99999999)", "--arg 'W=randn(99999999,99999999)': "),
-        ("r=default_rng(1,2)", "--arg 'r=default_rng(1,2)': "),
+        ("W=np.onse(3)", "--arg 'W=np.onse(3)': module 'numpy' has no attribute"),
     ],
 )
 def test_bad_values_are_refused(arg, message):
@@ -165,13 +149,11 @@ def test_of_a_dict_it_asks_for_the_keys_that_are_read(tmp_path):
         inputs_for(net, [], {}, np.random.default_rng(0))
 
 
-def test_an_incomplete_docstring_or_option_names_what_is_missing():
+def test_an_incomplete_docstring_names_what_is_missing():
     with pytest.raises(UserError, match=r"what is the shape of beta\? Add --shape beta=3,4,"):
         inputs("x, beta", "Example: x (4, 5)")
-    with pytest.raises(UserError, match=r"what is the shape of x\? "):
-        inputs("x, beta", "x (B, n), beta (n,)", "beta=5")               # letters and sizes are not mixed
     with pytest.raises(UserError, match="ids is int, below which number"):
-        inputs("ids", "ids (B, T) int")
+        inputs("ids", "Example: ids (2, 3) int")
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,9 @@ class Encoding:
 )
 def test_options_of_gradcheck(name, options, mini_tf, tmp_path):
     (tmp_path / "others.py").write_text(OTHERS, encoding="utf-8")
+    if name == "Encoding":                               # what it asks for are options, not Python's arguments
+        out = mini_tf("gradcheck", "others.py::Encoding", "--shape", "x=4,3", *options[:2])[1]
+        assert "Constant? --constants W --constants pe. Is the gradient elsewhere? --grads W=path.to.its.gradient --grads" in out
     code, out, err = mini_tf("gradcheck", f"others.py::{name}", "--shape", "x=4,3", *options)
     assert (code, err) == (0, ""), out
 
@@ -121,38 +124,39 @@ def test_what_its_options_tell_gradcheck():
     assert command.told([], [], [], None) == {}
 
 
-EXERCISE = '''"""Exercise 1: a square"""
+EXERCISE = '''"""Exercise 1: a product"""
 
-def square(x):
-    """Example: x (3,)"""
-    y = x * x
-
+def product(x, w):
+    """Example: x (3,), w (3,)"""
     def backward(dy):
-        factor = ...
+        dw = ...
+        twice = ...
         dx = ...
-        return dx
+        return dx, dw
 
-    return y, backward
+    return x * w, backward
 '''
 
 
-def test_an_exercise_as_it_comes_names_its_blanks(mini_tf, tmp_path):
-    (tmp_path / "ex.py").write_text(EXERCISE, encoding="utf-8")
-    code, out, err = mini_tf("gradcheck", "ex.py::square")
-    assert (code, err) == (2, "")
-    assert "dx is still `...`: a blank to fill" in out
-    assert "note: blanks that are left, from the top down: factor, dx" in out
-    assert "TypeError" not in out
-
-
-def test_an_exercise_gets_hints_and_the_solution_when_asked(mini_tf, tmp_path):
-    text = EXERCISE.replace("factor = ...", "factor = -2").replace("dx = ...", "dx = factor * dy * x")
+@pytest.mark.parametrize(
+    ("filled", "code", "said"),
+    [
+        ({}, 2, ["dx is still `...`: a blank to fill", "blanks that are left, from the top down: dw, twice, dx"]),
+        ({"dw": "dy * x"}, 2, ["dx is still `...`: a blank to fill", "PASS       dw"]),      # judged beside other blanks
+        ({"dw": "-2 * dy * x"}, 1, ["dx is still `...`: a blank to fill", "FAIL       dw", "(--solution shows it)"]),
+        ({"dx": "twice * 0.5"}, 2, ["`twice` is still `...`, a blank to fill first: it is used at ex.py:8"]),
+    ],
+)
+def test_an_exercise_names_its_blanks_and_gives_hints_only(filled, code, said, mini_tf, tmp_path):
+    text = EXERCISE
+    for name, value in filled.items():
+        text = text.replace(f"{name} = ...", f"{name} = {value}")
     (tmp_path / "ex.py").write_text(text, encoding="utf-8")
-    code, out, _ = mini_tf("gradcheck", "ex.py::square", "--json", "r.json")
-    assert code == 1
-    assert "(--solution shows it)" in out
+    found, out, err = mini_tf("gradcheck", "ex.py::product", "--json", "r.json")
+    assert (found, err) == (code, "")
+    assert all(words in out for words in said)
+    assert "TypeError" not in out
     assert "right  " not in out
-    assert not any(change["after"] for change in json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))[0]["changes"])
-    code, out, _ = mini_tf("gradcheck", "ex.py::square", "--solution")
-    assert code == 1
-    assert "right  " in out
+    report = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))[0]
+    assert not any(change["after"] for change in report["changes"])
+    assert ("right  " in mini_tf("gradcheck", "ex.py::product", "--solution")[1]) == (code == 1)

@@ -43,15 +43,9 @@ def test_three_verdicts(f, verdict, code):
 
 
 def test_a_wrong_gradient_outweighs_what_is_not_tested():
-    def f(x, z):
-        return x * x + z, lambda dy: (x * dy, ...)
-
-    with_blank = judge(f, *normal((2, 3), (2, 3)))
-    assert with_blank.verdict == "NOT TESTED"            # nothing was measured
-    report = Report("f", refusals=["something"])
-    assert report.verdict == "NOT TESTED"
-    report.findings.append("something else")
-    assert report.verdict == "FAIL"
+    report = judge(lambda x, z: (x * x + z, lambda dy: (x * dy, ...)), *normal((2, 3), (2, 3)))
+    assert (report.verdict, report.refusals) == ("FAIL", ["dz is still `...`: a blank to fill"])
+    assert Report("f", refusals=["something"]).verdict == "NOT TESTED"
     assert Report("f").verdict == "NOT TESTED"           # nothing judged
 
 

@@ -89,19 +89,17 @@ def test_a_file_of_a_package_is_imported_as_part_of_it(tmp_path, write, monkeypa
     assert not [name for name in sys.modules if name.partition(".")[0] in ("net", "settings", "mine")]
 
 
-def test_dataclasses_and_imported_ops_work(write):
+def test_dataclasses_and_imported_ops_work_and_one_function_alone_needs_no_name(write):
     text = "from dataclasses import dataclass\nfrom mini_tf.ops import softmax\n@dataclass\nclass Sizes:\n    n: 'int'"
-    assert check(f"{write(text)}::softmax").ok
+    assert check(f"{write(text)}::softmax", ["z=2,3"]).ok
+    assert check(str(write(SQUARE))).ok
 
 
 STYLES = '''
     import numpy as np
 
     def affine_forward(x, w, b, stride=1):
-        """- x: input of shape (N, D)
-        - w: weights, an array of shape (D, M)
-        - b: (M,)
-        """
+        """Example: x (2, 3), w (3, 4), b (4,)"""
         return stride * (x @ w + b), (x, w, stride)
 
     def affine_backward(dout, cache):
@@ -157,12 +155,6 @@ def test_pairs_classes_and_methods(name, shapes, args, tensors, write):
     report = check(f"{write(STYLES)}::{name}", shapes, args=args)
     assert report.verdict == "PASS", report
     assert [t.name for t in report.tensors] == tensors.split()
-
-
-def test_one_function_alone_needs_no_name(write):
-    path = write(STYLES.partition("    def forward_double")[0])
-    assert check(str(path)).ok
-    assert check(f"{path}::").ok
 
 
 THERE = "there are: affine_forward, forward_double, cross_entropy, Linear"

@@ -61,11 +61,11 @@ def test_what_the_given_point_hides_is_noted(rng):
     def scaled(x, gamma):
         return x * gamma, lambda dy: (dy, (dy * x).sum(0))
 
-    note = "note: the point given hides it: there, gamma is 1 everywhere"
+    note = "note: your numbers hide it: gamma is 1 everywhere"
     assert note in judge(scaled, rng.standard_normal((2, 3)), np.ones(3)).explain()
     report = Report("f", blind=dict.fromkeys("abcde", 0.0))
-    assert report.about_notes() == ["at the point given, a is 0, b is 0, c is 0 and 2 more are 0 or 1 everywhere: a backward "
-                                    "that forgets them passes there; give them other numbers"]       # fmt: skip
+    assert report.about_notes() == ["a is 0, b is 0, c is 0 and 2 more are 0 or 1 everywhere: with these numbers, a backward "
+                                    "that forgets them passes; give them others"]    # fmt: skip
 
 
 def test_json_has_plain_types_and_the_sentences(rng):

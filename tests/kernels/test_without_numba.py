@@ -49,6 +49,11 @@ def test_a_broken_numba_is_as_good_as_none(tmp_path):
     assert "WithoutNumba: Numba cannot be loaded (Could not find/load shared object file): the formulas" in done.stderr
 
 
+def test_the_twins_for_a_gpu_need_no_numba():
+    code = "from mini_tf import kernels, ops; print(kernels.twin_of(ops.softmax, 'cupy').__module__)"
+    assert without_numba(code) == ("mini_tf.kernels.gpu", "")
+
+
 def test_who_switched_the_twins_off_is_not_warned():
     out, err = without_numba(CODE, MINI_TF_KERNELS="off", NUMBA_NUM_THREADS="3")
     assert out == "True False True"

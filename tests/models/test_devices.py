@@ -193,3 +193,4 @@ def test_training_is_the_same_on_cpu_and_gpu(build):
     assert gpu_loss == pytest.approx(loss, rel=1e-9)
     ids = np.random.default_rng(1).integers(0, 9, 30)
     np.testing.assert_allclose(device.log_probabilities(ids), host.log_probabilities(ids), rtol=1e-6)
+    assert list(generate(device, ids[:3], 8, greedy)) == list(generate(host, ids[:3], 8, greedy))

@@ -11,12 +11,11 @@ The English of a sentence follows from the French alone, by rules that hold in t
     venir de        has just eaten
     il, elle        he, she; things are it
 
-lexicon.py has the words, spelling.py what happens where words meet, phrases.py the parts of sentences with their
-agreement, patterns/ one function for each sentence pattern, and choices.py numbers the sentences.
+words.toml has the words, inflection.py their forms, spelling.py what happens where words meet, phrases.py and
+verb_phrases.py the parts of sentences, patterns/ a function for each sentence pattern, and choices.py numbers them all.
 """
 
 from mini_tf.checks import check_whole, generator
-from mini_tf.errors import UserError
 
 __all__ = ["french_pairs"]
 
@@ -32,10 +31,7 @@ def french_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
     from mini_tf.data.french.choices import draw, size
     from mini_tf.data.french.patterns import GRAMMAR
 
-    sentences = size(GRAMMAR)
-    check_whole(count=count)
-    if count > sentences:
-        raise UserError(f"count={count}, but the French grammar has between 1 and {sentences:,} sentence pairs to give")
+    check_whole(1, size(GRAMMAR), count=count)
     rng = generator(seed)
     pairs = draw(GRAMMAR, count, rng)
     return [pairs[i] for i in rng.permutation(count).tolist()]

@@ -2,6 +2,7 @@
 
     Product(make, a, b)     has len(a)·len(b) entries; entry n is make(a[i], b[j]), where i and j are digits of n
     Either(a, b)            the one list or the other, each equally likely however long it is
+    Together(a, b)          one entry of a slot that is two arguments of make: what fits together
 
 So the size of the grammar is known exactly, and different numbers are different sentences.
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Either", "Product", "draw", "each", "size"]
+__all__ = ["Either", "Product", "Together", "draw", "each", "size"]
 
 
 class Either(tuple):
@@ -21,6 +22,13 @@ class Either(tuple):
 
     def __new__(cls, *ways):
         return super().__new__(cls, ways)
+
+
+class Together(tuple):
+    """Several arguments chosen as one: a verb with an object that makes sense."""
+
+    def __new__(cls, *parts):
+        return super().__new__(cls, parts)
 
 
 class Product:
@@ -37,7 +45,8 @@ class Product:
         chosen = []
         for slot, length in self.slots:
             n, i = divmod(n, length)
-            chosen.append(slot[i])
+            entry = slot[i]
+            chosen += entry if isinstance(entry, Together) else [entry]
         return self.make(*chosen)
 
 

@@ -6,9 +6,8 @@ __all__ = ["LIAISON", "before_vowel", "english", "english_number", "french", "fr
 
 # A vowel, the pronoun y, or an h, but not the h aspiré of the words listed: le hibou, la hache; nor onze: le onze.
 VOWEL = re.compile(r"(?!onze)(?:[aàâeéèêiîoôuœ]|y\b|h(?!ibou|érisson|amster|ache|amac|arpe|aricot|ongrie|uit))", re.I)
-ELISION = re.compile(rf"\b(?:(j|d|l|n|m|t|s|qu)e|(l)a) (?={VOWEL.pattern})", re.I)
-CONTRACTION = re.compile(r"\b(à|de) (les?) ")
-CONTRACTED = {("à", "le"): "au ", ("à", "les"): "aux ", ("de", "le"): "du ", ("de", "les"): "des "}
+ELISION = re.compile(rf"\b(j|d|l|n|m|t|s|qu)(?:e|(?<=\bl)a) (?={VOWEL.pattern})", re.I)
+CONTRACTIONS = {"à le": "au", "à les": "aux", "de le": "du", "de les": "des"}
 AN = re.compile(r"\ba (?=[aeio]|hour|u(?!ni|se))")
 
 # Before a vowel, in the singular: cet ami, mon amie, un vieil ami.
@@ -21,23 +20,24 @@ def before_vowel(word: str) -> bool:
 
 
 def french(words: str, mark: str = ".") -> str:
-    """A French sentence, from words with single spaces: "je aime le ami de le roi" → "J'aime l'ami du roi."
+    """A French sentence: "je aime le ami de le roi" → "J'aime l'ami du roi."
 
     The elision comes first, so that "de le ami" becomes "de l'ami" and is left alone by the contraction.
     """
-    words = ELISION.sub(_elided, words)
-    words = CONTRACTION.sub(lambda match: CONTRACTED[match.groups()], words)
+    words = ELISION.sub(r"\1'", _single_spaced(words))
+    words = re.sub(r"\b(à|de) les?(?= )", lambda found: CONTRACTIONS[found[0]], words)
     return words[0].upper() + words[1:] + (mark if mark == "." else " " + mark)
 
 
 def english(words: str, mark: str = ".") -> str:
     """An English sentence: "I see a owl" → "I see an owl." """
-    words = AN.sub("an ", words)
+    words = AN.sub("an ", _single_spaced(words))
     return words[0].upper() + words[1:] + mark
 
 
-def _elided(match):
-    return (match[1] or match[2]) + "'"
+def _single_spaced(words):
+    """What a pattern left empty, such as a time, leaves no second space; and there is none before a comma."""
+    return " ".join(words.split()).replace(" ,", ",")
 
 
 def possessive(owner: str, plural: bool) -> str:

@@ -76,8 +76,9 @@ def _line_that_writes(array, run):
     try:
         run()
     except FAILURES as error:
-        if "read-only" in str(error) and (line := _authors_line(error)):
-            return f" (at {place(line[0].f_code.co_filename, line[1])})"
+        frame, line = _authors_line(error)
+        if frame and "read-only" in str(error):
+            return f" (at {place(frame.f_code.co_filename, line)})"
     finally:
         array.flags.writeable = True
     return ""
@@ -234,25 +235,29 @@ def _run(name, run, *given):
     except Refused:
         raise
     except FAILURES as error:
-        raise Refused(f"the {name} raised {told(error)}") from error
+        raise Refused(raised(f"the {name}", error)) from error
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line: its message, the author's line that raised it, and blanks `...` there."""
-    words, raised = f"{type(error).__name__}: {error}", _authors_line(error)
-    if raised is None:
-        return words
-    frame, line = raised
-    used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line))
-    blanks = [name for name, x in frame.f_locals.items() if x is ... and name in used]
-    blank = "".join(f"; `{name}` is still `...`, a blank to fill first" for name in blanks)
-    return f"{words} (at {place(frame.f_code.co_filename, line)}){blank}"
+    """An exception in one line: its message, and the author's line that raised it."""
+    frame, line = _authors_line(error)
+    return f"{type(error).__name__}: {error}" + (f" (at {place(frame.f_code.co_filename, line)})" if frame else "")
+
+
+def raised(what: str, error: BaseException) -> str:
+    """What raised the exception, in a sentence; of a line that uses a blank of an exercise, only that"""
+    frame, line = _authors_line(error)
+    used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line)) if frame else ()
+    if blanks := [name for name in used if frame.f_locals.get(name) is ...]:
+        where = place(frame.f_code.co_filename, line)
+        return f"`{blanks[0]}` is still `...`, a blank to fill first: it is used at {where}"
+    return f"{what} raised {told(error)}"
 
 
 def _authors_line(error):
-    """(frame, line) of the last one in a traceback that is neither the checker's nor an installed package's, or None"""
+    """(frame, line) of the last in a traceback that is neither the checker's nor an installed package's; (None, 0)"""
     frames = [one for one in traceback.walk_tb(error.__traceback__) if not NOT_THEIRS.match(one[0].f_code.co_filename)]
-    return frames[-1] if frames else None
+    return frames[-1] if frames else (None, 0)
 
 
 def place_of(function: Any) -> str:

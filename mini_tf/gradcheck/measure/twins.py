@@ -8,8 +8,8 @@ import warnings
 from contextlib import contextmanager
 from itertools import product
 
-from mini_tf import kernels
-from mini_tf.backend import to_host
+from mini_tf import kernels, ops
+from mini_tf.backend import gpu_count, to_device, to_host
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.precision import budget, moves, relu_pattern, take
@@ -85,19 +85,20 @@ def _twins():
         yield
 
 
-def check_updates(rng: np.random.Generator) -> list[str]:
+def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
     """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
+    where = "" if device == "cpu" else " on the GPU"
     p, g, m = rng.standard_normal((3, 7, 5))
     v = rng.uniform(0.1, 2, (7, 5))
-    exact, single = ([x.astype(dtype) for x in (p, g, m, v)] for dtype in (np.float64, np.float32))
+    exact, single = [x.copy() for x in (p, g, m, v)], [to_device(x.astype(np.float32), device) for x in (p, g, m, v)]
     settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
     with _twins():
         updates.adam(*single, *settings)
-        total = updates.sum_of_squares(g.astype(np.float32))
+        total = updates.sum_of_squares(single[1])
     with kernels.reference_only():
         updates.adam(*exact, *settings)
-    pairs = [(right, found, f"adam gives another {name}") for name, right, found in zip("pgmv", exact, single)]
-    pairs.append(((g * g).sum(), total, "sum_of_squares gives another sum"))
+    pairs = [(right, found, f"adam{where} gives another {name}") for name, right, found in zip("pgmv", exact, single)]
+    pairs.append(((g * g).sum(), total, f"sum_of_squares{where} gives another sum"))
     return [f"the twin of {words} than the formula" for right, found, words in pairs if not _near(found, right)]
 
 
@@ -126,6 +127,43 @@ def check_writing(rng: np.random.Generator) -> list[str]:
     return findings
 
 
+def check_gpu(rng: np.random.Generator, device: str = "gpu") -> list[str]:
+    """A sentence for each example of an op whose twin on the GPU gives other values or gradients than the formula.
+
+    None where there is no GPU. As for the CPU's twins, the reference is the formula in float64.
+    """
+    from mini_tf.gradcheck.examples import EXAMPLES
+
+    if device == "gpu" and not gpu_count()[0]:
+        return []
+    findings = check_updates(rng, device)
+    for name, make in EXAMPLES.items():
+        if name.partition(",")[0] in ops.__all__:
+            f, inputs, _ = make(rng)
+            findings += [f"the twin of {name} on the GPU gives another {what}" for what in _off(f, inputs, rng, device)]
+    return findings
+
+
+def _off(f, inputs, rng, device):
+    """What the twin that f calls there has wrong: "y than the formula: off by 0.1", …"""
+    single = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in inputs]
+    with kernels.reference_only():
+        y, backward = f(*[x.astype(np.float64) if x.dtype.kind == "f" else x for x in single])
+        dy = rng.standard_normal(np.shape(y)).astype(np.float32) if np.ndim(y) else 0.7
+        right = {"y": y, **_named(backward(np.float64(dy)))}
+    with _twins():
+        y, backward = f(*[to_device(x, device) for x in single])
+        found = {"y": y, **_named(backward(to_device(dy, device) if np.ndim(dy) else dy))}
+    errors = {what: np.abs(to_host(found[what]) - x).max(initial=0) for what, x in right.items()}
+    allowed = {what: IN_A_LAYER * budget(0, x, EPS) for what, x in right.items()}
+    return [f"{what} than the formula: off by {x:.3g}" for what, x in errors.items() if not x <= allowed[what]]
+
+
+def _named(gradients):
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+    return {f"gradient of input {k}": d for k, d in enumerate(gradients, 1) if d is not None}
+
+
 def _written(layer, x):
     """y of the words of one text: of the first two, then of one after another"""
     memory = KeysAndValues(x.shape[1])
@@ -133,7 +171,7 @@ def _written(layer, x):
 
 
 def _near(found, right, times=1):
-    return np.abs(found - right).max() <= times * budget(0, right, EPS)
+    return np.abs(to_host(found) - right).max() <= times * budget(0, right, EPS)
 
 
 def _list(names):

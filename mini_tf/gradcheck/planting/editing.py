@@ -7,18 +7,15 @@
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mini_tf import kernels
 from mini_tf.gradcheck.source import compiled, running_as, source_of
 from mini_tf.gradcheck.verdict import turn
 
-if TYPE_CHECKING:
-    from mini_tf.gradcheck.planting.bugs import Bug
-
 
 class Edit(NamedTuple):
-    """What can be planted: in the source of target (of a class, its __call__), `find` becomes `replace`."""
+    """What can be planted, as can a `Bug`: in the source of target (of a class, its __call__), find becomes replace."""
 
     target: Callable
     find: str
@@ -26,7 +23,7 @@ class Edit(NamedTuple):
 
 
 @contextmanager
-def planted(bug: "Bug | Edit") -> Iterator[None]:
+def planted(bug: Edit) -> Iterator[None]:
     """Inside the block, every caller of bug.target runs it with bug.find replaced by bug.replace.
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
@@ -45,9 +42,9 @@ def planted(bug: "Bug | Edit") -> Iterator[None]:
             yield
 
 
-def edited_line(target: Callable, find: str) -> tuple[str, int]:
-    """(file, line) of `find` in the source of target"""
-    source, at = _place(target, find)
+def place_of_edit(bug: Edit) -> tuple[str, int]:
+    """(file, line) of what is edited"""
+    source, at = _place(bug.target, bug.find)
     return source.path, source.file.line_of(at)
 
 

@@ -1,12 +1,11 @@
 """Every planted bug fails, at the given point and at the generic one, and is gone afterwards."""
 
 from collections import Counter
-from contextlib import suppress
 
 from mini_tf import ops
 from mini_tf.gradcheck import EXAMPLES, judge
 from mini_tf.gradcheck.measure.points import random_dy
-from mini_tf.gradcheck.planting.bugs import BUGS, IN_TRANSFORMER, MODEL
+from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
 
 import numpy as np
@@ -26,8 +25,11 @@ def run(f, inputs, params):
 
 
 def changed(right, wrong):
-    """The names of the gradients that differ"""
-    return [name for name, g in right.items() if not np.array_equal(g, wrong[name])]
+    """The names of the gradients that differ by more than rounding"""
+    def alike(a, b):
+        return a is b if a is None or b is None else np.allclose(a, b)
+
+    return [name for name, g in right.items() if not alike(g, wrong[name])]
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -38,7 +40,7 @@ def test_every_planted_bug_fails_at_both_points(name):
     with planted(bug):
         y_beside, wrong = run(f, inputs, params)
         # Of a model, two parameters are judged: the smallest of those whose gradients the bug changes in one call.
-        some = sorted({*changed(right, wrong)} & {*params}, key=lambda one: params[one].data.size)[:2]
+        some = sorted({*changed(right, wrong)} & {*params}, key=lambda one: (params[one].data.size, one))[:2]
         some = some if changed(right, wrong) else [*params]
         report = judge(f, *inputs, params={one: params[one] for one in some}, name=bug.example)
     assert np.array_equal(y, y_beside)
@@ -57,18 +59,6 @@ def test_which_bugs_cannot_be_seen_where_layer_norm_begins(bug, rng):
 
 
 def test_what_the_list_holds():
-    assert len(BY_NAME) == len(BUGS) >= 90
+    assert len(BY_NAME) == len(BUGS) >= 80
     assert max(Counter(bug.target for bug in BUGS).values()) <= 5        # that differ in kind
     assert {getattr(ops, name) for name in ops.__all__} <= {bug.target for bug in BUGS}
-    assert {bug.target for bug in BUGS} > IN_TRANSFORMER
-
-
-def test_many_bugs_show_in_the_whole_transformer():
-    f, inputs, params = EXAMPLES[MODEL](np.random.default_rng(20))
-    _, right = run(f, inputs, params)
-    shown = set()
-    for bug in [bug for bug in BUGS if bug.in_transformer]:
-        with planted(bug), suppress(ValueError):         # some need square shapes
-            shown |= {bug.target} if changed(right, run(f, inputs, params)[1]) else set()
-    assert len(shown) >= 12
-    assert not {ops.rnn, ops.gelu, ops.mse} & IN_TRANSFORMER

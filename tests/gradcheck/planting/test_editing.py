@@ -4,7 +4,7 @@ import linecache
 
 from mini_tf import layers, ops
 from mini_tf.gradcheck.planting.bugs import BUGS
-from mini_tf.gradcheck.planting.editing import Edit, edited_line, planted
+from mini_tf.gradcheck.planting.editing import Edit, place_of_edit, planted
 from mini_tf.gradcheck.source import function_of, source_of
 from mini_tf.layers import Parameter
 from mini_tf.ops.attention import softmax
@@ -30,10 +30,9 @@ def test_the_bug_is_everywhere_and_gone_even_after_an_error(rng):
     assert source_of(softmax).file.text == before
 
 
-@pytest.mark.parametrize("name", ["linear: sign of dx", "TransformerLayer: residual path forgotten", "Parameter: overwrites"])
-def test_the_edited_code_keeps_its_place(name):
-    bug = next(bug for bug in BUGS if bug.name == name)
-    path, line = bug.place
+def test_the_edited_code_keeps_its_place():
+    bug = next(bug for bug in BUGS if bug.name == "TransformerLayer: residual path forgotten")
+    path, line = place_of_edit(bug)
     assert bug.find in linecache.getline(path, line)
     right = function_of(bug.target).__code__
     with planted(bug):
@@ -42,12 +41,6 @@ def test_the_edited_code_keeps_its_place(name):
     assert function_of(bug.target).__code__ is right
     assert {code.co_filename for code in codes_inside(wrong)} == {path}
     assert (wrong.co_firstlineno, wrong.co_qualname) == (right.co_firstlineno, right.co_qualname)
-
-
-def test_an_error_in_edited_code_shows_the_line_of_the_file(rng):
-    with planted(Edit(ops.tanh, "1 - y * y", "1 / 0")), pytest.raises(ZeroDivisionError) as error:
-        ops.tanh(rng.standard_normal(3))[1](1.0)
-    assert (error.traceback[-1].path.as_posix(), error.traceback[-1].lineno + 1) == edited_line(ops.tanh, "1 - y * y")
 
 
 def test_methods_classes_layers_and_closures_can_be_edited():

@@ -1,13 +1,13 @@
 """The sentences: one short function for each pattern, with what may fill its slots above it.
 
-A function gives the French with its words apart ("je aime le ami de le roi"); spelling.py joins what French joins.
+A function gives the parts of a sentence in order, each in both languages: a Pair, a Phrase or a Place. Empty words may
+be among them, and words are left apart ("je aime le ami", "a owl"); spelling.py joins what is to be joined.
 """
 
 from mini_tf.data.french.choices import Either
 from mini_tf.data.french.patterns import (
     being,
     clauses,
-    intentions,
     numbers,
     orders,
     past,
@@ -17,12 +17,13 @@ from mini_tf.data.french.patterns import (
     questions,
     reflexive,
 )
-from mini_tf.data.french.patterns.pattern import PATTERNS
 
 __all__ = ["GRAMMAR", "PATTERNS"]
 
-# A pattern is in PATTERNS once its file is imported.
-SECTIONS = (
-    present, questions, past, intentions, pronouns, reflexive, being, numbers, places, clauses, orders,
-)  # fmt: skip
+# In another order, a seed would draw other sentences.
+SECTIONS = (past, pronouns, being, clauses, numbers, orders, places, present, questions, reflexive)
+PATTERNS = {
+    name: value.sentences
+    for section in SECTIONS for name, value in vars(section).items() if hasattr(value, "sentences")
+}  # fmt: skip
 GRAMMAR = Either(*PATTERNS.values())

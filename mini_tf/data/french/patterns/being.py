@@ -1,134 +1,110 @@
 """To be, to compare, and what French says with avoir."""
 
-from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import FEELINGS, HAVE, NAMES, QUALITIES, SIZES, TRAITS, Adjective, Pair, Phrase, Scene
-from mini_tf.data.french.patterns.past import GOERS
-from mini_tf.data.french.patterns.pattern import DEEDS, ETRE, pattern, together
+from mini_tf.data.french import lexicon
+from mini_tf.data.french.choices import Either, Together, each
+from mini_tf.data.french.lexicon import NOTHING, Adjective, Pair, Phrase, Verb, pairs
+from mini_tf.data.french.patterns.pattern import DEEDS, GOERS, POLARITY, Parts, pattern
 from mini_tf.data.french.patterns.pronouns import STRESSED
-from mini_tf.data.french.phrases import BE, KIN, LE, MINE, PEOPLE, SUBJECTS, THIS, agreed, nouns, owned
+from mini_tf.data.french.phrases import KIN, LE, MINE, PEOPLE, SUBJECTS, THIS, agreed, nouns, owned
+from mini_tf.data.french.verb_phrases import BE, conjugated, copula
 
-VERY = [("très", "very"), ("trop", "too"), ("vraiment", "really"), ("assez", "quite")]  # "pas assez" is not "not quite"
+VERY = pairs("très = very, trop = too, vraiment = really, assez = quite")      # "pas assez" is not "not quite"
 GROUPS = {
-    "thing": QUALITIES,
-    "clothes": QUALITIES[2:4] + SIZES[:4],
-    "vehicle": QUALITIES[:4] + SIZES[:4],
-    "sight": SIZES[:4] + SIZES[5:],
+    "thing": lexicon.QUALITIES,
+    "clothes": lexicon.QUALITIES[2:4] + lexicon.SIZES[:4],
+    "vehicle": lexicon.QUALITIES[:4] + lexicon.SIZES[:4],
+    "sight": lexicon.SIZES[:4] + lexicon.SIZES[5:],
 }
+OWNED = {kind: adjectives for kind, adjectives in GROUPS.items() if kind != "sight"}
 
 
-@pattern(Either(*(each(together, nouns(kind, [LE, THIS], adjectives=False), a) for kind, a in GROUPS.items())), VERY)
-@pattern(
-    Either(*(each(together, owned(kind, adjectives=False), a) for kind, a in GROUPS.items() if kind != "sight")), VERY
-)
-def thing_is(pair: tuple[Phrase, Adjective], very: Pair) -> Pair:
+@pattern(Either(*(each(Together, nouns(kind, [LE, THIS], adjectives=False), a) for kind, a in GROUPS.items())), VERY)
+@pattern(Either(*(each(Together, owned(kind, adjectives=False), a) for kind, a in OWNED.items())), VERY)
+def thing_is(thing: Phrase, adjective: Adjective, very: Pair) -> Parts:
     """Les chemises de ma tante sont très belles. My aunt's shirts are very beautiful."""
-    thing, adjective = pair
-    return (
-        f"{thing.fr} {ETRE[thing.person]} {very[0]} {agreed(adjective, thing)}",
-        f"{thing.en} {BE[thing.person]} {very[1]} {adjective.en}",
-    )
+    return copula(thing), very, agreed(adjective, thing)
 
 
-@pattern(GOERS, FEELINGS, VERY[:3], [False, True])
-def feels(subject: Phrase, feeling: Adjective, very: Pair, negated: bool) -> Pair:
+@pattern(GOERS, lexicon.FEELINGS, VERY[:3], POLARITY)
+def feels(subject: Phrase, feeling: Adjective, very: Pair, no: Pair) -> Parts:
     """Mes sœurs ne sont pas très contentes. My sisters are not very happy."""
-    fr, en = ETRE[subject.person], BE[subject.person]
-    fr, en = (f"ne {fr} pas", f"{en} not") if negated else (fr, en)
-    return f"{subject.fr} {fr} {very[0]} {agreed(feeling, subject)}", f"{subject.en} {en} {very[1]} {feeling.en}"
+    return copula(subject, no), very, agreed(feeling, subject)
 
 
-OTHERS = Either(PEOPLE, [Phrase(fr, en, 2, "") for fr, en, _ in STRESSED])
-COMPARED = [("plus", "more"), ("aussi", "as"), ("moins", "less")]
+OTHERS = Either(PEOPLE, [Phrase(*pronoun, 2, "") for pronoun in STRESSED])
+COMPARED = pairs("plus = more, aussi = as, moins = less")
 
 
-def _compared(comparison, adjective, form):
+def _compared(thing, comparison, adjective, other):
     """plus grand … que: taller than; aussi: as tall as; moins: less patient than, but not as tall as"""
-    fr = f"{comparison[0]} {form} que"
-    if comparison[1] == "more":
-        return fr, f"{adjective.en_more} than"
-    if comparison[1] == "as":
-        return fr, f"as {adjective.en} as"
-    return fr, f"less {adjective.en} than" if adjective.en_more.startswith("more") else f"not as {adjective.en} as"
+    if comparison.en == "more":
+        en = f"{adjective.en_more} than"
+    elif comparison.en == "less" and adjective.en_more.startswith("more"):
+        en = f"less {adjective.en} than"
+    else:
+        en = f"{'not' if comparison.en == 'less' else ''} as {adjective.en} as"
+    return copula(thing), Pair(f"{comparison.fr} {agreed(adjective, thing).fr} que", en), other
 
 
-@pattern(Either(NAMES, KIN), OTHERS, TRAITS, COMPARED)
-def person_compared(subject: Phrase, other: Phrase, trait: Adjective, comparison: Pair) -> Pair:
+@pattern(Either(lexicon.NAMES, KIN), OTHERS, lexicon.TRAITS, COMPARED)
+def person_compared(subject: Phrase, other: Phrase, trait: Adjective, comparison: Pair) -> Parts:
     """Marie est plus grande que le facteur. Marie is taller than the postman."""
-    fr, en = _compared(comparison, trait, agreed(trait, subject))
-    return f"{subject.fr} {ETRE[subject.person]} {fr} {other.fr}", f"{subject.en} {BE[subject.person]} {en} {other.en}"
+    return _compared(subject, comparison, trait, other)
 
 
-@pattern(Either(*(each(together, nouns(kind, [LE, THIS], False), nouns(kind, MINE, False), adjectives, COMPARED)
-                  for kind, adjectives in GROUPS.items() if kind != "sight")))  # fmt: skip
-def thing_compared(parts: tuple[Phrase, Phrase, Adjective, Pair]) -> Pair:
+@pattern(Either(*(
+    each(Together, nouns(kind, [LE, THIS], False), nouns(kind, MINE, False), adjectives, COMPARED)
+    for kind, adjectives in OWNED.items()
+)))  # fmt: skip
+def thing_compared(thing: Phrase, other: Phrase, adjective: Adjective, comparison: Pair) -> Parts:
     """Cette valise est plus lourde que mon sac. This suitcase is heavier than my bag."""
-    thing, other, adjective, comparison = parts
-    fr, en = _compared(comparison, adjective, agreed(adjective, thing))
-    return f"{thing.fr} {ETRE[thing.person]} {fr} {other.fr}", f"{thing.en} {BE[thing.person]} {en} {other.en}"
-
-
-BETTER = ("meilleur", "meilleure", "meilleurs", "meilleures")
+    return _compared(thing, comparison, adjective, other)
 
 
 @pattern(nouns("food", [LE, THIS], False), nouns("food", MINE, False))
-def better(thing: Phrase, other: Phrase) -> Pair:
+def better(thing: Phrase, other: Phrase) -> Parts:
     """Cette poire est meilleure que ta pomme. This pear is better than your apple."""
-    return (
-        f"{thing.fr} {ETRE[thing.person]} {agreed(BETTER, thing)} que {other.fr}",
-        f"{thing.en} {BE[thing.person]} better than {other.en}",
-    )
+    return copula(thing), agreed(lexicon.BETTER, thing), Pair("que", "than"), other
 
 
-HAVING = [("faim", "hungry"), ("soif", "thirsty"), ("froid", "cold"), ("sommeil", "sleepy"),
-          ("raison", "right"), ("tort", "wrong")]  # fmt: skip
-NOW = [("maintenant", "now"), ("ce matin", "this morning"), ("aujourd'hui", "today")]
+HAVING = pairs("faim = hungry, soif = thirsty, froid = cold, sommeil = sleepy, raison = right, tort = wrong")
 
 
-@pattern(SUBJECTS, HAVING[:4], NOW, [False, True])
-def hungry(subject: Phrase, state: Pair, time: Pair, negated: bool) -> Pair:
+def _has(subject, adverb=NOTHING):
+    """elle a souvent (faim), she is often (hungry)"""
+    return Pair(conjugated(subject, lexicon.AVOIR, adverb.fr), f"{subject.en} {BE[subject.person]} {adverb.en}")
+
+
+@pattern(SUBJECTS, HAVING[:4], pairs("maintenant = now, ce matin = this morning, aujourd'hui = today"), POLARITY)
+def hungry(subject: Phrase, state: Pair, time: Pair, no: Pair) -> Parts:
     """Les enfants n'ont pas faim maintenant. The children are not hungry now."""
-    have, be = HAVE.present[subject.person], BE[subject.person]
-    have, be = (f"ne {have} pas", f"{be} not") if negated else (have, be)
-    return f"{subject.fr} {have} {state[0]} {time[0]}", f"{subject.en} {be} {state[1]} {time[1]}"
+    return _has(subject, no), state, time
 
 
-@pattern(SUBJECTS, HAVING, [("", "souvent", "often"), ("ne", "pas souvent", "not often"),
-                            ("ne", "pas toujours", "not always"),
-                            ("ne", "jamais", "never")])  # fmt: skip
-def often_hungry(subject: Phrase, state: Pair, adverb: tuple[str, str, str]) -> Pair:
+@pattern(SUBJECTS, HAVING, pairs("souvent = often, pas souvent = not often, pas toujours = not always, jamais = never"))
+def often_hungry(subject: Phrase, state: Pair, adverb: Pair) -> Parts:
     """Mon oncle n'a jamais tort. My uncle is never wrong."""
-    ne = f"{adverb[0]} " if adverb[0] else ""
-    return (
-        f"{subject.fr} {ne}{HAVE.present[subject.person]} {adverb[1]} {state[0]}",
-        f"{subject.en} {BE[subject.person]} {adverb[2]} {state[1]}",
-    )
+    return _has(subject, adverb), state
+
+
+def _has_need(subject, fr, en):
+    """elle a besoin de, she needs; elle a envie de, she feels"""
+    return Pair(f"{conjugated(subject, lexicon.AVOIR)} {fr}", f"{subject.en} {en}{'s' * (subject.person == 2)}")
 
 
 @pattern(SUBJECTS, nouns("wild", [LE, THIS]))
-def afraid(subject: Phrase, animal: Phrase) -> Pair:
+def afraid(subject: Phrase, animal: Phrase) -> Parts:
     """Ma tante a peur du loup. My aunt is afraid of the wolf."""
-    return (
-        f"{subject.fr} {HAVE.present[subject.person]} peur de {animal.fr}",
-        f"{subject.en} {BE[subject.person]} afraid of {animal.en}",
-    )
+    return _has(subject), Pair("peur de", "afraid of"), animal
 
 
-@pattern(
-    SUBJECTS,
-    Either(nouns("thing", [LE, THIS, *MINE]), nouns("vehicle", [LE, THIS, *MINE]), nouns("text", [LE, THIS, *MINE])),
-)
-def needs(subject: Phrase, thing: Phrase) -> Pair:
+@pattern(SUBJECTS, Either(*(nouns(kind, [LE, THIS, *MINE]) for kind in ("thing", "vehicle", "text"))))
+def needs(subject: Phrase, thing: Phrase) -> Parts:
     """J'ai besoin du marteau. I need the hammer."""
-    need = "needs" if subject.person == 2 else "need"
-    return f"{subject.fr} {HAVE.present[subject.person]} besoin de {thing.fr}", f"{subject.en} {need} {thing.en}"
+    return _has_need(subject, "besoin de", "need"), thing
 
 
 @pattern(DEEDS)
-def feels_like(scene: Scene) -> Pair:
+def feels_like(subject: Phrase, verb: Verb, thing: Phrase) -> Parts:
     """Elle a envie de manger une pomme. She feels like eating an apple."""
-    subject, verb, thing = scene
-    feel = "feels" if subject.person == 2 else "feel"
-    return (
-        f"{subject.fr} {HAVE.present[subject.person]} envie de {verb.infinitive} {thing.fr}",
-        f"{subject.en} {feel} like {verb.ing} {thing.en}",
-    )
+    return _has_need(subject, "envie de", "feel"), Pair(verb.fr, f"like {verb.ing}"), thing

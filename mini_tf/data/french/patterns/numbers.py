@@ -1,91 +1,61 @@
 """Numbers, ages, times and degrees."""
 
-from mini_tf.data.french.choices import Either
-from mini_tf.data.french.lexicon import (
-    CITIES,
-    COUNTRIES,
-    HAVE,
-    NOUNS,
-    PRONOUNS,
-    STATES,
-    VERBS,
-    Noun,
-    Pair,
-    Phrase,
-    Place,
-    Verb,
-)
-from mini_tf.data.french.patterns.pattern import ADULTS, THIRD, TIMES, after, pattern
-from mini_tf.data.french.phrases import ASKABLE, BE, HAS, SUBJECTS, asks, counted, goes_on
+from mini_tf.data.french.choices import Together
+from mini_tf.data.french.lexicon import AVOIR, CITIES, NOTHING, NOUNS, VERBS, Noun, Pair, Phrase, Place, Verb, pairs
+from mini_tf.data.french.patterns.pattern import ADULTS, ASKED, HOURS, LIVED_IN, Parts, maybe, pattern
+from mini_tf.data.french.phrases import SUBJECTS, counted
 from mini_tf.data.french.spelling import english_number, french_number
+from mini_tf.data.french.verb_phrases import BE, HAS, conjugated, progressive, verb_first
 
-__all__ = ["age"]
 
-
-@pattern(SUBJECTS, [HAVE], range(2, 100), NOUNS["pet"] + NOUNS["text"])
+@pattern(SUBJECTS, [AVOIR], range(2, 100), NOUNS["pet"] + NOUNS["text"])
 @pattern(SUBJECTS, VERBS["goods"][:4], range(2, 100), NOUNS["food"] + NOUNS["thing"])
-def counts(subject: Phrase, verb: Verb, n: int, noun: Noun) -> Pair:
+def counts(subject: Phrase, verb: Verb, n: int, noun: Noun) -> Parts:
     """Ma tante a vingt et une poules. My aunt has twenty-one hens."""
-    fr, en = counted(n, noun)
-    return f"{subject.fr} {verb.present[subject.person]} {fr}", f"{subject.en} {goes_on(subject.person, verb)} {en}"
+    return progressive(subject, verb), counted(n, noun)
 
 
 @pattern(ADULTS, range(18, 100))
-def age(subject: Phrase, n: int) -> Pair:
+def age(subject: Phrase, n: int) -> Parts:
     """Elle a vingt et un ans. She is twenty-one years old."""
-    return (
-        f"{subject.fr} {HAVE.present[subject.person]} {french_number(n)} ans",
-        f"{subject.en} {BE[subject.person]} {english_number(n)} years old",
-    )
+    years = Pair(f"{french_number(n)} ans", f"{english_number(n)} years old")
+    return Pair(conjugated(subject, AVOIR), f"{subject.en} {BE[subject.person]}"), years
 
 
-@pattern(Either(ASKABLE, THIRD), mark="?")
-def how_old(subject: Phrase) -> Pair:
+@pattern(ASKED, mark="?")
+def how_old(subject: Phrase) -> Parts:
     """Quel âge a ton frère ? How old is your brother?"""
-    have = HAVE.present[subject.person]
-    fr = asks(have, subject) if subject in PRONOUNS else f"{have} {subject.fr}"
-    return f"quel âge {fr}", f"how old {BE[subject.person]} {subject.en}"
+    return (Pair(f"quel âge {verb_first(subject, AVOIR)}", f"how old {BE[subject.person]} {subject.en}"),)
 
 
-@pattern([("il est", "it is"), ("maintenant, il est", "now it is")], TIMES)
-def clock(start: Pair, time: Pair) -> Pair:
+@pattern([Pair("il est", "it is"), Pair("maintenant, il est", "now it is")], HOURS)
+def clock(start: Pair, time: Pair) -> Parts:
     """Il est quatre heures moins dix. It is ten to four."""
-    return f"{start[0]} {time[0]}", f"{start[1]} {time[1]}"
+    return start, time
 
 
-TRAINS = [
-    ("le train", "the train"),
-    ("le premier train", "the first train"),
-    ("le dernier train", "the last train"),
-    ("l'avion", "the plane"),
-]
+TRAINS = pairs("""
+    le train = the train, le premier train = the first train, le dernier train = the last train, l'avion = the plane
+""")
+RUNS = [Together(*pairs("pour = to, part = leaves")), Together(*pairs("de = from, arrive = arrives"))]
 
 
-@pattern(TRAINS, CITIES, TIMES, [("part", "leaves"), ("arrive", "arrives")])
-def train(what: Pair, city: Place, time: Pair, does: Pair) -> Pair:
+@pattern(TRAINS, CITIES, HOURS, RUNS)
+def train(what: Pair, city: Place, time: Pair, way: Pair, runs: Pair) -> Parts:
     """Le train pour Paris part à midi. The train to Paris leaves at noon. Le train de Paris arrive à midi."""
-    way = ("pour", "to") if does[0] == "part" else ("de", "from")
-    return (
-        f"{what[0]} {way[0]} {city.name} {does[0]} à {time[0]}",
-        f"{what[1]} {way[1]} {city.en} {does[1]} at {time[1]}",
-    )
+    return what, way, city, runs, Pair("à", "at"), time
 
 
-@pattern(range(-12, 36), CITIES, [("", ""), ("aujourd'hui", "today"), ("ce matin", "this morning")])
-def degrees(n: int, place: Place, time: Pair) -> Pair:
+@pattern(range(-12, 36), CITIES, maybe("aujourd'hui = today, ce matin = this morning"))
+def degrees(n: int, city: Place, time: Pair) -> Parts:
     """Il fait zéro degré à Oslo aujourd'hui. It is zero degrees in Oslo today."""
-    fr, en = after([time])[0]
-    minus = ("moins ", "minus ") if n < 0 else ("", "")
-    return (
-        f"il fait {minus[0]}{french_number(abs(n))} degré{'s' * (abs(n) > 1)} {place.there}{fr}",
-        f"it is {minus[1]}{english_number(abs(n))} degree{'s' * (n not in (1, -1))} in {place.en}{en}",
-    )
+    minus, n = Pair("moins", "minus") if n < 0 else NOTHING, abs(n)
+    fr, en = f"{french_number(n)} degré{'s' * (n > 1)}", f"{english_number(n)} degree{'s' * (n != 1)}"
+    return Pair("il fait", "it is"), minus, Pair(fr, en), city.there, time
 
 
-@pattern(ADULTS, STATES, Either(CITIES, COUNTRIES), range(2, 42))
-def since(subject: Phrase, verb: Verb, place: Place, n: int) -> Pair:
+@pattern(ADULTS, VERBS["state"], LIVED_IN, range(2, 42))
+def since(subject: Phrase, verb: Verb, place: Place, n: int) -> Parts:
     """Ma sœur habite à Lyon depuis vingt ans. My sister has lived in Lyon for twenty years."""
-    return (
-        f"{subject.fr} {verb.present[subject.person]} {place.there} depuis {french_number(n)} ans",
-        f"{subject.en} {HAS[subject.person]} {verb.done} in {place.en} for {english_number(n)} years",
-    )
+    lives = Pair(conjugated(subject, verb), f"{subject.en} {HAS[subject.person]} {verb.done}")
+    return lives, place.there, Pair(f"depuis {french_number(n)} ans", f"for {english_number(n)} years")

@@ -1,21 +1,19 @@
 """Orders, and what one asks for politely."""
 
-from mini_tf.data.french.choices import Either, each
+from mini_tf.data.french.choices import Either, Together, each
 from mini_tf.data.french.lexicon import VERBS, Pair, Phrase, Verb
-from mini_tf.data.french.patterns.pattern import pattern, together
+from mini_tf.data.french.patterns.pattern import Parts, pattern
 from mini_tf.data.french.phrases import LE, OURS, THIS, nouns
 
 
 def _imperative(verb, polite):
     """ferme, fermez: the tu form of verbs in -er (and ouvrir, offrir) loses its s"""
-    if polite:
-        return verb.present[4]
-    form = verb.present[1]
-    return form[:-1] if form.endswith("es") else form
+    form = verb.present[4 if polite else 1]
+    return form.removesuffix("s") if form.endswith("es") else form
 
 
 ORDERS = Either(*(
-    each(together, [verb for verb in VERBS[verbs] if not verb.state], objects)
+    each(Together, [verb for verb in VERBS[verbs] if not verb.state], objects)
     for verbs, objects in [
         ("goods", nouns("food", [LE, *OURS])),
         ("animal", nouns("wild", [LE, THIS])),
@@ -27,24 +25,19 @@ ORDERS = Either(*(
 
 
 @pattern(ORDERS, [False, True], mark="!")
-def order(what: tuple[Verb, Phrase], polite: bool) -> Pair:
+def order(verb: Verb, thing: Phrase, polite: bool) -> Parts:
     """Ouvre le livre ! Open the book!"""
-    verb, thing = what
-    return f"{_imperative(verb, polite)} {thing.fr}", f"{verb.base} {thing.en}"
+    return Pair(_imperative(verb, polite), verb.en), thing
 
 
 @pattern(ORDERS, [False, True], mark="!")
-def order_not(what: tuple[Verb, Phrase], polite: bool) -> Pair:
+def order_not(verb: Verb, thing: Phrase, polite: bool) -> Parts:
     """Ne lavez pas la voiture ! Do not wash the car!"""
-    verb, thing = what
-    return f"ne {_imperative(verb, polite)} pas {thing.fr}", f"do not {verb.base} {thing.en}"
+    return Pair(f"ne {_imperative(verb, polite)} pas", f"do not {verb.en}"), thing
 
 
 @pattern(ORDERS, [False, True])
-def please(what: tuple[Verb, Phrase], polite: bool) -> Pair:
+def please(verb: Verb, thing: Phrase, polite: bool) -> Parts:
     """Apporte le panier, s'il te plaît. Please bring the basket."""
-    verb, thing = what
-    return (
-        f"{_imperative(verb, polite)} {thing.fr}, s'il {'vous' if polite else 'te'} plaît",
-        f"please {verb.base} {thing.en}",
-    )
+    bring = Pair(_imperative(verb, polite), f"please {verb.en}")
+    return bring, thing, Pair(f", s'il {'vous' if polite else 'te'} plaît", "")

@@ -1,119 +1,64 @@
 """The past: passé composé with avoir and être, imparfait."""
 
-from mini_tf.data.french.choices import Either
-from mini_tf.data.french.lexicon import (
-    BORN,
-    CITIES,
-    COUNTRIES,
-    HAVE,
-    MONTHS,
-    MOVES,
-    PRONOUNS,
-    SPEAKERS,
-    STATES,
-    Pair,
-    Phrase,
-    Place,
-    Scene,
-    Verb,
-)
-from mini_tf.data.french.patterns.pattern import ETRE, EVENTS, PAST, THERE, THIRD, pattern
-from mini_tf.data.french.phrases import ASKABLE, HAS, WAS, asks, past_participle
-
-__all__ = ["GOERS", "LATELY"]
+from mini_tf.data.french import lexicon
+from mini_tf.data.french.lexicon import NOT, Adjective, Pair, Phrase, Place, Verb, pairs
+from mini_tf.data.french.patterns.pattern import ASKED, EVENTS, GOERS, LATELY, LIVED_IN, POLARITY, THERE, Parts, pattern
+from mini_tf.data.french.phrases import agreed
+from mini_tf.data.french.verb_phrases import conjugated, past_interrogative, past_participle, perfect, preterite, was
 
 
-@pattern(EVENTS, PAST)
-def past(scene: Scene, time: Pair) -> Pair:
+@pattern(EVENTS, lexicon.PAST_TIMES)
+def past(subject: Phrase, verb: Verb, thing: Phrase, time: Pair) -> Parts:
     """J'ai vendu la voiture bleue la semaine dernière. I sold the blue car last week."""
-    subject, verb, thing = scene
-    return (
-        f"{subject.fr} {HAVE.present[subject.person]} {verb.participle} {thing.fr}{time[0]}",
-        f"{subject.en} {verb.past} {thing.en}{time[1]}",
-    )
+    return preterite(subject, verb), thing, time
 
 
-@pattern(EVENTS, PAST)
-def not_past(scene: Scene, time: Pair) -> Pair:
+@pattern(EVENTS, lexicon.PAST_TIMES)
+def not_past(subject: Phrase, verb: Verb, thing: Phrase, time: Pair) -> Parts:
     """Il n'a pas acheté de pain. He did not buy any bread."""
-    subject, verb, thing = scene
-    return (
-        f"{subject.fr} ne {HAVE.present[subject.person]} pas {verb.participle} {thing.fr_not}{time[0]}",
-        f"{subject.en} did not {verb.base} {thing.en_not}{time[1]}",
-    )
+    return preterite(subject, verb, NOT), thing.after_not, time
 
 
-@pattern(EVENTS, [("ne", "jamais", "never"), ("", "déjà", "already")])
-def never_or_already(scene: Scene, word: tuple[str, str, str]) -> Pair:
+@pattern(EVENTS, pairs("jamais = never, déjà = already"))
+def never_or_already(subject: Phrase, verb: Verb, thing: Phrase, adverb: Pair) -> Parts:
     """Elle n'a jamais lu ce livre. She has never read this book. Elle a déjà lu ce livre."""
-    subject, verb, thing = scene
-    ne = f"{word[0]} " if word[0] else ""
-    return (
-        f"{subject.fr} {ne}{HAVE.present[subject.person]} {word[1]} {verb.participle} "
-        f"{thing.fr_not if ne else thing.fr}",
-        f"{subject.en} {HAS[subject.person]} {word[2]} {verb.done} {thing.en_bare if ne else thing.en}",
-    )
+    return perfect(subject, verb, adverb), thing.after_never if adverb.en == "never" else thing
 
 
-GOERS = Either(PRONOUNS, SPEAKERS, THIRD)
-ARRIVALS = [
-    ("arrivé", "arrive", "arrived"), ("parti", "leave", "left"), ("rentré", "come home", "came home"),
-    ("sorti", "go out", "went out"), ("tombé", "fall", "fell"), ("venu", "come", "came"),
-]  # fmt: skip
-LATELY = [time for time in PAST if time[1] in (" yesterday", " last night", " this morning", " last Monday")]
-
-
-@pattern(GOERS, MOVES, THERE, PAST)
-def went(subject: Phrase, verb: Verb, place: Place, time: Pair) -> Pair:
+@pattern(GOERS, lexicon.VERBS["move"], THERE, lexicon.PAST_TIMES)
+def went(subject: Phrase, verb: Verb, place: Place, time: Pair) -> Parts:
     """Elles sont allées au Canada l'année dernière. They went to Canada last year."""
-    en = verb.past if not verb.past.endswith(" in") else f"{verb.past[:-3]} {place.at}"
-    return (
-        f"{subject.fr} {ETRE[subject.person]} {past_participle(verb.participle, subject)} {place.there}{time[0]}",
-        f"{subject.en} {en} {place.en}{time[1]}",
-    )
+    return preterite(subject, verb), place.towards if verb.en.endswith(" to") else place.there, time
 
 
-@pattern(GOERS, ARRIVALS, LATELY, [False, True])
-def arrived(subject: Phrase, verb: tuple[str, str, str], time: Pair, negated: bool) -> Pair:
+@pattern(GOERS, lexicon.VERBS["arrival"], LATELY, POLARITY)
+def arrived(subject: Phrase, verb: Verb, time: Pair, no: Pair) -> Parts:
     """Elle est arrivée hier. She arrived yesterday."""
-    participle = past_participle(verb[0], subject)
-    if negated:
-        return (
-            f"{subject.fr} ne {ETRE[subject.person]} pas {participle}{time[0]}",
-            f"{subject.en} did not {verb[1]}{time[1]}",
-        )
-    return f"{subject.fr} {ETRE[subject.person]} {participle}{time[0]}", f"{subject.en} {verb[2]}{time[1]}"
+    return preterite(subject, verb, no), time
 
 
-@pattern(Either(ASKABLE, THIRD), ARRIVALS, LATELY, mark="?")
-def did_they_arrive(subject: Phrase, verb: tuple[str, str, str], time: Pair) -> Pair:
+@pattern(ASKED, lexicon.VERBS["arrival"], LATELY, mark="?")
+def did_they_arrive(subject: Phrase, verb: Verb, time: Pair) -> Parts:
     """Tes frères sont-ils arrivés hier ? Did your brothers arrive yesterday?"""
-    return (
-        f"{asks(ETRE[subject.person], subject)} {past_participle(verb[0], subject)}{time[0]}",
-        f"did {subject.en} {verb[1]}{time[1]}",
-    )
+    return past_interrogative(subject, verb), time
 
 
-@pattern(GOERS, Either(CITIES, COUNTRIES), MONTHS)
-def born(subject: Phrase, place: Place, month: Pair) -> Pair:
+@pattern(GOERS, LIVED_IN, lexicon.MONTHS)
+def born(subject: Phrase, place: Place, month: Pair) -> Parts:
     """Ma cousine est née au Japon en hiver. My cousin was born in Japan in winter."""
-    return (
-        f"{subject.fr} {ETRE[subject.person]} {past_participle(BORN[0], subject)} {place.there} {month[0]}",
-        f"{subject.en} {WAS[subject.person]} {BORN[1]} in {place.en} {month[1]}",
-    )
+    fr = f"{conjugated(subject, lexicon.ETRE)} {past_participle('né', subject)}"
+    return Pair(fr, f"{was(subject)} born"), place.there, month
 
 
-WAS_ENDINGS = ("ais", "ais", "ait", "ions", "iez", "aient")
+IMPARFAIT = ("ais", "ais", "ait", "ions", "iez", "aient")
 
 
-@pattern(PRONOUNS, STATES[:1], Either(CITIES, COUNTRIES), [("petit", "little")])
-@pattern(PRONOUNS, STATES, Either(CITIES, COUNTRIES), [("jeune", "young")])
-def used_to(subject: Phrase, verb: Verb, place: Place, age: Pair) -> Pair:
+@pattern(lexicon.PRONOUNS, lexicon.VERBS["state"][:1], LIVED_IN, lexicon.YOUTH[:1])
+@pattern(lexicon.PRONOUNS, lexicon.VERBS["state"], LIVED_IN, lexicon.YOUTH[1:])
+def used_to(subject: Phrase, verb: Verb, place: Place, age: Adjective) -> Parts:
     """Quand j'étais petit, j'habitais à Lyon. When I was little, I used to live in Lyon."""
-    ending = WAS_ENDINGS[subject.person]
-    age_fr = past_participle(age[0], subject)
+    ending = IMPARFAIT[subject.person]
     stem = verb.present[3].removesuffix("ons")
-    return (
-        f"quand {subject.fr} ét{ending} {age_fr}, {subject.fr} {stem}{ending} {place.there}",
-        f"when {subject.en} {WAS[subject.person]} {age[1]}, {subject.en} used to {verb.base} in {place.en}",
-    )
+    clause = Pair(f"quand {subject.fr} ét{ending}", f"when {was(subject)}")
+    main = Pair(f", {subject.fr} {stem}{ending}", f", {subject.en} used to {verb.en}")
+    return clause, agreed(age, subject), main, place.there

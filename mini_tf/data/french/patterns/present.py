@@ -1,117 +1,79 @@
 """The present and its negations, habits and likings."""
 
-from mini_tf.data.french.lexicon import (
-    CITIES,
-    COUNTRIES,
-    DOING_ALONE,
-    MASSES,
-    NOUNS,
-    OFTEN,
-    SITES,
-    VERBS,
-    Pair,
-    Phrase,
-    Place,
-    Scene,
-    Verb,
-)
-from mini_tf.data.french.patterns.pattern import HEAR, SCENES, SEE, pattern
-from mini_tf.data.french.phrases import DO, LE, SUBJECTS, goes_on, goes_on_not, habit
+from mini_tf.data.french import lexicon
+from mini_tf.data.french.choices import Together
+from mini_tf.data.french.lexicon import NOT, Pair, Phrase, Place, Verb, pairs
+from mini_tf.data.french.patterns.pattern import SCENES, Parts, pattern
+from mini_tf.data.french.phrases import LE, SUBJECTS
+from mini_tf.data.french.verb_phrases import habitual, progressive
 
 
 @pattern(SCENES)
-def present(scene: Scene) -> Pair:
+def present(subject: Phrase, verb: Verb, thing: Phrase) -> Parts:
     """Marie lit le journal. Marie is reading the newspaper."""
-    subject, verb, thing = scene
-    return (
-        f"{subject.fr} {verb.present[subject.person]} {thing.fr}",
-        f"{subject.en} {goes_on(subject.person, verb)} {thing.en}",
-    )
+    return progressive(subject, verb), thing
 
 
 @pattern(SCENES)
-def not_present(scene: Scene) -> Pair:
+def not_present(subject: Phrase, verb: Verb, thing: Phrase) -> Parts:
     """Je ne vois pas les chats noirs. I do not see the black cats."""
-    subject, verb, thing = scene
-    return (
-        f"{subject.fr} ne {verb.present[subject.person]} pas {thing.fr_not}",
-        f"{subject.en} {goes_on_not(subject.person, verb)} {thing.en_not}",
-    )
+    return progressive(subject, verb, NOT), thing.after_not
 
 
-@pattern(SCENES, [("plus", "no longer"), ("jamais", "never")])
-def no_longer_or_never(scene: Scene, word: Pair) -> Pair:
+@pattern(SCENES, pairs("plus = no longer, jamais = never"))
+def no_longer_or_never(subject: Phrase, verb: Verb, thing: Phrase, adverb: Pair) -> Parts:
     """Il n'achète plus de pain. He no longer buys bread."""
-    subject, verb, thing = scene
-    return (
-        f"{subject.fr} ne {verb.present[subject.person]} {word[0]} {thing.fr_not}",
-        f"{subject.en} {word[1]} {habit(subject.person, verb)} {thing.en_bare}",
-    )
+    return habitual(subject, verb, adverb), thing.after_never
 
 
-@pattern(SUBJECTS, [SEE, HEAR], [("rien", "nothing"), ("personne", "nobody")], SITES)
-def nothing(subject: Phrase, verb: Verb, word: Pair, place: Place) -> Pair:
+@pattern(SUBJECTS, [lexicon.SEE, lexicon.HEAR], pairs("rien = nothing, personne = nobody"), lexicon.SITES)
+def nothing(subject: Phrase, verb: Verb, word: Pair, place: Place) -> Parts:
     """Je ne vois rien au marché. I see nothing at the market."""
-    return (
-        f"{subject.fr} ne {verb.present[subject.person]} {word[0]} {place.there}",
-        f"{subject.en} {habit(subject.person, verb)} {word[1]} {place.at} {place.en}",
-    )
+    return habitual(subject, verb, Pair(word.fr, "")), Pair("", word.en), place.there
 
 
-@pattern(SCENES, OFTEN)
-def often(scene: Scene, adverb: Pair) -> Pair:
+@pattern(SCENES, lexicon.OFTEN)
+def often(subject: Phrase, verb: Verb, thing: Phrase, adverb: Pair) -> Parts:
     """Je mange souvent des pommes. I often eat apples."""
-    subject, verb, thing = scene
-    return (
-        f"{subject.fr} {verb.present[subject.person]} {adverb[0]} {thing.fr}",
-        f"{subject.en} {adverb[1]} {habit(subject.person, verb)} {thing.en_bare}",
-    )
+    return habitual(subject, verb, adverb), thing.after_often
 
 
-GENERIC = [
-    (f"les {noun.fr_plural}", noun.en_plural) for kind in ("pet", "wild", "food") for noun in NOUNS[kind]
-] + [
-    (f"{LE[noun.gender == 'f']} {noun.fr}", noun.en) for mass in MASSES.values() for noun in mass
-]  # fmt: skip
+COUNTED = [noun for kind in ("pet", "wild", "food") for noun in lexicon.NOUNS[kind]]
+NOT_COUNTED = [noun for nouns in lexicon.MASSES.values() for noun in nouns]
+LIKABLE = [Pair(f"les {noun.fr_plural}", noun.en_plural) for noun in COUNTED]
+LIKABLE += [Pair(f"{LE[noun.gender == 'f']} {noun.fr}", noun.en) for noun in NOT_COUNTED]
 
 
-@pattern(SUBJECTS, VERBS["like"], GENERIC)
-def likes(subject: Phrase, verb: Verb, thing: Pair) -> Pair:
+@pattern(SUBJECTS, lexicon.VERBS["like"], LIKABLE)
+def likes(subject: Phrase, verb: Verb, thing: Phrase) -> Parts:
     """Ma sœur aime le fromage. My sister likes cheese."""
-    return (
-        f"{subject.fr} {verb.present[subject.person]} {thing[0]}",
-        f"{subject.en} {habit(subject.person, verb)} {thing[1]}",
-    )
+    return habitual(subject, verb), thing
 
 
-@pattern(SUBJECTS, GENERIC)
-def likes_not(subject: Phrase, thing: Pair) -> Pair:
+@pattern(SUBJECTS, LIKABLE)
+def likes_not(subject: Phrase, thing: Phrase) -> Parts:
     """Je n'aime pas les huîtres. I do not like oysters."""
-    like = VERBS["like"][0]
-    return (
-        f"{subject.fr} ne {like.present[subject.person]} pas {thing[0]}",
-        f"{subject.en} {DO[subject.person]} not {like.base} {thing[1]}",
-    )
+    return habitual(subject, lexicon.VERBS["like"][0], NOT), thing
 
 
 def _sensible(verb, place):
     """Whether one may well do that there."""
-    if verb.base == "swim":
+    if verb.en == "swim":
         return place.en in ("the beach", "the swimming pool")
-    return (
-        place in COUNTRIES
-        if verb.base == "travel"
-        else place not in SITES or verb.base in ("sing", "work", "study", "laugh")
-    )
+    if verb.en == "travel":
+        return place in lexicon.COUNTRIES
+    return place not in lexicon.SITES or verb.en in ("sing", "work", "study", "laugh")
 
 
-@pattern(
-    SUBJECTS, [(v, place) for v in DOING_ALONE for place in [*CITIES, *COUNTRIES, *SITES] if _sensible(v, place)], OFTEN
-)
-def often_somewhere(subject: Phrase, doing: tuple[Verb, Place], adverb: Pair) -> Pair:
+DOING_THERE = [
+    Together(verb, place)
+    for verb in lexicon.VERBS["alone"]
+    for place in [*lexicon.CITIES, *lexicon.COUNTRIES, *lexicon.SITES]
+    if _sensible(verb, place)
+]
+
+
+@pattern(SUBJECTS, DOING_THERE, lexicon.OFTEN)
+def often_somewhere(subject: Phrase, verb: Verb, place: Place, adverb: Pair) -> Parts:
     """Ils dansent souvent à Paris. They often dance in Paris."""
-    verb, place = doing
-    return (
-        f"{subject.fr} {verb.present[subject.person]} {adverb[0]} {place.there}",
-        f"{subject.en} {adverb[1]} {habit(subject.person, verb)} {place.at} {place.en}",
-    )
+    return habitual(subject, verb, adverb), place.there

@@ -1,171 +1,115 @@
 """Pronouns before the verb: me, te, le, la, nous, vous, les, leur; and after prepositions."""
 
-from mini_tf.data.french.choices import Either, each
-from mini_tf.data.french.lexicon import (
-    DOING_ALONE,
-    HAVE,
-    NAMES,
-    OFTEN,
-    PRONOUNS,
-    SITES,
-    VERBS,
-    Pair,
-    Phrase,
-    Place,
-    Verb,
-)
-from mini_tf.data.french.patterns.past import LATELY
-from mini_tf.data.french.patterns.pattern import LOOK_FOR, PAST, SEE, after, pattern, together
-from mini_tf.data.french.phrases import ALL, BE, DO, KIN, LE, MINE, OWNERS, THIS, goes_on, habit, nouns, past_participle
+from mini_tf.data.french import lexicon
+from mini_tf.data.french.choices import Either, Together, each
+from mini_tf.data.french.lexicon import NOT, Pair, Phrase, Place, Verb, pairs
+from mini_tf.data.french.patterns.pattern import LATELY, POLARITY, Parts, maybe, pattern
+from mini_tf.data.french.phrases import ALL, KIN, LE, MINE, OWNERS, THIS, nouns
 from mini_tf.data.french.spelling import possessive
+from mini_tf.data.french.verb_phrases import habitual, preterite, progressive
 
 __all__ = ["STRESSED"]
 
-ME = [
-    ("me", "me", (0, 3)),
-    ("te", "you", (1, 4)),
-    ("nous", "us", (0, 3)),
-    ("vous", "you", (1, 4)),
-    ("les", "them", (5,)),
-]
-HELPS = [
-    (subject, pronoun, verb)
-    for subject in PRONOUNS + NAMES
-    for pronoun in ME
-    for verb in VERBS["people"]
-    if subject.person not in pronoun[2]
-]
+I, YOU, HE, THEY = (0, 3), (1, 4), (2,), (5,)            # persons: nobody helps himself here
 
 
-@pattern(HELPS, [*(("", *adverb) for adverb in OFTEN), ("ne ", "plus", "no longer"), ("ne ", "jamais", "never")])
-def helps_them(who: tuple, adverb: tuple[str, str, str]) -> Pair:
+def _others(pronouns, verbs):
+    """(subject, verb, pronoun), where the pronoun is somebody else."""
+    return [
+        Together(subject, verb, pronoun)
+        for subject in lexicon.PRONOUNS + lexicon.NAMES
+        for pronoun, same in pronouns
+        for verb in verbs
+        if subject.person not in same
+    ]
+
+
+ME = list(zip(pairs("me = me, te = you, nous = us, vous = you"), (I, YOU, I, YOU)))
+HELPS = _others([*ME, (Pair("les", "them"), THEY)], lexicon.VERBS["people"])
+
+
+@pattern(HELPS, lexicon.OFTEN + pairs("plus = no longer, jamais = never"))
+def helps_them(subject: Phrase, verb: Verb, pronoun: Pair, adverb: Pair) -> Parts:
     """Elle nous aide souvent. She often helps us. Elle ne m'écoute plus. She no longer listens to me."""
-    subject, pronoun, verb = who
-    return (
-        f"{subject.fr} {adverb[0]}{pronoun[0]} {verb.present[subject.person]} {adverb[1]}",
-        f"{subject.en} {adverb[2]} {habit(subject.person, verb)} {pronoun[1]}",
-    )
+    return (habitual(subject, verb, adverb, pronoun),)
 
 
-@pattern([who for who in HELPS if who[2].base in ("wait for", "help", "see", "look for")], SITES)
-def helps_them_there(who: tuple, place: Place) -> Pair:
+@pattern([who for who in HELPS if who[1].en in ("wait for", "help", "see", "look for")], lexicon.SITES)
+def helps_them_there(subject: Phrase, verb: Verb, pronoun: Pair, place: Place) -> Parts:
     """Ils t'attendent à la gare. They are waiting for you at the station."""
-    subject, pronoun, verb = who
-    return (
-        f"{subject.fr} {pronoun[0]} {verb.present[subject.person]} {place.there}",
-        f"{subject.en} {goes_on(subject.person, verb)} {pronoun[1]} {place.at} {place.en}",
-    )
+    return progressive(subject, verb, pronoun=pronoun), place.there
 
 
-@pattern(HELPS, LATELY, [False, True])
-def helped_them(who: tuple, time: Pair, negated: bool) -> Pair:
+@pattern(HELPS, LATELY, POLARITY)
+def helped_them(subject: Phrase, verb: Verb, pronoun: Pair, time: Pair, no: Pair) -> Parts:
     """Il les a vus hier. He saw them yesterday."""
-    subject, pronoun, verb = who
-    them = Phrase("", "", 5 if pronoun[0] in ("nous", "vous", "les") else 2, "m")
-    have = HAVE.present[subject.person]
-    participle = past_participle(verb.participle, them)
-    if negated:
-        return (
-            f"{subject.fr} ne {pronoun[0]} {have} pas {participle}{time[0]}",
-            f"{subject.en} did not {verb.base} {pronoun[1]}{time[1]}",
-        )
-    return f"{subject.fr} {pronoun[0]} {have} {participle}{time[0]}", f"{subject.en} {verb.past} {pronoun[1]}{time[1]}"
+    plural = pronoun.fr in ("nous", "vous", "les")
+    return preterite(subject, verb, no, pronoun, Phrase(*pronoun, 5 if plural else 2, "m")), time
 
 
 # with the English pronoun for one of them, masculine and feminine
 SOUGHT = Either(
-    *(each(together, nouns(kind, [LE, *MINE]), [("it", "it")]) for kind in ("thing", "clothes", "pet", "text")),
-    *(each(together, people, [("him", "her")]) for people in (nouns("person", [LE, THIS]), KIN)),
+    *(each(Together, nouns(kind, [LE, *MINE]), [("it", "it")]) for kind in ("thing", "clothes", "pet", "text")),
+    *(each(Together, people, [("him", "her")]) for people in (nouns("person", [LE, THIS]), KIN)),
 )
 
 
-@pattern(Either(PRONOUNS, NAMES), SOUGHT)
-def looks_for_but_does_not_see(subject: Phrase, sought: tuple[Phrase, Pair]) -> Pair:
+@pattern(Either(lexicon.PRONOUNS, lexicon.NAMES), SOUGHT)
+def looks_for_but_does_not_see(subject: Phrase, thing: Phrase, it: tuple[str, str]) -> Parts:
     """Je cherche ma sœur, mais je ne la vois pas. I am looking for my sister, but I do not see her.
 
     What le and la mean is decided by the noun before them: it, him or her.
     """
-    thing, it = sought
-    again = subject
-    if subject not in PRONOUNS:
-        again = PRONOUNS[3 if subject.gender == "f" else 2]
+    again = subject if subject in lexicon.PRONOUNS else lexicon.PRONOUNS[3 if subject.gender == "f" else 2]
     feminine = thing.gender == "f"
-    le, it = ("les", "them") if thing.person == 5 else ("la" if feminine else "le", it[feminine])
-    person = subject.person
-    return (
-        f"{subject.fr} {LOOK_FOR.present[person]} {thing.fr}, mais {again.fr} ne {le} {SEE.present[person]} pas",
-        f"{subject.en} {BE[person]} looking for {thing.en}, but {again.en} {DO[person]} not see {it}",
-    )
+    pronoun = Pair("les", "them") if thing.person == 5 else Pair("la" if feminine else "le", it[feminine])
+    sees_not = habitual(again, lexicon.SEE, NOT, pronoun)
+    return progressive(subject, lexicon.LOOK_FOR), thing, Pair(", mais", ", but"), sees_not
 
 
 GIFTS = Either(nouns("thing", ALL), nouns("clothes", ALL), nouns("text", ALL))
-TO_THEM = [
-    (subject, pronoun, verb)
-    for subject in PRONOUNS + NAMES
-    for pronoun in [*ME[:-1], ("leur", "them", ())]
-    for verb in VERBS["give"]
-    if subject.person not in pronoun[2]
-]
+GIVES = _others([*ME, (Pair("leur", "them"), ())], lexicon.VERBS["give"])
 
 
-@pattern(TO_THEM, GIFTS)
-def gives_them(who: tuple, thing: Phrase) -> Pair:
+@pattern(GIVES, GIFTS)
+def gives_them(subject: Phrase, verb: Verb, pronoun: Pair, thing: Phrase) -> Parts:
     """Tu leur montres un livre. You are showing them a book."""
-    subject, pronoun, verb = who
-    return (
-        f"{subject.fr} {pronoun[0]} {verb.present[subject.person]} {thing.fr}",
-        f"{subject.en} {goes_on(subject.person, verb)} {pronoun[1]} {thing.en}",
-    )
+    return progressive(subject, verb, pronoun=pronoun), thing
 
 
-@pattern(TO_THEM, GIFTS, [("", ""), ("hier", "yesterday")])
-def gave_them(who: tuple, thing: Phrase, time: Pair) -> Pair:
+@pattern(GIVES, GIFTS, maybe("hier = yesterday"))
+def gave_them(subject: Phrase, verb: Verb, pronoun: Pair, thing: Phrase, time: Pair) -> Parts:
     """Elle m'a donné un livre. She gave me a book."""
-    subject, pronoun, verb = who
-    fr, en = after([time])[0]
-    return (
-        f"{subject.fr} {pronoun[0]} {HAVE.present[subject.person]} {verb.participle} {thing.fr}{fr}",
-        f"{subject.en} {verb.past} {pronoun[1]} {thing.en}{en}",
-    )
+    return preterite(subject, verb, pronoun=pronoun), thing, time
 
 
-@pattern(PRONOUNS, VERBS["give"], GIFTS, OWNERS)
-def gave_to(subject: Phrase, verb: Verb, thing: Phrase, owner: Phrase) -> Pair:
+@pattern(lexicon.PRONOUNS, lexicon.VERBS["give"], GIFTS, OWNERS)
+def gave_to(subject: Phrase, verb: Verb, thing: Phrase, owner: Phrase) -> Parts:
     """J'ai prêté mon stylo au voisin. I lent my pen to the neighbour."""
-    return (
-        f"{subject.fr} {HAVE.present[subject.person]} {verb.participle} {thing.fr} à {owner.fr}",
-        f"{subject.en} {verb.past} {thing.en} to {owner.en}",
-    )
+    return preterite(subject, verb), thing, Pair("à", "to"), owner
 
 
-@pattern(PRONOUNS, [verb for verb in DOING_ALONE if verb.base not in ("travel", "swim", "run")], Either(NAMES, KIN))
-def at_home(subject: Phrase, verb: Verb, host: Phrase) -> Pair:
+INDOORS = [verb for verb in lexicon.VERBS["alone"] if verb.en not in ("travel", "swim", "run")]
+
+
+@pattern(lexicon.PRONOUNS, INDOORS, Either(lexicon.NAMES, KIN))
+def at_home(subject: Phrase, verb: Verb, host: Phrase) -> Parts:
     """Nous dormons chez mon oncle. We are sleeping at my uncle's house."""
-    return (
-        f"{subject.fr} {verb.present[subject.person]} chez {host.fr}",
-        f"{subject.en} {goes_on(subject.person, verb)} at {possessive(host.en, host.person == 5)} house",
-    )
+    return progressive(subject, verb), Pair(f"chez {host.fr}", f"at {possessive(host.en, host.person == 5)} house")
 
 
-STRESSED = [
-    ("moi", "me", (0, 3)), ("toi", "you", (1, 4)), ("lui", "him", (2,)), ("elle", "her", (2,)),
-    ("nous", "us", (0, 3)), ("vous", "you", (1, 4)), ("eux", "them", (5,)), ("elles", "them", (5,)),
-]  # fmt: skip
-TOGETHER = [
-    (subject, verb, preposition, them)
-    for subject in PRONOUNS
-    for verb in DOING_ALONE[1:]
-    for preposition in [("avec", "with"), ("sans", "without")]
-    for them in STRESSED
-    if subject.person not in them[2]
+STRESSED = pairs("moi = me, toi = you, lui = him, elle = her, nous = us, vous = you, eux = them, elles = them")
+WITH_THEM = [
+    Together(subject, verb, preposition, them)
+    for subject in lexicon.PRONOUNS
+    for verb in lexicon.VERBS["alone"][1:]
+    for preposition in pairs("avec = with, sans = without")
+    for them, same in zip(STRESSED, (I, YOU, HE, HE, I, YOU, THEY, THEY))
+    if subject.person not in same
 ]
 
 
-@pattern(TOGETHER, PAST)
-def with_them(who: tuple, time: Pair) -> Pair:
+@pattern(WITH_THEM, lexicon.PAST_TIMES)
+def with_them(subject: Phrase, verb: Verb, preposition: Pair, them: Pair, time: Pair) -> Parts:
     """Nous avons dansé avec eux hier. We danced with them yesterday."""
-    subject, verb, preposition, them = who
-    return (
-        f"{subject.fr} {HAVE.present[subject.person]} {verb.participle} {preposition[0]} {them[0]}{time[0]}",
-        f"{subject.en} {verb.past} {preposition[1]} {them[1]}{time[1]}",
-    )
+    return preterite(subject, verb), preposition, them, time

@@ -1,0 +1,92 @@
+"""Launching kernels, and the memory for their results. Besides `backend.py`, this is the only file that names CuPy.
+
+The sources are the .cu files beside this one. CuPy compiles them together when the first kernel is launched, by NVRTC,
+and caches the result on disk. A launch returns before the kernel has run: the GPU works through its queue.
+"""
+
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from mini_tf.types import Array
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+SOURCES = (              # a file may use those before it
+    "blocks.cu", "entries.cu", "rows.cu", "words.cu", "attention.cu", "updates.cu", "draws.cu",
+)  # fmt: skip
+NUMBERS = np.array([0, 1], np.float32)                   # what BLAS multiplies C and A·B by
+ZERO, ONE = (NUMBERS[k:].ctypes.data for k in (0, 1))
+
+
+def source() -> str:
+    """All kernels, as one text in CUDA C++"""
+    texts = [Path(__file__).with_name(name).read_text(encoding="utf-8") for name in SOURCES]
+    return 'extern "C" {\n' + "\n".join(texts) + "\n}\n"
+
+
+def launch(kernel: str, blocks: int, threads: int, *arguments: Array | int | float) -> None:
+    """Run a kernel on that many blocks of threads.
+
+    An array becomes a pointer to its first entry, a Python int a long long, a float a double. Besides these, kernels
+    take structs, from NumPy's structured arrays of one entry.
+    """
+    if blocks:                                           # else there is nothing to compute
+        _kernel(kernel)((blocks,), (threads,), arguments)
+
+
+def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> Array:
+    """Like cupy.empty"""
+    return _cupy().ndarray(shape, dtype)
+
+
+def address(array: Array) -> int:
+    """Where its first entry lies in the GPU's memory"""
+    return array.data.ptr
+
+
+def product(A: Array, B: Array, A_transposed: bool = False, B_transposed: bool = False) -> Array:
+    """A·B by cuBLAS, for matrices in C order, each of which may be transposed first
+
+    It costs less time in Python than A @ B. Whether it may round to TF32 is up to cuBLAS's handle, as for A @ B.
+    """
+    k, m = A.shape if A_transposed else A.shape[::-1]
+    n = B.shape[0] if B_transposed else B.shape[1]
+    C = empty((m, n))
+    if k == 0:
+        C.fill(0)
+    elif C.size:                                         # cuBLAS's matrices are in Fortran order: Cᵀ = Bᵀ·Aᵀ
+        _cublas().sgemm(
+            _handle(), int(B_transposed), int(A_transposed), n, m, k, ONE, B.data.ptr, B.shape[1],
+            A.data.ptr, A.shape[1], ZERO, C.data.ptr, n,
+        )  # fmt: skip
+    return C
+
+
+@cache
+def _cupy() -> ModuleType:
+    import cupy
+
+    return cupy
+
+
+@cache
+def _cublas() -> ModuleType:
+    from cupy_backends.cuda.libs import cublas
+
+    return cublas
+
+
+def _handle() -> int:
+    return _cupy().cuda.device.get_cublas_handle()
+
+
+@cache
+def _module():
+    return _cupy().RawModule(code=source())
+
+
+@cache
+def _kernel(name):
+    return _module().get_function(name)

@@ -1,0 +1,94 @@
+"""Steps on a GPU whose losses nobody has read yet.
+
+Reading a number makes the host wait until the device has computed it, and the device wait until the host has found out
+what to do next. So a step leaves its loss and its gradients' norm on the device, and several are read together. If one
+of them is not finite, no step since has changed a parameter (`kernels/gpu/updates.py`): the training goes back to where
+it was before that step, and that step is looked into, as it would have been at once on a processor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mini_tf.kernels.gpu import updates
+from mini_tf.ops.updates import adam, sum_of_squares
+from mini_tf.training.optimizers import Adam, with_gradient
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.training.state import Training
+
+READ_EVERY = 16          # steps
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was before a step that nobody has read yet, and what it read."""
+
+    batch: Any
+    before: tuple                # see `Training._before_step`
+    counts: dict                 # Adam's t of each parameter
+    words: int
+
+
+class Unread:
+    """The steps of a training since its numbers were read.
+
+    last_loss  the last loss that was read; None at first
+    """
+
+    def __init__(self, training: "Training"):
+        self.training, self.steps, self.last_loss = training, [], None
+        self.record = updates.Record(next(iter(training.parameters.values())).data, READ_EVERY)
+
+    def update(self, loss: Any, batch: Any, before: tuple, words: int) -> None:
+        """Adam's step, unless a number is not finite; the loss and the gradients' norm are left to be read."""
+        training, k = self.training, len(self.steps)
+        optimizer, parameters = training.optimizer, training.parameters
+        self.steps.append(Step(batch, before, dict(optimizer.memory.get("t", {})), words))
+        gradients = [updates.contiguous(parameter.grad) for _, parameter in with_gradient(parameters)]
+        updates.note(self.record, k, updates.contiguous(loss), gradients)
+        optimizer.step(parameters, record=self.record, step=k, most=training.clip or 0.0)
+
+    def due(self) -> bool:
+        """True if it is time to read: after the first step of all, and whenever the record is full."""
+        return self.last_loss is None or len(self.steps) == READ_EVERY
+
+    def read(self, not_finite: Callable) -> None:
+        """Read what the steps have left; this waits for the device.
+
+        Raises the error that not_finite(what, batch, before) gives, for the first step whose numbers are not finite;
+        the training is then as it was before that step.
+        """
+        if not self.steps:
+            return
+        training, steps = self.training, self.steps
+        numbers, self.steps = self.record.read()[: len(steps)], []
+        good = np.isfinite(numbers).all(1)
+        first_bad = len(steps) if good.all() else int(good.argmin())
+        training.since["losses"] += numbers[:first_bad, 0].tolist()
+        training.since["words"] += sum(step.words for step in steps[:first_bad])
+        if first_bad:
+            self.last_loss = float(numbers[first_bad - 1, 0])
+        if first_bad == len(steps):
+            return
+        bad, (loss, square) = steps[first_bad], numbers[first_bad]
+        training.step -= len(steps) - first_bad
+        training.optimizer.memory["t"] = bad.counts
+        self.record.begin_anew()
+        what = f"the gradient's norm became {square**0.5}" if np.isfinite(loss) else f"the loss became {loss}"
+        raise not_finite(what, bad.batch, bad.before)
+
+
+def possible(training: "Training") -> bool:
+    """True if the training's steps can be left unread: Adam's own, of one process, of float32 arrays on a GPU"""
+    optimizer, team = training.optimizer, training.team
+    if team.size > 1 or not isinstance(optimizer, Adam):
+        return False
+    if type(optimizer).update is not Adam.update or type(optimizer).step is not Adam.step:
+        return False
+    arrays = [parameter.data for parameter in training.parameters.values() if parameter.trainable]
+    if not arrays or not all(updates.runs_for(op, arrays[0]) for op in (adam, sum_of_squares)):
+        return False
+    return all(p.dtype == np.float32 and p.flags.c_contiguous for p in arrays)
