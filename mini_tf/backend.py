@@ -1,6 +1,6 @@
 """Which library does an array belong to?  NumPy on the CPU, CuPy on the GPU.
 
-This file and `kernels/gpu/launching.py` are the only ones that name CuPy. The rest of mini_tf asks
+This file, `gpu.py` and `kernels/gpu/launching.py` are the only ones that name CuPy. The rest of mini_tf asks
 `xp = array_module(x)` and writes `xp.exp(x)`: the library follows the array, so one process can use both, and nothing
 is decided at import.
 

@@ -1,4 +1,4 @@
-"""Launching kernels, and the memory for their results. Besides `backend.py`, this is the only file that names CuPy.
+"""Launching kernels, and the memory for their results, through CuPy.
 
 The sources are the .cu files beside this one. CuPy compiles them together when the first kernel is launched, by NVRTC,
 and caches the result on disk. A launch returns before the kernel has run: the GPU works through its queue.
