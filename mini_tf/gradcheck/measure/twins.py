@@ -5,6 +5,7 @@ may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA time
 """
 
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
 from itertools import product
 
@@ -127,17 +128,15 @@ def check_writing(rng: np.random.Generator) -> list[str]:
     return findings
 
 
-def check_gpu(rng: np.random.Generator, device: str = "gpu") -> list[str]:
+def check_gpu(examples: dict[str, Callable], rng: np.random.Generator, device: str = "gpu") -> list[str]:
     """A sentence for each example of an op whose twin on the GPU gives other values or gradients than the formula.
 
     None where there is no GPU. As for the CPU's twins, the reference is the formula in float64.
     """
-    from mini_tf.gradcheck.examples import EXAMPLES
-
     if device == "gpu" and not gpu_count()[0]:
         return []
     findings = check_updates(rng, device)
-    for name, make in EXAMPLES.items():
+    for name, make in examples.items():
         if name.partition(",")[0] in ops.__all__:
             f, inputs, _ = make(rng)
             findings += [f"the twin of {name} on the GPU gives another {what}" for what in _off(f, inputs, rng, device)]
