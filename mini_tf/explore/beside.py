@@ -201,7 +201,7 @@ def _words(bug):
         report = gradcheck(f, *inputs, params=params, name=bug.example)
     step = report.wrong_step
     told = report if step is None else step.report or report
-    reasons = [f"d{t.name}: {told.about_diagnosis(t)}" for t in told.tensors if t.diagnosis]
+    reasons = [f"d{t.name}: {words}" for t in told.tensors if (words := told.about_diagnosis(t))]
     return [*report.about_steps(with_report=False)[:1], *told.about_changes(), *reasons] or list(report.findings)
 
 

@@ -170,9 +170,8 @@ def _without_a_report(subjects, seed):
     from mini_tf.gradcheck.examples import EXAMPLES
     from mini_tf.gradcheck.measure.twins import check_gpu, check_updates, check_writing
 
-    rng = np.random.default_rng(seed)
-    checks = (check_updates, check_writing, check_gpu) if subjects.keys() >= EXAMPLES.keys() else ()
-    return [finding for check in checks for finding in check(rng)]
+    rng, every = np.random.default_rng(seed), subjects.keys() >= EXAMPLES.keys()
+    return [*check_updates(rng), *check_writing(rng), *check_gpu(EXAMPLES, rng)] if every else []
 
 
 def plant_in_all(subjects: Subjects, seed: int) -> int:

@@ -3,7 +3,7 @@
 import gc
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -29,10 +29,10 @@ def _is_formula(path):
     return Path(path).is_relative_to(OURS) and not any(Path(path).is_relative_to(one) for one in MACHINERY)
 
 
-def functions_that_run(run: Callable[[], object]) -> list[FunctionType]:
+def functions_that_run(run: Callable[[], object], without: Collection[FunctionType] = ()) -> list[FunctionType]:
     """The functions that run() calls, each with those inside it: the author's; if there are none, mini_tf's formulas.
 
-    A function inside another that has run, too, is found in that one.
+    A function inside another that has run, too, is found in that one. without: functions that are left out
     """
     codes = codes_that_run(run)
     theirs = [code for code in codes if is_theirs(code.co_filename)]
@@ -42,7 +42,7 @@ def functions_that_run(run: Callable[[], object]) -> list[FunctionType]:
     inner = {id(one) for code in chosen for one in codes_inside(code)[1:]}
     outer = [code for code in chosen if id(code) not in inner]
     found = {one.__code__: one for one in gc.get_referrers(*outer) if isinstance(one, FunctionType)} if outer else {}
-    return [found[code] for code in outer if code in found]
+    return [found[code] for code in outer if code in found and found[code] not in without]
 
 
 class TooManyCalls(Exception):

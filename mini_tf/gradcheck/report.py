@@ -263,7 +263,7 @@ class Report:
         width = max((len(t.name) for t in self.tensors), default=0) + 1
         for t in [t for t in self.tensors if self.wrong_step is None or t.verdict != FAIL]:    # after it, all are wrong
             lines.append(f"{t.verdict:<10} d{t.name:<{width}}{t.shape}: {t.sentence}")
-            lines += [f"  → {self.about_diagnosis(t)}"] if t.diagnosis else []
+            lines += [f"  → {words}"] if (words := self.about_diagnosis(t)) else []
         lines += [f"note: {note}" for note in self.about_notes()]
         return "\n  ".join([*lines, *self.about_suspects()])
 
@@ -298,7 +298,9 @@ class Report:
         return [*lines, f"later steps: {'; '.join(later)}"] if later else lines
 
     def about_diagnosis(self, t: TensorReport) -> str:
-        """What is wrong with one gradient; where it is the same as for another, only that"""
+        """What is wrong with one gradient; where it is the same as for another, only that; "" beside the one change"""
+        if not t.diagnosis or (self.repair is not None and not self.hints_only):
+            return ""
         first = next(other for other in self.tensors if other.diagnosis == t.diagnosis)
         return t.diagnosis if first is t else f"The same as for d{first.name}."
 

@@ -158,7 +158,8 @@ class Subject:
 
     def prepare(self, dy_of: Callable[[Any, Any], Any]) -> None:
         """Settle what is a tensor: what gets a gradient, and what has to get one. dy_of(y, backward) draws dy."""
-        settle(self, dy_of)
+        with self.restored():
+            settle(self, dy_of)
 
     def depends_on(self, name: str) -> bool:
         """True if y depends on the tensor."""
@@ -229,10 +230,20 @@ class Subject:
         if name in self.names:
             self.inputs[self.names.index(name)] = array
 
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """After the block, arrays into which f has written are what they were; so `promises` can see it."""
+        before = {name: np.copy(x) for name, x in self.everything.items()}
+        try:
+            yield
+        finally:
+            for name, x in self.everything.items():
+                x[...] = before.get(name, x)
+
     def is_defined(self) -> bool:
         """True if the forward runs here, and y is finite"""
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), self.restored():
                 return bool(np.isfinite(self.forward()[0]).all())
         except FAILURES:
             return False

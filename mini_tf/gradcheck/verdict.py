@@ -128,7 +128,7 @@ def _judge(subject, report, patterns, rng, found, seed, budget):
 
 def _say_where(report, subject):
     """Where the backward is written"""
-    with suppress(*FAILURES):
+    with suppress(*FAILURES), subject.restored():
         _, backward = subject.forward()
         report.place = place_of(backward.of)
 

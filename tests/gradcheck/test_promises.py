@@ -1,7 +1,7 @@
 """What a forward and a backward promise besides right numbers: a broken promise is a FAIL, in one sentence."""
 
 from mini_tf import ops
-from mini_tf.gradcheck import judge
+from mini_tf.gradcheck import gradcheck, judge
 from mini_tf.layers import Linear, Parameter
 from tests.strict import strict
 
@@ -10,7 +10,7 @@ import pytest
 
 from .contracts import edited, normal
 
-X = normal((2, 3))
+X, HERE = normal((2, 3)), "tests/gradcheck/test_promises.py"
 
 
 def doubled(x):
@@ -48,6 +48,23 @@ def test_broken_promises(sentence):
     assert judge(doubled, given).verdict == "PASS"
 
 
+def in_place(x):
+    x[x < 0] = 0
+    return x.copy(), lambda dy: dy * (x > 0)
+
+
+def test_the_line_that_writes_is_named():
+    line = in_place.__code__.co_firstlineno + 1
+    report = gradcheck(in_place, X)                      # written once, x stays as it is when it is written again
+    assert report.findings == [f"the forward wrote into x; it should only read what it is given (at {HERE}:{line})"]
+    wrong = edited(doubled, "dx = kept", "dy *= 2; dx = kept")
+    report = gradcheck(wrong, X)
+    finding, = report.findings
+    assert finding.startswith("backward wrote into the dy that it was given; another op may hold the same array (at ")
+    assert finding.endswith(":5)")
+    assert report.tried == ""                            # no gradient is wrong
+
+
 def test_given_arrays_are_never_written_to():
     def embedding(table, ids):
         def backward(dy):
@@ -60,7 +77,10 @@ def test_given_arrays_are_never_written_to():
         return table[ids], backward
 
     table, ids = normal((4, 3)), np.array([2, 0, 2, 1])
-    assert "backward wrote into ids; another op may hold the same array" in judge(embedding, table, ids).findings
+    line = embedding.__code__.co_firstlineno + 5
+    finding, = judge(embedding, table, ids).findings
+    assert finding.startswith("backward wrote into ids; another op may hold the same array (at ")
+    assert finding.endswith(f"{HERE}:{line})")
     assert np.array_equal(table, normal((4, 3)))
     assert ids.tolist() == [2, 0, 2, 1]
 

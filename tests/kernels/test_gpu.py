@@ -5,6 +5,7 @@ import warnings
 
 from mini_tf import kernels, ops
 from mini_tf.backend import to_device, to_host
+from mini_tf.gradcheck import EXAMPLES
 from mini_tf.gradcheck.measure.twins import check_gpu
 from mini_tf.kernels import binding, gpu
 from mini_tf.ops.op import all_ops
@@ -375,16 +376,16 @@ def test_gradcheck_compares_the_twins(monkeypatch, rng):
     """`mini-tf gradcheck --bind-twins` does so on a GPU; here the kernels run on the CPU."""
     launched = simulated(monkeypatch)
     monkeypatch.setitem(binding.TWINS, "numpy", binding.TWINS["cupy"])
-    assert check_gpu(rng, "cpu") == []
+    assert check_gpu(EXAMPLES, rng, "cpu") == []
     assert {"layer_norm_backward", "attention_backward_of_keys", "cross_entropy_backward", "embedding"} <= set(launched)
     right = gpu.layer_norm
     monkeypatch.setattr(gpu, "layer_norm", lambda x, gamma, beta, eps=1e-5: right(x, gamma, 1.01 * beta, eps))
     with kernels.with_twins():                           # looks them up anew
-        findings = check_gpu(rng, "cpu")
+        findings = check_gpu(EXAMPLES, rng, "cpu")
     assert len(findings) == 1
     assert "the twin of layer_norm on the GPU gives another y than the formula: off by" in findings[0]
 
 
 @pytest.mark.gpu
 def test_gradcheck_compares_the_twins_on_a_gpu(rng):
-    assert check_gpu(rng) == []
+    assert check_gpu(EXAMPLES, rng) == []

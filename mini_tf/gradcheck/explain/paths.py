@@ -6,20 +6,17 @@ backward has wrong: the std of a layer norm that it takes for a constant, the st
 """
 
 import ast
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.expressions import nodes_of
-from mini_tf.gradcheck.explain.sites import HOOK, copied, expressions_in, functions_in, hooked
+from mini_tf.gradcheck.explain.sites import HOOK, copied, expressions_in, functions_in, hooked, one_line
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.measure.slopes import ROUNDING, slopes_along
+from mini_tf.gradcheck.measure.slopes import Phi, slopes_along
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import listed
 from mini_tf.gradcheck.source import Unavailable, compiled, own_nodes, running_as, source_of
-from mini_tf.types import Array
 
 import numpy as np
 
@@ -27,131 +24,111 @@ TIMES = {0: "is missing", -1: "has the wrong sign", 2: "is there twice"}
 DIRECTIONS = 3           # in which the tensor is moved: the first gives how often the path is there, the others confirm
 CLOSE = 1e-6
 LEAST = 1e-4             # of a path, relative to the whole gradient
-MOST = 400               # expressions that are held
-CALLS = 3000             # of the forward, for one gradient
-NUMBERS = 2_000_000      # in all of them together
+CALLS = 3000             # of the forward
+NUMBERS = 2_000_000      # in all values together
 HELD = ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp
 
 
-class Place(NamedTuple):
-    """An expression of the forward: its text and line, and the variable that is set to it, or "" """
+class Held(Phi):
+    """φ with an expression of the forward held at what it was: number `held` of `places`, at first none.
 
-    text: str
-    line: int
-    variable: str
-
-
-class Held:
-    """φ with some expressions of the forward held at what they were, `which`: () to hold none."""
+    places: (text, line, the variable that is set to it, or "") of each;  values: {number: all that it was in one run}
+    """
 
     def __init__(self, evidence: Evidence):
         self.evidence, self.places, self.codes = evidence, [], {}
-        self.which, self.values, self.counts, self.first, self.room, self.calls = (), {}, Counter(), True, NUMBERS, 0
+        self.held, self.values, self.ran, self.calls, self.room, self.recording = None, {}, 0, 0, NUMBERS, True
         evidence.back_to_the_point()
-        for function in functions_that_run(evidence.subject.forward):
-            try:
+        for function in functions_that_run(evidence.subject.forward, evidence.sound):
+            with suppress(Unavailable):
                 source = source_of(function)
-            except Unavailable:
-                continue
-            found = list(_expressions(source.node))[: MOST - len(self.places)]
-            text = hooked(source, [node for node, _ in found], len(self.places))
-            self.codes[function] = compiled(function, text, source.file.text)
-            self.places += [Place(" ".join(source.file.of(node).split()), node.lineno, name) for node, name in found]
+                found = list(_expressions(source.node))
+                text = hooked(source, [node for node, _ in found], len(self.places))
+                self.codes[function] = compiled(function, text, source.file.text)
+                self.places += [(one_line(source.file.of(one)), one.lineno, variable) for one, variable in found]
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Inside the block, φ can be asked for."""
-        spaces = [function.__globals__ for function in self.codes]
         with ExitStack() as stack:
             stack.enter_context(running_as(self.codes))
-            for space in spaces:
-                space[HOOK] = self._hold
+            for space in [function.__globals__ for function in self.codes]:
+                space[HOOK] = self._hook
                 stack.callback(space.pop, HOOK, None)
-            self.size = float(np.abs(self._y() * self.evidence.dy).sum())
-            self.noise, self.first = ROUNDING * self.size, False
+            super().__init__(self.evidence.subject, self.evidence.dy, self.evidence.patterns, spacings=())
+            self.recording = False
             yield
 
     def __call__(self) -> tuple[float, bytes]:
-        return float((self._y() * self.evidence.dy).sum()), b""
+        self.ran, self.calls = 0, self.calls + 1
+        return super().__call__()
 
-    def _y(self) -> Array:
-        self.calls += 1
-        if self.calls > CALLS:
-            raise RuntimeError("the budget of calls is used up")
-        self.counts.clear()
-        return np.asarray(self.evidence.subject.forward()[0])
-
-    def _hold(self, k, x):
-        if self.first and getattr(getattr(x, "dtype", None), "kind", "") == "f":
+    def _hook(self, k, x):
+        if self.recording and getattr(getattr(x, "dtype", None), "kind", "") == "f":
             self.room -= np.size(x)
             if self.room < 0:
                 raise MemoryError(f"more than {NUMBERS} numbers to keep")
             self.values.setdefault(k, []).append(copied(x))
-        if k not in self.which:
+        if k != self.held:
             return x
-        self.counts[k] += 1
-        return copied(self.values[k][self.counts[k] - 1])
+        self.ran += 1
+        return copied(self.values[k][self.ran - 1])
 
-    @property
-    def candidates(self) -> list[tuple[int, ...]]:
-        """Which to hold together: each alone, and all places that read a variable"""
-        reads = {}
-        for k in self.values:
-            if self.places[k].text.isidentifier():
-                reads.setdefault(self.places[k].text, []).append(k)
-        return [(k,) for k in self.values] + [tuple(several) for several in reads.values() if len(several) > 1]
+    def paths(self, name: str, among: Iterable[int]) -> dict[int, int]:
+        """{expression: how often the gradient has the paths through it} where that explains all of its error"""
+        slopes, rng = self.evidence.slopes[name], np.random.default_rng(0)
+        right, error = np.nan_to_num(slopes), np.nan_to_num(self.evidence.gradients[name] - slopes)
+        moves = []                                       # entries whose slopes are not known stay where they are
+        for _ in range(DIRECTIONS):
+            v = ~np.isnan(slopes) * rng.choice([-1, 1], slopes.shape) * rng.uniform(0.5, 1.5, slopes.shape)
+            moves.append((v.ravel(), (right * v).sum(), (error * v).sum(), np.linalg.norm(right) * np.linalg.norm(v)))
+        times = {k: self._times(k, self.subject.tensors[name], moves) for k in among}
+        return {k: n for k, n in times.items() if n is not None}
 
-
-def missing_path(evidence: Evidence, name: str) -> str:
-    """A sentence: the error of this gradient is that through one expression of the forward; "" if it is not"""
-    slopes = evidence.slopes[name].reshape(-1)
-    if np.isnan(slopes).any() or name not in evidence.gradients:
-        return ""
-    yours, rng = evidence.gradients[name].reshape(-1), np.random.default_rng(0)
-    directions = rng.choice([-1, 1], (DIRECTIONS, slopes.size)) * rng.uniform(0.5, 1.5, (DIRECTIONS, slopes.size))
-    try:
-        held, found = Held(evidence), {}
-        with held.running(), np.errstate(all="ignore"):
-            for which in held.candidates if held.calls <= CALLS else ():
-                times = _times(held, which, evidence.subject.tensors[name], yours, slopes, directions)
-                if times is not None:
-                    found[which] = times
-    except FAILURES:                                     # it cannot be run like this
-        return ""
-    finally:
-        evidence.back_to_the_point()
-    return _sentence(held, found) if found else ""
+    def _times(self, k, x, moves):
+        times, self.held = None, k
+        for v, right, error, size in moves if self.calls < CALLS else ():
+            slopes = slopes_along(self, x, v[None])
+            path = right - slopes.slope[0]
+            if slopes.kink[0] or min(abs(path), abs(slopes.slope[0])) < LEAST * size:
+                return None                              # none of the gradient, or all of it: then a factor says more
+            times = 1 + error / path if times is None else times
+            times = next((n for n in TIMES if abs(times - n) < 1e-4), None)
+            if times is None or abs(error - (times - 1) * path) > slopes.uncertainty[0] * abs(times - 1) + CLOSE * size:
+                return None
+        return times
 
 
-def _times(held, which, x, yours, right, directions):
-    """How often your gradient has these paths, if that explains all of its error: 0, −1 or 2; else None"""
-    times, held.which = None, which
-    for v in directions:
+def missing_paths(points: Sequence[Evidence], names: Sequence[str]) -> dict[str, str]:
+    """{tensor: a sentence} of those whose gradient's whole error is that through one expression of the forward"""
+    found = {}
+    for point in points[:2]:
         try:
-            slopes = slopes_along(held, x, v[None])
-        except FAILURES:                                 # it cannot be held: an array that the lines below fill
-            return None
-        error, path = (yours - right) @ v, right @ v - slopes.slope[0]
-        size = np.linalg.norm(right) * np.linalg.norm(v)
-        if slopes.kink[0] or abs(path) < LEAST * size or abs(slopes.slope[0]) < LEAST * size:
-            return None                                  # none of the gradient, or all of it: then a factor says more
-        times = 1 + error / path if times is None else times
-        times = next((k for k in TIMES if abs(times - k) < 1e-4), None)
-        if times is None or not abs(error - (times - 1) * path) < slopes.uncertainty[0] * abs(times - 1) + CLOSE * size:
-            return None
-    return times
+            held = Held(point)
+            with held.running():
+                for name in names:
+                    if point is not points[0]:
+                        again = held.paths(name, found[name])
+                        found[name] = {k: n for k, n in again.items() if n == found[name][k]}
+                    else:                                # most often several tensors lack the same
+                        known = dict.fromkeys(k for paths in found.values() for k in paths)
+                        found[name] = held.paths(name, known) or held.paths(name, held.values)
+        except FAILURES:                                 # it cannot be run like this
+            return {}
+        finally:
+            point.back_to_the_point()
+    return {name: _sentence(held.places, paths) for name, paths in found.items() if paths}
 
 
-def _sentence(held, found):
+def _sentence(places, paths):
     """The path in words: by the variables on it, else by the shortest expression"""
-    times = next(times for times in TIMES if times in found.values())    # missing first
-    places = [held.places[which[0]] for which, other in found.items() if other == times]
-    variables = {place.variable: place.line for place in places if place.variable}
-    if variables:
-        said = [f"`{name}` (line {line})" for name, line in [*variables.items()][:3]]
-    else:
-        shortest = min(places, key=lambda place: len(place.text))
-        said = [f"`{shortest.text}` (line {shortest.line})"]
+    times = next(n for n in TIMES if n in paths.values())                # missing first
+    on_it = [places[k] for k, n in paths.items() if n == times]
+    variables = {variable: line for _, line, variable in on_it if variable}
+    if not variables:
+        text, line, _ = min(on_it, key=lambda place: len(place[0]))
+        variables = {text: line}
+    said = [f"`{text}` (line {line})" for text, line in [*variables.items()][:3]]
     return f"The gradient through {listed(said)} {TIMES[times]}; all else is right."
 
 

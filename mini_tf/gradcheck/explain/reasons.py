@@ -1,7 +1,6 @@
 """The reasons that a failing report gives, in the order in which they help: a wrong step, a change, words, lines."""
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mini_tf.gradcheck.errors import FAILURES
@@ -31,19 +30,16 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         if report.wrong_step is not None:
             return
     search = Search(subject, evidence, other)
-    if search.hits:
-        report.changes = [_change(search.hits[0], search.target.names)]
-        report.equal = [_change(edit, search.target.names) for edit in _as_good(search.hits)]
-    else:
-        report.changes = [_change(edit, names) for edit, names in _several(search)]
-    if report.repair is not None:
-        return
-    _add_words(report, evidence, [*filter(None, [other]), *search.elsewhere])
+    every = search.target.names
+    changes = [(edit, every) for edit in search.hits[:1]] or _several(search)
+    report.changes = [_change(edit, names) for edit, names in changes]
+    report.equal = [_change(edit, every) for edit in _as_good(search.hits)]
+    _add_words(report, search)
     if report.changes:
         return
     if not report.steps:
         find_steps(report, subject, evidence, seed, add_reasons)
-    if report.wrong_step is None:
+    if report.wrong_step is None and (evidence.wrong or evidence.misfits):
         report.suspects = _lines(search)
         report.tried = (f"No single change makes it right: {search.tried:,} values were put in, {search.programs} "
                         "changed programs run")          # fmt: skip
@@ -52,25 +48,22 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
 
 def _is_model(subject):
     """True for code of mini_tf that calls several of its functions; an author's own functions are searched first"""
-    if "mini_tf.ops.op" not in sys.modules or hasattr(subject.f, "formula"):
-        return False
     codes = codes_that_run(subject.forward)
-    calls_ops = any(code.co_qualname.startswith("Op.") for code in codes if Path(code.co_filename).name == "op.py")
-    return calls_ops and (bool(subject.params) or not any(is_theirs(code.co_filename) for code in codes))
+    calls_ops = any(Path(code.co_filename).match("mini_tf/ops/op.py") for code in codes)
+    whole = bool(subject.params) or not any(is_theirs(code.co_filename) for code in codes)
+    return calls_ops and whole and not hasattr(subject.f, "formula")
 
 
 def _as_good(hits: Sequence[Edit]) -> list[Edit]:
     """Edits in other lines that change as little as the first"""
-    first = hits[0]
-    return [edit for edit in hits[1:] if edit.line != first.line and edit.cost[0] <= first.cost[0]][:2]
+    return [edit for edit in hits[1:] if edit.line != hits[0].line and edit.cost[0] <= hits[0].cost[0]][:2]
 
 
-def _several(search: Search) -> Iterator[tuple[Edit, list[str]]]:
+def _several(search: Search) -> list[tuple[Edit, list[str]]]:
     """(edit, the tensors that it makes right) of two changes that make all right together; none if there are no such"""
-    wrong = [*search.evidence.wrong, *search.evidence.misfits]
-    if not 2 <= len(wrong) <= MANY:
+    left, chosen = [*search.evidence.wrong, *search.evidence.misfits], []
+    if not 2 <= len(left) <= MANY:
         return []
-    chosen, left = [], list(wrong)
     while left and len(chosen) < 2:
         some = [left[0], *search.evidence.right]
         part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
@@ -86,16 +79,16 @@ def _several(search: Search) -> Iterator[tuple[Edit, list[str]]]:
     return chosen
 
 
-def _add_words(report, evidence, points):
+def _add_words(report, search):
     """Words that hold at other points, too"""
     try:
         with np.errstate(all="ignore"):
-            for name, words in sentences(evidence, points).items():
+            for name, words in sentences(search.evidence, search.points[1:]).items():
                 report.tensor(name).diagnosis = words
     except FAILURES:
         return
     finally:
-        evidence.back_to_the_point()
+        search.evidence.back_to_the_point()
 
 
 def _lines(search: Search) -> list[str]:
@@ -105,6 +98,7 @@ def _lines(search: Search) -> list[str]:
         wrong = [name for name in search.evidence.wrong if name in search.target.names]
         live = [site for site in search.sites if site.jacobian is not None
                 and any(search.target.solution(site.jacobian, site.missing, n) is not None for n in wrong)]  # fmt: skip
+    live = [site for site in live if site.source.function not in search.evidence.sound]
     live = [site for site in live if site.backward] or live
     seen = {(site.source.path, site.line): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]

@@ -116,7 +116,7 @@ class Program:
         self.target, self.sites, self.runs = target, [], 0
         subject, evidence = target.subject, target.evidence
         evidence.back_to_the_point()
-        functions = functions_that_run(lambda: subject.run(evidence.dy_again()))
+        functions = functions_that_run(lambda: subject.run(evidence.dy_again()), evidence.sound)
         self.sources, self._codes = [], {}
         for function in functions:
             try:

@@ -6,68 +6,23 @@ that it had in one run.
 """
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
-from typing import Any
 
 from mini_tf.gradcheck.adapters import partner_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.measure.promises import place_of
 from mini_tf.gradcheck.measure.slopes import watched_relus
 from mini_tf.gradcheck.program import functions_that_run, is_theirs
 from mini_tf.gradcheck.report import AFTER, CONTAINS, RIGHT, WRONG, Report, Step
+from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
 from mini_tf.gradcheck.weights import objects_in
-from mini_tf.places import place
-
-import numpy as np
 
 BUDGET = 300             # entries measured of each tensor of a step
 METHODS = ("forward", "__call__")
-
-
-@dataclass(eq=False)
-class Inner:
-    """One call inside a model: what was called, with which inputs, and when its backward ended."""
-
-    name: str
-    f: Any
-    inputs: list
-    options: dict
-    line: str
-    parents: tuple = ()
-    ended: float | None = None
-    backward: Any = None
-    is_ours: bool = False                                # an op or a layer of mini_tf
-
-    def subject(self) -> Subject:
-        return Subject(self.f, self.inputs, self.options)
-
-
-@dataclass
-class Recorder:
-    """Calls as they happen: forwards as they begin, backwards as they end."""
-
-    calls: list = field(default_factory=list)
-    open: list = field(default_factory=list)
-    traced: list = field(default_factory=list)           # calls of mini_tf's, which count for themselves
-    ends: int = 0
-
-    def begin(self, name: str, f: Any, inputs: tuple, options: dict) -> Inner:
-        """A new call; its inputs are copied, as the model may write into them."""
-        given = [_copied(x) for x in inputs], {n: _copied(x) for n, x in options.items()}
-        call = Inner(name, f, *given, _calling_line(), tuple(self.open))
-        self.calls.append(call)
-        return call
-
-    def end(self, call: Inner) -> None:
-        self.ends += 1
-        call.ended = sum(one.ended is not None for one in self.traced) - 0.5 + 1e-6 * self.ends
 
 
 def find_steps(report: Report, subject: Subject, evidence: Evidence, seed: int, explain: Callable) -> None:
@@ -75,178 +30,140 @@ def find_steps(report: Report, subject: Subject, evidence: Evidence, seed: int, 
 
     explain: adds the reasons to that report; called like `reasons.add_reasons`
     """
-    calls = [call for call in _calls_in(subject, evidence) if call.ended is not None]
-    calls.sort(key=lambda call: call.ended)
-    wrong, of_step = None, None
-    for look in range(2):                                # the second with another dy
-        for call in calls if wrong is None else ():
-            if not _seems_right(call, seed + look):
-                with judged(call.subject, call.name, seed, BUDGET) as (one, own, found, other):
-                    if found is not None and (found.wrong or found.misfits) and not _only_scaled(call, found):
-                        wrong, of_step = call, one
-                        if not call.is_ours:             # an author's layers may work in place, on dy
-                            found.allowed = [f for f in one.findings if "wrote into the dy" in f]
-                            one.findings = [f for f in one.findings if f not in found.allowed]
-                        explain(one, own, found, other, seed)
-                        one.notes = []
-                        break
+    from mini_tf.trace import source_line  # here, as it imports all of mini_tf's layers
+
+    calls, wrong = _calls_in(subject, evidence), None
+    for call in calls:
+        seems = _seems_right(call, seed)
+        evidence.sound |= _functions(call) if seems else set()
+        if seems is False and (own := _report_of(call, seed, explain)) is not None:
+            wrong = call
+            break
     for call in calls:
         status = RIGHT if wrong is None or call.ended < wrong.ended else AFTER
         status = WRONG if call is wrong else CONTAINS if wrong is not None and call in wrong.parents else status
-        where = place_of(getattr(call.backward, "of", call.backward)) if call.backward is not None else place_of(call.f)
-        report.steps.append(Step(call.name, call.line, where, status, of_step if call is wrong else None))
+        where = source_line(call.backward, call.f)
+        report.steps.append(Step(call.name, call.line, where, status, own if call is wrong else None))
+
+
+def _subject(call):
+    return Subject(call.f, call.inputs, call.options)
 
 
 def _seems_right(call, seed):
+    """Whether a quick look at a step finds nothing wrong; None if it cannot be judged by itself"""
     try:
         with watched_relus() as patterns:
-            subject = call.subject()
+            subject = _subject(call)
             with subject.in_float64():
                 return seems_right(subject, patterns, seed)
     except (*FAILURES, Refused):
-        return True                                      # it cannot be judged by itself
+        return None
 
 
-def _only_scaled(call, evidence):
-    """Whether an author's step only counts in another unit: dA may stand for m times the gradient, for m examples"""
-    if not isinstance(call.f, tuple) or evidence.misfits:
-        return False
-    factors = []
-    for name in evidence.wrong:
-        g, slopes = evidence.gradients[name].ravel(), np.nan_to_num(evidence.slopes[name].ravel())
-        factors.append(g @ slopes / max(slopes @ slopes, 1e-300))
-        if factors[-1] <= 0 or np.abs(g - factors[-1] * slopes).max() > 1e-6 * evidence.size(name):
-            return False
-    return bool(factors) and np.ptp(factors) <= 1e-6 * factors[0]
+def _functions(call):
+    """The functions that run in a step, its forward and its backward"""
+    forward, found = call.f[0] if isinstance(call.f, tuple) else getattr(call.f, "forward", call.f), set()
+    for one in (forward, call.backward):
+        with suppress(Unavailable):
+            found.add(function_of(one))
+    return found
+
+
+def _report_of(call, seed, explain):
+    """The Report of a step that is wrong, with reasons; None if it is right, or cannot be judged"""
+    with judged(lambda: _subject(call), call.name, seed, BUDGET) as (report, subject, evidence, other):
+        if evidence is None or not (evidence.wrong or evidence.misfits):
+            return None
+        evidence.allowed = [f for f in report.findings if "wrote into the dy" in f]      # a layer may work in place
+        report.findings = [f for f in report.findings if f not in evidence.allowed]
+        explain(report, subject, evidence, other, seed)
+        report.notes = []
+    return report
+
+
+# Recording the steps ------------------------------------------------------------------------------------------------
 
 
 def _calls_in(subject, evidence):
-    """[Inner] of one run of the subject, at the evidence's point"""
+    """[Call] of all steps in one run of the subject, at the evidence's point, in the order in which backwards end"""
+    from mini_tf.trace import trace
+
     evidence.back_to_the_point()
     functions = functions_that_run(lambda: subject.run(evidence.dy_again()))
-    recorder = Recorder()
     try:
-        with _traced(recorder), _watched(recorder, subject, functions):
+        with trace(lambda tracer: _watched(tracer, subject, functions)) as calls:
             subject.run(evidence.dy_again())
     except FAILURES:
         return []
     finally:
         evidence.back_to_the_point()
-    own = {id(subject.f), id(getattr(subject.f, "__func__", None))}
-    calls = [call for call in recorder.calls if id(call.f) not in own and id(getattr(call.f, "__func__", 0)) not in own]
-    return [call for call in calls if getattr(call.f, "formula", call) is not getattr(subject.f, "formula", None)]
+    whole = getattr(subject.f, "formula", getattr(subject.f, "__func__", subject.f))
+    inner = [call for call in calls if getattr(call.f, "formula", getattr(call.f, "__func__", call.f)) is not whole]
+    return sorted((call for call in inner if call.ended is not None), key=lambda call: call.ended)
 
 
 @contextmanager
-def _traced(recorder: Recorder) -> Iterator[None]:
-    """Inside the block, calls of mini_tf's ops and layers are recorded, if it is there at all."""
-    if "mini_tf.ops.op" not in sys.modules:
-        yield
-        return
-    from mini_tf.trace import trace
-
-    with trace() as recorder.traced:
-        yield
-    made = {}
-    for call in recorder.traced:
-        made[call] = Inner(call.name, call.f, list(call.inputs), call.options, call.line,
-                           tuple(made[parent] for parent in call.parents if parent in made), call.ended, call.backward,
-                           True)                         # fmt: skip
-    recorder.calls += made.values()
-
-
-@contextmanager
-def _watched(recorder: Recorder, subject: Subject, functions: list) -> Iterator[None]:
-    """Inside the block, the author's functions and objects are recorded that keep a contract."""
+def _watched(tracer, subject, functions) -> Iterator[None]:
+    """Inside the block, the author's functions and objects that keep a contract report to the tracer, too."""
     with ExitStack() as stack:
-        for function in [f for f in functions if is_theirs(f.__code__.co_filename)]:
-            space = function.__globals__
-            if space.get(function.__name__) is function and function is not subject.f:
-                partner = partner_of(function)
-                if partner in functions:
-                    _replace_pair(recorder, stack, space, function, partner)
-                elif partner is None:
-                    stack.callback(space.__setitem__, function.__name__, function)
-                    space[function.__name__] = _closure(recorder, function)
-        owners = [one for path, one in objects_in(subject.adapter.owner) if path]
-        for cls in {type(one) for one in owners}:
+        for function in [one for one in functions if is_theirs(one.__code__.co_filename)]:
+            space, name, partner = function.__globals__, function.__name__, partner_of(function)
+            if space.get(name) is not function or function is subject.f or partner not in (None, *functions):
+                continue
+            others = {name: _closure(tracer, function)}
+            if partner is not None:
+                others = dict(zip([name, partner.__name__], _together(tracer, name, function, partner)))
+            for key, other in others.items():
+                stack.callback(space.__setitem__, key, space[key])
+                space[key] = other
+        for cls in {type(one) for path, one in objects_in(subject.adapter.owner) if path}:
             forward = next((name for name in METHODS if name in vars(cls)), None)
             if forward and "backward" in vars(cls):
-                _replace_methods(recorder, stack, cls, forward)
+                methods = vars(cls)[forward], vars(cls)["backward"]
+                others = _together(tracer, cls.__name__, *methods, of_object=True)
+                for key, method, other in zip((forward, "backward"), methods, others):
+                    stack.callback(setattr, cls, key, method)
+                    setattr(cls, key, other)
         yield
 
 
-def _closure(recorder, function):
-    """The function, recorded where it returns y, backward"""
+def _closure(tracer, function):
+    """The function, recorded where it returns y, backward; its inputs are copied, as the model may write into them"""
     @wraps(function)
     def call(*inputs, **options):
-        inner = recorder.begin(function.__name__, function, inputs, options)
-        recorder.open.append(inner)
-        try:
-            result = function(*inputs, **options)
-        finally:
-            recorder.open.pop()
-        if not (isinstance(result, tuple) and len(result) == 2 and callable(result[1])):
-            recorder.calls.remove(inner)
-            return result
-        inner.backward = result[1]
+        def run(*_, **__):
+            return function(*inputs, **options)
 
-        def backward(*dy):
-            came = result[1](*dy)
-            recorder.end(inner)
-            return came
-
-        return result[0], backward
+        return tracer.watch(function.__name__, function, run, *_copied(inputs), **_copied(options))
 
     return call
 
 
-def _replace_pair(recorder, stack, space, forward, backward):
-    """f_forward and f_backward, recorded together: a backward belongs to the last forward that has not come back"""
-    waiting = []
+def _together(tracer, name, forward, backward, of_object=False):
+    """A forward and its backward as one step; a backward belongs to the last forward that has not come back"""
+    waiting = {}                                         # of functions, or of each object, those forwards
 
     @wraps(forward)
-    def go(*inputs, **options):
-        waiting.append(recorder.begin(forward.__name__, (forward, backward), inputs, options))
-        return forward(*inputs, **options)
+    def go(*given, **options):
+        def run(*_, **__):
+            return forward(*given, **options)
 
-    @wraps(backward)
-    def come_back(*inputs, **options):
-        came = backward(*inputs, **options)
-        if waiting:
-            recorder.end(waiting.pop())
-        return came
-
-    for function, other in ((forward, go), (backward, come_back)):
-        stack.callback(space.__setitem__, function.__name__, function)
-        space[function.__name__] = other
-
-
-def _replace_methods(recorder, stack, cls, name):
-    """The forward and backward of a class, recorded together for each object"""
-    forward, backward, waiting = vars(cls)[name], vars(cls)["backward"], {}
-
-    @wraps(forward)
-    def go(self, *inputs, **options):
-        call = recorder.begin(cls.__name__, copy.deepcopy(self), inputs, options)
+        copies = _copied(given)
+        f, inputs = (copies[0], copies[1:]) if of_object else ((forward, backward), copies)
+        call, out = tracer.forward(name, f, run, *inputs, **_copied(options))
         call.backward = backward
-        waiting.setdefault(id(self), []).append(call)
-        recorder.open.append(call)
-        try:
-            return forward(self, *inputs, **options)
-        finally:
-            recorder.open.pop()
+        waiting.setdefault(of_object and id(given[0]), []).append(call)
+        return out
 
     @wraps(backward)
-    def come_back(self, *dy, **options):
-        came = backward(self, *dy, **options)
-        if waiting.get(id(self)):
-            recorder.end(waiting[id(self)].pop())
+    def come_back(*given, **options):
+        came = backward(*given, **options)
+        if calls := waiting.get(of_object and id(given[0])):
+            tracer.end(calls.pop())
         return came
 
-    for method, other in ((name, go), ("backward", come_back)):
-        stack.callback(setattr, cls, method, vars(cls)[method])
-        setattr(cls, method, other)
+    return go, come_back
 
 
 def _copied(x):
@@ -254,11 +171,3 @@ def _copied(x):
         return copy.deepcopy(x)
     except FAILURES:
         return x
-
-
-def _calling_line():
-    """The author's line that called"""
-    frame = sys._getframe(3)
-    while frame is not None and "/gradcheck/" in frame.f_code.co_filename.replace("\\", "/"):
-        frame = frame.f_back
-    return place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""

@@ -1,6 +1,7 @@
 """What a check found at one point: y, dy, the gradients that came back, and the measured slopes."""
 
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slopes_of_entries
@@ -20,7 +21,7 @@ class Evidence:
     slopes        {name: array} measured, NaN where not known;  tolerances: how well each is known
     wrong, right  names of the tensors whose gradients are wrong, and right
     misfits       names of those whose gradients have another shape
-    allowed       broken promises that are no mistake here
+    allowed       broken promises that are no mistake here;  sound: functions inside in which there is none
     """
 
     subject: Subject
@@ -35,6 +36,7 @@ class Evidence:
     right: list[str] = field(default_factory=list)
     misfits: list[str] = field(default_factory=list)
     allowed: list[str] = field(default_factory=list)
+    sound: set[FunctionType] = field(default_factory=set)
 
     def __post_init__(self):
         self.everything = {name: np.array(x) for name, x in self.subject.everything.items()}

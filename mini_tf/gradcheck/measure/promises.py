@@ -5,7 +5,6 @@ it is called again, and its gradients have the shapes and the dtype of what they
 """
 
 import ast
-import copy
 import linecache
 import re
 import traceback
@@ -22,6 +21,10 @@ from mini_tf.places import place
 from mini_tf.types import Array
 
 import numpy as np
+
+NUMBERS = np.ndarray, np.generic, float, int
+THE_DY = "the dy that it was given"
+NOT_THEIRS = re.compile(rf"{re.escape(str(Path(__file__).parents[1]))}|<frozen|.*site-packages")
 
 
 def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
@@ -42,14 +45,12 @@ def check_forward(subject: Subject) -> tuple[Array, Callable]:
     given = subject.everything
     before = {name: np.copy(x) for name, x in given.items()}
     y = np.copy(_forward(subject)[0])
-    for name, was in before.items():
-        if not np.array_equal(given[name], was, equal_nan=True):
-            given[name][...] = was
-            if _is_own(subject, name):
-                continue
-            raise Broken(f"the forward wrote into {name}; it should only read what it is given")
+    for name in _changed(given, before):
+        if not _is_own(subject, name):
+            line = _line_that_writes(given[name], subject.forward)
+            raise Broken(f"the forward wrote into {name}; it should only read what it is given{line}")
     again, backward = _forward(subject)                  # the last one's: a tape may have what the last forward did
-    if np.shape(again) != np.shape(y) or not np.array_equal(y, again, equal_nan=True):
+    if not _equal(np.asarray(again), y):
         raise Refused(
             "the forward gave two different results for the same inputs: is it random? Give it its mask as an input, "
             "mask=mask, or a generator that is seeded anew in each call"
@@ -59,6 +60,28 @@ def check_forward(subject: Subject) -> tuple[Array, Callable]:
         raise Refused(f"the forward gave {bad} of {np.size(y)} values that are not finite (NaN or infinite): give it "
                       "inputs where it is defined")      # fmt: skip
     return y, backward
+
+
+def _changed(given, before):
+    """The names of the arrays that are not what they were before; they become that again"""
+    names = [name for name, x in given.items() if not _equal(x, before[name])]
+    for name in names:
+        given[name][...] = before[name]
+    return names
+
+
+def _line_that_writes(array, run):
+    """" (at net.py:12)": where run() writes into the array, which cannot be written to meanwhile; "" if unknown"""
+    array.flags.writeable = False
+    try:
+        run()
+    except FAILURES as error:
+        frame, line = _authors_line(error)
+        if frame and "read-only" in str(error):
+            return f" (at {place(frame.f_code.co_filename, line)})"
+    finally:
+        array.flags.writeable = True
+    return ""
 
 
 def _is_own(subject, name):
@@ -72,49 +95,43 @@ def _is_own(subject, name):
 
 def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> tuple[Gradients, list[str], list[str]]:
     """({name: gradient} that can be compared, findings, notes). Raises Refused."""
-    given = subject.everything
-    before, dy_before = {name: np.copy(x) for name, x in given.items()}, np.copy(dy)
-    first = {name: _copied(g) for name, g in _backward(backward, dy).items()}
-    came_first, wrote_into_dy = copy.deepcopy(_plain(subject.came_back)), not np.array_equal(dy, dy_before)
-    if wrote_into_dy:
-        dy[...] = dy_before
-    findings, notes = [], []
-    wrote_into = [n for n, x in given.items() if not np.array_equal(x, before[n], equal_nan=True)]
-    for name in wrote_into:
-        given[name][...] = before[name]
+    given = subject.everything | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
+    before = {name: np.copy(x) for name, x in given.items()}
+    first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
+    came_first, findings, notes = _numbers(subject.came_back), [], []
+    written = _changed(given, before)
+    findings += _second_call(subject, backward, dy, first, came_first) if not written else []
+    for name in written or _changed(given, before):
         if _is_own(subject, name):
             notes.append(f"backward changes {name} itself, as a step of training does")
         else:
-            findings.append(f"backward wrote into {name}; another op may hold the same array")
-    findings += _second_call(subject, backward, dy, first, came_first) if not (wrote_into_dy or wrote_into) else []
-    if wrote_into_dy or not np.array_equal(dy, dy_before):
-        findings.append("backward wrote into the dy that it was given; another op may hold the same array")
-        dy[...] = dy_before
-    for name, x in given.items():
-        x[...] = before[name]
+            line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
+            findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
+    _changed(given, before)
     gradients, lacking = {}, []
     for name, x in subject.tensors.items():
         finding = _incomparable(name, x, first.get(name))
-        if finding is None and first.get(name) is not None:
-            gradients[name] = np.asarray(first[name])
-        elif finding is not None:
+        if finding is not None:
             findings.append(finding)
+        elif first.get(name) is not None:
+            gradients[name] = np.asarray(first[name])
         elif subject.depends_on(name):
             lacking.append(name)
         else:
             notes.append(f"y does not depend on {name}")
-    if lacking and subject.refusals:                     # an object may keep all of them where no rule finds them
-        raise Refused(_about_none(subject, backward, lacking, nothing=all(g is None for g in first.values())))
     if lacking:
-        findings.append(_about_none(subject, backward, lacking, nothing=all(g is None for g in first.values())))
+        sentence = _about_none(subject, backward, lacking, nothing=all(g is None for g in first.values()))
+        if subject.refusals:                             # an object may keep all of them where no rule finds them
+            raise Refused(sentence)
+        findings.append(sentence)
     return gradients, findings, notes
 
 
 def _about_none(subject, backward, names, nothing):
     """A sentence on tensors that get no gradient: perhaps the backward's `return` is missing, or one is a constant."""
     none = f"no gradient of {', '.join(names)} came back"
-    if nothing and (returns := missing_return(backward.of)):
-        return f"{none}: {returns}"
+    if nothing and (last := _without_return(backward.of)):
+        return f"{none}: {backward.of.__name__} returns None: is `return` missing at line {last}?"
     if all(name in subject.params for name in names):
         return f"{none}: backward added none to {'its' if len(names) == 1 else 'their'} .grad"
     if nothing or subject.came_back is None:
@@ -123,18 +140,15 @@ def _about_none(subject, backward, names, nothing):
     return f"{none}; a constant is given by its name: gradcheck({subject.name}, …, {constants})"
 
 
-def missing_return(function: Callable) -> str:
-    """"back returns None: is `return` missing at line 9, `2 * x * dy`?", if no `return` in it gives any; else "" """
+def _without_return(function):
+    """"9, `2 * x * dy`": the last line of a function in which no `return` gives anything; else "" """
     try:
-        source = source_of(function)
+        node, file = source_of(function).node, source_of(function).file
     except Unavailable:
         return ""
-    body = source.node.body
-    if not isinstance(body, list) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(source.node)):
+    if isinstance(node, ast.Lambda) or any(isinstance(one, ast.Return) and one.value for one in own_nodes(node)):
         return ""
-    last = body[-1]
-    text = " ".join(source.file.of(last).split())
-    return f"{function.__name__} returns None: is `return` missing at line {last.lineno}, `{text}`?"
+    return f"{node.body[-1].lineno}, `{' '.join(file.of(node.body[-1]).split())}`"
 
 
 def _second_call(subject, backward, dy, first, came_first):
@@ -143,39 +157,31 @@ def _second_call(subject, backward, dy, first, came_first):
         return []
     theirs = [n for n in subject.tensors if n in subject.params and isinstance(first.get(n), np.ndarray)]
     try:
-        again = backward(dy.copy() if isinstance(dy, np.ndarray) else dy, add=True)
+        again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy, add=True)
     except FAILURES as error:
         if type(error).__name__ != "MemoryFreed":        # a model's backward runs once
             return [f"backward raised when it was called a second time: {told(error)}"]
-        anew = subject.run(dy)
-        again = {n: 2 * g for n, g in anew.items() if n in theirs}
+        again = {n: 2 * g for n, g in subject.run(dy).items() if n in theirs}
     replaced = [n for n in theirs if _equal(first[n], again[n]) and np.any(first[n])]
     if replaced:
         return [f"the gradient of {', '.join(replaced)} did not add up: backward has to add to .grad, as a Parameter "
                 "may be used twice"]                     # fmt: skip
-    rounded = {"rtol": 1e-9, "atol": 1e-300, "equal_nan": True}
-    twice = all(np.allclose(again[n], 2 * first[n], **rounded) for n in theirs)
-    same = twice and _equal(came_first, _plain(subject.came_back))
+    twice = all(np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True) for n in theirs)
+    came = _numbers(subject.came_back)
+    same = twice and len(came) == len(came_first) and all(map(_equal, came, came_first))
     return [] if same else ["backward gave another answer when it was called a second time"]
 
 
-def _plain(came):
-    """What came back, without objects that cannot be compared"""
-    if isinstance(came, (list, tuple)):
-        return [_plain(part) for part in came]
-    if isinstance(came, dict):
-        return {key: _plain(part) for key, part in came.items()}
-    return came if isinstance(came, (np.ndarray, np.generic, float, int)) or came is None else type(came).__name__
+def _numbers(came):
+    """Copies of all arrays and numbers in what came back"""
+    if isinstance(came, (list, tuple, dict)):
+        parts = came.values() if isinstance(came, dict) else came
+        return [number for part in parts for number in _numbers(part)]
+    return [np.copy(came)] if isinstance(came, NUMBERS) else []
 
 
 def _equal(a, b):
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
-    if isinstance(a, (np.ndarray, np.generic, float)) and isinstance(b, (np.ndarray, np.generic, float)):
-        return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
-    return type(a) is type(b)
+    return np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
 
 def _incomparable(name, x, gradient):
@@ -186,7 +192,7 @@ def _incomparable(name, x, gradient):
         raise Refused(f"d{name} is still `...`: a blank to fill")
     if isinstance(gradient, list):
         raise Refused(f"d{name} is a list of numbers, expected an array: np.array(d{name})")
-    if not isinstance(gradient, (np.ndarray, np.generic, float, int)) or np.asarray(gradient).dtype == object:
+    if not isinstance(gradient, NUMBERS) or np.asarray(gradient).dtype == object:
         raise Refused(f"d{name} is {described(gradient)}, expected an array of shape {x.shape}")
     if np.shape(gradient) != x.shape:
         turned = ": it is transposed" if x.ndim > 1 and np.shape(gradient) == x.shape[::-1] else ""
@@ -198,21 +204,15 @@ def _incomparable(name, x, gradient):
 
 
 def _forward(subject):
-    try:
-        y, backward = subject.forward()
-    except Refused:
-        raise
-    except FAILURES as error:
-        raise Refused(raised("the forward", error)) from error
+    y, backward = _run("forward", subject.forward)
     if y is Ellipsis:
         raise Refused("y is still `...`: a blank to fill")
     if y is None:
         raise Refused("the forward returned None, expected y. If it keeps it, give an object that returns it: class "
                       f"Checked({subject.name}): def forward(self, x): super().forward(x); return self.output")
-    if not isinstance(y, (np.ndarray, np.generic, float, int)):
-        what = f"one {type(y).__name__}"
-        raise Refused(f"y is {what}, expected a floating array or a number; of a tensor object give its array: "
-                      "gradcheck(lambda x: …, x) with y.data")           # fmt: skip
+    if not isinstance(y, NUMBERS):
+        raise Refused(f"y is one {type(y).__name__}, expected a floating array or a number; of a tensor object give "
+                      "its array: gradcheck(lambda x: …, x) with y.data")    # fmt: skip
     if np.asarray(y).dtype.kind != "f":
         raise Refused(f"y has dtype {np.asarray(y).dtype}, expected a floating one")
     if np.asarray(y).dtype != np.float64:
@@ -229,24 +229,24 @@ def _forward(subject):
     return y, backward
 
 
-def _backward(backward, dy):
+def _run(name, run, *given):
     try:
-        return backward(dy)
+        return run(*given)
     except Refused:
         raise
     except FAILURES as error:
-        raise Refused(raised("the backward", error)) from error
+        raise Refused(raised(f"the {name}", error)) from error
 
 
 def told(error: BaseException) -> str:
     """An exception in one line: its message, and the author's line that raised it."""
-    frame, line = _author_s(error)
+    frame, line = _authors_line(error)
     return f"{type(error).__name__}: {error}" + (f" (at {place(frame.f_code.co_filename, line)})" if frame else "")
 
 
 def raised(what: str, error: BaseException) -> str:
     """What raised the exception, in a sentence; of a line that uses a blank of an exercise, only that"""
-    frame, line = _author_s(error)
+    frame, line = _authors_line(error)
     used = re.findall(r"\w+", linecache.getline(frame.f_code.co_filename, line)) if frame else ()
     if blanks := [name for name in used if frame.f_locals.get(name) is ...]:
         where = place(frame.f_code.co_filename, line)
@@ -254,12 +254,9 @@ def raised(what: str, error: BaseException) -> str:
     return f"{what} raised {told(error)}"
 
 
-def _author_s(error):
-    """(the frame, the line) of the author's that raised it; (None, 0) if it was none of his"""
-    ours = str(Path(__file__).parents[1])
-    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)
-              if not frame.f_code.co_filename.startswith(ours) and not re.search("site-packages|^<frozen",
-                                                                                 frame.f_code.co_filename)]  # fmt: skip
+def _authors_line(error):
+    """(frame, line) of the last in a traceback that is neither the checker's nor an installed package's; (None, 0)"""
+    frames = [one for one in traceback.walk_tb(error.__traceback__) if not NOT_THEIRS.match(one[0].f_code.co_filename)]
     return frames[-1] if frames else (None, 0)
 
 
@@ -267,9 +264,3 @@ def place_of(function: Any) -> str:
     """Where a function is written, "net.py:12"; "" if that is not known"""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return place(code.co_filename, code.co_firstlineno) if code is not None else ""
-
-
-def _copied(g):
-    return np.copy(g) if isinstance(g, np.ndarray) else g
-
-

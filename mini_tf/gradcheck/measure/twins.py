@@ -5,6 +5,7 @@ may be as large as float32's budget (see `precision.py`), or AS_THE_FORMULA time
 """
 
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
 from itertools import product
 
@@ -25,6 +26,7 @@ import numpy as np
 
 AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
 IN_A_LAYER = 16          # the error of a whole layer may be so many times that of one op
+EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 
 def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
@@ -41,41 +43,37 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
 
     pattern = relu_pattern(subject, patterns)
     dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
-    with subject.in_dtype(np.float32), watching(watch), _twins(), np.errstate(all="ignore"):
+    with subject.in_dtype(np.float32), np.errstate(all="ignore"):
         try:
-            y, _ = subject.forward()
-            switched = take(patterns) != pattern
-            came = subject.run(dy_single) if ran else {}
+            with watching(watch), _twins():
+                y, _ = subject.forward()
+                switched = take(patterns) != pattern
+                came = subject.run(dy_single) if ran else {}
         except FAILURES as error:
             if ran:
                 report.findings.append(f"with the twins of {_list(ran)}, in float32, it raised {error!r}")
             return
-    if edited:
-        report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
-    if not ran or switched:
-        return
-    with subject.in_dtype(np.float32):
+        if edited:
+            report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
+        if not ran or switched:
+            return
         y_formula, formula = subject.forward()[0], subject.run(dy_single)
-    eps = np.finfo(np.float32).eps
-    moved = moves(subject, evidence.y, gradients, dy, eps, rng)
-    results = {"y": (y, y_formula, evidence.y)}
-    results |= {f"d{name}": (came.get(name), formula.get(name), right) for name, right in gradients.items()}
-    for name, (found, by_formula, right) in results.items():
+    moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
+    results = [("y", y, y_formula, evidence.y, moved["y"])]
+    results += [(f"d{n}", came.get(n), formula.get(n), right, moved[n]) for n, right in gradients.items()]
+    for name, found, by_formula, right, move in results:
+        what = f"with the twins of {_list(ran)} in mini_tf/kernels, {name}"
         if np.shape(found) != np.shape(right):
-            report.findings.append(f"with the twins of {_list(ran)}, {name} has shape {np.shape(found)}, "
-                                   f"expected the formula's {np.shape(right)}")  # fmt: skip
+            report.findings.append(f"{what} has shape {np.shape(found)}, expected the formula's {np.shape(right)}")
             continue
-        found = np.asarray(to_host(found), np.float64)
-        own_error = np.abs(np.asarray(to_host(by_formula), np.float64) - right).max(initial=0)
-        costs = budget(moved[name if name == "y" else name[1:]], right, eps)
-        allowed = max(costs, AS_THE_FORMULA * own_error, float(np.finfo(np.float32).tiny))
+        found, by_formula = (np.asarray(to_host(one), np.float64) for one in (found, by_formula))
+        allowed = max(budget(move, right, EPS), AS_THE_FORMULA * np.abs(by_formula - right).max(initial=0), TINY)
         error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
-        if error.size and error.max() > 1:
+        if error.max(initial=0) > 1:
             worst = np.unravel_index(int(error.argmax()), error.shape)
             report.findings.append(
-                f"with the twins of {_list(ran)} in mini_tf/kernels, {name} at {[int(i) for i in worst]} is "
-                f"{found[worst]:.9g}, by the formula {right[worst]:.9g}: {error[worst]:.3g} times what float32 may be "
-                "off by"
+                f"{what} at {[int(i) for i in worst]} is {found[worst]:.9g}, by the formula {right[worst]:.9g}: "
+                f"{error[worst]:.3g} times what float32 may be off by"
             )
     report.twins = sorted(ran)
 
@@ -92,7 +90,7 @@ def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
     """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
     where = "" if device == "cpu" else " on the GPU"
     p, g, m = rng.standard_normal((3, 7, 5))
-    v, findings = rng.uniform(0.1, 2, (7, 5)), []
+    v = rng.uniform(0.1, 2, (7, 5))
     exact, single = [x.copy() for x in (p, g, m, v)], [to_device(x.astype(np.float32), device) for x in (p, g, m, v)]
     settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
     with _twins():
@@ -100,12 +98,9 @@ def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
         total = updates.sum_of_squares(single[1])
     with kernels.reference_only():
         updates.adam(*exact, *settings)
-    for name, right, found in zip("pgmv", exact, single):
-        if not np.abs(right - to_host(found)).max() <= budget(0, right, np.finfo(np.float32).eps):
-            findings.append(f"the twin of adam{where} gives another {name} than the formula")
-    if abs(total - (g * g).sum()) > budget(0, (g * g).sum(), np.finfo(np.float32).eps):
-        findings.append(f"the twin of sum_of_squares{where} gives another sum than the formula")
-    return findings
+    pairs = [(right, found, f"adam{where} gives another {name}") for name, right, found in zip("pgmv", exact, single)]
+    pairs.append(((g * g).sum(), total, f"sum_of_squares{where} gives another sum"))
+    return [f"the twin of {words} than the formula" for right, found, words in pairs if not _near(found, right)]
 
 
 def check_writing(rng: np.random.Generator) -> list[str]:
@@ -128,22 +123,20 @@ def check_writing(rng: np.random.Generator) -> list[str]:
             p.data = p.data.astype(np.float64)
         with kernels.reference_only():
             right = _written(layer, x.astype(np.float64))
-        if np.abs(found - right).max() > IN_A_LAYER * budget(0, right, np.finfo(np.float32).eps):
+        if not _near(found, right, IN_A_LAYER):
             findings.append(f"the twin of TransformerLayer.write gives another y than the formula, with {options}")
     return findings
 
 
-def check_gpu(rng: np.random.Generator, device: str = "gpu") -> list[str]:
+def check_gpu(examples: dict[str, Callable], rng: np.random.Generator, device: str = "gpu") -> list[str]:
     """A sentence for each example of an op whose twin on the GPU gives other values or gradients than the formula.
 
     None where there is no GPU. As for the CPU's twins, the reference is the formula in float64.
     """
-    from mini_tf.gradcheck.examples import EXAMPLES
-
     if device == "gpu" and not gpu_count()[0]:
         return []
     findings = check_updates(rng, device)
-    for name, make in EXAMPLES.items():
+    for name, make in examples.items():
         if name.partition(",")[0] in ops.__all__:
             f, inputs, _ = make(rng)
             findings += [f"the twin of {name} on the GPU gives another {what}" for what in _off(f, inputs, rng, device)]
@@ -161,7 +154,7 @@ def _off(f, inputs, rng, device):
         y, backward = f(*[to_device(x, device) for x in single])
         found = {"y": y, **_named(backward(to_device(dy, device) if np.ndim(dy) else dy))}
     errors = {what: np.abs(to_host(found[what]) - x).max(initial=0) for what, x in right.items()}
-    allowed = {what: IN_A_LAYER * budget(0, x, np.finfo(np.float32).eps) for what, x in right.items()}
+    allowed = {what: IN_A_LAYER * budget(0, x, EPS) for what, x in right.items()}
     return [f"{what} than the formula: off by {x:.3g}" for what, x in errors.items() if not x <= allowed[what]]
 
 
@@ -174,6 +167,10 @@ def _written(layer, x):
     """y of the words of one text: of the first two, then of one after another"""
     memory = KeysAndValues(x.shape[1])
     return np.concatenate([layer.write(some, memory) for some in np.split(x, range(2, x.shape[1]), axis=1)], axis=1)
+
+
+def _near(found, right, times=1):
+    return np.abs(to_host(found) - right).max() <= times * budget(0, right, EPS)
 
 
 def _list(names):
