@@ -106,7 +106,7 @@ class Tracer:
         call.ended = self.ends
         self.ends += 1
 
-    def watch(self, name: str, f: Callable, run: Callable, *inputs, **options) -> Any:
+    def watch(self, name: str, f: Callable, run: Callable, /, *inputs, **options) -> Any:
         """The result of run(*inputs, **options); it is recorded if it is y, backward."""
         call, result = self.forward(name, f, run, *inputs, **options)
         if not keeps_contract(result):
@@ -115,7 +115,7 @@ class Tracer:
         call.output, call.backward = result
         return call.output, partial(self.backward, call)
 
-    def watch_op(self, op: Op, run: Callable, *inputs, **options) -> Any:
+    def watch_op(self, op: Op, run: Callable, /, *inputs, **options) -> Any:
         return self.watch(op.name, op, run, *inputs, **options)
 
 
