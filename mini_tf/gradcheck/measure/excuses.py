@@ -27,6 +27,7 @@ LARGEST = 1e-2           # of a deviation that it explains, relative to the larg
 MOVED = 1e-3             # relative: where y moves so much as such constants go, a far point does not count,
 STEADY = 1e-2            # nor where y is off by so much in float32, there
 WAY = 16                 # or at so many points on the way
+LONG = 3                 # differences of a sweep over long steps, 0.1 to 0.001
 ENTRIES = 200            # of a gradient that are judged again
 BOUNDING = "clip", "maximum", "minimum", "max", "min"
 GUARDED = "log", "log2", "log10", "sqrt", "reciprocal", *BOUNDING
@@ -172,7 +173,7 @@ def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:
     subject, here = evidence.subject, dict(evidence.subject.tensors)
     for name in evidence.wrong:
         c = evidence.comparisons[name]
-        if not abs(c.yours - c.sweep[0]) >= abs(c.yours - c.measured) / 2:
+        if not (np.abs(c.yours - c.sweep[:LONG]) >= abs(c.yours - c.measured) / 2).all():
             return False
     try:
         with np.errstate(all="ignore"):

@@ -41,7 +41,7 @@ def far(x: Array, rng: np.random.Generator) -> Array:
 
 def near(x: Array, rng: np.random.Generator) -> Array:
     """x, moved a little: for functions that are not defined far from it."""
-    return np.asarray(x + 0.1 * rng.uniform(-1, 1, x.shape))
+    return np.asarray(x + 0.1 * rng.uniform(-1, 1.5, x.shape))
 
 
 def random_dy(y: Array | float, rng: np.random.Generator, backward: Backward | None = None) -> Array | float:
