@@ -17,7 +17,7 @@ from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.measure.directions import COUNT, find_wrong_entries, glance, judge_directions
 from mini_tf.gradcheck.measure.evidence import FAINT, Evidence
 from mini_tf.gradcheck.measure.excuses import CLIPPED, excuse, has_digits
-from mini_tf.gradcheck.measure.points import blind_spots, far, generic, near, random_dy, with_an_empty_row
+from mini_tf.gradcheck.measure.points import blind_spots, far, generic, random_dy
 from mini_tf.gradcheck.measure.precision import check_precision
 from mini_tf.gradcheck.measure.promises import check_backward, check_forward, check_tensors, place_of, told
 from mini_tf.gradcheck.measure.slopes import Phi, sweep, watched_relus
@@ -92,14 +92,12 @@ def _judge(subject, report, patterns, rng, found, seed, budget):
     evidence = found[0] = check_point("given", subject, report, patterns, rng, budget)
     check_precision(evidence, report, rng)
     _check_twins(evidence, report, rng)
-    if _move_to_generic_point(subject, report, rng):
+    if _move_to_generic_point(evidence, report, rng):
         with np.errstate(all="ignore"):                  # log(0) at a point that nobody asked for needs no warning
             other = check_point("generic", subject, report, patterns, rng, budget)
             found[:] = [other, evidence] if other.wrong and not evidence.wrong else [evidence, other]
             if report.verdict != FAIL and (elsewhere := _look_around(other, report, seed, budget)):
                 found[:] = [elsewhere, other]
-    if report.verdict != FAIL:
-        _try_empty_rows(subject, report, patterns, rng, budget)
     found[0].back_to_the_point()
 
 
@@ -139,8 +137,8 @@ def check_point(
     if evidence.wrong and (note := excuse(evidence, point)):
         if not any(one.startswith(note.partition(":")[0]) for one in report.notes):
             report.notes.append(note)
-        for c in evidence.comparisons.values():
-            c.wrong_entries, c.error, c.directions = (0, 0.0, None) if c.wrong else (0, c.error, c.directions)
+        for c in [evidence.comparisons[name] for name in evidence.wrong]:
+            c.wrong_entries, c.error, c.directions = 0, 0.0, None
     return evidence
 
 
@@ -175,16 +173,13 @@ def _check_twins(evidence, report, rng):
         check_twins(evidence, report, rng)
 
 
-def _move_to_generic_point(subject, report, rng):
+def _move_to_generic_point(evidence, report, rng):
     """Move the subject to a generic point. False if f is not defined there."""
-    given = dict(subject.tensors)
-    for another in (generic, near):
-        for name, x in given.items():
-            subject.replace(name, another(x, rng))
-        if subject.is_defined():
-            return True
-    for name, x in given.items():
-        subject.replace(name, x)
+    for name, x in evidence.subject.tensors.items():
+        evidence.subject.replace(name, generic(x, rng))
+    if evidence.subject.is_defined():
+        return True
+    evidence.back_to_the_point()
     report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
     return False
 
@@ -209,8 +204,7 @@ def _look_around(evidence, report, seed, budget):
                 report.tensor(name).comparisons.append(c)
             return found
         report.notes += [note for note in trial.notes if note == CLIPPED]
-    for name, x in before.items():
-        subject.replace(name, x)
+    evidence.back_to_the_point()
     return None
 
 
@@ -237,25 +231,3 @@ def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
         return not findings and bool(_glance(subject, y, backward, patterns, rng))
     except FAILURES:
         return False
-
-
-def _try_empty_rows(subject, report, patterns, rng, budget):
-    """Try each mask with an empty row; add a note if the gradients are then wrong or not finite."""
-    for name, given in subject.masks.items():
-        mask = with_an_empty_row(given)
-        if mask is given:
-            continue
-        subject.replace(name, mask)
-        wrong = "the forward fails or gives NaN"
-        if subject.is_defined():
-            trial = Report(report.name)
-            with suppress(Broken, Refused):
-                check_point("empty rows", subject, trial, patterns, rng, budget)
-            wrong = "the gradients are wrong" if trial.verdict == FAIL else None
-        if wrong:
-            report.notes.append(
-                f"right for the {name} you gave; but with an empty row in it, all False, {wrong}; such a row (a query "
-                "that sees no key, a history without words) should give zeros, forward and backward"
-            )
-        subject.replace(name, given)
-

@@ -65,14 +65,14 @@ class Evidence:
         """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)
-        size = np.abs(found.slope).max(initial=0)
-        unsure = found.uncertainty = np.maximum(found.uncertainty, max(EXACT * size, np.finfo(float).tiny))
+        size, tiny = np.abs(found.slope).max(initial=0), np.finfo(float).tiny
+        unsure = found.uncertainty = np.maximum(found.uncertainty, max(EXACT * size, tiny))
         known = unsure <= CERTAIN * size
         if gradient is not None:
             yours = gradient.reshape(-1)[entries]
             with np.errstate(invalid="ignore", over="ignore"):
                 clear = (np.abs(yours) <= FAINT * unsure) | (np.abs(yours - found.slope) > unsure)
-            known |= clear & (unsure <= NOISE * phi.size)
+            known |= clear & (unsure <= max(NOISE * phi.size, tiny))
         slopes, tolerances = np.full(x.size, np.nan), np.zeros(x.size)
         slopes[entries], tolerances[entries] = np.where(known, found.slope, np.nan), unsure
         self.slopes[name], self.tolerances[name] = slopes.reshape(x.shape), tolerances.reshape(x.shape)

@@ -30,7 +30,6 @@ WAY = 16                 # or at so many points on the way
 LONG = 3                 # differences of a sweep over long steps, 0.1 to 0.001
 ENTRIES = 200            # of a gradient that are judged again
 BOUNDING = "clip", "maximum", "minimum", "max", "min"
-GUARDED = "log", "log2", "log10", "sqrt", "reciprocal", *BOUNDING
 HOOK = "_guard_"
 CLIPPED = "at another point, the gradient is clipped: beyond a bound in the code, that bound comes back"
 
@@ -131,36 +130,26 @@ def _hooked(source: Source, guards: list[str]) -> str:
 
 
 def _guards_in(tree):
-    """The numbers and names that may be guards, as nodes: what is added, and arguments of a clip or a maximum
+    """The nodes of numbers and names that may be guards: what is added, p + 1e-12, and arguments of a clip or a maximum
 
-    Sums count in a denominator, a power, a logarithm or a root, and where one is all that is assigned or returned.
+    A sum that is a factor has none: (y + 1e-5) * dy is no logarithm and no denominator.
     """
-    for node in ast.walk(tree):
-        sums = []
-        if isinstance(node, (ast.Assign, ast.Return)):
-            sums = [node.value]
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Pow)):
-            sums = [*ast.walk(node.right), *(ast.walk(node.left) if isinstance(node.op, ast.Pow) else ())]
-        elif isinstance(node, ast.Call):
-            inside = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            sums = inside if name in GUARDED else []
-            yield from filter(_is_named_or_number, inside if name in BOUNDING else [])
-        for one in sums:
-            if isinstance(one, ast.BinOp) and isinstance(one.op, (ast.Add, ast.Sub)):
-                sides = one.left, one.right
-                yield from filter(_is_named_or_number, sides if not any(map(_is_large, sides)) else ())
+    nodes = [*ast.walk(tree)]
+    products = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.MatMult))]
+    factors = {side for node in products for side in (node.left, node.right)}
+    for node in nodes:
+        parts = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and node not in factors:
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in BOUNDING:
+            parts = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
+        yield from filter(_is_number_or_name, parts)
 
 
-def _is_named_or_number(node):
+def _is_number_or_name(node):
     if isinstance(node, ast.Attribute):
-        return _is_named_or_number(node.value)
+        return _is_number_or_name(node.value)
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-
-
-def _is_large(node):
-    """Whether it is a number that is no guard: 1 + rate is no sum of a value and a guard"""
-    return isinstance(node, ast.Constant) and not (isinstance(node.value, float) and abs(node.value) <= TINY)
 
 
 def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:

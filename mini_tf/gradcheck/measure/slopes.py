@@ -21,6 +21,7 @@ from mini_tf.types import Array
 import numpy as np
 
 STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one if a larger one meets a kink or a bend
+BEND = 0.7                           # times the bend at h: one as large at h/2 is a kink
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
 ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
 SPACING = 1e-10                      # of the points that measure the noise of φ, times max(1, |x|)
@@ -173,6 +174,6 @@ def _slope(phi_at, centre, h, noise):
     rounding = noise / h
     # The difference of the slopes on the two sides: for a smooth function, half as large at half the step.
     bend, bend_half = abs(right - 2 * phi_0 + left) / h, abs(right_half - 2 * phi_0 + left_half) / (h / 2)
-    if bend_half > 0.7 * bend + 10 * rounding:
+    if bend_half > BEND * bend + 10 * rounding:
         return 0.0, np.inf
     return (4 * fine - coarse) / 3, abs(coarse - fine) + rounding
