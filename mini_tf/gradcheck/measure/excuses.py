@@ -50,7 +50,11 @@ def _tiny_constants(evidence, far):
     off = {name: evidence.off(name) for name in evidence.wrong}
     if max(off.values()) > LARGEST and not far:
         return ""
-    with _read_as(evidence, lambda x: 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x) as constants:
+
+    def tiny_as_0(x):
+        return 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x
+
+    with _read_as(evidence, tiny_as_0, sums=True) as constants:
         if not _is_right(evidence, far):
             return ""
     worst, said = max(off, key=off.get), ", ".join(constants)
@@ -93,14 +97,14 @@ def _is_right(evidence: Evidence, far: bool = False) -> bool:
 
 
 @contextmanager
-def _read_as(evidence: Evidence, changed: Callable[[Any], Any]) -> Iterator[list[str]]:
+def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = False) -> Iterator[list[str]]:
     """Inside the block, a guard x is read as changed(x). Gives those for which that is another number, in words."""
     evidence.back_to_the_point()
     read, guards, codes = [], [], {}
     for function in functions_that_run(lambda: evidence.subject.run(evidence.dy_again())):
         with suppress(Unavailable, SyntaxError, StopIteration):
             source = source_of(function)
-            codes[function] = compiled(function, _hooked(source, guards), source.file.text)
+            codes[function] = compiled(function, _hooked(source, guards, sums), source.file.text)
 
     def hook(k, x):
         other = changed(x)
@@ -116,10 +120,10 @@ def _read_as(evidence: Evidence, changed: Callable[[Any], Any]) -> Iterator[list
         yield read
 
 
-def _hooked(source: Source, guards: list[str]) -> str:
+def _hooked(source: Source, guards: list[str], sums: bool) -> str:
     """The file's text with _guard_(k, …) around what may be a guard, of which guards[k] are the words"""
     text, places = source.file.text, {}
-    for start, end in sorted(source.file.span(node) for node in _guards_in(source.node)):
+    for start, end in sorted(source.file.span(node) for node in _guards_in(source.node, sums)):
         places[start] = end                              # of `self` and `self.eps` the longer one
     for start, end in sorted(places.items(), reverse=True):
         code = text[start:end]
@@ -129,8 +133,8 @@ def _hooked(source: Source, guards: list[str]) -> str:
     return text
 
 
-def _guards_in(tree):
-    """The nodes of numbers and names that may be guards: what is added, p + 1e-12, and arguments of a clip or a maximum
+def _guards_in(tree, sums):
+    """The nodes of numbers and names that may be guards: arguments of a clip or a maximum, and, in sums, p + 1e-12
 
     A sum that is a factor has none: (y + 1e-5) * dy is no logarithm and no denominator.
     """
@@ -139,10 +143,11 @@ def _guards_in(tree):
     factors = {side for node in products for side in (node.left, node.right)}
     for node in nodes:
         parts = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and node not in factors:
+        if sums and isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and node not in factors:
             parts = [node.left, node.right]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in BOUNDING:
-            parts = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            parts = [part for one in arguments for part in (one, *ast.iter_child_nodes(one))]      # -5, 1 - 1e-7
         yield from filter(_is_number_or_name, parts)
 
 

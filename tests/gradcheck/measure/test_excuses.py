@@ -105,3 +105,16 @@ def test_a_small_factor_is_no_guard():
     assert judge(edited(decayed, " + 2 * rate * W", ""), *inputs).verdict == "FAIL"
     leaky = lambda x: (np.where(x > 0, x, 1e-5 * x), lambda dy: dy * (x > 0))    # noqa: E731
     assert judge(leaky, inputs[1]).verdict == "FAIL"
+
+
+def test_a_bound_is_no_counter():
+    """Where the bound 5 is taken away, k = 5 of a loop stays."""
+    def loop(W, x):
+        s = np.zeros(7)
+        for k in range(6):
+            s[k + 1] = s[k] + x[k] @ W
+        return (s**2).sum() / 2, np.clip(sum((s[k + 1 :].sum() * x[k] for k in range(6)), np.zeros(3)), -5, 5)
+
+    report = judge(loop, np.zeros(3), normal((6, 3)))
+    assert report.verdict == "PASS", report
+    assert "the gradient is clipped" in report.notes[-1]
