@@ -82,7 +82,10 @@ def source_of(function: Callable) -> Source:
     code = function.__code__
     try:
         text = "".join(inspect.findsource(code)[0])
-        found = _functions(text).get((code.co_name, code.co_firstlineno), [])
+        begins = code.co_name, code.co_firstlineno
+        found = _functions(text).get(begins, [])
+        inside = [one for one in codes_inside(code) if (one.co_name, one.co_firstlineno) == begins]
+        found = found[:1] if len(inside) == len(found) else found        # a lambda with lambdas in it, in one line
     except (OSError, SyntaxError, IndexError):
         raise Unavailable(f"the source of {function.__qualname__} is not available") from None
     if len(found) != 1:

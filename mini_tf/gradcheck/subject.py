@@ -254,12 +254,6 @@ class Subject:
         return backward(dy.copy() if isinstance(dy, np.ndarray) else dy)
 
     @property
-    def masks(self) -> dict[str, Array]:
-        """{name: mask} of the inputs that are booleans"""
-        every = dict(zip(self.names, self.inputs))
-        return {name: x for name, x in every.items() if is_array(x) and x.dtype == bool and np.ndim(x)}
-
-    @property
     def everything(self) -> dict[str, Any]:
         """{name: array} of the tensors and all other inputs that are arrays of numbers"""
         every = {n: x for n, x in zip(self.names, self.inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "biufc"}

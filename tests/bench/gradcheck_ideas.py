@@ -27,22 +27,16 @@ import numpy as np
 
 JUDGE = "mini_tf.gradcheck.verdict"
 BEGINS = {"gamma": 1.0, "beta": 0.0, "b": 0.0}           # as layers begin
-measured_slope = slopes._slope
 
 
 def fixed(phi, x, entries, h=1e-6, tolerance=1e-4):
     """Central differences with one step, and one tolerance for all entries: what most checkers have"""
     flat, found = x.reshape(-1), []
     for i in entries:
-        at = slopes._moved(phi, flat, i, 1.0)
+        at = slopes._moved(phi, [(flat, i, 1.0)])
         found.append((at(h)[0] - at(-h)[0]) / (2 * h))
     found = np.array(found)
     return slopes.Slopes(found, np.full(len(found), tolerance * np.abs(found).max(initial=0)), np.zeros(len(found), bool))
-
-
-def without_kinks(*arguments):
-    slope, uncertainty, _ = measured_slope(*arguments)
-    return slope, uncertainty, not np.isfinite(uncertainty)
 
 
 BUGS_ALONE, AS_LAYERS_BEGIN, RIGHT_ONES = "bugs", "begins", "right"
@@ -52,8 +46,8 @@ LEFT_OUT = {                                             # {idea: (what is put i
     "generic and far points": (
         [patch(f"{JUDGE}._move_to_generic_point", lambda *_: False)], (BUGS_ALONE, AS_LAYERS_BEGIN)),
     "far points": ([patch(f"{JUDGE}.FAR_POINTS", 0)], (BUGS_ALONE, AS_LAYERS_BEGIN)),
-    "uncertainty: h = 1e-6, tolerance 1e-4": ([patch(f"{JUDGE}.slopes_of_entries", fixed)], (BUGS_ALONE, RIGHT_ONES)),
-    "kinks": ([patch("mini_tf.gradcheck.measure.slopes._slope", without_kinks)], (BUGS_ALONE, RIGHT_ONES)),
+    "uncertainty: h = 1e-6, tolerance 1e-4": ([patch("mini_tf.gradcheck.measure.evidence.slopes_of_entries", fixed)], (BUGS_ALONE, RIGHT_ONES)),
+    "kinks": ([patch("mini_tf.gradcheck.measure.slopes.BEND", np.inf)], (BUGS_ALONE, RIGHT_ONES)),
     "2 entries of each tensor, no directions": (
         [patch(f"{JUDGE}.BUDGET", 2), patch(f"{JUDGE}.LEAST", 2), patch(f"{JUDGE}.COUNT", 0),
          patch(f"{JUDGE}.judge_directions", lambda *_: Directions(0, 0, 0.0))], (BUGS_ALONE,)),

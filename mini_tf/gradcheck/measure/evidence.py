@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
 
-from mini_tf.gradcheck.measure.slopes import EXACT, Phi, slopes_of_entries
+from mini_tf.gradcheck.measure.slopes import EXACT, Phi, Slopes, slopes_of_entries
+from mini_tf.gradcheck.report import Comparison
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.types import Array
 
 import numpy as np
 
-CERTAIN = 1e-4           # a slope is known if its uncertainty is at most this part of the tensor's largest
+CERTAIN, NOISE, FAINT = 1e-4, 1e-9, 1e-4     # when a slope is known: see `Evidence.measure`
 
 
 @dataclass
@@ -19,7 +20,7 @@ class Evidence:
 
     gradients     {name: array} that can be compared;  backward: the function that gave them
     slopes        {name: array} measured, NaN where not known;  tolerances: how well each is known
-    wrong, right  names of the tensors whose gradients are wrong, and right
+    comparisons   {name: Comparison} of the two;  wrong, right: names of the tensors whose gradients are so
     misfits       names of those whose gradients have another shape
     allowed       broken promises that are no mistake here;  sound: functions inside in which there is none
     """
@@ -32,14 +33,21 @@ class Evidence:
     patterns: list[bytes]
     slopes: dict[str, Array] = field(default_factory=dict)
     tolerances: dict[str, Array] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-    right: list[str] = field(default_factory=list)
+    comparisons: dict[str, Comparison] = field(default_factory=dict)
     misfits: list[str] = field(default_factory=list)
     allowed: list[str] = field(default_factory=list)
     sound: set[FunctionType] = field(default_factory=set)
 
     def __post_init__(self):
         self.everything = {name: np.array(x) for name, x in self.subject.everything.items()}
+
+    @property
+    def wrong(self) -> list[str]:
+        return [name for name, c in self.comparisons.items() if c.wrong]
+
+    @property
+    def right(self) -> list[str]:
+        return [name for name, c in self.comparisons.items() if not c.wrong]
 
     def back_to_the_point(self) -> None:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""
@@ -50,16 +58,27 @@ class Evidence:
         """A copy of dy, for a backward that may write into it"""
         return np.copy(self.dy) if np.ndim(self.dy) else self.dy
 
-    def measure(self, name: str, phi: Phi, entries: Array) -> None:
-        """Measure these entries of a tensor's slopes, flat indices, at this point; the others are not known."""
+    def measure(self, name: str, phi: Phi, entries: Array, gradient: Array | None = None) -> tuple[Slopes, Array]:
+        """Measure these entries of a tensor's slopes, flat indices, at this point; the others are not known.
+
+        Returns (their slopes, which of them are known). One is known if its uncertainty is at most CERTAIN, a part of
+        the tensor's largest; beside a gradient also if it is at most NOISE, a part of φ, and the gradient there is
+        either zero, as far as one can tell (below FAINT, a part of the uncertainty: right), or off by more (wrong).
+        """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)
-        size = np.abs(found.slope[~found.kink]).max(initial=0)
-        unsure = np.maximum(found.uncertainty, max(EXACT * size, np.finfo(float).tiny))
+        size, tiny = np.abs(found.slope).max(initial=0), np.finfo(float).tiny
+        unsure = found.uncertainty = np.maximum(found.uncertainty, max(EXACT * size, tiny))
+        known = unsure <= CERTAIN * size
+        if gradient is not None:
+            yours = gradient.reshape(-1)[entries]
+            with np.errstate(invalid="ignore", over="ignore"):
+                clear = (np.abs(yours) <= FAINT * unsure) | (np.abs(yours - found.slope) > unsure)
+            known |= clear & (unsure <= max(NOISE * phi.size, tiny))
         slopes, tolerances = np.full(x.size, np.nan), np.zeros(x.size)
-        slopes[entries] = np.where(~found.kink & (unsure <= CERTAIN * size), found.slope, np.nan)
-        tolerances[entries] = unsure
+        slopes[entries], tolerances[entries] = np.where(known, found.slope, np.nan), unsure
         self.slopes[name], self.tolerances[name] = slopes.reshape(x.shape), tolerances.reshape(x.shape)
+        return found, known
 
     def fits(self, name: str, gradient: Any) -> bool:
         """True if the gradient agrees with the measured slopes, wherever they are known: the judge's own verdict"""

@@ -1,8 +1,8 @@
 """The points at which a gradient is checked: the one given, a generic one, and a quick look at a few far ones.
 
 Where γ = 1 and β = 0, a backward that forgets them is right by luck. At the generic point nothing is 0 or 1, and no two
-rows are alike. (Masks stay as they are; empty rows are tried separately.) Far ones take branches that those two may not
-take: a column that ReLU clips as a whole, an error beyond a Huber loss's δ.
+rows are alike. (Masks stay as they are.) Far ones take branches that those two may not take: a column that ReLU clips
+as a whole, an error beyond a Huber loss's δ.
 """
 
 from mini_tf.types import Array, Backward
@@ -39,25 +39,11 @@ def far(x: Array, rng: np.random.Generator) -> Array:
     return np.asarray(size * mostly * np.abs(x))
 
 
-def near(x: Array, rng: np.random.Generator) -> Array:
-    """x, moved a little: for functions that are not defined far from it."""
-    return np.asarray(x + 0.1 * rng.uniform(-1, 1, x.shape))
-
-
 def random_dy(y: Array | float, rng: np.random.Generator, backward: Backward | None = None) -> Array | float:
     """A random upstream gradient for y: normal; of a loss, a number near 1, and 1 if its backward takes no dloss"""
     if np.ndim(y):
         return rng.standard_normal(np.shape(y))
     return float(rng.uniform(0.5, 1.5)) if getattr(backward, "takes_dy", True) else 1.0
-
-
-def with_an_empty_row(mask: Array) -> Array:
-    """The mask with its first row all False; the mask itself if it has such a row already, or only one row."""
-    if mask.size == mask.shape[-1] or not mask.any(-1).all():
-        return mask
-    mask = np.array(mask)
-    mask.reshape(-1, mask.shape[-1])[0] = False
-    return mask
 
 
 def constant(x: Array) -> float | None:

@@ -28,7 +28,7 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
 
     Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
     """
-    subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
+    subject, dy, patterns = evidence.subject, evidence.dy, evidence.patterns
     if all(type(x) is np.ndarray and x.dtype == np.float64 for x in subject.originals):
         return
     from mini_tf.backend import beside, device_of, to_host  # here, as most inputs are float64 arrays on the host
@@ -39,14 +39,8 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
     dtype, device = kinds.pop()
     where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
     pattern = relu_pattern(subject, patterns)
-
-    def widened(what):
-        """Ops promise that the dtype follows the inputs; other styles do not."""
-        if isinstance(subject.adapter, Closure):
-            report.findings.append(f"{what}: {WIDENED}")
-        else:
-            report.notes.append(what)
-
+    # Ops promise that the dtype follows the inputs; other styles do not.
+    widened, why = (report.findings, f": {WIDENED}") if isinstance(subject.adapter, Closure) else (report.notes, "")
     with subject.as_given():
         try:
             y, _ = subject.forward()
@@ -56,26 +50,23 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
             report.findings.append(f"in {where}, as given, it raised {told(error)}")
             return
     if getattr(y, "dtype", dtype) != dtype:
-        widened(f"the forward gave {y.dtype} for {where}")
+        widened.append(f"the forward gave {y.dtype} for {where}{why}")
     if switched:
         report.notes.append(f"results in {where} were not judged: there, rounding switches a ReLU")
         return
-
     eps = np.finfo(dtype).eps
-    moved = moves(subject, evidence.y, gradients, dy, eps, rng)
-    for name, right in gradients.items():
+    moved = moves(subject, evidence.y, evidence.gradients, dy, eps, rng)
+    for name, right in evidence.gradients.items():
         gradient = came.get(name)
-        if getattr(gradient, "shape", ()) != np.shape(right):
+        if getattr(gradient, "shape", ()) != right.shape or not right.size:
             continue                                     # reported already, or missing
         if getattr(gradient, "dtype", dtype) != dtype:
-            widened(f"d{name} is {gradient.dtype} for {where}")
+            widened.append(f"d{name} is {gradient.dtype} for {where}{why}")
         gradient = np.asarray(to_host(gradient), np.float64)
         error = np.nan_to_num(np.abs(gradient - right) / budget(moved[name], right, eps), nan=np.inf)
-        if error.size:
-            worst = np.unravel_index(int(error.argmax()), error.shape)
-            report.tensor(name).precision = Precision(
-                where, float(error[worst]), tuple(int(i) for i in worst), float(gradient[worst]), float(right[worst])
-            )
+        worst = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
+        one = Precision(where, float(error[worst]), worst, float(gradient[worst]), float(right[worst]))
+        report.tensor(name).precision = one
 
 
 def moves(

@@ -10,7 +10,7 @@ its distance from D(h/2). Where the second derivative jumps, as that of ELU at 0
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,12 +21,10 @@ from mini_tf.types import Array
 import numpy as np
 
 STEPS = 3e-4, 3e-5, 3e-6, 3e-7       # h, times max(1, |x|): a smaller one if a larger one meets a kink or a bend
-LONG = 0.1                           # where rounding makes stairs of φ, over many of them
+BEND = 0.7                           # times the bend at h: one as large at h/2 is a kink
 FINE = 1e-7                          # a slope known this well, relative to the tensor's largest, needs no smaller step
 ROUNDING = 4e-15                     # rounding error of one value of φ, relative to Σ |dy·y|
-TREMBLE = 1e-10                      # spacing of the points that measure the noise of φ, times max(1, |x|)
-FEW = 5                              # entries; of fewer, the noise is measured three times
-STAIRS = TREMBLE, 1e-8, 1e-6, 1e-4   # where φ may go in stairs, as log(1 − σ(30)) does; there it need not be so smooth
+SPACING = 1e-10                      # of the points that measure the noise of φ, times max(1, |x|)
 EXACT = 3e-11                        # the least uncertainty, relative to the largest slope of the tensor
 SWEEP = 10.0 ** np.arange(-1, -13, -1)
 
@@ -37,16 +35,13 @@ class Phi:
     """φ as a function of the subject's arrays, which the caller changes in place.
 
     phi() gives (φ, pattern): the on/off pattern of all ReLUs, which differs if a step has switched one.
-    noise is how much rounding may change one value of φ, or how high its stairs are, where hardly a digit is left: of
-    the rounding inside f what shows at these spacings of points, times max(1, |x|).
+    noise is how much rounding may change one value of φ: by what φ scatters.
     """
 
-    def __init__(
-        self, subject: Subject, dy: Array | float, patterns: list[bytes], spacings: Sequence[float] = (TREMBLE,)
-    ):  # fmt: skip
+    def __init__(self, subject: Subject, dy: Array | float, patterns: list[bytes]):
         self.subject, self.dy, self.patterns = subject, dy, patterns
         self.size = float(np.abs(np.asarray(subject.forward()[0]) * dy).sum())           # Σ |dy·y|
-        self.noise = max([ROUNDING * self.size, *(6 * self.tremor(spacing) for spacing in spacings)])
+        self.noise = max(ROUNDING * self.size, 6 * self.scatter())
 
     def __call__(self) -> tuple[float, bytes]:
         self.patterns.clear()
@@ -56,22 +51,19 @@ class Phi:
             return np.nan, b""
         return float((y * self.dy).sum()), b"".join(self.patterns)
 
-    def tremor(self, spacing: float = TREMBLE) -> float:
-        """The noise of φ: its scatter on a stretch so short that φ is smooth there but for the rounding inside f.
+    def scatter(self) -> float:
+        """The scatter of φ on a stretch so short that φ is smooth there but for the rounding inside f.
 
         Third differences of eight points: 0 for a smooth function; for scatter σ, of size σ·√(6!)/3!.
         Source: Moré, Wild 2011, Estimating Computational Noise, SIAM J. Sci. Comput. 33(3)
         """
-        tensors, rng, worst = self.subject.tensors, np.random.default_rng(0), 0.0
-        few = sum(x.size for x in tensors.values()) < FEW
-        for _ in range(3 if few else 1):
-            steps = {}                                   # each entry's own: one that is a whole number of units in the
-            for name, x in tensors.items():              # last place of what is added to x would show nothing
-                size = rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1, 1], x.shape)
-                steps[name] = spacing * np.maximum(1, np.abs(x)) * size
-            phi_at = _all_moved(self, steps)
-            scatter = np.abs(np.diff([phi_at(k)[0] for k in range(8)], 3))
-            worst = max(worst, float(scatter.max(initial=0, where=np.isfinite(scatter))))
+        rng, moves = np.random.default_rng(0), []        # each entry has a step of its own: one that is a whole number
+        for x in self.subject.tensors.values():          # of units in the last place would show nothing
+            steps = rng.uniform(0.5, 1.5, x.shape) * rng.choice([-1, 1], x.shape)
+            moves.append((x, ..., SPACING * np.maximum(1, np.abs(x)) * steps))
+        phi_at = _moved(self, moves)
+        third = np.abs(np.diff([phi_at(k)[0] for k in range(8)], 3))
+        worst = float(third.max(initial=0, where=np.isfinite(third)))
         return worst * math.factorial(3) / math.sqrt(math.factorial(6))
 
 
@@ -101,129 +93,87 @@ class Slopes:
 
     slope: np.ndarray
     uncertainty: np.ndarray
-    kink: np.ndarray                 # bool: not measurable, a kink is too near
-
-    def __setitem__(self, where, other):
-        self.slope[where], self.uncertainty[where], self.kink[where] = other.slope, other.uncertainty, other.kink
+    kink: np.ndarray                 # bool: not measurable, a kink is too near; its uncertainty is infinite
 
 
 def slopes_of_entries(phi: Callable[[], tuple[float, bytes]], x: Array, entries: Array) -> Slopes:
     """The slopes of φ in the given entries of x (indices into x.reshape(-1)). x is changed and restored."""
-    flat, centre = x.reshape(-1), phi()
-
-    def at_step(entries, step):
-        return _collect(
-            _slope(_moved(phi, flat, i, 1.0), centre, step * max(1.0, abs(flat[i])), phi.noise) for i in entries
-        )
-
-    return _measured(at_step, entries, STEPS, phi.noise)
+    flat = x.reshape(-1)
+    sizes = np.maximum(1.0, np.abs(flat[entries]))
+    return _measured(phi, [_moved(phi, [(flat, i, 1.0)]) for i in entries], sizes)
 
 
 def slopes_along(phi: Phi, x: Array, directions: Array) -> Slopes:
     """The slopes of φ along directions (k, x.size), in each of which all entries of x move together."""
-    flat, centre = x.reshape(-1), phi()
-    shorter = max(1.0, x.size**0.5 / 10)                 # the more entries move, the shorter the step of each
-
-    def at_step(directions, step):
-        return _collect(_slope(_moved(phi, flat, slice(None), v), centre, step, phi.noise) for v in directions)
-
-    return _measured(at_step, directions, [step / shorter for step in STEPS], phi.noise)
-
-
-def _measured(at_step, which, steps, noise):
-    """The slopes of the entries or directions `which`, again at shorter steps where a longer one leaves them unclear.
-
-    Where rounding is most of the uncertainty, a shorter step would only add to it.
-    """
-    found = at_step(which, steps[0])
-    for step in steps[1:]:
-        wanted = max(FINE * np.abs(found.slope[~found.kink]).max(initial=0), 2 * noise / steps[0])
-        unclear = np.flatnonzero(found.kink | (found.uncertainty > wanted))
-        _keep_better(found, unclear, at_step(which[unclear], step))
-    return found
+    flat = x.reshape(-1)
+    return _measured(phi, [_moved(phi, [(flat, ..., v)]) for v in directions], np.full(len(directions), _step(x.size)))
 
 
 def slope_of_all(phi: Phi, directions: dict[str, Array]) -> tuple[float, float]:
     """(slope, its uncertainty) of φ as tensors move together, each along its direction; uncertainty ∞ at a kink."""
-    phi_at, centre, best = _all_moved(phi, directions), phi(), (0.0, np.inf)
-    shorter = max(1.0, sum(v.size for v in directions.values()) ** 0.5 / 10)
-    for step in STEPS[1:3]:
-        slope, uncertainty, kink = _slope(phi_at, centre, step / shorter, phi.noise)
-        if not kink and uncertainty < best[1]:
-            best = slope, uncertainty
-    return best
-
-
-def long_slope(phi: Phi, x: Array, entry: int) -> float:
-    """φ's difference over a long step in one entry, per unit: roughly the slope, even of stairs"""
-    flat = x.reshape(-1)
-    at, step = _moved(phi, flat, entry, 1.0), LONG * max(1.0, abs(flat[entry]))
-    with np.errstate(all="ignore"):
-        return (at(step)[0] - at(-step)[0]) / (2 * step)
+    moves = [(phi.subject.tensors[name], ..., v) for name, v in directions.items()]
+    found = _measured(phi, [_moved(phi, moves)], np.array([_step(sum(v.size for v in directions.values()))]))
+    return found.slope[0], found.uncertainty[0]
 
 
 def sweep(phi: Phi, x: Array, entry: int) -> Array:
     """D(h), the central difference in one entry, for every h of SWEEP (times max(1, |x|))."""
     flat = x.reshape(-1)
-    at = _moved(phi, flat, entry, 1.0)
-    steps = SWEEP * max(1.0, abs(flat[entry]))
+    at, steps = _moved(phi, [(flat, entry, 1.0)]), SWEEP * max(1.0, abs(flat[entry]))
     with np.errstate(all="ignore"):
         return np.array([(at(h)[0] - at(-h)[0]) / (2 * h) for h in steps])
 
 
-def _moved(phi, flat, where, direction):
-    """φ as a function of the distance by which the entries `where` of flat move along the direction."""
-    x = np.copy(flat[where])
+def _step(count):
+    """A factor of the step: the more entries move, the shorter the way of each"""
+    return 1 / max(1.0, count**0.5 / 10)
+
+
+def _moved(phi, moves):
+    """φ as a function of the distance by which parts of arrays move: moves [(array, where, direction)]"""
+    before = [np.copy(x[where]) for x, where, _ in moves]
 
     def phi_at(distance):
-        flat[where] = x + distance * direction
+        for (x, where, direction), start in zip(moves, before):
+            x[where] = start + distance * direction
         try:
             return phi()
         finally:
-            flat[where] = x
+            for (x, where, _), start in zip(moves, before):
+                x[where] = start
 
     return phi_at
 
 
-def _all_moved(phi, directions):
-    """φ as a function of the distance by which each of several tensors moves along its direction, {name: array}."""
-    tensors = {name: phi.subject.tensors[name] for name in directions}
-    before = {name: x.copy() for name, x in tensors.items()}
+def _measured(phi, lines, sizes):
+    """The slopes of φ along lines, functions of a distance; sizes: factors of the steps along them
 
-    def phi_at(distance):
-        for name, x in tensors.items():
-            x[...] = before[name] + distance * directions[name]
-        try:
-            return phi()
-        finally:
-            for name, x in tensors.items():
-                x[...] = before[name]
-
-    return phi_at
+    A shorter step is tried where a longer one leaves a slope unclear. Where rounding is most of the uncertainty, it
+    would only add to it.
+    """
+    slope, uncertainty = np.zeros(len(lines)), np.full(len(lines), np.inf)
+    unclear, centre = range(len(lines)), phi()
+    for step in STEPS:
+        for i in unclear:
+            found, unsure = _slope(lines[i], centre, step * sizes[i], phi.noise)
+            if unsure < uncertainty[i]:
+                slope[i], uncertainty[i] = found, unsure
+        wanted = np.maximum(FINE * np.abs(slope).max(initial=0), 2 * phi.noise / (STEPS[0] * sizes))
+        unclear = np.flatnonzero(uncertainty > wanted)
+    return Slopes(slope, uncertainty, np.isinf(uncertainty))
 
 
 def _slope(phi_at, centre, h, noise):
-    """(slope, its uncertainty, whether there is a kink within h) at distance 0"""
+    """(slope, its uncertainty, ∞ if there is a kink within h) at distance 0"""
     with np.errstate(all="ignore"):                      # a step may leave the domain of f: then φ is NaN
         points = [phi_at(distance) for distance in (h, -h, h / 2, -h / 2)]
     (right, left, right_half, left_half), (phi_0, pattern) = [value for value, _ in points], centre
-    if not np.isfinite([right, left, right_half, left_half]).all():
-        return 0.0, np.inf, True
+    if not np.isfinite([right, left, right_half, left_half]).all() or any(other != pattern for _, other in points):
+        return 0.0, np.inf
     coarse, fine = (right - left) / (2 * h), (right_half - left_half) / h
-    slope = (4 * fine - coarse) / 3
     rounding = noise / h
     # The difference of the slopes on the two sides: for a smooth function, half as large at half the step.
     bend, bend_half = abs(right - 2 * phi_0 + left) / h, abs(right_half - 2 * phi_0 + left_half) / (h / 2)
-    switched = any(other != pattern for _, other in points)
-    return slope, abs(coarse - fine) + rounding, switched or bend_half > 0.7 * bend + 10 * rounding
-
-
-def _collect(triples):
-    slope, uncertainty, kink = np.array(list(triples), dtype=float).reshape(-1, 3).T.copy()
-    return Slopes(slope, uncertainty, kink.astype(bool))
-
-
-def _keep_better(found, where, trial):
-    """Replace the slopes at `where` by those of the trial that meet no kink and are known better."""
-    better = ~trial.kink & (found.kink[where] | (trial.uncertainty < found.uncertainty[where]))
-    found[where[better]] = Slopes(trial.slope[better], trial.uncertainty[better], trial.kink[better])
+    if bend_half > BEND * bend + 10 * rounding:
+        return 0.0, np.inf
+    return (4 * fine - coarse) / 3, abs(coarse - fine) + rounding

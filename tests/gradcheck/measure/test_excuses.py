@@ -91,3 +91,30 @@ def test_a_gradient_that_is_clipped_far_away_is_right():
         assert "at another point, the gradient is clipped" in report.notes[-1]
         assert judge(edited(clipped, "x.T @ e", "1.1 * x.T @ e"), *inputs).verdict == "FAIL"
     assert judge(clipped, 10 * W, 10 * x, 10 * t).verdict == "FAIL"      # clipped where it was asked for
+
+
+def decayed(W, x, t, rate=1e-4):
+    e = x @ W - t
+    return 0.5 * (e**2).sum() + rate * (W**2).sum(), x.T @ e + 2 * rate * W
+
+
+def test_a_small_factor_is_no_guard():
+    """Weight decay, a leak: what they add to the gradient is small, and has to be there all the same."""
+    inputs = normal((3, 2), (4, 3), (4, 2))
+    assert judge(decayed, *inputs).verdict == "PASS"
+    assert judge(edited(decayed, " + 2 * rate * W", ""), *inputs).verdict == "FAIL"
+    leaky = lambda x: (np.where(x > 0, x, 1e-5 * x), lambda dy: dy * (x > 0))    # noqa: E731
+    assert judge(leaky, inputs[1]).verdict == "FAIL"
+
+
+def test_a_bound_is_no_counter():
+    """Where the bound 5 is taken away, k = 5 of a loop stays."""
+    def loop(W, x):
+        s = np.zeros(7)
+        for k in range(6):
+            s[k + 1] = s[k] + x[k] @ W
+        return (s**2).sum() / 2, np.clip(sum((s[k + 1 :].sum() * x[k] for k in range(6)), np.zeros(3)), -5, 5)
+
+    report = judge(loop, np.zeros(3), normal((6, 3)))
+    assert report.verdict == "PASS", report
+    assert "the gradient is clipped" in report.notes[-1]

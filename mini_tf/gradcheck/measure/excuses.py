@@ -1,0 +1,185 @@
+"""Where a deviation is no mistake: tiny constants, gradients that are clipped, and digits that run out.
+
+    loss = −log(p + 1e-7), dz = p − t        is right but for that constant
+    np.clip(dW, -5, 5, out=dW)               is what its author wants, beyond the bound
+    log(1 − σ(34))                           has hardly a digit left, in float64
+
+The first two guard against extremes. The guard is taken away wherever it is read, 1e-7 becomes 0 and 5 becomes ∞, and
+the gradient is judged again.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.measure.evidence import Evidence
+from mini_tf.gradcheck.measure.slopes import Phi
+from mini_tf.gradcheck.program import functions_that_run
+from mini_tf.gradcheck.source import Source, Unavailable, compiled, running_as, source_of
+from mini_tf.types import Array
+
+import numpy as np
+
+TINY = 1e-4              # the largest constant that may be one against log 0 and 1/0
+LARGEST = 1e-2           # of a deviation that it explains, relative to the largest entry; far away it may be larger
+MOVED = 1e-3             # relative: where y moves so much as such constants go, a far point does not count,
+STEADY = 1e-2            # nor where y is off by so much in float32, there
+WAY = 16                 # or at so many points on the way
+LONG = 3                 # differences of a sweep over long steps, 0.1 to 0.001
+ENTRIES = 200            # of a gradient that are judged again
+BOUNDING = "clip", "maximum", "minimum", "max", "min"
+HOOK = "_guard_"
+CLIPPED = "at another point, the gradient is clipped: beyond a bound in the code, that bound comes back"
+
+
+def excuse(evidence: Evidence, point: str) -> str:
+    """Why the wrong gradients of the evidence are no mistakes, in words; "" if they are"""
+    if evidence.misfits:
+        return ""
+    try:
+        with np.errstate(all="ignore"):
+            return _tiny_constants(evidence, point == "far") or (_bound(evidence) if point != "given" else "")
+    finally:
+        evidence.back_to_the_point()
+
+
+def _tiny_constants(evidence, far):
+    """A note, if gradients are right without the tiny constants"""
+    off = {name: evidence.off(name) for name in evidence.wrong}
+    if max(off.values()) > LARGEST and not far:
+        return ""
+
+    def tiny_as_0(x):
+        return 0.0 if isinstance(x, float) and 0 < abs(x) <= TINY else x
+
+    with _read_as(evidence, tiny_as_0, sums=True) as constants:
+        if not _is_right(evidence, far):
+            return ""
+    worst, said = max(off, key=off.get), ", ".join(constants)
+    return said and f"agrees up to {said}: d{worst} is off by {off[worst]:.1g} of its largest entry"
+
+
+def _bound(evidence):
+    """CLIPPED, if all wrong entries are one number of the code, ±5, the slopes lie beyond, and are right without it"""
+    bounds = set()
+    for name in evidence.wrong:
+        g, slopes = evidence.gradients[name], evidence.slopes[name]
+        wrong = np.nan_to_num(np.abs(g - slopes)) > evidence.tolerances[name]
+        bounds |= {*np.abs(g[wrong]).tolist()}
+        if not (slopes[wrong] * np.sign(g[wrong]) > np.abs(g[wrong])).all():
+            return ""
+    if len(bounds) != 1:
+        return ""
+    bound = bounds.pop()
+    with _read_as(evidence, lambda x: x * np.inf if isinstance(x, (int, float)) and abs(x) == bound else x) as read:
+        return CLIPPED if _is_right(evidence) and read else ""
+
+
+def _is_right(evidence: Evidence, far: bool = False) -> bool:
+    """Whether the gradients that were wrong are right now; far away also if y is another, as that of −log(0 + 1e-12)"""
+    subject = evidence.subject
+    try:
+        y, backward = subject.forward()
+        if far and not np.allclose(y, evidence.y, rtol=MOVED):
+            return True
+        now = Evidence(subject, y, backward, evidence.dy, {}, evidence.patterns)
+        gradients, phi = backward(evidence.dy_again()), Phi(subject, evidence.dy, evidence.patterns)
+        for name in evidence.wrong:
+            off = np.nan_to_num(np.abs(evidence.gradients[name] - evidence.slopes[name])).reshape(-1)
+            _, known = now.measure(name, phi, np.sort(np.argsort(-off)[:ENTRIES]))
+            if not known.any() or not now.fits(name, np.asarray(gradients[name])):
+                return False
+    except FAILURES:
+        return False
+    return True
+
+
+@contextmanager
+def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = False) -> Iterator[list[str]]:
+    """Inside the block, a guard x is read as changed(x). Gives those for which that is another number, in words."""
+    evidence.back_to_the_point()
+    read, guards, codes = [], [], {}
+    for function in functions_that_run(lambda: evidence.subject.run(evidence.dy_again())):
+        with suppress(Unavailable, SyntaxError, StopIteration):
+            source = source_of(function)
+            codes[function] = compiled(function, _hooked(source, guards, sums), source.file.text)
+
+    def hook(k, x):
+        other = changed(x)
+        if other is not x and (words := guards[k].format(x=x)) not in read:
+            read.append(words)
+        return other
+
+    with ExitStack() as stack:
+        stack.enter_context(running_as(codes))
+        for space in [function.__globals__ for function in codes]:
+            space[HOOK] = hook
+            stack.callback(space.pop, HOOK, None)
+        yield read
+
+
+def _hooked(source: Source, guards: list[str], sums: bool) -> str:
+    """The file's text with _guard_(k, …) around what may be a guard, of which guards[k] are the words"""
+    text, places = source.file.text, {}
+    for start, end in sorted(source.file.span(node) for node in _guards_in(source.node, sums)):
+        places[start] = end                              # of `self` and `self.eps` the longer one
+    for start, end in sorted(places.items(), reverse=True):
+        code = text[start:end]
+        text = f"{text[:start]}{HOOK}({len(guards)}, {code}){text[end:]}"
+        named = code[0].isalpha() or code[0] == "_"
+        guards.append(f"{code} = {{x:g}}" if named else f"the {{x:g}} in line {source.file.line_of(start)}")
+    return text
+
+
+def _guards_in(tree, sums):
+    """The nodes of numbers and names that may be guards: arguments of a clip or a maximum, and, in sums, p + 1e-12
+
+    A sum that is a factor has none: (y + 1e-5) * dy is no logarithm and no denominator.
+    """
+    nodes = [*ast.walk(tree)]
+    products = [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.MatMult))]
+    factors = {side for node in products for side in (node.left, node.right)}
+    for node in nodes:
+        parts = []
+        if sums and isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and node not in factors:
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in BOUNDING:
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            parts = [part for one in arguments for part in (one, *ast.iter_child_nodes(one))]      # -5, 1 - 1e-7
+        yield from filter(_is_number_or_name, parts)
+
+
+def _is_number_or_name(node):
+    if isinstance(node, ast.Attribute):
+        return _is_number_or_name(node.value)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+
+
+def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:
+    """Whether a far point counts: long differences contradict as short ones do, and float32 gives about the same y.
+
+    That is asked here and on the way from the point `before`, {name: array}. Of log(1 − σ(36)) hardly a digit is left:
+    1 − σ(36) is two units in the last place of 1. So the function computed goes in steps, and its slopes over short
+    differences are 0 or large, not those of the formula.
+    """
+    subject, here = evidence.subject, dict(evidence.subject.tensors)
+    for name in evidence.wrong:
+        c = evidence.comparisons[name]
+        if not (np.abs(c.yours - c.sweep[:LONG]) >= abs(c.yours - c.measured) / 2).all():
+            return False
+    try:
+        with np.errstate(all="ignore"):
+            for part in np.linspace(0, 1, WAY, endpoint=False):
+                for name, x in here.items():
+                    subject.replace(name, x + part * (before[name] - x))
+                y = subject.forward()[0]
+                with subject.in_dtype(np.float32):
+                    if not np.abs(subject.forward()[0] - y).max() <= STEADY * np.abs(y).max():
+                        return False
+    except FAILURES:                                     # it does not run in float32
+        return True
+    finally:
+        evidence.back_to_the_point()
+    return True
