@@ -55,9 +55,13 @@ class Held(Phi):
             for space in [function.__globals__ for function in self.codes]:
                 space[HOOK] = self._hook
                 stack.callback(space.pop, HOOK, None)
-            super().__init__(self.evidence.subject, self.evidence.dy, self.evidence.patterns, spacings=())
+            super().__init__(self.evidence.subject, self.evidence.dy, self.evidence.patterns)
             self.recording = False
             yield
+
+    def scatter(self) -> float:
+        """Not measured: what it would say is far below CLOSE."""
+        return 0.0
 
     def __call__(self) -> tuple[float, bytes]:
         self.ran, self.calls = 0, self.calls + 1
