@@ -189,7 +189,7 @@ class Played:
         self.seen.append(self.x.copy())
         self.sent += len(sent)
         self.queues[dest].put(sent.copy())
-        recvbuf[...] = self.queues[self.r].get(timeout=10)           # seconds: nothing here takes that long
+        recvbuf[...] = self.queues[self.r].get(timeout=100)          # seconds: nothing here takes that long
 
 
 def play(work, arrays):
