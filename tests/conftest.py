@@ -31,6 +31,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="the exhaustive tests, too: all labs, all planted bugs, …")
     parser.addoption(
         "--seeds", type=int, default=2, help="at how many seeds right ops are checked in test_false_alarms.py; default: 2"
     )
@@ -119,7 +120,32 @@ def reverser():
     return model
 
 
-def pytest_collection_modifyitems(items):
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def leave_out_the_exhaustive(config, items):
+    """Without --all, the default: what is marked exhaustive is not run, and the last lines say so."""
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    config.hook.pytest_deselected(items=left_out)
+    config.stash[LEFT_OUT] = len(left_out)
+    if hasattr(config, "workeroutput"):                                  # one of several processes of pytest-xdist,
+        config.workeroutput["left_out"] = len(left_out)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):                                           # and the process that started it
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{left_out} exhaustive tests were left out: pytest --all runs them, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("all"):
+        leave_out_the_exhaustive(config, items)
     items.sort(key=lambda item: "lab" not in item.keywords)              # the longest first: no core waits at the end
     gpus, why_not = gpu_count()
     if gpus:
