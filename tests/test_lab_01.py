@@ -26,7 +26,9 @@ def part(output, first, after):
     return output.split(first, 1)[1].split(after, 1)[0]
 
 
-@pytest.mark.parametrize(("lab", "least"), [("counting", 45), ("smoothing", 50)])
+@pytest.mark.parametrize(("lab", "least"), [
+    ("counting", 45), pytest.param("smoothing", 50, marks=pytest.mark.exhaustive)
+])  # fmt: skip
 def test_all_is_as_expected(lab, least, request):
     output = request.getfixturevalue(lab)
     met = re.search(r"^All (\d+) expectations met\.$", output, re.MULTILINE)
@@ -61,6 +63,7 @@ def test_sparsity(counting):
     assert "7,565 of 29,208 words have probability 0" in counting
 
 
+@pytest.mark.exhaustive
 def test_smoothing_by_hand_and_by_the_model(smoothing):
     section = part(smoothing, "1. Smoothing", "2. Test words")
     for delta in ("1", "0.1", "0.01", "0.001"):
@@ -74,6 +77,7 @@ def test_smoothing_by_hand_and_by_the_model(smoothing):
     assert york > 100 * france > 10_000 * milan > 0
 
 
+@pytest.mark.exhaustive
 def test_the_bar(smoothing):
     """The figures of other programs: 6.06, 5.17, 5.05, 5.07 for Kneser-Ney of orders 1, 2, 3, 5."""
     losses = part(smoothing, "2. Test words", "perplexity")
@@ -85,12 +89,14 @@ def test_the_bar(smoothing):
     assert adds == pytest.approx(share / 100 * each, abs=0.01)
 
 
+@pytest.mark.exhaustive
 def test_reciting(smoothing):
     table = part(smoothing, "Reciting: passages", "The longest passage")
     rows = {order: numbers(order, table) for order in ("1", "2", "3", "5", "7")}
     assert rows["7"][3] < 30                                          # Kneser-Ney does not recite
 
 
+@pytest.mark.exhaustive
 def test_bad_input(smoothing):
     wrong = part(smoothing, "4. What cannot work", "\x00")
     assert "order is 0, expected 1 to 7: the words in a gram, with the predicted one" in wrong

@@ -20,9 +20,13 @@ def numbers(start, text, after=""):
     return [float(each.replace(",", "")) for each in re.findall(r"(?<!\S)[-+]?[\d.,]*\d(?:e[-+]\d+)?(?!\S)", found[1])]
 
 
-def test_meets_its_expectations(by_hand, trained):
-    for text in (by_hand, trained):
-        assert re.search(r"^All \d\d expectations met\.$", text, re.MULTILINE), text[-600:]
+each = pytest.mark.parametrize("lab", ["by_hand", pytest.param("trained", marks=pytest.mark.exhaustive)])
+
+
+@each
+def test_meets_its_expectations(lab, request):
+    text = request.getfixturevalue(lab)
+    assert re.search(r"^All \d\d expectations met\.$", text, re.MULTILINE), text[-600:]
 
 
 def test_one_hot(by_hand):
@@ -58,6 +62,7 @@ def test_xor_needs_a_hidden_layer(by_hand):
     assert numbers("8 hidden units, tanh", by_hand) == pytest.approx([1, 1, 0, 0], abs=0.05)
 
 
+@pytest.mark.exhaustive
 def test_the_bar(trained):
     assert numbers("words to learn from", trained) == [249720, 262864]
     assert numbers("uniform, ln c", trained) == [9.568, 9.568]
@@ -66,6 +71,7 @@ def test_the_bar(trained):
     assert numbers("order 3", trained) == pytest.approx([5.380, 5.050], abs=2e-3)
 
 
+@pytest.mark.exhaustive
 def test_training(trained):
     after = "all learned from the training words"
     unigram, _ = numbers("n-gram, order 1", trained, after)
@@ -80,6 +86,7 @@ def test_training(trained):
         assert (size, weights) == (length * 32, length * 32 * 32)
 
 
-def test_prints_lines_that_fit_a_terminal(by_hand, trained):
-    lines = [line for line in (by_hand + trained).splitlines() if not line.startswith(("  note:", "  ·"))]
+@each
+def test_prints_lines_that_fit_a_terminal(lab, request):
+    lines = [line for line in request.getfixturevalue(lab).splitlines() if not line.startswith(("  note:", "  ·"))]
     assert max(map(len, lines)) <= 112

@@ -65,6 +65,7 @@ def test_gradients_measured(network):
     assert per_step("tanh", "loud", 1.0) < per_step("tanh", "loud", 1.3)
 
 
+@pytest.mark.exhaustive
 def test_proctor(trained):
     """In the table: p of the right word behind so many words of filler, for each model."""
     table = trained[trained.index("2. p(the right word)") :]
@@ -76,6 +77,7 @@ def test_proctor(trained):
         assert by_relu > 0.95
 
 
+@pytest.mark.exhaustive
 def test_memory(trained):
     table = trained[trained.index("d, words") :]
     added = {d: numbers(f"{d} ", table)[0] for d in (0, 1, 2, 5, 20, 50)}
@@ -85,6 +87,7 @@ def test_memory(trained):
     assert after[3] < before[3] < 0.1                       # at distance 20
 
 
+@pytest.mark.exhaustive
 def test_writing_and_bad_input(trained):
     fast, slow = numbers("1,000 ", trained)
     assert slow > 5 * fast
