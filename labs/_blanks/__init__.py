@@ -1,18 +1,20 @@
-"""The blanks of the labs' student versions: which functions of a lab are left to write, with hints, and their checks.
+"""The blanks: what is left to write in the labs' student versions and in the exercises, with hints, and their checks.
 
-One file for each lab, lab_04.py for 04_….py and lab_01b.py for 01b_….py, with a list BLANKS. The solutions are not
-here: they are the labs themselves.
+One file for each lab, lab_04.py for 04_….py and lab_01b.py for 01b_….py, with a list BLANKS, and exercises.py for all
+exercises. The solutions are not here: they are the labs themselves, and labs/exercises/solutions.
 """
 
 import functools
 from collections import namedtuple
 
 from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.command import check_all, chosen
 
 import numpy as np
 
-# name: a function of the lab, or "f.backward" for the inner function of one; hints: from the first idea to nearly the
-# line itself; check(function) prints what it found and returns whether the function is right
+# name: a function, or "f.backward" for the inner function of one
+# hints: from the first idea to nearly the line itself, for a whole body, or {variable: hints} for lines that set these
+# check(function): prints what it found and returns whether the function is right
 Blank = namedtuple("Blank", "name hints check")
 
 
@@ -45,6 +47,11 @@ def gradients(make, name=None):
         return bool(report)
 
     return check
+
+
+def command(function):
+    """A check: what `mini-tf gradcheck` says of a function with an Example line."""
+    return check_all(chosen([f"{function.__code__.co_filename}::{function.__name__}"], [], seed=0), seed=0) == 0
 
 
 def forward(check):
