@@ -27,7 +27,7 @@ from mini_tf.terminal import quoted, write_in_any_encoding
 LABS = Path(__file__).parent
 TO_DO = "is a blank: write it, then check it"
 ANSWERS = "\n\n\n# Answers\n"                             # in a solution, to the questions above it
-SETS = re.compile(r"( *)(\w+) = .*  (# .*)")             # a line of a solution: its indent, variable and comment
+SETS = re.compile(r"^( *)(\w+) = .*  (# .*)", re.M)      # a line of a solution: its indent, variable and comment
 ASIDE = 57                                               # the comment's column
 
 
@@ -68,22 +68,17 @@ def body_left(function, blank, name):
 
 
 def lines_left(body, hints):
-    """What is left of a function's lines. Of a paragraph that sets one of these variables: `variable = ...`, below its
-    hints, and the return. A paragraph ends at an empty line.
+    """What is left of a function's lines. A paragraph, up to an empty line, that sets some of these variables becomes
+    `variable = ...` for each of them, below its hints, and its return.
     """
     left = []
     for paragraph in "\n".join(body).split("\n\n"):
-        lines = paragraph.splitlines()
-        blanks = [found for line in lines if (found := SETS.fullmatch(line)) and found[2] in hints]
-        for indent, variable, shape in (found.groups() for found in blanks):
-            blank = f"{indent}{variable} = ...".ljust(ASIDE) + shape
-            left.append("\n".join([*comments(hints[variable], indent), blank]))
-        ending = "\n".join(line for line in lines if line.lstrip().startswith("return "))
-        if not blanks:
-            left.append(paragraph)
-        elif ending:
-            left[-1] += f"\n{ending}"
-    return "\n\n".join(left).split("\n")
+        blanks = [found.groups() for found in SETS.finditer(paragraph) if found[2] in hints]
+        asked = ["\n".join([*comments(hints[name], indent), f"{indent}{name} = ...".ljust(ASIDE) + shape])
+                 for indent, name, shape in blanks]              # fmt: skip
+        returned = re.findall(r"\n *return .*", paragraph)
+        left.append("\n\n".join(asked) + "".join(returned) if blanks else paragraph)
+    return "\n\n".join(left).splitlines()
 
 
 def comments(hints, indent):

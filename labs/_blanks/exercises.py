@@ -1,9 +1,9 @@
-"""The blanks of the exercises: in the backward of each, some lines."""
+"""The blanks of the exercises: lines of the backward of each, {file: {variable: hints}}."""
 
 from _blanks import Blank, command
 
-EXERCISES = {
-    "01_softmax": [Blank("softmax.backward", {
+HINTS = {
+    "01_softmax": {
         "dz": [
             "Think of one row. z_j moves every y_i, so the chain rule sums over all paths from z_j to the loss:\n"
             "        dz_j = Σ_i dy_i · ∂y_i/∂z_j",
@@ -13,8 +13,8 @@ EXERCISES = {
             "Take y_j out of the bracket. What is left is a sum over the whole row, the same for each j: shape (…, 1), "
             "which keepdims=True gives.",
         ],
-    }, command)],
-    "02_cross_entropy": [Blank("cross_entropy.backward", {
+    },
+    "02_cross_entropy": {
         "p": [
             "The first term, log Σ_i exp(z_i): the derivative of log u is u′/u.",
             "You know this fraction well: what is it called, and how do you get it from e and total?",
@@ -23,8 +23,8 @@ EXERCISES = {
             "The derivative of −z_t is one number for j = t and another for j ≠ t. Write it with onehot.",
             "Add both terms. Two factors are still missing: one from the mean over rows, one from the chain rule.",
         ],
-    }, command)],
-    "03_layer_norm": [Blank("layer_norm.backward", {
+    },
+    "03_layer_norm": {
         "dbeta": [
             "To warm up: the same β_i is added in every row, so every row contributes to dβ_i.",
             "That is a sum over the axes `leading`.",
@@ -41,8 +41,8 @@ EXERCISES = {
             "    Sum over i, then write it with x̂ wherever (x − μ)·r stands.",
             "Every sum over i divided by n is a mean over the row: .mean(-1, keepdims=True). Factor out r.",
         ],
-    }, command)],
-    "04_residual_block": [Blank("residual_block.backward", {
+    },
+    "04_residual_block": {
         "da": [
             "Back through the ReLU. Where it was on, it passed a unchanged: what is its slope there?",
             "Where it was off, it gave 0, whatever a was. `on` is True or False, which multiply like 1 and 0.",
@@ -58,8 +58,8 @@ EXERCISES = {
             "product of two matrices again; follow the indices.",
             "And then the skip.",
         ],
-    }, command)],
-    "05_embedding": [Blank("embedding.backward", {
+    },
+    "05_embedding": {
         "dtable": [
             "The lookup is a product in disguise. Let E be the matrix with a row for each of the B·T places and a "
             "column for each of the c words, 1 where this word stands at this place and 0 elsewhere. Then\n"
@@ -69,8 +69,8 @@ EXERCISES = {
             "Write it, in as many lines as you like: with E (np.eye makes it), or with a loop over places, or with "
             "np.add.at(dtable, ids, dy), starting from zeros. Not with dtable[ids] += dy: see question a.",
         ],
-    }, command)],
-    "06_attention": [Blank("attention.backward", {
+    },
+    "06_attention": {
         "dvalue": [
             "The right factor: V_kd was multiplied by A_qk for every query q, and affected only y_qd.",
             "So dV_kd is a sum over q. The indices say which of the two is transposed, and the shapes agree: A is "
@@ -89,5 +89,7 @@ EXERCISES = {
             "What comes back to transpose(key), as to the right factor, is (…, m, Tk).",
             "key itself wants (…, Tk, m), and scale.",
         ],
-    }, command)],
-}  # fmt: skip
+    },
+}
+
+EXERCISES = {stem: [Blank(f"{stem[3:]}.backward", hints, command)] for stem, hints in HINTS.items()}
