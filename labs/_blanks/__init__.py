@@ -76,28 +76,28 @@ def both(*checks):
 def _difference(came, expected, within):
     """What is wrong with an answer, in words; "" if nothing is."""
     if came is None or came is ...:
-        return "gave nothing back; is there a return?"
+        return "returned nothing; is there a return?"
     if isinstance(expected, (list, tuple)):
         if not isinstance(came, (list, tuple)) or len(came) != len(expected):
-            return f"gave {_in_short(came)}, expected {len(expected)} values"
+            return f"returned {_in_short(came)}, expected {len(expected)} values"
         for number, pair in enumerate(zip(came, expected)):
             if problem := _difference(*pair, within):
                 return f"value {number}: {problem}"
         return ""
     if isinstance(expected, str) or not np.issubdtype(np.asarray(expected).dtype, np.number):
-        return "" if np.array_equal(came, expected) else f"gave {_in_short(came)}, expected {_in_short(expected)}"
+        return "" if np.array_equal(came, expected) else f"returned {_in_short(came)}, expected {_in_short(expected)}"
     try:
         came_array = np.asarray(came, dtype=np.float64)
     except (TypeError, ValueError):
-        return f"gave {_in_short(came)}, expected numbers"
+        return f"returned {_in_short(came)}, expected numbers"
     if came_array.shape != np.shape(expected):
-        return f"gave shape {came_array.shape}, expected {np.shape(expected)}"
+        return f"returned shape {came_array.shape}, expected {np.shape(expected)}"
     off = np.abs(came_array - expected)
     if np.all(off <= within * (1 + np.abs(expected))):   # not true of NaN
         return ""
     at = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
     place = f" at {', '.join(map(str, at))}" if at else ""
-    return f"gave {came_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
+    return f"returned {came_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
 
 
 def _in_short(value):
