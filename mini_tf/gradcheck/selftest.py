@@ -25,8 +25,7 @@ from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.explain.edits import Kind, of_syntax
-from mini_tf.gradcheck.explain.expressions import nodes_of, replaced
-from mini_tf.gradcheck.explain.sites import expressions_in
+from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.source import Source, compiled, own_nodes, parsed, running_as, source_of
@@ -189,11 +188,11 @@ def _changes(function, writes):
         if isinstance(statement, ast.Return) or stores:                  # gradients: returned, or as in self.dW = …
             for one, times in product(values, (2, 0, -1)):
                 new = ast.BinOp(ast.Constant(times), ast.Mult(), one)
-                yield f"a gradient times {times}", node, replaced(node, one, new)
+                yield f"a gradient times {times}", node, _replaced(node, one, new)
             for one, other in zip(values, values[1:]):
-                yield "two gradients exchanged", node, replaced(replaced(node, other, copy.copy(one)), one, other)
+                yield "two gradients exchanged", node, _replaced(_replaced(node, other, copy.copy(one)), one, other)
         for part in [part for one in values for part in nodes_of(one)]:
-            yield from ((name, node, replaced(node, part, new)) for name, new in _of_expression(part))
+            yield from ((name, node, _replaced(node, part, new)) for name, new in _of_expression(part))
 
 
 def _of_statement(statement, stores, writes):
@@ -214,12 +213,28 @@ def _of_statement(statement, stores, writes):
 def _of_expression(node):
     """(what is done, the new node) for the first edits of each kind that the search knows, and only axes that fit"""
     made = Counter()
-    for kind, new in of_syntax(node):
+    for kind, text in of_syntax(node, ast.unparse):
+        new = ast.parse(f"_[{text}]", mode="eval").body.slice            # may be a slice
         before, after = (ast.unparse(one).replace("axis=", "") for one in (node, new))
         misfit = kind is Kind.AXIS and ("keepdims" in before) != ("keepdims" in after)
         made[kind] += not misfit and before != after
         if made[kind] <= OF_ONE and not misfit:
             yield "a part dropped" if kind is Kind.DROPPED else f"another {kind.name.lower()}", new
+
+
+def _replaced(node, old, new):
+    """A copy of a tree in which one node is another; the rest is shared"""
+    if node is old:
+        return new
+    if not any(one is old for one in ast.walk(node)):
+        return node
+    fields = {}
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, list):
+            fields[name] = [_replaced(one, old, new) if isinstance(one, ast.AST) else one for one in value]
+        else:
+            fields[name] = _replaced(value, old, new) if isinstance(value, ast.AST) else value
+    return ast.copy_location(type(node)(**fields), node)
 
 
 def _writes(backward):

@@ -13,7 +13,7 @@ from mini_tf.types import Array
 import numpy as np
 
 MOST = 4                 # of such points
-ENTRIES = 60             # measured of each tensor there
+ENTRIES, LEAST = 60, 6   # measured of all tensors together, and of each
 
 
 def other_sizes(evidence: Evidence) -> list[Evidence]:
@@ -65,8 +65,9 @@ def _measured(evidence, change):
                 return None
             point = Evidence(subject, y, backward, dy, {}, evidence.patterns)
             phi = Phi(subject, dy, evidence.patterns)
+            share = max(LEAST, ENTRIES // len(subject.tensors))
             for name, x in subject.tensors.items():
-                point.measure(name, phi, np.sort(rng.choice(x.size, min(x.size, ENTRIES), replace=False)))
+                point.measure(name, phi, np.sort(rng.choice(x.size, min(x.size, share), replace=False)))
         return point
     except (*FAILURES, Broken, Refused):
         return None

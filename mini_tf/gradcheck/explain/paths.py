@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.expressions import nodes_of
-from mini_tf.gradcheck.explain.sites import HOOK, copied, expressions_in, functions_in, hooked
+from mini_tf.gradcheck.explain.hooks import HOOK, copied, expressions_in, functions_in, hooked, nodes_of
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import ROUNDING, slopes_along
 from mini_tf.gradcheck.program import functions_that_run
