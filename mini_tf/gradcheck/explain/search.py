@@ -12,15 +12,14 @@ changes least of the author's text is shown.
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import product
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, of_slices, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
-from mini_tf.gradcheck.explain.runs import RUNS, Program
-from mini_tf.gradcheck.explain.sites import Site, flat, is_numeric
+from mini_tf.gradcheck.explain.runs import Program
+from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric
 from mini_tf.gradcheck.explain.target import Target, holds
-from mini_tf.gradcheck.explain.values import OF_ONE, WITH, Scope, filled, rows
+from mini_tf.gradcheck.explain.values import Candidate, Scope, filled, of, rows
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
 from mini_tf.gradcheck.report import entry
@@ -38,8 +37,8 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 }
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 150           # compiled and run at most, in one stage,
-PUT_IN = 8000            # and values put in to see what they do,
-MORE_RUNS = 800          # of them where no matrix says it
+PUT_IN = 4000            # and values put in to see what they do,
+PUT_RUNS = 600           # of them where no matrix says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -61,7 +60,7 @@ class Search:
         self.subject, self.evidence, self.other = subject, evidence, other
         self.target = Target(subject, evidence, names)
         self.hits: list[Edit] = []
-        self.programs, self.tried, self.stage = 0, 0, ""
+        self.programs, self.tried, self._put_runs, self.stage = 0, 0, 0, ""
         self._seen: set[tuple] = set()
         self._scopes: dict[Site, Scope] = {}
         if elsewhere is not None:                        # measured already
@@ -183,7 +182,10 @@ class Search:
         yield from self._fit(lambda e, scope: rows(e, scope.near(e)))
         for site in self.live:
             for e in [e for e in site.expressions if e.is_numeric]:
-                yield from self._mending(site, self._others(site, e))
+                others = self._scope(site).of_itself(e) if e.jacobian is None else self._scope(site).values
+                if e.jacobian is not None:               # what has another shape is no row
+                    others = [one for one in others if np.shape(one.values[0]) != np.shape(e.values[0])]
+                yield from self._put_in(site, e, others, Kind.VALUE)
 
     def _derived(self):
         """A function of another value; an expression of this function with one name changed"""
@@ -207,8 +209,9 @@ class Search:
                 return False
             if site.jacobian is not None and [*map(np.shape, values)] == [*map(np.shape, site.values)]:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
-            if self.program.runs >= RUNS + MORE_RUNS:
+            if self._put_runs >= PUT_RUNS:
                 return False
+            self._put_runs += 1
             y, row = self.program.run(site, values)
             same = np.shape(y) == np.shape(self.program.y) and np.allclose(y, self.program.y, rtol=1e-9, atol=1e-12)
             return same and row is not None and bool(self.target.near(row - self.target.goal))
@@ -220,6 +223,11 @@ class Search:
         for node, new, kind in edits:
             if self._mends(site, site.with_part(node, new)):
                 yield replacing(site, node, new, kind)
+
+    def _put_in(self, site: Site, e: Expression, candidates: Iterable[Candidate | None], kind: Kind) -> Iterator[Edit]:
+        """The edits of those candidates that make the gradients right when they take the expression's place"""
+        small = (one for one in candidates if one and all(_size(v) <= LARGE for v in one.values))
+        yield from self._mending(site, ((e.node, one.text, kind) for one in small))
 
     def _copies(self):
         """A copy is missing: something is written into, though the gradients may be right"""
@@ -249,23 +257,14 @@ class Search:
             if np.any(moved, 0)[self.target.wrong].all():
                 yield from of_statement(sites[0], self._scope(sites[0]).values)
 
-    def _others(self, site, e):
-        """Values, and functions of the expression, that are no rows: of another shape, or where it is not affine"""
-        for one in self._scope(site).values:
-            if e.jacobian is None or np.shape(one.values[0]) != np.shape(e.values[0]):
-                yield e.node, one.text, Kind.VALUE
-        if e.jacobian is None:
-            yield from ((e.node, filled(template, e=e.text), Kind.VALUE) for template in OF_ONE)
-
     def _without_a_matrix(self):
         """The forms of `_near` where nothing but a run says what they do"""
         for site in [site for site in self._open if site.can_be_put_in and site.jacobian is None]:
             for e in [e for e in site.expressions if e.is_numeric]:
-                edits = [*self._others(site, e)]
-                for template, one in product([*FORMS, *WITH], self._scope(site).values):
-                    kind = FORMS[template][2] if template in FORMS else Kind.VALUE
-                    edits.append((e.node, filled(template, e=e.text, v=one.text), kind))
-                yield from self._mending(site, edits)
+                yield from self._put_in(site, e, self._scope(site).near(e), Kind.VALUE)
+                for form, (_, _, kind) in [*FORMS.items()][1:]:
+                    own = Candidate(e.text, e.values)
+                    yield from self._put_in(site, e, (of(form, own, v) for v in self._scope(site).values), kind)
 
     def _not_put_in(self):
         """Small changes, and other values, where none can be put in: of loops, conditions, indices, often run lines"""

@@ -170,11 +170,15 @@ class Scope:
                 found |= {e.text: e.node for e in other.expressions if isinstance(e.node, WRITTEN)}
         return found
 
-    def near(self, e: Expression) -> Iterator[Candidate]:
-        """Values in scope, functions of the expression itself, and of it and another value"""
+    def of_itself(self, e: Expression) -> Iterator[Candidate]:
+        """Values in scope, and functions of the expression itself"""
         yield from (Candidate("1", [1.0] * len(e.values)), *self.values)
+        yield from filter(None, (of(template, Candidate(e.text, e.values)) for template in OF_ONE))
+
+    def near(self, e: Expression) -> Iterator[Candidate]:
+        """Those, and functions of the expression and another value"""
         own = Candidate(e.text, e.values)
-        yield from filter(None, (of(template, own) for template in OF_ONE))
+        yield from self.of_itself(e)
         yield from filter(None, (of(template, own, v) for template, v in product(WITH, self.values)))
 
     @cached_property
