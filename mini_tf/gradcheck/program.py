@@ -3,7 +3,7 @@
 import gc
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -45,25 +45,26 @@ def functions_that_run(run: Callable[[], object]) -> list[FunctionType]:
     return [found[code] for code in outer if code in found]
 
 
-class TooManyCalls(Exception):
-    """A function makes far more calls than it should: a loop that never ends."""
+class TooManyLines(Exception):
+    """A function runs far more lines than it should: a loop that never ends."""
 
 
 @contextmanager
-def at_most(calls: int) -> Iterator[list[int]]:
-    """Inside the block so many calls may be made; then TooManyCalls is raised. Gives [how many there were]."""
-    count = [0]
+def at_most(lines: int, files: Collection[str]) -> Iterator[list[int]]:
+    """Inside the block so many lines of these files may run; then TooManyLines is raised. Gives [how many have run]."""
+    count, before = [0], sys.gettrace()
 
     def watch(frame, event, arg):
-        count[0] += 1
-        if count[0] > calls:
-            raise TooManyCalls
+        count[0] += event == "line"
+        if count[0] > lines:
+            raise TooManyLines
+        return watch if frame.f_code.co_filename in files else None
 
-    sys.setprofile(watch)
+    sys.settrace(watch)
     try:
         yield count
     finally:
-        sys.setprofile(None)
+        sys.settrace(before)
 
 
 def codes_that_run(run: Callable[[], object]) -> list[CodeType]:

@@ -6,14 +6,14 @@ np.add.at, a statement dropped or moved, returned values exchanged, a copy missi
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cached_property
 from itertools import combinations, product
 
 from mini_tf.gradcheck.explain.hooks import is_library
 from mini_tf.gradcheck.explain.sites import Site, one_line
-from mini_tf.gradcheck.explain.values import Candidate, filled, fitted, same
+from mini_tf.gradcheck.explain.values import filled, fitted, same
 
 import numpy as np
 
@@ -65,17 +65,23 @@ class Edit:
 
     @property
     def before(self) -> str:
-        """The statement as it is"""
-        return one_line(self.source.file.of(self.statement)).split("\n")[0]
+        """The statement as it is, of a loop or a condition its first line"""
+        start, end = self._shown
+        return one_line(self.source.file.text[start:end])
 
     @property
     def after(self) -> str:
         """The statement as it would be"""
-        start, end = self.source.file.span(self.statement)
-        start, end = min(start, self.start), max(end, self.end)
+        start, end = self._shown
         text = self.source.file.text
-        changed = text[start : self.start] + self.new + text[self.end : end]
+        changed = text[start : self.start] + self.new + text[self.end : max(end, self.end)]
         return "(without this line)" if self.new == "pass" else one_line(changed)
+
+    @property
+    def _shown(self):
+        start, end = self.source.file.span(self.statement)
+        body = getattr(self.statement, "body", None)
+        return start, self.source.file.span(body[0])[0] if isinstance(body, list) else end
 
     @cached_property
     def cost(self) -> tuple[int, int, int]:
@@ -210,78 +216,35 @@ def _swapped(items):
         yield new
 
 
-def of_slices(site: Site, node: ast.Subscript, whole: Sequence[str], known: Sequence[str]) -> Iterator[tuple]:
-    """(node, new text, kind): slices that stand elsewhere, one moved by a whole number, all moved by the same"""
-    slices = [one for one in ast.walk(node.slice) if isinstance(one, ast.Slice)]
-    for old in slices:
-        for new in dict.fromkeys([*known, *(_moved(site, old, name) for name in whole), *whole]):
-            yield old, new, Kind.INDEX
-    (first, last), text = site.source.file.span(node), site.source.file.text
-    for name in whole if len(slices) > 1 else ():        # [pad:pad + H, pad:pad + W]
-        new, end = "", last
-        for old in reversed(slices):
-            start, stop = site.source.file.span(old)
-            new, end = _moved(site, old, name) + text[stop:end] + new, start
-        yield node, text[first:end] + new, Kind.INDEX
-
-
-def _moved(site, node, name):
-    """The text of a slice moved by a name: pad:pad + H for :H"""
-    low, up = (site.source.file.of(x) if x else "" for x in (node.lower, node.upper))
-    return f"{f'{name} + {low}' if low else name}:{f'{name} + {up}' if up else ''}"
-
-
 # Edits of statements --------------------------------------------------------------------------------------------------
 
 
-def of_statement(site: Site, values: Sequence[Candidate]) -> Iterator[Edit]:
-    """Edits of a whole statement: = and +=, without it, moved up, one more in front of it"""
+def of_statement(site: Site) -> Iterator[Edit]:
+    """Edits of a whole statement: = and +=, np.add.at, values exchanged, without it, moved up"""
     statement, source = site.statement, site.source
     if isinstance(statement, ast.Lambda):
         return
     text, (start, end) = source.file.text, source.file.span(statement)
     blocks = [getattr(one, which, None) for one in ast.walk(site.functions[-1]) for which in ("body", "orelse")]
     body = next((some for some in blocks if isinstance(some, list) and any(one is statement for one in some)), ())
-    indent = source.file.lines[statement.lineno - 1][: statement.col_offset]
-    arrays = [(one.text, one.values[0]) for one in values if one.text.isidentifier() and np.ndim(one.values[0])]
     if isinstance(statement, (ast.Assign, ast.AugAssign)):
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
         where, value = source.file.of(target), source.file.of(statement.value)
-        now = f"{OPERATORS.get(type(statement.op))}=" if isinstance(statement, ast.AugAssign) else "="
         for op in ("=", "+=", "-=", "*=", "/=") if not isinstance(target, ast.Tuple) else ():
-            if op != now:
-                yield Edit(Kind.ASSIGNMENT, site, start, end, f"{where} {op} {value}")
-        yield from _of_target(site, target, value, now, start, end)
+            yield Edit(Kind.ASSIGNMENT, site, start, end, f"{where} {op} {value}")
+        if isinstance(target, ast.Subscript):
+            array, index, np = source.file.of(target.value), source.file.of(target.slice), numpy_in(site)
+            index = f"{np}.s_[{index}]" if ":" in index else f"({index})" if "," in index else index
+            yield Edit(Kind.REPEATS, site, start, end, f"{np}.add.at({array}, {index}, {value})")
     if isinstance(getattr(statement, "value", None), (ast.Tuple, ast.List)):
         for new in _swapped(statement.value.elts):
             parts, (first, last) = ", ".join(map(source.file.of, new)), source.file.span(statement.value)
             yield Edit(Kind.ORDER, site, first, last, f"[{parts}]" if isinstance(statement.value, ast.List) else parts)
-    if isinstance(statement, ast.Return):
-        for (d, v), (ids, k), (t, w) in product(arrays, repeat=3):
-            if k.dtype.kind in "ib" and w.shape == k.shape + v.shape[1:] and d != t:
-                yield Edit(Kind.REPEATS, site, start, start, f"{numpy_in(site)}.add.at({d}, {ids}, {t})\n{indent}")
-    elif len(body) > 1:
+    if len(body) > 1 and not isinstance(statement, ast.Return):
         here = next(k for k, one in enumerate(body) if one is statement)
-        if not indent.strip():
+        if not source.file.lines[statement.lineno - 1][: statement.col_offset].strip():
             yield Edit(Kind.STATEMENT, site, start, end, "pass")
         if here:
             before = body[here - 1]
             a, b = source.file.span(before)
             yield Edit(Kind.STATEMENT, site, a, end, f"{text[start:end]}{text[b:start]}{text[a:b]}", before)
-
-
-def _of_target(site, target, value, now, start, end):
-    """Edits of what a statement sets"""
-    source, scope = site.source, site.scopes[0]
-    if isinstance(target, ast.Name):
-        for loop in [one for one in ast.walk(site.functions[-1]) if isinstance(one, ast.For)]:
-            if isinstance(loop.target, ast.Name) and any(one is site.statement for one in ast.walk(loop)):
-                yield Edit(Kind.INDEX, site, start, end, f"{target.id}[{loop.target.id}] {now} {value}")
-    if isinstance(target, ast.Subscript):
-        where, index = source.file.of(target.value), source.file.of(target.slice)
-        as_one = f"({index})" if isinstance(target.slice, ast.Tuple) else index
-        as_one = f"{numpy_in(site)}.s_[{index}]" if ":" in index else as_one
-        yield Edit(Kind.REPEATS, site, start, end, f"{numpy_in(site)}.add.at({where}, {as_one}, {value})")
-        for name in site.own_names:
-            if isinstance(scope.get(name), (int, np.integer)) and not isinstance(scope.get(name), bool):
-                yield Edit(Kind.INDEX, site, start, end, f"{where}[{index}, {name}] {now} {value}")

@@ -90,7 +90,8 @@ class Program:
 
     def ends(self) -> AbstractContextManager:
         """A block that ends: where there are while-loops, which a change may make endless, lines are counted"""
-        return at_most(self._lines) if self._has_while else nullcontext([0])
+        files = {source.path for source in self.sources}
+        return at_most(self._lines, files) if self._has_while else nullcontext([0])
 
     def _record(self):
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.edits import Edit, Kind, of_slices, of_statement, of_syntax, replacing
+from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.runs import Program
 from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric
@@ -77,7 +77,7 @@ class Search:
         """Run the stages until one finds something."""
         stages = (
             self._copies, self._syntax, self._near, self._statements, self._derived, self._pairs,
-            self._without_a_matrix, self._not_put_in, self._in_the_forward,
+            self._one_by_one, self._in_the_forward,
         )  # fmt: skip
         only = [site for site in self.sites if site.moves is not None and not site.moves[self.target.in_right].any()]
         rest = [site for site in self.sites if site not in only]
@@ -160,13 +160,9 @@ class Search:
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
             found = self._proportional(values, e.jacobian, e.missing + (e.jacobian @ own if instead else 0))
             for row, c in sorted(found, key=lambda one: not _is_one(one[1]))[:PER_EXPRESSION]:
-                plain = _is_one(c)
-                for number in [f"{c:.0f}"] if plain else numbers.get(f"{c:.6g}", [])[:NUMBERS]:
-                    text, shape = candidates[row].text, MINUS[form] if number == "-1" else form
-                    if not plain:
-                        with_it = "v / n" if form == "e / v" else "v * n"
-                        text = number if text == "1" else filled(with_it, v=text, n=number)
-                    yield replacing(site, e.node, filled(shape, e=e.text, v=text), kind)
+                some = [f"{c:.0f}"] if _is_one(c) else numbers.get(f"{c:.6g}", [])[:NUMBERS]
+                for new in [_with_number(form, e.text, candidates[row].text, number) for number in some]:
+                    yield replacing(site, e.node, new, kind)
 
     def _proportional(self, values, J, goal):
         """(row, c) of the rows whose effect on the gradients, times a number c, is the goal"""
@@ -181,11 +177,8 @@ class Search:
         """Another value, a function of the expression, one more term or factor"""
         yield from self._fit(lambda e, scope: rows(e, scope.near(e)))
         for site in self.live:
-            for e in [e for e in site.expressions if e.is_numeric]:
-                others = self._scope(site).of_itself(e) if e.jacobian is None else self._scope(site).values
-                if e.jacobian is not None:               # what has another shape is no row
-                    others = [one for one in others if np.shape(one.values[0]) != np.shape(e.values[0])]
-                yield from self._put_in(site, e, others, Kind.VALUE)
+            for e in [e for e in site.expressions if e.is_numeric and e.jacobian is None]:
+                yield from self._put_in(site, e, self._scope(site).of_itself(e), Kind.VALUE)
 
     def _derived(self):
         """A function of another value; an expression of this function with one name changed"""
@@ -199,7 +192,7 @@ class Search:
 
     def _mends(self, site: Site, text: str) -> bool:
         """Whether another expression of the site makes the gradients right: by its matrix, or in a run"""
-        if not site.can_be_put_in or self.tried >= PUT_IN:
+        if self.tried >= PUT_IN:
             return False
         self.tried += 1
         try:
@@ -219,14 +212,16 @@ class Search:
             return False
 
     def _mending(self, site: Site, edits: Iterable[tuple[ast.AST, str, Kind]]) -> Iterator[Edit]:
-        """Those of (node, new text, kind) that make the gradients right when they are put in"""
+        """Those of (node, new text, kind) that make the gradients right when put in, or have to be compiled to know"""
         for node, new, kind in edits:
-            if self._mends(site, site.with_part(node, new)):
+            if not site.can_be_put_in or self._mends(site, site.with_part(node, new)):
                 yield replacing(site, node, new, kind)
 
     def _put_in(self, site: Site, e: Expression, candidates: Iterable[Candidate | None], kind: Kind) -> Iterator[Edit]:
         """The edits of those candidates that make the gradients right when they take the expression's place"""
-        small = (one for one in candidates if one and all(_size(v) <= LARGE for v in one.values))
+        shape = None if site.can_be_put_in else np.shape(e.values[0])
+        small = (one for one in candidates if one and all(_size(v) <= LARGE for v in one.values)
+                 and shape in (None, np.shape(one.values[0])))                           # fmt: skip
         yield from self._mending(site, ((e.node, one.text, kind) for one in small))
 
     def _copies(self):
@@ -240,14 +235,8 @@ class Search:
 
     def _syntax(self):
         """Small changes of one node"""
-        known = {e.text for site in self.program.sites for e in site.expressions if isinstance(e.node, ast.Slice)}
-        for site in self._open:
+        for site in [site for site in self._open if site.can_be_put_in]:
             yield from self._mending(site, _small(site))
-            whole = [one.text for one in self._scope(site).values
-                     if one.text.isidentifier() and np.asarray(one.values[0]).dtype.kind in "iu"]    # fmt: skip
-            for e in site.expressions:
-                if isinstance(e.node, ast.Subscript) and e.is_numeric:
-                    yield from self._mending(site, of_slices(site, e.node, whole, sorted(known)))
 
     def _statements(self):
         """Edits of statements"""
@@ -255,36 +244,23 @@ class Search:
             sites = [site for site in self.sites if site.statement is statement]
             moved = [self.target.wrong if site.moves is None else site.moves for site in sites]
             if np.any(moved, 0)[self.target.wrong].all():
-                yield from of_statement(sites[0], self._scope(sites[0]).values)
+                yield from of_statement(sites[0])
 
-    def _without_a_matrix(self):
-        """The forms of `_near` where nothing but a run says what they do"""
-        for site in [site for site in self._open if site.can_be_put_in and site.jacobian is None]:
+    def _one_by_one(self):
+        """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
+        for site in [site for site in self.sites if site.reachable and site.jacobian is None]:
+            if site not in self._open or not site.can_be_put_in:
+                yield from self._mending(site, _small(site))
             for e in [e for e in site.expressions if e.is_numeric]:
+                own, values = Candidate(e.text, e.values), self._scope(site).values
                 yield from self._put_in(site, e, self._scope(site).near(e), Kind.VALUE)
                 for form, (_, _, kind) in [*FORMS.items()][1:]:
-                    own = Candidate(e.text, e.values)
-                    yield from self._put_in(site, e, (of(form, own, v) for v in self._scope(site).values), kind)
-
-    def _not_put_in(self):
-        """Small changes, and other values, where none can be put in: of loops, conditions, indices, often run lines"""
-        for site in [site for site in self.sites if site.reachable and not site.can_be_put_in]:
-            edits = [*_small(site)]
-            for e in [e for e in site.expressions if e.is_numeric]:
-                for one in self._scope(site).values:
-                    if np.shape(one.values[0]) == np.shape(e.values[0]):
-                        forms = FORMS if site.is_value else ["v"]
-                        edits += [(e.node, filled(form, e=e.text, v=one.text), FORMS[form][2]) for form in forms]
-            yield from (replacing(site, *edit) for edit in edits)
+                    yield from self._put_in(site, e, (of(form, own, v) for v in values), kind)
 
     def _in_the_forward(self):
         """Edits of the forward that leave y as it is: what it keeps is wrong"""
         for site in [site for site in self.program.sites if site.scopes and site not in self.sites]:
-            edits = [(node, new, Kind.FORWARD) for node, new, _ in _small(site)]
-            if site.can_be_put_in:
-                yield from self._mending(site, edits)
-            else:
-                yield from (replacing(site, *edit) for edit in edits)
+            yield from self._mending(site, ((node, new, Kind.FORWARD) for node, new, _ in _small(site)))
 
 
 def _size(value):
@@ -292,6 +268,16 @@ def _size(value):
     if isinstance(value, np.ndarray):
         return value.size
     return abs(value) if is_numeric(value) else len(value) if hasattr(value, "__len__") else 0
+
+
+def _with_number(form, e, v, number):
+    """The text of a form with a value and a number: e * v * n, and e / n where n is a fraction, 1 / n"""
+    if number in ("1", "-1"):
+        return filled(form if number == "1" else MINUS[form], e=e, v=v)
+    over, n = number.startswith("1 / "), number.removeprefix("1 / ")
+    if v == "1":
+        return filled("e / v", e=e, v=n) if over and form == "e * v" else filled(form, e=e, v=number)
+    return filled(form, e=e, v=filled("v / n" if over != (form == "e / v") else "v * n", v=v, n=n))
 
 
 def _is_one(c):
