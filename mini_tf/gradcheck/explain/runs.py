@@ -23,7 +23,7 @@ from mini_tf.types import Array
 import numpy as np
 
 MOST_RUNS = 40           # of one statement, in a loop: with more, no values are put in
-RUNS = 4000              # in which matrices are measured; what is not measured by then is not looked at by value
+RUNS = 2500              # in which matrices are measured; what is not measured by then is not looked at by value
 UNLIMITED = 10**9        # lines
 AFFINE = 1e-7            # relative: how well the gradients have to be an affine function
 

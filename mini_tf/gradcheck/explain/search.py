@@ -10,6 +10,7 @@ changes least of the author's text is shown.
 """
 
 import ast
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -65,7 +66,7 @@ class Search:
         self._scopes: dict[Site, Scope] = {}
         if elsewhere is not None:                        # measured already
             self.elsewhere = elsewhere
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             with Program(self.target) as self.program:
                 self.sites = self.program.that_count()
                 self._by_stages()
@@ -259,8 +260,10 @@ class Search:
 
     def _in_the_forward(self):
         """Edits of the forward that leave y as it is: what it keeps is wrong"""
+        is_loss = not any("backward" in site.phases for site in self.program.sites)      # forward and backward in one
         for site in [site for site in self.program.sites if site.scopes and site not in self.sites]:
-            yield from self._mending(site, ((node, new, Kind.FORWARD) for node, new, _ in _small(site)))
+            edits = ((node, new, kind if is_loss else Kind.FORWARD) for node, new, kind in _small(site))
+            yield from self._mending(site, edits)
 
 
 def _size(value):

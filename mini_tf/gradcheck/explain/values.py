@@ -254,7 +254,8 @@ def rows(e: Expression, candidates: Sequence[Candidate]) -> tuple[list[Candidate
             row = flat([np.broadcast_to(v, shape) for v, shape in zip(one.values, shapes)])
         except FAILURES:
             continue
-        key = "one number" if np.ptp(row) == 0 else np.round(row, 9).tobytes()           # which is solved for
+        sign = np.sign(row[np.abs(row).argmax()]) if row.size else 0
+        key = "one number" if np.ptp(row) == 0 else np.round(sign * row, 9).tobytes()    # a factor is solved for
         if key not in known and np.isfinite(row).all() and row.any():
             known.add(key)
             chosen.append(one)
