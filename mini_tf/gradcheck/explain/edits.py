@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, product
 
 from mini_tf.gradcheck.explain.hooks import is_library
@@ -52,12 +52,6 @@ class Edit:
         self.kind, self.site, self.start, self.end, self.new = kind, site, start, end, new
         self.source = site.source
         self.statement = statement or site.statement
-
-    @cached_property
-    def text(self) -> str:
-        """The file's text with the change"""
-        text = self.source.file.text
-        return text[: self.start] + self.new + text[self.end :]
 
     @property
     def line(self) -> int:
@@ -103,6 +97,7 @@ class Edit:
         return new.isdigit() and not old.isdigit()
 
 
+@lru_cache(256)
 def words(text: str) -> list[str]:
     """The words, numbers with their signs, and other signs of a text"""
     return re.findall(r"(?<![\w)\]] )-\d[\d.]*|\w+|[=!<>]=|[^\w\s]", text)

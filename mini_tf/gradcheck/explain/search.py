@@ -49,7 +49,7 @@ LARGE = 3000             # the largest array, and the largest number, that is pu
 class Search:
     """A search for Edits that make the gradients `names` right, and spoil no other.
 
-    hits    the Edits of the first stage that found any, the simplest first;  stage: its name
+    hits    the Edits of the first stage that found any, the simplest first
     sites   those on which gradients depend;  tried, programs: how many values were put in, and edits run
     lines   the sites where another value could make the gradients right; if there are none, where it could mend one
     """
@@ -61,7 +61,7 @@ class Search:
         self.subject, self.evidence, self.other = subject, evidence, other
         self.target = Target(subject, evidence, names)
         self.hits: list[Edit] = []
-        self.programs, self.tried, self._put_runs, self.stage = 0, 0, 0, ""
+        self.programs = self.tried = self._put_runs = 0
         self._seen: set[tuple] = set()
         self._scopes: dict[Site, Scope] = {}
         if elsewhere is not None:                        # measured already
@@ -86,9 +86,7 @@ class Search:
             for site in some:
                 self.program.measure(site)
             self._some, self.live = some, [site for site in some if site.live]
-            self._open = [site for site in some if site.reachable and not site.is_control]
             for stage in which:
-                self.stage = stage.__name__
                 self._try(stage())
                 if self.hits:
                     return
@@ -182,8 +180,8 @@ class Search:
                 yield from self._put_in(site, e, self._scope(site).of_itself(e), Kind.VALUE)
 
     def _derived(self):
-        """A function of another value; an expression of this function with one name changed"""
-        yield from self._fit(lambda e, scope: rows(e, [*scope.functions, *scope.adapted]))
+        """A function of another value"""
+        yield from self._fit(lambda e, scope: rows(e, scope.functions))
 
     def _pairs(self):
         """A function of two values"""
@@ -236,7 +234,7 @@ class Search:
 
     def _syntax(self):
         """Small changes of one node"""
-        for site in [site for site in self._open if site.can_be_put_in]:
+        for site in [site for site in self._some if site.reachable and site.can_be_put_in]:
             yield from self._mending(site, _small(site))
 
     def _statements(self):
@@ -250,7 +248,7 @@ class Search:
     def _one_by_one(self):
         """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
         for site in [site for site in self.sites if site.reachable and site.jacobian is None]:
-            if site not in self._open or not site.can_be_put_in:
+            if not site.can_be_put_in:
                 yield from self._mending(site, _small(site))
             for e in [e for e in site.expressions if e.is_numeric]:
                 own, values = Candidate(e.text, e.values), self._scope(site).values

@@ -49,11 +49,6 @@ class Site:
         return self.of(self.statement)
 
     @property
-    def is_control(self) -> bool:
-        """True for what a loop runs over, and for what a condition asks"""
-        return self.node in (getattr(self.statement, "iter", None), getattr(self.statement, "test", None))
-
-    @property
     def can_be_put_in(self) -> bool:
         """True if other values can take the place of its values"""
         return self.is_value and self.complete

@@ -37,7 +37,7 @@ OF_TWO = (
     "e.reshape(-1, e.shape[-1]).T @ v.reshape(-1, v.shape[-1])",
 )  # fmt: skip
 NARROW, WIDE = 25, 60    # how many values are paired with how many functions of values
-FUNCTIONS, ADAPTED, VALUES = 1200, 400, 120              # at most of each kind
+FUNCTIONS, VALUES = 1200, 120                            # at most of each kind
 WRITTEN = ast.BinOp, ast.Call, ast.Subscript, ast.Attribute, ast.Compare, ast.UnaryOp
 SCALARS = 25             # whose products and quotients are candidates for a factor
 
@@ -187,24 +187,6 @@ class Scope:
         simple = [one for one in self.values if np.ndim(one.values[0]) or one.text.isidentifier()]
         made = (of(template, one) for template, one in product(OF_ONE, simple))
         return [*simple, *(one for one in made if one and np.size(one.values[0]) <= LARGEST)][:FUNCTIONS]
-
-    @cached_property
-    def adapted(self) -> list[Candidate]:
-        """Expressions of this function with one name changed: as what is done for b, done for W"""
-        found, others = [], [one for one in self.values if one.text.isidentifier() and np.ndim(one.values[0])][:14]
-        for text, node in self._written().items():
-            if len(text) >= 90 or not isinstance(node, (ast.BinOp, ast.Call)):
-                continue
-            code = code_of(text)
-            for old in sorted({one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - {"np"}):
-                for new in others if len(found) < ADAPTED else ():
-                    try:
-                        made = [eval(code, {**scope, old: v}) for scope, v in zip(self.site.scopes, new.values)]
-                    except FAILURES:
-                        continue
-                    if is_numeric(made[0]) and new.text != old:
-                        found.append(Candidate(partial(filled, text, **{old: new.text}), made))
-        return found
 
     def pairs(self, e: Expression) -> tuple[list[Candidate], Array]:
         """Functions of two values, as rows for this expression"""
