@@ -50,15 +50,18 @@ class TooManyLines(Exception):
 
 
 @contextmanager
-def at_most(lines: int, files: Collection[str]) -> Iterator[list[int]]:
-    """Inside the block so many lines of these files may run; then TooManyLines is raised. Gives [how many have run]."""
+def at_most(lines: int, functions: Collection[tuple[str, str]]) -> Iterator[list[int]]:
+    """Inside the block so many lines of these functions, (file, name), may run; then TooManyLines is raised.
+
+    Gives [how many have run]. Others are left alone: what is raised at the end of a with-block leaves its lock locked.
+    """
     count, before = [0], sys.gettrace()
 
     def watch(frame, event, arg):
         count[0] += event == "line"
         if count[0] > lines:
             raise TooManyLines
-        return watch if frame.f_code.co_filename in files else None
+        return watch if (frame.f_code.co_filename, frame.f_code.co_name) in functions else None
 
     sys.settrace(watch)
     try:

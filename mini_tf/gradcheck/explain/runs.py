@@ -47,7 +47,9 @@ class Program:
             self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
         self._put, self._notes, self._phase, self._backward, self._lines = (None, []), {}, "", None, UNLIMITED
-        self._has_while = any(isinstance(node, ast.While) for source in self.sources for node in ast.walk(source.node))
+        self._with_while = {(source.path, node.name) for source in self.sources for node in ast.walk(source.node)
+                            if isinstance(node, ast.FunctionDef)
+                            and any(isinstance(one, ast.While) for one in own_nodes(node))}          # fmt: skip
 
     def __enter__(self):
         with ExitStack() as stack:
@@ -89,9 +91,8 @@ class Program:
             self._put = None, []
 
     def ends(self) -> AbstractContextManager:
-        """A block that ends: where there are while-loops, which a change may make endless, lines are counted"""
-        files = {source.path for source in self.sources}
-        return at_most(self._lines, files) if self._has_while else nullcontext([0])
+        """A block that ends: in functions with while-loops, which a change may make endless, lines are counted"""
+        return at_most(self._lines, self._with_while) if self._with_while else nullcontext([0])
 
     def _record(self):
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""

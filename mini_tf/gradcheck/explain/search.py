@@ -39,7 +39,7 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 150           # compiled and run at most, in one stage,
 PUT_IN = 4000            # and values put in to see what they do,
-PUT_RUNS = 600           # of them where no matrix says it
+PUT_RUNS = 800           # of them where no matrix says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -199,7 +199,10 @@ class Search:
                 values = site.evaluated(text)
             if any(_size(v) > LARGE for v in values):
                 return False
-            if site.jacobian is not None and [*map(np.shape, values)] == [*map(np.shape, site.values)]:
+            if site.is_numeric and [*map(np.shape, values)] != [*map(np.shape, site.values)]:
+                if self.program.row is not None:
+                    return False                         # the gradients have the right shapes
+            elif site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
             if self._put_runs >= PUT_RUNS:
                 return False
@@ -247,7 +250,8 @@ class Search:
 
     def _one_by_one(self):
         """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
-        for site in [site for site in self.sites if site.reachable and site.jacobian is None]:
+        sites = [site for site in self.sites if site.reachable and site.jacobian is None]
+        for site in sorted(reversed(sites), key=lambda site: site.moves is None):        # the likeliest first
             if not site.can_be_put_in:
                 yield from self._mending(site, _small(site))
             for e in [e for e in site.expressions if e.is_numeric]:
