@@ -250,8 +250,8 @@ class Search:
 
     def _one_by_one(self):
         """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
-        sites = [site for site in self.sites if site.reachable and site.jacobian is None]
-        for site in sorted(reversed(sites), key=lambda site: site.moves is None):        # the likeliest first
+        sites = [site for site in reversed(self.sites) if site.reachable and site.jacobian is None]
+        for site in sorted(sites, key=lambda site: site.moves is None):                  # the likeliest first
             if not site.can_be_put_in:
                 yield from self._mending(site, _small(site))
             for e in [e for e in site.expressions if e.is_numeric]:
