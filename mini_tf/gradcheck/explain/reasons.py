@@ -83,7 +83,7 @@ def _add_words(report, search):
     """Words that hold at other points, too"""
     try:
         with np.errstate(all="ignore"):
-            for name, words in sentences(search.evidence, search.points[1:]).items():
+            for name, words in sentences(search.evidence, [*search.points][1:]).items():
                 report.tensor(name).diagnosis = words
     except FAILURES:
         return
