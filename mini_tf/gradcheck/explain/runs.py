@@ -13,7 +13,15 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import HOOK, copied, expressions_in, functions_in, hooked, values_in
+from mini_tf.gradcheck.explain.hooks import (
+    HOOK,
+    copied,
+    expressions_in,
+    functions_in,
+    hooked,
+    values_in,
+    with_parameters,
+)
 from mini_tf.gradcheck.explain.sites import LARGEST, Site
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.program import at_most, functions_that_run
@@ -37,7 +45,7 @@ class Program:
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
-                source = source_of(function)
+                source = with_parameters(source_of(function))
                 sites = list(_sites(source, source.node, [source.node], target))
                 text = hooked(source, [site.node for site in sites], len(self.sites))
                 self._codes[function] = compiled(function, text, source.file.text)

@@ -71,7 +71,8 @@ class Search:
                 self.sites = self.program.that_count()
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)
-                self.lines = [] if self.hits else self.live or self._of_one_gradient()
+                lines = [] if self.hits else self.live or self._of_one_gradient()
+                self.lines = [site for site in lines if not site.is_parameter]
             evidence.back_to_the_point()
 
     def _by_stages(self):
@@ -128,7 +129,7 @@ class Search:
 
     def need(self) -> str:
         """What the smallest expression that stays would have to be; "" if none does, or several"""
-        known = [site for site in self.live if len(site.scopes) == 1]
+        known = [site for site in self.lines if site.live and len(site.scopes) == 1]
         places = [e for site in known for e in site.expressions if e.jacobian is not None]
         smallest = [e for e in places if not any(o is not e and o.text in e.text and o.site is e.site for o in places)]
         if len(smallest) != 1:
@@ -242,7 +243,8 @@ class Search:
 
     def _statements(self):
         """Edits of statements"""
-        for statement in {id(site.statement): site.statement for site in self._some}.values():
+        some = [site for site in self._some if not site.is_parameter]
+        for statement in {id(site.statement): site.statement for site in some}.values():
             sites = [site for site in self.sites if site.statement is statement]
             moved = [self.target.wrong if site.moves is None else site.moves for site in sites]
             if np.any(moved, 0)[self.target.wrong].all():

@@ -49,6 +49,11 @@ class Site:
         return self.of(self.statement)
 
     @property
+    def is_parameter(self) -> bool:
+        """True for `dy = dy`, which stands for a function's parameter"""
+        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.of(self.node)]
+
+    @property
     def can_be_put_in(self) -> bool:
         """True if other values can take the place of its values"""
         return self.is_value and self.complete

@@ -22,7 +22,7 @@ import numpy as np
 OF_ONE = (
     "-e", "e.T", "e.swapaxes(-1, -2)", "e.swapaxes(1, 2)", "e ** 2", "e ** 3", "1 / e", "1 - e", "1 + e", "e - 1",
     "e * (1 - e)", "1 - e ** 2", "np.exp(e)", "np.exp(-e)", "np.log(e)", "np.tanh(e)", "1 / (1 + np.exp(-e))",
-    "np.sqrt(e)", "1 / np.sqrt(e)", "np.sign(e)", "np.abs(e)", "e > 0", "e < 0", "~e", "(e > 0)[:, None]",
+    "np.sqrt(e)", "1 / np.sqrt(e)", "e > 0", "e < 0", "np.sign(e)", "np.abs(e)", "~e", "(e > 0)[:, None]",
     "e[..., None]", "e[:, None]",
     "e.sum(0)", "e.sum(1)", "e.sum(-1)", "e.sum((0, 1))", "e.sum()", "e.mean()", "e.sum(-1, keepdims=True)",
     "e.sum(1, keepdims=True)", "e.sum(0, keepdims=True)", "e.mean(0)", "e.mean(-1, keepdims=True)",
