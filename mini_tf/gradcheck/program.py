@@ -45,25 +45,29 @@ def functions_that_run(run: Callable[[], object], without: Collection[FunctionTy
     return [found[code] for code in outer if code in found and found[code] not in without]
 
 
-class TooManyCalls(Exception):
-    """A function makes far more calls than it should: a loop that never ends."""
+class TooManyLines(Exception):
+    """A function runs far more lines than it should: a loop that never ends."""
 
 
 @contextmanager
-def at_most(calls: int) -> Iterator[list[int]]:
-    """Inside the block so many calls may be made; then TooManyCalls is raised. Gives [how many there were]."""
-    count = [0]
+def at_most(lines: int, functions: Collection[tuple[str, str]]) -> Iterator[list[int]]:
+    """Inside the block so many lines of these functions, (file, name), may run; then TooManyLines is raised.
+
+    Gives [how many have run]. Others are left alone: what is raised at the end of a with-block leaves its lock locked.
+    """
+    count, before = [0], sys.gettrace()
 
     def watch(frame, event, arg):
-        count[0] += 1
-        if count[0] > calls:
-            raise TooManyCalls
+        count[0] += event == "line"
+        if count[0] > lines:
+            raise TooManyLines
+        return watch if (frame.f_code.co_filename, frame.f_code.co_name) in functions else None
 
-    sys.setprofile(watch)
+    sys.settrace(watch)
     try:
         yield count
     finally:
-        sys.setprofile(None)
+        sys.settrace(before)
 
 
 def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
