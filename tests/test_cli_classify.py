@@ -102,6 +102,7 @@ def test_train_writes_a_run_and_shows_accuracies(mini_tf, table, tmp_path, prese
     assert "\x1b" not in out
 
 
+@pytest.mark.exhaustive
 def test_the_same_seed_trains_the_same_classifier(mini_tf, table, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         given = ("--preset", "classify", "--table", table, "--run", name, "--steps", 3, "--seed", seed)

@@ -14,9 +14,10 @@ import pytest
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("explore", …) → (exit code, stdout, stderr), in an empty folder, with tinier models."""
     quick = presets.PRESETS["quick"]
-    tiny = replace(quick, n=8, model=quick.model | {"T": 8, "m": 4}, validation_words=20, sample_words=30)
+    sizes = {"T": 8, "L": 1, "H": 2, "m": 4}
+    tiny = replace(quick, n=8, model=quick.model | sizes, validation_words=20, sample_words=30)
     monkeypatch.setitem(presets.PRESETS, "quick", tiny)
-    monkeypatch.setattr(small, "SMALL", replace(small.SMALL, steps=10, every=10))
+    monkeypatch.setattr(small, "SMALL", replace(small.SMALL, n=8, model=small.SMALL.model | sizes, steps=10, every=10))
     monkeypatch.chdir(tmp_path)
     return command
 

@@ -13,6 +13,7 @@ from mini_tf.files import own
 from mini_tf.training import classification, masking, presets, translation
 from mini_tf.training.state import Training
 from tests import tiny
+from tests.cases import cases
 
 import pytest
 
@@ -49,7 +50,7 @@ def stop_in(step, monkeypatch, number=signal.SIGTERM):
     monkeypatch.setattr(Training, "one_step", stops)
 
 
-@pytest.mark.parametrize("name", ["quick", "classify", "translate", "fill"])
+@pytest.mark.parametrize("name", cases(["quick"], ["classify", "translate", "fill"]))
 def test_train_and_resume(name, mini_tf, monkeypatch, tmp_path):
     train = ["train", "--preset", name, *source(name), "--device", "cpu", "--seed", "3"]
     assert mini_tf(*train, "--run", "whole")[0] == 0
@@ -188,6 +189,7 @@ def test_a_closed_terminal_ends_a_training_whose_state_is_kept(tmp_path):
     assert list((tmp_path / "run" / "state").iterdir())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     """As with nohup, or a job in the background of a shell."""

@@ -77,6 +77,7 @@ def test_train_writes_a_run_and_shows_translations(mini_tf, pairs, tmp_path):
     assert "\x1b" not in out
 
 
+@pytest.mark.exhaustive
 def test_the_same_seed_trains_the_same_translator(mini_tf, pairs, tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         given = ("--pairs", pairs, "--run", name, "--steps", 3, "--seed", seed)

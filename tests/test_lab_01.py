@@ -2,6 +2,7 @@
 
 import re
 
+from tests.cases import cases
 from tests.reader import lab_output
 
 import pytest
@@ -26,9 +27,7 @@ def part(output, first, after):
     return output.split(first, 1)[1].split(after, 1)[0]
 
 
-@pytest.mark.parametrize(("lab", "least"), [
-    ("counting", 45), pytest.param("smoothing", 50, marks=pytest.mark.exhaustive)
-])  # fmt: skip
+@pytest.mark.parametrize(("lab", "least"), cases([("counting", 45)], [("smoothing", 50)]))
 def test_all_is_as_expected(lab, least, request):
     output = request.getfixturevalue(lab)
     met = re.search(r"^All (\d+) expectations met\.$", output, re.MULTILINE)

@@ -3,6 +3,7 @@
 import math
 import re
 
+from tests.cases import cases
 from tests.reader import lab_output
 
 import pytest
@@ -20,7 +21,7 @@ def numbers(start, text, after=""):
     return [float(each.replace(",", "")) for each in re.findall(r"(?<!\S)[-+]?[\d.,]*\d(?:e[-+]\d+)?(?!\S)", found[1])]
 
 
-each = pytest.mark.parametrize("lab", ["by_hand", pytest.param("trained", marks=pytest.mark.exhaustive)])
+each = pytest.mark.parametrize("lab", cases(["by_hand"], ["trained"]))
 
 
 @each

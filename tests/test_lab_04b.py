@@ -4,7 +4,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 output = lab_output("04b_attention_from_nothing", [
     "04b_no_averaging", "04b_mean", "04b_weighted_mean", "04b_look_up", "04b_one_head", "04b_scale", "04b_two_heads",

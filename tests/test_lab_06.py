@@ -6,7 +6,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 output = lab_output("06_language_transformer", [
     "06_training", "06_overfitting", "06_where_the_loss_comes_from", "06_temperature", "06_sureness", "06_repetition",

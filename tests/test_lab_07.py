@@ -4,7 +4,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 output = lab_output("07_positions_norms_masks", [
     "07_positions", "07_layer_norm", "07_masks", "07_gradient_flow", "07_leak",

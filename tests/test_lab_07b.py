@@ -6,7 +6,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 output = lab_output("07b_training_and_heads", ["07b_variants", "07b_history", "07b_attention"])
 

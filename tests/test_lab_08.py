@@ -6,7 +6,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 parts = lab_output("08_translation", ["08_positions", "08_scaling", "08_masks", "08_leak"])
 decoding = lab_output(

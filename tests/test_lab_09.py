@@ -6,7 +6,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 classifier = lab_output(
     "09_attention_classifier",

@@ -6,7 +6,7 @@ from tests.reader import lab_output
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 FIGURES = "09b_one_attention", "09b_opinions", "09b_sides", "09b_guesses", "09b_layers", "09b_vectors"
 output = lab_output("09b_masked_words_and_probing", FIGURES)

@@ -24,6 +24,7 @@ def test_as_one_process(alone):
 
 
 @needs_mpi
+@pytest.mark.exhaustive
 def test_under_mpiexec(tmp_path):
     code, output, err = run(2, LABS / "11_many_machines.py", "--quick", cwd=tmp_path,
                             env=ENVIRONMENT | {"PYTHONIOENCODING": "utf-8", "PATH": os.environ["PATH"]})  # fmt: skip

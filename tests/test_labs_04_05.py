@@ -13,7 +13,7 @@ from matplotlib.image import imread
 
 EMBEDDINGS, REGRESSION = "04_word_embeddings", "05_next_word_regression"
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.exhaustive]
 
 
 @cache

@@ -13,6 +13,7 @@ import pytest
 CODE = "from mini_tf.progress import prepare_kernels; prepare_kernels()"
 
 
+@pytest.mark.exhaustive
 def test_the_first_compilation_is_announced_and_later_runs_load_it(tmp_path):
     """Machine code is cached on disk: compiled once, then loaded. (Without the folder, every process compiles.)"""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

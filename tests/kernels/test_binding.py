@@ -116,8 +116,14 @@ def trained(folder, file=None, find="", replace=""):
     return json.loads(output)
 
 
-def test_a_learners_edit_shows_in_training(copied):
-    losses, said, twins = trained(copied)
+@pytest.fixture(scope="module")
+def unedited(copied):
+    """What `trained` returns of the package as it is"""
+    return trained(copied)
+
+
+def test_a_learners_edit_shows_in_training(copied, unedited):
+    losses, said, twins = unedited
     assert said == []
     assert len(twins) == 12
     norm = "ops/normalization.py"
@@ -132,8 +138,8 @@ def test_a_learners_edit_shows_in_training(copied):
     assert trained(copied, norm, "# x̂", "# x hat")[:2] == [losses, []]
 
 
-def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied):
-    losses, _, twins = trained(copied)
+def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied, unedited):
+    losses, _, twins = unedited
     wrong, said, fewer = trained(copied, "ops/softmax.py", "e = xp.exp(xp.where(mask, z - top", "e = xp.exp(xp.where(mask, 2 * z - top")
     assert abs(wrong[0] - losses[0]) > 1e-6 or np.abs(np.subtract(wrong, losses)).max() > 1e-6
     assert said == ["attention uses masked_softmax, which was edited: its formula runs, at the formula's speed",
@@ -141,8 +147,8 @@ def test_an_edit_of_a_function_that_a_formula_uses_shows_too(copied):
     assert set(twins) - set(fewer) == {"attention", "masked_softmax"}
 
 
-def test_an_edit_of_adam_shows(copied):
-    losses, _, _ = trained(copied)
+def test_an_edit_of_adam_shows(copied, unedited):
+    losses, _, _ = unedited
     other, said, _ = trained(copied, "ops/updates.py", "p -= learning_rate * m_hat", "p -= 2 * learning_rate * m_hat")
     assert other[1] != losses[1]
     assert said == ["adam was edited: its formula runs, at the formula's speed"]

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from mini_tf.kernels.gpu import launching
+from tests.cases import cases
 from tests.kernels.simulator import KERNEL, NUMBERS, POINTERS, STRUCTS
 
 import pytest
@@ -37,7 +38,7 @@ def compiled(source, architecture):
     return result, log.value.decode()
 
 
-@pytest.mark.parametrize("architecture", ["compute_75", "sm_90"])
+@pytest.mark.parametrize("architecture", cases(["compute_75"], ["sm_90"]))
 def test_nvrtc_compiles_all_kernels_without_a_warning(architecture):
     assert compiled(launching.source(), architecture) == (0, "")
 

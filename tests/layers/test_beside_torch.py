@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; it is onl
 
 from tests.bench import torch_translator  # noqa: E402
 from tests.bench.torch_translator import in_our_names  # noqa: E402
+from tests.cases import cases  # noqa: E402
 
 n, H, m, f = 12, 3, 4, 20
 B, T, S = 3, 5, 7
@@ -154,8 +155,8 @@ def test_decoder_layer(rng, norm, activation, padding):
     assert_same_results(ours, theirs, ours(x, z, mask, z_mask), y_torch, rng, x=x_torch, z=z_torch)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("tied", ["none", "readout", "all"])
+@pytest.mark.parametrize("bias", cases([True], [False]))
+@pytest.mark.parametrize("tied", cases(["none", "all"], ["readout"]))
 @pytest.mark.parametrize("norm", ["before", "after"])
 def test_translator(rng, norm, tied, bias):
     """nn.Transformer, with embeddings, positions, readout and loss around it; padding in source and target."""

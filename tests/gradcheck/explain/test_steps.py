@@ -3,6 +3,7 @@
 from mini_tf.gradcheck import EXAMPLES
 from mini_tf.gradcheck.planting.bugs import BUGS
 from mini_tf.gradcheck.planting.editing import planted
+from tests.cases import cases
 from tests.gradcheck.contracts import normal
 from tests.gradcheck.explain import edited_file, gradcheck, judge, nets
 
@@ -12,12 +13,11 @@ import pytest
 TRANSFORMER = "LanguageTransformer, shared, tied, every option"
 
 
-@pytest.mark.parametrize(("name", "right"), [
+@pytest.mark.parametrize(("name", "right"), cases([("layer_norm: γ forgotten", "g = dy * gamma")], [
     ("attention: scale forgotten in dquery", "scale"),
-    ("layer_norm: γ forgotten", "g = dy * gamma"),
     ("linear: sign of dx", "dx = (rows_dy @ transpose(W)).reshape(shape_x)"),
     ("cross_entropy: sum for mean", "/ rows"),
-])  # fmt: skip
+]))  # fmt: skip
 def test_of_a_language_transformer(name, right, rng):
     bug = next(bug for bug in BUGS if bug.name == name)
     f, inputs, params = EXAMPLES[TRANSFORMER](rng)

@@ -8,6 +8,7 @@ from mini_tf.gradcheck import EXAMPLES, self_test
 from mini_tf.gradcheck.selftest import MOST, mutants
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.layers import Linear
+from tests.cases import cases
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ CHECKED = ["linear, square", "residual_relu", "sigmoid", "masked_softmax", "laye
            "embedding", "mean_pool", "cross_entropy, smoothed", "copied", "mse", "Linear", "Dropout, training"]
 
 
-@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize("name", cases(CHECKED[::3], [name for name in CHECKED if name not in CHECKED[::3]]))
 def test_no_mutant_of_an_op_or_a_layer_is_missed(name, rng):
     f, inputs, params = EXAMPLES[name](rng)
     result = self_test(f, *inputs, params=params)
