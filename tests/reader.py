@@ -34,7 +34,7 @@ def run_lab(name, folder, figures=()):
     lab = subprocess.run(
         [sys.executable, LABS / f"{name}.py", "--quick"], cwd=folder,
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
-        capture_output=True, encoding="utf-8", timeout=600,
+        capture_output=True, encoding="utf-8",
     )  # fmt: skip
     assert lab.returncode == 0, lab.stderr[-3000:]
     assert "✗" not in lab.stdout, [line for line in lab.stdout.splitlines() if "✗" in line]

@@ -18,7 +18,7 @@ import pytest
 def shell(*arguments, stdin=b"", **environment):
     """(exit code, stdout, stderr) of mini-tf in a process of its own, as bytes."""
     run = subprocess.run(
-        [sys.executable, "-m", "mini_tf", *map(str, arguments)], input=stdin, capture_output=True, timeout=200,
+        [sys.executable, "-m", "mini_tf", *map(str, arguments)], input=stdin, capture_output=True,
         env=os.environ | {"PYTHONPATH": str(Path(package.__file__).parent.parent)} | environment,
     )  # fmt: skip
     return run.returncode, run.stdout, run.stderr
@@ -180,5 +180,5 @@ def test_a_closed_pipe_ends_a_command_without_a_traceback():
                                env=os.environ | {"PYTHONPATH": str(Path(package.__file__).parent.parent)})  # fmt: skip
     program.stdout.close()
     err = program.stderr.read()
-    program.wait(100)
+    program.wait()
     assert b"Traceback" not in err

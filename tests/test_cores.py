@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("two_threads")
 
 
 def test_results_come_in_order_from_two_threads_that_run_at_the_same_time():
-    both = threading.Barrier(2, timeout=60)              # breaks unless two pieces meet here
+    both = threading.Barrier(2, timeout=600)              # breaks unless two pieces meet here
 
     def work(piece):
         both.wait()
@@ -46,7 +46,7 @@ def test_kernels_stay_switched_off_in_all_threads():
 
 
 def test_all_at_once():
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=600)
 
     def work(piece):
         both.wait()

@@ -28,7 +28,7 @@ def test_the_words_are_shown_whole_and_only_where_they_belong(tmp_path):
     (tmp_path / "test_mine.py").write_text(TESTS, encoding="utf-8")
     pytest = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "mini_tf_pytest", "-p", "no:cacheprovider", tmp_path],
-        capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=100,
+        capture_output=True, encoding="utf-8", cwd=tmp_path,
     )  # fmt: skip
     assert pytest.returncode == 1
     assert pytest.stdout.count("gradcheck -----") == 2
@@ -53,7 +53,7 @@ def test_where_nothing_is_checked_mini_tf_is_not_even_imported(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
     pytest = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "mini_tf_pytest", "-p", "no:cacheprovider", tmp_path],
-        capture_output=True, encoding="utf-8", cwd=tmp_path, timeout=100,
+        capture_output=True, encoding="utf-8", cwd=tmp_path,
         env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(Path(__file__).parent.parent)},
     )  # fmt: skip
     assert "1 failed" in pytest.stdout

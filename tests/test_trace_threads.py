@@ -10,6 +10,8 @@ from mini_tf.trace import trace
 import numpy as np
 import pytest
 
+PATIENCE = 600           # seconds: only what hangs takes that long
+
 
 def methods():
     below = [Layer]
@@ -31,12 +33,12 @@ def test_a_trace_and_a_watcher_see_their_own_thread_only():
     def watching():
         with trace() as calls, op_module.watching(watch):
             in_block.set()
-            done.wait(10)
+            done.wait(PATIENCE)
             ops.tanh(x)
         found["traced"] = [call.name for call in calls]
 
     def working():
-        in_block.wait(10)
+        in_block.wait(PATIENCE)
         try:
             layer(single)
             found["twin"] = ops.softmax.chosen((single,), {}) is not ops.softmax.formula
@@ -47,7 +49,7 @@ def test_a_trace_and_a_watcher_see_their_own_thread_only():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert found == {"traced": ["tanh"], "twin": True}
     assert seen == ["tanh"]
 
@@ -61,15 +63,15 @@ def test_traces_may_end_in_any_order(first_to_end):
 
     def work(k):
         with traces[k]:
-            entered.wait(10)
-            events[k].wait(10)
+            entered.wait(PATIENCE)
+            events[k].wait(PATIENCE)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
     for thread in threads:
         thread.start()
-    entered.wait(10)
+    entered.wait(PATIENCE)
     assert methods() != before
     for k in (first_to_end, 1 - first_to_end):
         events[k].set()
-        threads[k].join(10)
+        threads[k].join(PATIENCE)
     assert methods() == before

@@ -9,7 +9,7 @@ from mini_tf.parallel.shares import rows_of
 import numpy as np
 
 TARGETS = np.array([2, -1, 0, 1, 3, -1, -1, 1, 0])
-PATIENCE = 3.0                          # seconds that a process waits for its neighbour
+PATIENCE = 20.0                         # seconds that a process waits for its neighbour
 
 
 class Neighbours:

@@ -19,7 +19,7 @@ ABSENT = "import sys; sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
 def without_numba(code, **environment):
     """(stdout, stderr) of Python code in a process that has no Numba."""
     done = subprocess.run([sys.executable, "-c", ABSENT + code], capture_output=True, encoding="utf-8", check=True,
-                          env=os.environ | {"PYTHONPATH": str(ROOT)} | environment, timeout=200)  # fmt: skip
+                          env=os.environ | {"PYTHONPATH": str(ROOT)} | environment)  # fmt: skip
     return done.stdout.strip(), done.stderr.strip()
 
 
@@ -44,7 +44,7 @@ def test_the_formulas_run_and_one_warning_says_so():
 def test_a_broken_numba_is_as_good_as_none(tmp_path):
     (tmp_path / "numba.py").write_text("raise OSError('Could not find/load shared object file')\n")
     done = subprocess.run([sys.executable, "-c", "import sys\n" + CODE], capture_output=True, encoding="utf-8", check=True,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}, timeout=200)  # fmt: skip
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])})  # fmt: skip
     assert done.stdout.strip() == "True False True"
     assert "WithoutNumba: Numba cannot be loaded (Could not find/load shared object file): the formulas" in done.stderr
 
@@ -79,7 +79,7 @@ def test_a_training_gives_the_same_losses_and_one_note(tmp_path, monkeypatch):
     out, err = without_numba(TRAIN)
     assert err == "note: Numba is not installed: the formulas run without their faster twins; try pip install --upgrade numba"
     with_it = subprocess.run([sys.executable, "-m", "mini_tf", "train", "--corpus", "corpus.txt", "--run", "other", "--steps", "4",
-                              "--set", "n=8", "--set", "T=8"], capture_output=True, encoding="utf-8", check=True, timeout=200,
+                              "--set", "n=8", "--set", "T=8"], capture_output=True, encoding="utf-8", check=True,
                              env=os.environ | {"PYTHONPATH": str(ROOT)}).stdout  # fmt: skip
 
     def losses(text):
