@@ -29,8 +29,8 @@ def start(n, *command, **options):
     )  # fmt: skip
 
 
-def run(n, *command, timeout=120, **options):
-    """(exit code, stdout, stderr) of n processes; they are killed if they take too long."""
+def run(n, *command, timeout=1000, **options):
+    """(exit code, stdout, stderr) of n processes; they are killed if they hang."""
     processes = start(n, *command, **options)
     try:
         out, err = processes.communicate(timeout=timeout)

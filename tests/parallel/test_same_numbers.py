@@ -5,6 +5,7 @@ import json
 
 from mini_tf.training.archive import read_archive
 from tests import tiny
+from tests.cases import cases
 from tests.parallel.mpi import needs_mpi, work
 from tests.parallel.worker import other_models
 
@@ -17,12 +18,19 @@ RUNS = [(1, ""), (2, ""), (3, ""), (3, "sliced")]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """{(processes, options): folder} of all presets, and of the other models, trained in float64"""
-    folders = {}
-    for n, options in RUNS:
-        folder = folders[n, options] = tmp_path_factory.mktemp(f"{n}{options}")
-        work(n, "presets", folder, options)
-    return folders
+    """{(processes, options): folder} of all presets, and of the other models, trained in float64 when they are asked for"""
+
+    class Trained(dict):
+        def __missing__(self, key):
+            n, options = key
+            folder = self[key] = tmp_path_factory.mktemp(f"{n}{options}")
+            work(n, "presets", folder, options)
+            return folder
+
+    return Trained()
+
+
+SEVERAL = pytest.mark.parametrize(("n", "options"), cases(RUNS[3:], RUNS[1:3]))
 
 
 def columns(folder, name):
@@ -32,7 +40,7 @@ def columns(folder, name):
     return {key: np.array([float(row[key] or 0) for row in rows]) for key in rows[0] if "second" not in key}
 
 
-@pytest.mark.parametrize(("n", "options"), RUNS[1:])
+@SEVERAL
 @pytest.mark.parametrize("name", tiny.NAMES)
 def test_every_preset(name, n, options, trained):
     one, several = (columns(trained[key], name) for key in (RUNS[0], (n, options)))
@@ -45,7 +53,7 @@ def test_every_preset(name, n, options, trained):
         np.testing.assert_allclose(several[parameter], one[parameter], rtol=0, atol=1e-12, err_msg=parameter)
 
 
-@pytest.mark.parametrize(("n", "options"), RUNS[1:])
+@SEVERAL
 @pytest.mark.parametrize("name", other_models())
 def test_the_other_models(name, n, options, trained):
     one, several = (json.loads((trained[key] / "losses.json").read_text())[name] for key in (RUNS[0], (n, options)))
@@ -68,7 +76,7 @@ def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_
         assert [key for key in one if one[key] != other[key]] == []
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1)])
+@pytest.mark.parametrize(("before", "after"), cases([(2, 3)], [(3, 1)]))
 def test_a_run_goes_on_with_another_number_of_processes(before, after, tmp_path, trained):
     names = "quick,recurrent,translate,fill"
     work(before, "presets", tmp_path, "stopped sliced" if before == 3 else "stopped", names)
