@@ -177,4 +177,4 @@ def test_a_wrong_twin_of_adam_fails_the_whole_check(monkeypatch, capsys):
     finally:
         monkeypatch.undo()
         kernels.forget(updates.adam)
-    assert "FAIL: the twin of adam gives another p than the formula" in capsys.readouterr().out
+    assert "FAIL: with the twins of adam and sum_of_squares in mini_tf/kernels, p at [" in capsys.readouterr().out
