@@ -11,7 +11,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import is_stream, write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.learner import Loaded, is_exercise, load, running
-from mini_tf.gradcheck.report import EXIT_CODES, FAIL, NOT_TESTED, PASS, Report
+from mini_tf.gradcheck.report import EXIT_CODES, FAIL, NOT_TESTED, PASS, Report, in_json
 from mini_tf.kernels import binding
 from mini_tf.progress import console as out
 from mini_tf.progress import progress_bar
@@ -85,7 +85,7 @@ def check_all(
 
         write_page(html, reports)
     if json_file:
-        write_text(json_file, json.dumps([one.as_dict() for one in reports], indent=2, ensure_ascii=False) + "\n")
+        write_text(json_file, json.dumps(reports, default=in_json, indent=2, ensure_ascii=False) + "\n")
     for path in (html, json_file):
         if path and not is_stream(path):
             out.print(Text(f"written: {path}"))
