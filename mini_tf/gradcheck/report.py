@@ -139,34 +139,25 @@ class TensorReport:
 
 @dataclass
 class Change:
-    """One change of the source that makes gradients right.
+    """One change of the source that makes gradients right."""
 
-    place, line   where: "net.py:12", 12;  before, after: the statement now, and as it would be right
-    kind          what kind of change it is (`explain.edits.Kind`), in words
-    makes_right   the names of the tensors that it makes right; all of them, unless two changes are needed
-    """
-
-    place: str
-    line: int
-    before: str
-    after: str
-    kind: str
-    makes_right: list = field(default_factory=list)
+    place: str               # "net.py:12"
+    line: int                # 12
+    before: str              # the statement now,
+    after: str               # and as it would be right; "" where an exercise should not tell
+    kind: str                # what kind of change it is (`explain.edits.Kind`), in words
+    makes_right: list = field(default_factory=list)      # names of tensors; all of them, unless two changes are needed
 
 
 @dataclass
 class Step:
-    """One call inside a model, and what the check says of its backward by itself.
-
-    name, line, place   what was called, where, and where its backward is written
-    status              RIGHT, WRONG, CONTAINS or AFTER;  report: of the wrong one, by itself
-    """
+    """One call inside a model, and what the check says of its backward by itself."""
 
     name: str
-    line: str
-    place: str
-    status: str
-    report: "Report | None" = None
+    line: str                # where it was called,
+    place: str               # and where its backward is written
+    status: str              # RIGHT, WRONG, CONTAINS or AFTER
+    report: "Report | None" = None                       # of the wrong one, by itself
 
 
 class Line(NamedTuple):
@@ -182,32 +173,22 @@ class Line(NamedTuple):
 
 @dataclass
 class Report:
-    """The checker's answer for one function or object: true if every gradient passed, and every promise was kept.
-
-    findings   broken promises, a sentence each: FAIL
-    refusals   what could not be judged, and the argument that helps, a sentence each: NOT TESTED
-    notes      what else to know;  blind: {tensor: 0 or 1} where the given point hides mistakes
-    place      where the backward is written
-    changes    one Change that makes all right; or several, each of which makes some right
-    equal      Changes in other lines that do the same;  tried: what was tried where there is none
-    suspects   lines on which the wrong gradients depend, at most LINES;  need: what one of them would have to be
-    steps      of a model: see `explain.steps`;  twins: ops whose twins ran in float32, and were compared
-    """
+    """The checker's answer for one function or object: true if every gradient passed, and every promise was kept."""
 
     name: str
     tensors: list = field(default_factory=list)
-    findings: list = field(default_factory=list)
-    refusals: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
-    blind: dict = field(default_factory=dict)
-    place: str = ""
-    changes: list = field(default_factory=list)
-    equal: list = field(default_factory=list)
-    suspects: list = field(default_factory=list)
-    need: str = ""
-    tried: str = ""
-    steps: list = field(default_factory=list)
-    twins: list = field(default_factory=list)
+    findings: list = field(default_factory=list)         # broken promises, a sentence each: FAIL
+    refusals: list = field(default_factory=list)         # what could not be judged, and what helps: NOT TESTED
+    notes: list = field(default_factory=list)            # what else to know
+    blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the given point hides mistakes
+    place: str = ""                                      # where the backward is written
+    changes: list = field(default_factory=list)          # one that makes all right; or two, each of which makes some
+    equal: list = field(default_factory=list)            # Changes in other lines that do the same
+    suspects: list = field(default_factory=list)         # lines on which the wrong gradients depend, at most LINES
+    need: str = ""                                       # what one of them would have to be
+    tried: str = ""                                      # if there is no change
+    steps: list = field(default_factory=list)            # of a model: see `explain.steps`
+    twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
 
     def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
         """The TensorReport of that name; a new one, if there is none yet"""
