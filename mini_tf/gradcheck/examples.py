@@ -33,7 +33,7 @@ KEPT = [[True, False, True], [True, True, False]]
 PRESENT = [[True, False, True], [False] * 3]
 CAUSAL = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)       # j ≤ i
 CAUSAL[1, ..., 0] = False                                # the second history's first query sees no key at all
-READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # all words but the last; of the second text none
+READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # all words but the last; then none
 
 
 # Ops and layers -----------------------------------------------------------------------------------------------------
