@@ -201,8 +201,10 @@ def _words(bug):
         report = gradcheck(f, *inputs, params=params, name=bug.example)
     step = report.wrong_step
     told = report if step is None else step.report or report
-    reasons = [f"d{t.name}: {words}" for t in told.tensors if (words := told.about_diagnosis(t))]
-    return [*report.about_steps(with_report=False)[:1], *told.about_changes(), *reasons] or list(report.findings)
+    first = [line.text for line in report.lines() if line.kind == "step"][:1]
+    changes = [str(line) for line in told.lines() if line.kind in ("change", "now", "right")]
+    words = [f"d{line.about.name}: {line.text}" for line in told.lines() if line.kind == "words"]
+    return [*first, *changes, *words] or list(report.findings)
 
 
 def _gradients(read):

@@ -15,10 +15,9 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 from mini_tf.errors import UserError
-from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.weights import is_float
 from mini_tf.types import Array
 
@@ -28,15 +27,6 @@ LARGEST = 100_000        # entries of one argument, and ids: the checker runs th
 KIND = r"(?: ?(positive|bool|int)(?: ?< ?(\d+))?)?"
 EXAMPLE = re.compile(rf"([\w.]+) ?(onehot)? ?\(([\d, ]*)\){KIND}")     # in the docstring's Example
 OPTION = re.compile(rf"([\w.]+) ?= ?(onehot)? ?\(?([\d, ]*)\)?{KIND}")
-
-
-class Argument(NamedTuple):
-    """What an argument has to be"""
-
-    name: str                # or params.W of one that is a dict
-    kind: str                # onehot, positive, bool, int, or "" for any numbers
-    shape: tuple[int, ...]
-    bound: int               # of ints, 0 if it is not said
 
 
 def values_of(args: Sequence[str], rng: np.random.Generator) -> dict[str, Any]:
@@ -84,27 +74,25 @@ def inputs_for(
     called, title = getattr(f, forward, f), getattr(f, "__name__", type(f).__name__)
     parameters = _named_parameters(called)[inspect.isclass(f) :]         # of a torch.autograd.Function without ctx
     names, told = [p.name for p in parameters], [_from_option(one) for one in shapes]
-    if unknown := [name for name in (*values, *map(_owner, told)) if name not in names]:
+    if unknown := [name for name in (*values, *(_owner(name) for name, *_ in told)) if name not in names]:
         raise UserError(f"{title} has no argument {unknown[0]!r}; it has {', '.join(names) or 'none'}")
     example = re.search(r"^ *Example:(.*?)(?:\n *\n|\Z)", inspect.getdoc(called) or "", re.S | re.M)
-    found = [_argument(*one) for one in EXAMPLE.findall(example[1])] if example else []
-    found = {one.name: one for one in (*found, *told) if _owner(one) in names and _owner(one) not in values}
-    given = _nested({name: _drawn(argument, rng) for name, argument in found.items()}) | values
+    found = [*(EXAMPLE.findall(example[1]) if example else ()), *told]                   # an option goes before
+    found = {name: how for name, *how in found if _owner(name) in names and _owner(name) not in values}
+    given = _nested({name: _drawn(name, *how, rng) for name, how in found.items()}) | values
     if missing := [p.name for p in parameters if p.default is p.empty and p.name not in given]:
         raise UserError(_ask(title, called, missing))
     by_place = [p for p in parameters if p.kind != p.KEYWORD_ONLY]
     last = max((k for k, p in enumerate(by_place, 1) if p.name in given), default=0)
     options = {p.name: given[p.name] for p in parameters if p.kind == p.KEYWORD_ONLY and p.name in given}
-    if taken := [name for name in options if name in inspect.signature(gradcheck).parameters]:
-        raise UserError(f"{title} takes {taken[0]} by name only, and so does gradcheck: give it another name")
-    constants = [name for name, one in found.items() if one.kind == "onehot" and _owner(one) not in options]
+    constants = [name for name, (onehot, *_) in found.items() if onehot and _owner(name) not in options]
     constants += [name for name, x in values.items() if is_float(x) and name not in options]
     return [given.get(p.name, p.default) for p in by_place[:last]], options | {"constants": constants}
 
 
-def _owner(argument):
+def _owner(name):
     """params of params.W"""
-    return argument.name.partition(".")[0]
+    return name.partition(".")[0]
 
 
 def _nested(arrays):
@@ -133,37 +121,29 @@ def _ask(title, f, missing):
 
 
 def _from_option(option):
-    if not (match := OPTION.fullmatch(option.strip())):
-        raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7', 'mask=3,3 bool', "
-                        "y=onehot(4,5), or s= for a single number")              # fmt: skip
-    return _argument(*match.groups(""))
+    """What EXAMPLE finds in a docstring, of an option: (name, "onehot" or "", sizes, kind, bound), all as text"""
+    if match := OPTION.fullmatch(option.strip()):
+        return match.groups("")
+    raise UserError(f"--shape {option!r} is not a shape, expected x=3,4 or 'ids=2,3 int<7', 'mask=3,3 bool', "
+                    "y=onehot(4,5), or s= for a single number")                  # fmt: skip
 
 
-def _argument(name, onehot, sizes, kind, bound):
-    """The Argument that ("ids", "", "2, 3", "int", "7") means"""
-    shape = tuple(map(int, re.findall(r"\d+", sizes)))
+def _drawn(name, onehot, sizes, kind, bound, rng) -> Array:
+    """Standard normal; or positive, not near 0; ids; one-hot rows; booleans of both values"""
+    shape, bound = tuple(map(int, re.findall(r"\d+", sizes))), int(bound or 0)
     if not 0 < math.prod(shape) <= LARGEST:
         raise UserError(f"{name} has the shape {shape}, expected sizes from 1 and at most {LARGEST:,} entries in all")
-    if kind == "int" and not 0 < int(bound or 0) <= LARGEST:
+    if kind == "int" and not 0 < bound <= LARGEST:
         raise UserError(f"{name} is int, below which number? Write int<7 for 0 to 6; at most {LARGEST:,}")
-    return Argument(name, onehot if onehot and shape else kind, shape, int(bound or 0))
-
-
-def _drawn(argument, rng) -> Array:
-    """Standard normal; or positive, not near 0; ids; one-hot rows; booleans of both values"""
-    shape = argument.shape
-    match argument.kind:
-        case "positive":
-            return np.asarray(rng.uniform(0.2, 2, shape))
-        case "int":
-            return _ids(shape, argument.bound, rng)
-        case "onehot":
-            return np.eye(shape[-1])[_ids(shape[:-1], shape[-1], rng)]
-        case "bool":
-            mask = np.asarray(rng.random(shape) < 0.5)
-            mask.flat[-1], mask.flat[0] = False, True
-            return mask
-    return np.asarray(rng.standard_normal(shape))
+    if onehot and shape:
+        return np.eye(shape[-1])[_ids(shape[:-1], shape[-1], rng)]
+    if kind == "int":
+        return _ids(shape, bound, rng)
+    if kind == "bool":
+        mask = np.asarray(rng.random(shape) < 0.5)
+        mask.flat[-1], mask.flat[0] = False, True
+        return mask
+    return np.asarray(rng.uniform(0.2, 2, shape) if kind == "positive" else rng.standard_normal(shape))
 
 
 def _ids(shape, bound, rng):

@@ -37,7 +37,7 @@ def gradcheck(
     constants  names of arrays of an object that get no gradient
     methods    ("go", "come_back"): what an object calls its forward and backward
     name       what the report calls f
-    seed       of dy, of the generic point and of the sampled entries
+    seed       of dy, of the random point and of the sampled entries
     budget     how many entries of a large tensor are measured: so many at random, and ten random directions through all
                (by default 2,000; fewer if the tensors have over 25,000 entries in all, 50 of each if it is a million)
     explain    False: the verdict only, as `judge` gives it

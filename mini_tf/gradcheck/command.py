@@ -11,7 +11,7 @@ from mini_tf.errors import UserError
 from mini_tf.files import is_stream, write_text
 from mini_tf.gradcheck.check import gradcheck
 from mini_tf.gradcheck.learner import Loaded, is_exercise, load, running
-from mini_tf.gradcheck.report import EXIT_CODES, FAIL, NOT_TESTED, PASS, Report
+from mini_tf.gradcheck.report import EXIT_CODES, FAIL, NOT_TESTED, PASS, Report, in_json
 from mini_tf.kernels import binding
 from mini_tf.progress import console as out
 from mini_tf.progress import progress_bar
@@ -70,27 +70,61 @@ def check_all(
 
     With all examples, also the twins of what has no gradient: Adam, the sum of squares, a layer that writes one word.
     """
-    reports = _for_each("checking", subjects, gradcheck, seed)
-    for name, report in zip(subjects, reports):
-        if is_exercise(name):
-            _help_the_learner(report, name, solution)
-    if len(reports) > 1:
-        _print_table(reports)
-    findings = _without_a_report(subjects, seed) if len(reports) > 1 else []
-    _print_in_words(reports)
-    for finding in findings:
-        out.print(Text(f"{FAIL}: {finding}"))
+    reports, findings = _checked(subjects, seed, solution)
     if html:
         from mini_tf.gradcheck.page import write_page  # here, because it loads jinja2 and Pygments
 
         write_page(html, reports)
     if json_file:
-        write_text(json_file, json.dumps([one.as_dict() for one in reports], indent=2, ensure_ascii=False) + "\n")
+        write_text(json_file, json.dumps(reports, default=in_json, indent=2, ensure_ascii=False) + "\n")
     for path in (html, json_file):
         if path and not is_stream(path):
             out.print(Text(f"written: {path}"))
     worst = min((report.verdict for report in reports), key=[FAIL, NOT_TESTED, PASS].index)
     return EXIT_CODES[FAIL if findings else worst]
+
+
+def bind_twins(seed: int) -> None:
+    """Compare every twin with its formula as it is now, on all examples, and bind it to that formula.
+
+    Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
+    """
+    from mini_tf import kernels
+    from mini_tf.backend import gpu_count
+    from mini_tf.kernels.writing import WRITTEN
+    from mini_tf.ops.op import all_ops
+
+    if why := binding.why_uncompiled():
+        raise UserError(f"{why}, so the twins cannot run, and nothing was compared or bound")
+    with kernels.with_twins(even_if_edited=True):
+        reports, findings = _checked(chosen([], [], seed), seed)
+    if findings or not all(report.ok for report in reports):
+        raise UserError("not all are right, see above; nothing was bound")
+    compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
+    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITTEN]
+    binding.bind(bound)
+    out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
+    if not gpu_count()[0]:
+        out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
+
+
+def _checked(subjects, seed, solution=False):
+    """(reports; of all examples, sentences on twins that no report is about), both printed"""
+    reports, findings = _for_each("checking", subjects, gradcheck, seed), []
+    for name, report in zip(subjects, reports):
+        if is_exercise(name):
+            _help_the_learner(report, name, solution)
+    if len(reports) > 1:
+        from mini_tf.gradcheck.examples import EXAMPLES
+        from mini_tf.gradcheck.measure.twins import check_gpu, check_updates, check_writing
+
+        _print_table(reports)
+        rng, every = np.random.default_rng(seed), subjects.keys() >= EXAMPLES.keys()
+        findings = [*check_updates(rng), *check_writing(rng), *check_gpu(EXAMPLES, rng)] if every else []
+    _print_in_words(reports)
+    for finding in findings:
+        out.print(Text(f"{FAIL}: {finding}"))
+    return reports, findings
 
 
 def _help_the_learner(report, exercise, solution):
@@ -135,43 +169,6 @@ def _print_table(reports):
     out.print(table)
     right, judged = (sum(getattr(report, what) for report in reports) for what in ("ok", "judged"))
     out.print(Text(f"{right} of {len(reports)} right. {judged:,} entries of gradients held against measured slopes"))
-
-
-def bind_twins(seed: int) -> None:
-    """Compare every twin with its formula as it is now, on all examples, and bind it to that formula.
-
-    Raises UserError, and binds none, if a gradient is wrong or a twin disagrees.
-    """
-    from mini_tf import kernels
-    from mini_tf.backend import gpu_count
-    from mini_tf.kernels.writing import WRITTEN
-    from mini_tf.ops.op import all_ops
-
-    if why := binding.why_uncompiled():
-        raise UserError(f"{why}, so the twins cannot run, and nothing was compared or bound")
-    subjects = chosen([], [], seed)
-    with kernels.with_twins(even_if_edited=True):
-        reports = _for_each("comparing", subjects, gradcheck, seed)
-    if wrong := sum(not report.ok for report in reports):
-        _print_in_words(reports)
-        raise UserError(f"{wrong} of {len(reports)} are wrong, see above; nothing was bound")
-    if findings := _without_a_report(subjects, seed):
-        raise UserError(f"{'; '.join(findings)}; nothing was bound")
-    compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
-    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITTEN]
-    binding.bind(bound)
-    out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
-    if not gpu_count()[0]:
-        out.print("those for a GPU were not compared, as none is here: tests/kernels/test_gpu.py does so on the CPU")
-
-
-def _without_a_report(subjects, seed):
-    """Of all examples: a sentence for each twin that disagrees, of a formula without a gradient or on a GPU"""
-    from mini_tf.gradcheck.examples import EXAMPLES
-    from mini_tf.gradcheck.measure.twins import check_gpu, check_updates, check_writing
-
-    rng, every = np.random.default_rng(seed), subjects.keys() >= EXAMPLES.keys()
-    return [*check_updates(rng), *check_writing(rng), *check_gpu(EXAMPLES, rng)] if every else []
 
 
 def plant_in_all(subjects: Subjects, seed: int) -> int:

@@ -33,8 +33,7 @@ KEPT = [[True, False, True], [True, True, False]]
 PRESENT = [[True, False, True], [False] * 3]
 CAUSAL = np.tri(T, dtype=bool) & np.ones((B, 1, T, T), dtype=bool)       # j ≤ i
 CAUSAL[1, ..., 0] = False                                # the second history's first query sees no key at all
-READ_OF_T = [[[[True, True, False]]], [[[False] * T]]]   # of a text that is read, of T words or one more: of the first
-READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # the last word is missing, of the second all
+READ_OF_MORE = [[[[True] * T + [False]]], [[[False] * (T + 1)]]]         # all words but the last; then none
 
 
 # Ops and layers -----------------------------------------------------------------------------------------------------
@@ -86,10 +85,6 @@ class Twice(layers.Layer):
         d, d_backward = self.first(b)
         y, y_backward = self.second(d)
         return y, lambda dy: a_backward(b_backward(d_backward(y_backward(dy))))
-
-
-def _embedding(rng):
-    return layers.Embedding(rng.standard_normal((c, n)))
 
 
 # Models -------------------------------------------------------------------------------------------------------------
@@ -160,21 +155,14 @@ EXAMPLES = {
     "rnn, relu": op(ops.rnn, (B, T, n), (B, m), (n, m), (m, m), (m,), activation="relu"),
     "sum_to": op(broadcast_add, (B, n, n), (n, 1)),
     "Linear": layer(lambda rng: layers.Linear(n, m, rng), (B, T, n)),
-    "Embedding, absent words": layer(_embedding, SOME_ABSENT),
     "LayerNorm": layer(lambda rng: layers.LayerNorm(n), (B, T, n)),
     "Dropout, training": layer(lambda rng: layers.Dropout(0.4), (B, T, n), training=True),
     "PositionalEncoding": layer(lambda rng: layers.PositionalEncoding(T, n), (B, T, n)),
     "LearnedPositions": layer(lambda rng: layers.LearnedPositions(T + 1, n, rng, 1.0), (B, T, n)),
     "ClassWord": layer(lambda rng: layers.ClassWord(n, rng, 1.0), (B, T, n)),
     "MultiHeadAttention": layer(lambda rng: layers.MultiHeadAttention(n, H, m, rng), (B, T, n)),
-    "MultiHeadAttention, across, equal lengths": layer(
-        lambda rng: layers.MultiHeadAttention(n, H, m, rng, 0.6, bias=True).across, (B, T, n), (B, T, n), READ_OF_T
-    ),
     "Recurrent": layer(lambda rng: layers.Recurrent(n, m, rng), (B, T, n)),
     "FeedForward, gelu": layer(lambda rng: layers.FeedForward(n, m, rng, activation="gelu"), (B, T, n)),
-    "TiedReadout": layer(
-        lambda rng: layers.TiedReadout(_embedding(rng), layers.Parameter(rng.standard_normal(c))), (B, T, n)
-    ),
     "TransformerLayer": layer(lambda rng: layers.TransformerLayer(n, H, m, rng), (B, T, n)),
     "TransformerLayer, layer norm": layer(
         lambda rng: layers.TransformerLayer(n, H, m, rng, norm="after"), (B, T, n), CAUSAL

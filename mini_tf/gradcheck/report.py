@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
 
 from mini_tf.types import PathLike
 
@@ -13,7 +13,8 @@ PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
 EXIT_CODES = {PASS: 0, FAIL: 1, NOT_TESTED: 2}
 WRONG, RIGHT, CONTAINS, AFTER = "WRONG", "right", "contains the wrong one", "after it, not checked"      # of a step
 POINTS = {"given": "", "generic": ", at a random point", "far": ", at a far point, where another branch is taken"}
-LINES = 12               # shown at most
+BEFORE = {"now": "  now    ", "right": "  right  ", "words": "  → ", "note": "note: ", "place": "  "}      # of a Line
+LINES = 12               # suspects shown at most
 
 
 @dataclass
@@ -55,15 +56,8 @@ class Comparison:
             return "not a finite number"
         if abs(self.measured) <= 10 * self.uncertainty:
             return "where 0 is right"
-        if self.yours == 0:
-            return "where it is not 0"
-        ratio = self.yours / self.measured
-        if abs(ratio + 1) < 0.01:
-            return "of the other sign"
-        percent = 100 * abs(ratio - 1)
-        off = f"off by {percent:.0f} %" if percent >= 1 else f"off by {percent:.1g} %"
-        off = f"{abs(ratio):.3g} times as large" if abs(ratio) >= 10 else off
-        return off if ratio > 0 else f"{off} and of the other sign"
+        percent = 100 * abs(self.yours / self.measured - 1)
+        return f"off by {percent:,.0f} %" if percent >= 1 else f"off by {percent:.1g} %"
 
     @property
     def sentence(self) -> str:
@@ -127,11 +121,6 @@ class TensorReport:
         return max(self.comparisons, key=lambda c: (c.wrong, 0 if c.wrong else c.error), default=None)
 
     @property
-    def blind_given(self) -> bool:
-        """True if the given point hides what the generic one shows"""
-        return self.worst is not None and self.worst.wrong and self.worst.point == "generic"
-
-    @property
     def sentence(self) -> str:
         """The verdict on this gradient, in words: what is wrong first"""
         c, noise = self.worst, sum(c.below_noise for c in self.comparisons)
@@ -150,65 +139,56 @@ class TensorReport:
 
 @dataclass
 class Change:
-    """One change of the source that makes gradients right.
+    """One change of the source that makes gradients right."""
 
-    place, line   where: "net.py:12", 12;  before, after: the statement now, and as it would be right
-    kind          what kind of change it is (`explain.edits.Kind`), in words
-    makes_right   the names of the tensors that it makes right; all of them, unless two changes are needed
-    """
-
-    place: str
-    line: int
-    before: str
-    after: str
-    kind: str
-    makes_right: list = field(default_factory=list)
+    place: str               # "net.py:12"
+    line: int                # 12
+    before: str              # the statement now,
+    after: str               # and as it would be right; "" where an exercise should not tell
+    kind: str                # what kind of change it is (`explain.edits.Kind`), in words
+    makes_right: list = field(default_factory=list)      # names of tensors; all of them, unless two changes are needed
 
 
 @dataclass
 class Step:
-    """One call inside a model, and what the check says of its backward by itself.
-
-    name, line, place   what was called, where, and where its backward is written
-    status              RIGHT, WRONG, CONTAINS or AFTER;  report: of the wrong one, by itself
-    """
+    """One call inside a model, and what the check says of its backward by itself."""
 
     name: str
-    line: str
-    place: str
-    status: str
-    report: "Report | None" = None
+    line: str                # where it was called,
+    place: str               # and where its backward is written
+    status: str              # RIGHT, WRONG, CONTAINS or AFTER
+    report: "Report | None" = None                       # of the wrong one, by itself
+
+
+class Line(NamedTuple):
+    """A line of a report. Its kind says how it looks: finding, now, right, tensor, words, note and so on."""
+
+    kind: str
+    text: str
+    about: Any = None        # the TensorReport of a tensor, the Report of a wrong step
+
+    def __str__(self):
+        return BEFORE.get(self.kind, "") + self.text
 
 
 @dataclass
 class Report:
-    """The checker's answer for one function or object: true if every gradient passed, and every promise was kept.
-
-    findings   broken promises, a sentence each: FAIL
-    refusals   what could not be judged, and the argument that helps, a sentence each: NOT TESTED
-    notes      what else to know;  blind: {tensor: 0 or 1} where the given point hides mistakes
-    place      where the backward is written
-    changes    one Change that makes all right; or several, each of which makes some right
-    equal      Changes in other lines that do the same;  tried: what was tried where there is none
-    suspects   lines on which the wrong gradients depend, at most LINES;  need: what one of them would have to be
-    steps      of a model: see `explain.steps`;  twins: ops whose twins ran in float32, and were compared
-    """
+    """The checker's answer for one function or object: true if every gradient passed, and every promise was kept."""
 
     name: str
     tensors: list = field(default_factory=list)
-    findings: list = field(default_factory=list)
-    refusals: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
-    blind: dict = field(default_factory=dict)
-    place: str = ""
-    changes: list = field(default_factory=list)
-    equal: list = field(default_factory=list)
-    suspects: list = field(default_factory=list)
-    need: str = ""
-    tried: str = ""
-    steps: list = field(default_factory=list)
-    twins: list = field(default_factory=list)
-    hints_only: bool = False                             # an exercise: the text does not give the solution away
+    findings: list = field(default_factory=list)         # broken promises, a sentence each: FAIL
+    refusals: list = field(default_factory=list)         # what could not be judged, and what helps: NOT TESTED
+    notes: list = field(default_factory=list)            # what else to know
+    blind: dict = field(default_factory=dict)            # {tensor: 0 or 1} where the given point hides mistakes
+    place: str = ""                                      # where the backward is written
+    changes: list = field(default_factory=list)          # one that makes all right; or two, each of which makes some
+    equal: list = field(default_factory=list)            # Changes in other lines that do the same
+    suspects: list = field(default_factory=list)         # lines on which the wrong gradients depend, at most LINES
+    need: str = ""                                       # what one of them would have to be
+    tried: str = ""                                      # if there is no change
+    steps: list = field(default_factory=list)            # of a model: see `explain.steps`
+    twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
 
     def tensor(self, name: str, shape: tuple[int, ...] = ()) -> TensorReport:
         """The TensorReport of that name; a new one, if there is none yet"""
@@ -250,97 +230,82 @@ class Report:
     def judged(self) -> int:
         return sum(t.judged for t in self.tensors)
 
-    @property
-    def worst(self) -> TensorReport | None:
-        """The TensorReport with the largest error, or None"""
-        return max(self.tensors, key=lambda t: t.worst.error if t.worst else 0, default=None)
-
     def explain(self) -> str:
         """The verdict, what is wrong and how to mend it, each gradient, each broken promise, the notes"""
         at = f", backward at {self.place}" if self.place and not self.ok else ""
-        lines = [f"{self.verdict}: gradients of {self.name}{at}"]
-        lines += [*self.refusals, *self.findings, *self.about_steps(), *self.about_changes()]
-        width = max((len(t.name) for t in self.tensors), default=0) + 1
-        for t in [t for t in self.tensors if self.wrong_step is None or t.verdict != FAIL]:    # after it, all are wrong
-            lines.append(f"{t.verdict:<10} d{t.name:<{width}}{t.shape}: {t.sentence}")
-            lines += [f"  → {words}"] if (words := self.about_diagnosis(t)) else []
-        lines += [f"note: {note}" for note in self.about_notes()]
-        return "\n  ".join([*lines, *self.about_suspects()])
+        return "\n  ".join([f"{self.verdict}: gradients of {self.name}{at}", *map(str, self.lines())])
 
     __str__ = __repr__ = explain
 
-    def about_changes(self) -> list[str]:
-        """The change that makes it right, in lines; of an exercise, only what kind of change, and where"""
-        several = len(self.changes) > 1
-        lines = [f"{len(self.changes)} changes together make it right:"] if several else []
-        for one in self.changes:
-            names = listed([f"d{name}" for name in one.makes_right]) if several else "it"
-            edit = [f"  now    {one.before}", f"  right  {one.after}"]
-            lines.append(f"One change makes {names} right, at {one.place}: {one.kind}")
-            lines += ["  (--solution shows it)"] if self.hints_only else edit
-        for one in self.equal:
-            lines += [f"The same is done by this one, at {one.place}:", f"  right  {one.after}"]
-        return lines
+    def lines(self) -> list[Line]:
+        """All that there is to say below the verdict; the page shows the same lines"""
+        lines = [Line("refusal", one) for one in self.refusals] + [Line("finding", one) for one in self.findings]
+        lines += [*self._of_steps(), *self._of_changes(), *self._of_tensors()]
+        agree = [f"compiled twins agree, in float32: {listed(self.twins)}"] if self.twins and self.ok else []
+        lines += [Line("note", note) for note in (*self.notes, *agree, *self._of_points())]
+        lines += [Line("tried", self.tried)] * bool(self.tried)
+        if self.suspects:
+            these = "this line" if len(self.suspects) == 1 else "these lines"
+            lines += [Line("tried", f"The mistake can be in {these}:"), *(Line("place", one) for one in self.suspects)]
+        return lines + [Line("tried", self.need)] * bool(self.need)
 
-    def about_steps(self, with_report: bool = True) -> list[str]:
-        """What there is to say of the steps of a model; with the wrong step's own report, or without"""
+    def _of_steps(self):
         steps, wrong = self.steps, self.wrong_step
         if wrong is None:
-            return [f"Its {len(steps)} steps are each right: the mistake is in its own lines"] if len(steps) > 1 else []
-        number = steps.index(wrong) + 1
-        lines = [f"First wrong step, number {number} of {len(steps)} on the way back: {wrong.name}, called at "
-                 f"{wrong.line}, written at {wrong.place}"]              # fmt: skip
-        if with_report and wrong.report is not None:
-            lines += wrong.report.explain().splitlines()[1:]
-        around = dict.fromkeys(s.name for s in steps if s.status == CONTAINS)
-        after = sum(s.status == AFTER for s in steps)
-        later = [f"around it {', '.join(around)}"] * bool(around) + [f"{after} after it, not checked"] * bool(after)
-        return [*lines, f"later steps: {'; '.join(later)}"] if later else lines
+            if len(steps) > 1:
+                yield Line("step", f"Its {len(steps)} steps are each right: the mistake is in its own lines")
+            return
+        yield Line("step", f"First wrong step, number {steps.index(wrong) + 1} of {len(steps)} on the way back: "
+                           f"{wrong.name}, called at {wrong.line}, written at {wrong.place}")          # fmt: skip
+        if wrong.report is not None:
+            yield Line("report", "\n  ".join(wrong.report.explain().splitlines()[1:]), wrong.report)
 
-    def about_diagnosis(self, t: TensorReport) -> str:
-        """What is wrong with one gradient; where it is the same as for another, only that; "" beside the one change"""
-        if not t.diagnosis or (self.repair is not None and not self.hints_only):
-            return ""
-        first = next(other for other in self.tensors if other.diagnosis == t.diagnosis)
-        return t.diagnosis if first is t else f"The same as for d{first.name}."
+    def _of_changes(self):
+        """The change that makes it right; of an exercise, only what kind of change, and where"""
+        several = len(self.changes) > 1
+        if several:
+            yield Line("change", f"{len(self.changes)} changes together make it right:")
+        for one in self.changes:
+            names = listed([f"d{name}" for name in one.makes_right]) if several else "it"
+            yield Line("change", f"One change makes {names} right, at {one.place}: {one.kind}")
+            if one.after:
+                yield from (Line("now", one.before), Line("right", one.after))
+            else:
+                yield Line("change", "(--solution shows it)")
+        for one in self.equal:
+            yield from (Line("change", f"The same is done by this one, at {one.place}:"), Line("right", one.after))
 
-    def about_notes(self) -> list[str]:
-        """The notes; that twins agree; what the given point hides, or would hide"""
-        notes, blind = [*self.notes], self.blind
-        if self.twins and self.ok:
-            twins, agree = ("twin", "agrees") if len(self.twins) == 1 else ("twins", "agree")
-            notes.append(f"the {twins} of {listed(self.twins)} {agree}, in float32")
-        if blind and any(t.blind_given for t in self.tensors):
-            notes.append(f"your numbers hide it: {everywhere(blind)}")
-        elif blind:
-            them = "it" if len(blind) == 1 else "them"
+    def _of_tensors(self):
+        """Each gradient, but none behind a wrong step, where all are wrong; and words, unless one change says it all"""
+        width = max((len(t.name) for t in self.tensors), default=0) + 1
+        said = {}                                        # words: the tensor of which they were said first
+        for t in [t for t in self.tensors if self.wrong_step is None or t.verdict != FAIL]:
+            yield Line("tensor", f"{t.verdict:<10} d{t.name:<{width}}{t.shape}: {t.sentence}", t)
+            if t.diagnosis and not (self.repair and self.repair.after):
+                first = said.setdefault(t.diagnosis, t)
+                yield Line("words", t.diagnosis if first is t else f"The same as for d{first.name}.", t)
+
+    def _of_points(self):
+        """What the given point hides, or would hide"""
+        if self.blind:
+            words = [f"{name} is {value:g}" for name, value in self.blind.items()]
+            words = words if len(words) < 5 else [*words[:3], f"{len(words) - 3} more are 0 or 1"]
+            worst = [t.worst.point for t in self.tensors if t.worst and t.worst.wrong]
             tried = any(c.point == "generic" for t in self.tensors for c in t.comparisons)
-            notes.append(f"{everywhere(blind)}: with these numbers, a backward that forgets {them} passes; "
-                         + ("random ones were tried, too" if tried else f"give {them} others"))
-        return notes
-
-    def about_suspects(self) -> list[str]:
-        """The lines on which the wrong gradients depend, and what was tried there"""
-        these = "this line" if len(self.suspects) == 1 else "these lines"
-        lines = [f"The mistake can be in {these}:", *(f"  {line}" for line in self.suspects)] if self.suspects else []
-        return [line for line in (self.tried, *lines, self.need) if line]
+            passes = f"with these numbers, a backward that forgets {'it' if len(self.blind) == 1 else 'them'} passes"
+            yield (f"your numbers hide it: {listed(words)} everywhere" if "generic" in worst else
+                   f"{listed(words)} everywhere: {passes}" + "; random ones were tried, too" * tried)    # fmt: skip
 
     def give_hints_only(self) -> None:
         """Of an exercise: leave the solution out."""
-        self.hints_only, self.equal, self.need = True, [], ""
+        self.equal, self.need = [], ""
         self.changes = [replace(change, before="", after="") for change in self.changes]
         if self.wrong_step is not None and self.wrong_step.report is not None:
             self.wrong_step.report.give_hints_only()
 
-    def as_dict(self) -> dict[str, Any]:
-        """What `to_json` writes: JSON's types only, "inf" and "nan" as strings"""
-        tensors = [{"name": t.name, "shape": t.shape, "verdict": t.verdict, "sentence": t.sentence,
-                    "diagnosis": t.diagnosis, "points": t.comparisons, "precision": t.precision} for t in self.tensors]
-        return _plain({"name": self.name, "verdict": self.verdict} | vars(self) | {"tensors": tensors})
-
     def to_json(self) -> str:
         """The report as JSON: everything but the numbers of the pictures"""
-        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
+        return json.dumps(self, default=in_json, indent=2, ensure_ascii=False)
 
     def html(self, path: PathLike) -> None:
         """Write the report as one self-contained HTML file, with its pictures."""
@@ -367,21 +332,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
-def everywhere(blind: dict[str, float]) -> str:
-    """{"gamma": 1.0, "beta": 0.0} in words"""
-    words = [f"{name} is {value:g}" for name, value in blind.items()]
-    few = words if len(words) < 5 else [*words[:3], f"{len(words) - 3} more are 0 or 1"]
-    return listed(few) + " everywhere"
-
-
-def _plain(value):
-    """In JSON's types: of a Comparison, say, its numbers without the arrays"""
-    if isinstance(value, Report):
-        return value.as_dict()
-    if is_dataclass(value):
-        value = {one.name: getattr(value, one.name) for one in fields(value) if one.repr}
-    if isinstance(value, dict):
-        return {key: _plain(member) for key, member in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(member) for member in value]
-    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
+def in_json(x: Any) -> dict[str, Any]:
+    """What JSON has of a report and its parts: the fields, without arrays; "inf" and "nan" as strings"""
+    found = {name: getattr(x, name) for name in ("verdict", "sentence") if hasattr(x, name)}
+    for one in [one for one in fields(x) if one.repr]:
+        value = getattr(x, one.name)
+        strange = isinstance(value, float) and not np.isfinite(value)
+        found["points" if one.name == "comparisons" else one.name] = str(value) if strange else value
+    return found

@@ -8,30 +8,28 @@ show a forgotten γ), a mutant is missed, and the report shows its line.
 """
 
 import ast
-import copy
 import gc
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise, product
-from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.edits import Kind, of_syntax
+from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of
+from mini_tf.gradcheck.explain.sites import Site
+from mini_tf.gradcheck.explain.values import filled
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import FAIL, PASS
 from mini_tf.gradcheck.source import Source, compiled, own_nodes, running_as, source_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged
-from mini_tf.places import codes_inside
+from mini_tf.places import codes_inside, place
 
 import numpy as np
 
@@ -39,21 +37,10 @@ SAME = 1e-9              # two backwards whose results differ by less, relativel
 DRAWS = 4                # points to compare them at: the given one, and random ones
 MOST = 60                # mutants of one backward, spread evenly over its lines,
 OF_ONE = 2               # and of one kind and expression
-OVERWRITES = {r"(.+?) [-+*/]= (.+)": r"\1 = \2", r"(.+)\.accumulate\((.+)\)": r"\1.grad = \2"}          # what adds
-
-
-class Mutant(NamedTuple):
-    """A backward with one small change: a node of its file's syntax tree, mostly a statement, is another text."""
-
-    name: str                # what is done: "a part dropped"
-    place: str               # "activations.py:55"
-    span: tuple[int, int]    # where the node stands in the file's text,
-    before: str              # what it is, and
-    after: str               # what becomes of it
 
 
 class SelfTest:
-    """The Mutants of one backward: true if some were caught and none was missed.
+    """The mutants of one backward, an Edit each: true if some were caught and none was missed.
 
     harmless   those that make no difference: they give the same results, or did not run on these inputs
     """
@@ -67,10 +54,12 @@ class SelfTest:
     def explain(self) -> str:
         """How many of each kind were caught; the lines of those missed; where changes make no difference"""
         lines = [f"{self.name}: {len(self.caught)} of {len(self.caught + self.missed)} planted bugs caught"]
-        lines += [f"  {count:4}  {name}" for name, count in Counter(m.name for m in self.caught).most_common()]
+        kinds = Counter(m.kind.name.lower() for m in self.caught)
+        lines += [f"  {count:4}  {kind}" for kind, count in kinds.most_common()]
         for m in self.missed:
-            lines += [f"  MISSED: {m.name}, {m.place}", f"    right    {m.before}", f"    planted  {m.after}"]
-        places = ", ".join(dict.fromkeys(m.place for m in self.harmless))
+            at = place(m.source.path, m.line)
+            lines += [f"  MISSED: {at}", f"    right    {m.before}", f"    planted  {m.after}"]
+        places = ", ".join(dict.fromkeys(place(m.source.path, m.line) for m in self.harmless))
         lines += [f"  Not tested, as changes make no difference on these inputs: {places}"] if places else []
         return "\n".join(lines)
 
@@ -105,10 +94,10 @@ def self_test(
         if isinstance(subject.adapter, Loss):
             raise UserError("the self-test changes a backward, and this loss comes with its gradients: it has none")
         backward, result = source_of(evidence.backward.of), SelfTest(report.name)
-        maker, right, text = _maker(subject, backward.function), _outcomes(subject, evidence), backward.file.text
+        maker, right = _maker(subject, backward.function), _outcomes(subject, evidence)
         for m in mutants(backward):
             with suppress(SyntaxError), np.errstate(all="ignore"):       # what is no program needs none either
-                wrong = compiled(maker, text[: m.span[0]] + m.after + text[m.span[1] :], text)
+                wrong = compiled(maker, m.text, backward.file.text)
                 if wrong.co_freevars == maker.__code__.co_freevars:      # else Python does not let it run in this place
                     fate(wrong).append(m)
     return result
@@ -126,12 +115,10 @@ def _outcomes(subject, evidence):
     rng, seen = np.random.default_rng(2), []
     evidence.back_to_the_point()
     for _ in range(DRAWS):
-        with suppress(*FAILURES):                        # not every f is defined everywhere
+        with suppress(*FAILURES):                        # not every f is defined everywhere, or called again
             y, backward = subject.forward()
             dy = random_dy(y, rng, backward)
-            for _ in range(2):
-                with suppress(*FAILURES):                # nor may every backward be called again
-                    seen += [np.copy(g) for g in backward(dy).values() if g is not None]
+            seen += [np.copy(g) for _ in range(2) for g in backward(dy).values() if g is not None]
             seen += [np.copy(dy), *map(np.copy, subject.tensors.values())]
         for name, x in [*subject.tensors.items()]:
             subject.replace(name, rng.standard_normal(x.shape))
@@ -145,81 +132,42 @@ def _same(right, found):
     return shapes == others and all(np.allclose(a, b, SAME, least, equal_nan=True) for a, b in zip(right, found))
 
 
-def mutants(backward: Source) -> list[Mutant]:
-    """Small changes of a backward"""
-    found = {}
-    for what, node, new in _changes(backward.node):
-        before, after = ast.unparse(node), new if isinstance(new, str) else ast.unparse(new)
-        place, span = f"{Path(backward.path).name}:{node.lineno}", backward.file.span(node)
-        found.setdefault((span, after), Mutant(what, place, span, before, after))
-    every = sorted((m for m in found.values() if m.after != m.before), key=lambda m: m.span)
+def mutants(backward: Source) -> list[Edit]:
+    """Small changes of a backward, as the search tries them to mend one, but in loops that might become endless"""
+    function, found, made = backward.node, {}, Counter()
+    body = [*own_nodes(function)]
+    if isinstance(function, ast.Lambda):
+        body = [ast.copy_location(ast.Return(function.body), function.body)]
+    endless = {id(one) for loop in body if isinstance(loop, ast.While) for one in ast.walk(loop)}
+    for statement in [one for one in body if isinstance(one, ast.stmt) and id(one) not in endless]:
+        for edit in _edits(backward, statement):
+            if edit.before.replace("axis=", "") != edit.after.replace("axis=", ""):
+                made[edit.kind, edit.start, edit.end] += 1
+                if made[edit.kind, edit.start, edit.end] <= OF_ONE:
+                    found[edit.start, edit.end, edit.new] = edit
+    every = sorted(found.values(), key=lambda edit: (edit.start, edit.end))
     return every[:: -(-len(every) // MOST) or 1]
 
 
-def _changes(function):
-    """(what is done, node, what it becomes) for each change of a function, but in loops that might become endless"""
-    if isinstance(function, ast.Lambda):
-        yield from _of_values(ast.Return(function.body), function.body, True)
-        return
-    dy = next((one.arg for one in function.args.args if one.arg not in ("self", "cls")), None)
-    endless = {id(one) for loop in own_nodes(function) if isinstance(loop, ast.While) for one in ast.walk(loop)}
-    for one in own_nodes(function):
-        if isinstance(one, ast.stmt) and id(one) not in endless:
-            sets = isinstance(one, ast.Assign) and not isinstance(one.targets[0], ast.Name)      # self.dW = …, dx[0] =
-            yield from ((what, one, new) for what, new in _of_statement(one, sets, dy))
-            node = one.iter if isinstance(one, ast.For) else one
-            yield from _of_values(one, node, gives_gradients=sets or isinstance(one, ast.Return))
-
-
-def _of_statement(statement, sets, dy):
-    """(what is done, the new text) for changes of a whole statement"""
-    text = ast.unparse(statement)
-    if sets:
-        yield "+= for =", text.replace(" = ", " += ", 1)
-    if sets or isinstance(statement, (ast.AugAssign, ast.Expr)):
-        yield "a statement dropped", "pass"
-    for pattern, new in OVERWRITES.items():
-        if re.fullmatch(pattern, text):
-            yield "= for +=", re.sub(pattern, new, text)
-    if isinstance(statement, ast.Expr) and len(arguments := getattr(statement.value, "args", ())) == 3:     # np.add.at
-        yield "= for +=", "{}[{}] = {}".format(*map(ast.unparse, arguments))
-    if isinstance(statement, ast.Return) and dy:         # right gradients, but an array changes
-        yield "written into an array", f"gradients_ = {text.removeprefix('return ')}; {dy} *= 2; return gradients_"
-
-
-def _of_values(statement, node, gives_gradients):
-    """(what is done, node, the new node) for changes of the values that a statement returns, sets, adds or hands on"""
-    values = [one for one, is_value in expressions_in(statement) if is_value or one is node]
-    for one, times in product(values if gives_gradients else (), (2, 0, -1)):
-        yield f"a gradient times {times}", node, _replaced(node, one, ast.BinOp(ast.Constant(times), ast.Mult(), one))
-    for one, other in pairwise(values if gives_gradients else ()):
-        yield "two gradients exchanged", node, _replaced(_replaced(node, other, copy.copy(one)), one, other)
-    for part in [part for one in values for part in nodes_of(one)]:
-        yield from ((what, node, _replaced(node, part, new)) for what, new in _of_expression(part))
-
-
-def _of_expression(node):
-    """(what is done, the new node) for the first edits of each kind that the search knows, and only axes that fit"""
-    made = Counter()
-    for kind, text in of_syntax(node, ast.unparse):
-        new = ast.parse(f"_[{text}]", mode="eval").body.slice            # may be a slice
-        before, after = (ast.unparse(one).replace("axis=", "") for one in (node, new))
-        misfit = kind is Kind.AXIS and ("keepdims" in before) != ("keepdims" in after)
-        made[kind] += not misfit and before != after
-        if made[kind] <= OF_ONE and not misfit:
-            yield "a part dropped" if kind is Kind.DROPPED else f"another {kind.name.lower()}", new
-
-
-def _replaced(node, old, new):
-    """A copy of a tree in which one node is another; the rest is shared"""
-    if node is old:
-        return new
-    if not any(one is old for one in ast.walk(node)):
-        return node
-    fields = {}
-    for name, value in ast.iter_fields(node):
-        if isinstance(value, list):
-            fields[name] = [_replaced(one, old, new) if isinstance(one, ast.AST) else one for one in value]
-        else:
-            fields[name] = _replaced(value, old, new) if isinstance(value, ast.AST) else value
-    return ast.copy_location(type(node)(**fields), node)
+def _edits(backward, statement) -> Iterator[Edit]:
+    """The search's edits; gradients that are returned or set, as self.dW or dx[0], times a number; what adds, or not"""
+    of, (start, end) = backward.file.of, backward.file.span(statement)
+    sites = [Site(backward, statement, part, [backward.node], value) for part, value in expressions_in(statement)]
+    sets = isinstance(statement, ast.Assign) and not isinstance(statement.targets[0], ast.Name)
+    for site in sites:
+        for node in nodes_of(site.node):
+            yield from (replacing(site, node, new, kind) for kind, new in of_syntax(node, of))
+        if site.is_value and (sets or isinstance(statement, ast.Return)):
+            scaled = [filled(f"{times} * e", e=of(site.node)) for times in (2, -1)]
+            yield from (replacing(site, site.node, new, Kind.FACTOR) for new in scaled)
+        yield from of_statement(site)
+    call = getattr(statement, "value", None)
+    if isinstance(statement, ast.Expr) and isinstance(call, ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "accumulate":
+            yield Edit(Kind.ASSIGNMENT, site, start, end, f"{of(call.func.value)}.grad = {of(call.args[0])}")
+        elif len(call.args) == 3:                        # np.add.at
+            yield Edit(Kind.ASSIGNMENT, site, start, end, "{}[{}] = {}".format(*map(of, call.args)))
+    dy = [one.arg for one in backward.node.args.args if one.arg not in ("self", "cls")][:1]
+    if isinstance(statement, ast.Return) and dy and isinstance(backward.node, ast.FunctionDef):
+        spoilt = f"gradients_ = {of(call)}; {dy[0]} *= 2; return gradients_"             # right, but dy changes
+        yield Edit(Kind.COPY, sites[0], start, end, spoilt)

@@ -180,7 +180,7 @@ def _move_to_generic_point(evidence, report, rng):
     if evidence.subject.is_defined():
         return True
     evidence.back_to_the_point()
-    report.notes.append("checked at the given point only: at a generic one the forward fails or is not finite")
+    report.notes.append("checked at the given point only: at a random one the forward fails or is not finite")
     return False
 
 

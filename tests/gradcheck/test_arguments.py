@@ -114,8 +114,6 @@ def test_what_is_taken_by_name_only_is_given_by_name():
     assert options["rate"] == 0.1
     with pytest.raises(UserError, match="what is the shape of mask"):
         chosen("x, *, mask", "", "x=2")
-    with pytest.raises(UserError, match="f takes seed by name only, and so does gradcheck"):
-        chosen("x, *, seed=0", "", "x=2", args=["seed=1"])
 
 
 def test_an_object_is_made_of_the_values_that_its_constructor_takes():

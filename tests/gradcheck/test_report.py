@@ -16,16 +16,14 @@ def compared(yours, measured, point="given", wrong=1, judged=12):
 
 @pytest.mark.parametrize(("yours", "measured", "off"), [
     (1.5, 1.0, "off by 50 %"), (1.364, 1.0, "off by 36 %"), (1.0004, 1.0, "off by 0.04 %"), (3.0, 1.0, "off by 200 %"),
-    (-1.0, 1.0, "of the other sign"), (2.0, -2.0, "of the other sign"), (-0.5, 1.0, "off by 150 % and of the other sign"),
-    (250.0, 1.0, "250 times as large"), (-250.0, 1.0, "250 times as large and of the other sign"),
-    (0.0, 1.0, "where it is not 0"), (1.0, 1e-12, "where 0 is right"), (np.nan, 1.0, "not a finite number"),
+    (2.0, -2.0, "off by 200 %"), (251.0, 1.0, "off by 25,000 %"), (0.0, 1.0, "off by 100 %"), (1.0, 1e-12, "where 0 is right"), (np.nan, 1.0, "not a finite number"),
 ])  # fmt: skip
 def test_how_far_it_is_off(yours, measured, off):
     assert compared(yours, measured).off == off
 
 
 def test_zero_has_no_sign():
-    assert compared(-0.0, 1.0).sentence == "wrong in 1 of 12 entries, worst at [3]: yours is 0, measured 1, where it is not 0"
+    assert compared(-0.0, 1.0).sentence == "wrong in 1 of 12 entries, worst at [3]: yours is 0, measured 1, off by 100 %"
 
 
 def test_what_is_wrong_comes_first():
@@ -47,14 +45,15 @@ def test_several_changes_name_what_each_makes_right():
                Change("a.py:4", 4, "db = 0", "db = dy.sum(0)", "another value", ["W", "b"])]        # fmt: skip
     report = Report("f", changes=changes)
     assert report.repair is None
-    assert report.about_changes() == [
+    assert list(map(str, report.lines())) == [
         "2 changes together make it right:",
         "One change makes dx right, at a.py:3: a factor is missing", "  now    dx = dy", "  right  dx = 2 * dy",
         "One change makes dW and db right, at a.py:4: another value", "  now    db = 0", "  right  db = dy.sum(0)",
     ]  # fmt: skip
     report.give_hints_only()
     assert "dy.sum" not in report.explain() + report.to_json()
-    assert report.about_changes()[1:3] == ["One change makes dx right, at a.py:3: a factor is missing", "  (--solution shows it)"]
+    assert report.lines()[1].text == "One change makes dx right, at a.py:3: a factor is missing"
+    assert report.lines()[2].text == "(--solution shows it)"
 
 
 def test_what_the_given_point_hides_is_noted(rng):
@@ -64,8 +63,8 @@ def test_what_the_given_point_hides_is_noted(rng):
     note = "note: your numbers hide it: gamma is 1 everywhere"
     assert note in judge(scaled, rng.standard_normal((2, 3)), np.ones(3)).explain()
     report = Report("f", blind=dict.fromkeys("abcde", 0.0))
-    assert report.about_notes() == ["a is 0, b is 0, c is 0 and 2 more are 0 or 1 everywhere: with these numbers, a backward "
-                                    "that forgets them passes; give them others"]    # fmt: skip
+    assert [line.text for line in report.lines()] == ["a is 0, b is 0, c is 0 and 2 more are 0 or 1 everywhere: with these "
+                                                      "numbers, a backward that forgets them passes"]    # fmt: skip
 
 
 def test_json_has_plain_types_and_the_sentences(rng):
@@ -81,6 +80,6 @@ def test_json_has_plain_types_and_the_sentences(rng):
 
 
 def test_what_was_tried_is_said_even_if_there_is_no_suspect():
-    assert Report("f", tried="No single change makes it right").about_suspects() == ["No single change makes it right"]
-    lines = Report("f", suspects=["a.py:3  dx = dy"], need="only another value of `dy`").about_suspects()
-    assert lines == ["The mistake can be in this line:", "  a.py:3  dx = dy", "only another value of `dy`"]
+    assert list(map(str, Report("f", tried="No single change makes it right").lines())) == ["No single change makes it right"]
+    lines = Report("f", suspects=["a.py:3  dx = dy"], need="only another value of `dy`").lines()
+    assert list(map(str, lines)) == ["The mistake can be in this line:", "  a.py:3  dx = dy", "only another value of `dy`"]

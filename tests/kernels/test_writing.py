@@ -56,7 +56,7 @@ def test_every_variant_of_the_layer(rng, runs):
 
 def test_a_wrong_twin_is_found(rng, monkeypatch):
     monkeypatch.setattr(writing, "EPS", np.float32(1e-3))
-    assert any("the twin of TransformerLayer.write gives another y" in finding for finding in check_writing(rng))
+    assert any("with the twins of TransformerLayer.write, " in finding for finding in check_writing(rng))
 
 
 def test_texts_side_by_side_and_much_at_once_go_by_the_formula(rng, runs, monkeypatch):

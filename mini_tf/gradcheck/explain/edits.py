@@ -54,6 +54,12 @@ class Edit:
         self.statement = statement or site.statement
 
     @property
+    def text(self) -> str:
+        """The file's text with the change"""
+        text = self.source.file.text
+        return text[: self.start] + self.new + text[self.end :]
+
+    @property
     def line(self) -> int:
         return self.source.file.line_of(self.start)
 
@@ -145,8 +151,8 @@ def of_syntax(node: ast.AST, text: Callable[[ast.AST], str]) -> Iterator[tuple[K
         for parts in _swapped([*map(text, node.elts)]):
             yield Kind.ORDER, f"[{', '.join(parts)}]" if isinstance(node, ast.List) else ", ".join(parts)
     elif isinstance(node, ast.Slice):
-        parts = [text(part) if part else "" for part in (node.lower, node.upper, node.step)]
-        for k in range(3):
+        parts = [text(part) if part else "" for part in (node.lower, node.upper, *([node.step] if node.step else []))]
+        for k in range(len(parts)):
             yield Kind.INDEX, ":".join([*parts[:k], "", *parts[k + 1 :]])
     elif isinstance(node, ast.Constant):
         yield from _of_constant(node, text(node))

@@ -69,14 +69,11 @@ def _several(search: Search) -> list[tuple[Edit, list[str]]]:
         part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
         if not part.hits:
             return []
-        edit = part.hits[0]
-        mended = [name for name in left if all_hold([edit], search.points, [name], search.program)]
-        chosen.append((edit, mended))
+        mended = [name for name in left if all_hold(part.hits[:1], search.points, [name], search.program)]
+        chosen.append((part.hits[0], mended))
         left = [name for name in left if name not in mended]
-    edits = [edit for edit, _ in chosen]
-    if left or len(edits) != 2 or not all_hold(edits, search.points, search.target.names, search.program):
-        return []
-    return chosen
+    edits, names = [edit for edit, _ in chosen], search.target.names
+    return chosen if not left and len(edits) == 2 and all_hold(edits, search.points, names, search.program) else []
 
 
 def _add_words(report, search):

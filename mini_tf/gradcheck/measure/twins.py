@@ -14,7 +14,7 @@ from mini_tf.backend import gpu_count, to_device, to_host
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.precision import budget, moves, relu_pattern, take
-from mini_tf.gradcheck.report import Report
+from mini_tf.gradcheck.report import Report, entry
 from mini_tf.kernels import binding
 from mini_tf.layers import KeysAndValues, TransformerLayer
 from mini_tf.layers.feed_forward import ACTIVATIONS
@@ -25,7 +25,7 @@ from mini_tf.ops.op import watching
 import numpy as np
 
 AS_THE_FORMULA = 16      # a twin's error may be so many times the formula's own in float32
-IN_A_LAYER = 16          # the error of a whole layer may be so many times that of one op
+WITHOUT_SLOPES = 16      # or so many times the budget of one rounding, where no moved gradient says how rounding grows
 EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 
@@ -51,31 +51,34 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
                 came = subject.run(dy_single) if ran else {}
         except FAILURES as error:
             if ran:
-                report.findings.append(f"with the twins of {_list(ran)}, in float32, it raised {error!r}")
+                report.findings.append(f"with the twins of {', '.join(sorted(ran))}, in float32, it raised {error!r}")
             return
-        if edited:
-            report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
+        report.notes += [f"{name} was edited: its formula runs, not its compiled twin" for name in sorted(edited)]
         if not ran or switched:
             return
-        y_formula, formula = subject.forward()[0], subject.run(dy_single)
-    moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
-    results = [("y", y, y_formula, evidence.y, moved["y"])]
-    results += [(f"d{n}", came.get(n), formula.get(n), right, moved[n]) for n, right in gradients.items()]
-    for name, found, by_formula, right, move in results:
-        what = f"with the twins of {_list(ran)} in mini_tf/kernels, {name}"
-        if np.shape(found) != np.shape(right):
-            report.findings.append(f"{what} has shape {np.shape(found)}, expected the formula's {np.shape(right)}")
-            continue
-        found, by_formula = (np.asarray(to_host(one), np.float64) for one in (found, by_formula))
-        allowed = max(budget(move, right, EPS), AS_THE_FORMULA * np.abs(by_formula - right).max(initial=0), TINY)
-        error = np.nan_to_num(np.abs(found - right) / allowed, nan=np.inf)
-        if error.max(initial=0) > 1:
-            worst = np.unravel_index(int(error.argmax()), error.shape)
-            report.findings.append(
-                f"{what} at {[int(i) for i in worst]} is {found[worst]:.9g}, by the formula {right[worst]:.9g}: "
-                f"{error[worst]:.3g} times what float32 may be off by"
-            )
+        formula = subject.run(dy_single) | {"y": subject.forward()[0]}
     report.twins = sorted(ran)
+    moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
+    for name, right in {"y": evidence.y, **gradients}.items():
+        found = y if name == "y" else came.get(name)
+        by_formula = np.abs(np.asarray(formula[name], np.float64) - right).max(initial=0)
+        allowed = max(budget(moved[name], right, EPS), AS_THE_FORMULA * by_formula)
+        title = name if name == "y" else f"d{name}"
+        report.findings += _misses(", ".join(report.twins), title, found, right, allowed)
+
+
+def _misses(twins, name, found, right, allowed):
+    """[a sentence on what the twins gave], if it is not right, else []"""
+    what = f"with the twins of {twins} in mini_tf/kernels, {name}"
+    if np.shape(found) != np.shape(right):
+        return [f"{what} has shape {np.shape(found)}, expected the formula's {np.shape(right)}"]
+    found = np.asarray(to_host(found), np.float64)
+    error = np.nan_to_num(np.abs(found - right) / max(allowed, TINY), nan=np.inf)
+    if error.max(initial=0) <= 1:
+        return []
+    worst = np.unravel_index(int(error.argmax()), error.shape)
+    return [f"{what} at {entry(worst)} is {found[worst]:.9g}, by the formula {np.asarray(right)[worst]:.9g}: "
+            f"{error[worst]:.3g} times what float32 may be off by"]              # fmt: skip
 
 
 @contextmanager
@@ -86,27 +89,37 @@ def _twins():
         yield
 
 
+# Twins that no check of a gradient compares ---------------------------------------------------------------------------
+
+
+def _compared(twins: str, run: Callable[[Callable], dict], device: str = "cpu") -> list[str]:
+    """A sentence on each result that the twins have wrong. run(given) gives {name: result} of arrays given(x)."""
+    with _twins():
+        found = run(lambda x: to_device(x.astype(np.float32) if x.dtype.kind == "f" else x, device))
+    with kernels.reference_only():
+        exact = run(lambda x: x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x)
+    allowed = {name: WITHOUT_SLOPES * budget(0, x, EPS) for name, x in exact.items()}
+    return [said for name, x in exact.items() for said in _misses(twins, name, found[name], x, allowed[name])]
+
+
 def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
     """A sentence for each twin that disagrees with its formula without a backward (`mini_tf/ops/updates.py`)."""
-    where = "" if device == "cpu" else " on the GPU"
     p, g, m = rng.standard_normal((3, 7, 5))
     v = rng.uniform(0.1, 2, (7, 5))
-    exact, single = [x.copy() for x in (p, g, m, v)], [to_device(x.astype(np.float32), device) for x in (p, g, m, v)]
-    settings = 3, 0.01, (0.9, 0.99), 1e-8, 0.999
-    with _twins():
-        updates.adam(*single, *settings)
-        total = updates.sum_of_squares(single[1])
-    with kernels.reference_only():
-        updates.adam(*exact, *settings)
-    pairs = [(right, found, f"adam{where} gives another {name}") for name, right, found in zip("pgmv", exact, single)]
-    pairs.append(((g * g).sum(), total, f"sum_of_squares{where} gives another sum"))
-    return [f"the twin of {words} than the formula" for right, found, words in pairs if not _near(found, right)]
+
+    def run(given):
+        arrays = dict(zip("pgmv", map(given, (p, g, m, v))))
+        total = updates.sum_of_squares(arrays["g"])
+        updates.adam(*arrays.values(), 3, 0.01, (0.9, 0.99), 1e-8, 0.999)
+        return arrays | {"Σ g²": total}
+
+    return _compared("adam and sum_of_squares", run, device)
 
 
 def check_writing(rng: np.random.Generator) -> list[str]:
     """A sentence for each variant of TransformerLayer whose twin for writing (`kernels/writing.py`) gives another y.
 
-    Five words are written with the twin, in float32, and by the formula, in float64: two at once, then one by one.
+    Five words are written: two at once, then one by one.
     """
     n, H, m, words, findings = 6, 2, 4, 5, []
     branches = [{"f": 0}, *({"f": 7, "activation": activation} for activation in ACTIVATIONS)]
@@ -114,24 +127,23 @@ def check_writing(rng: np.random.Generator) -> list[str]:
     for norm, relu, branch, attention in product(NORMS, (True, False), branches, attentions):
         options = {"norm": norm, "relu": relu} | branch | attention
         layer = TransformerLayer(n, H, m, rng, scale=0.7, **options)
-        for p in layer.parameters().values():
-            p.data = rng.standard_normal(p.data.shape).astype(np.float32)
-        x = rng.standard_normal((1, words, n)).astype(np.float32)
-        with _twins():
-            found = _written(layer, x)
-        for p in layer.parameters().values():
-            p.data = p.data.astype(np.float64)
-        with kernels.reference_only():
-            right = _written(layer, x.astype(np.float64))
-        if not _near(found, right, IN_A_LAYER):
-            findings.append(f"the twin of TransformerLayer.write gives another y than the formula, with {options}")
+        numbers = {name: rng.standard_normal(p.data.shape) for name, p in layer.parameters().items()}
+        texts = np.split(rng.standard_normal((1, words, n)), range(2, words), axis=1)
+
+        def run(given, layer=layer, numbers=numbers, texts=texts):
+            for name, p in layer.parameters().items():
+                p.data = given(numbers[name])
+            memory = KeysAndValues(words)
+            return {"y": np.concatenate([layer.write(given(x), memory) for x in texts], axis=1)}
+
+        findings += _compared(f"TransformerLayer.write, {options},", run)
     return findings
 
 
 def check_gpu(examples: dict[str, Callable], rng: np.random.Generator, device: str = "gpu") -> list[str]:
     """A sentence for each example of an op whose twin on the GPU gives other values or gradients than the formula.
 
-    None where there is no GPU. As for the CPU's twins, the reference is the formula in float64.
+    None where there is no GPU.
     """
     if device == "gpu" and not gpu_count()[0]:
         return []
@@ -139,39 +151,13 @@ def check_gpu(examples: dict[str, Callable], rng: np.random.Generator, device: s
     for name, make in examples.items():
         if name.partition(",")[0] in ops.__all__:
             f, inputs, _ = make(rng)
-            findings += [f"the twin of {name} on the GPU gives another {what}" for what in _off(f, inputs, rng, device)]
+
+            def run(given, f=f, inputs=inputs):
+                y, backward = f(*map(given, inputs))
+                dy = np.random.default_rng(0).standard_normal(np.shape(y))
+                gradients = backward(given(dy) if np.ndim(y) else 0.7)
+                gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+                return {"y": y} | {f"gradient {k}": d for k, d in enumerate(gradients, 1) if d is not None}
+
+            findings += _compared(f"{name}, on the GPU,", run, device)
     return findings
-
-
-def _off(f, inputs, rng, device):
-    """What the twin that f calls there has wrong: "y than the formula: off by 0.1", …"""
-    single = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in inputs]
-    with kernels.reference_only():
-        y, backward = f(*[x.astype(np.float64) if x.dtype.kind == "f" else x for x in single])
-        dy = rng.standard_normal(np.shape(y)).astype(np.float32) if np.ndim(y) else 0.7
-        right = {"y": y, **_named(backward(np.float64(dy)))}
-    with _twins():
-        y, backward = f(*[to_device(x, device) for x in single])
-        found = {"y": y, **_named(backward(to_device(dy, device) if np.ndim(dy) else dy))}
-    errors = {what: np.abs(to_host(found[what]) - x).max(initial=0) for what, x in right.items()}
-    allowed = {what: IN_A_LAYER * budget(0, x, EPS) for what, x in right.items()}
-    return [f"{what} than the formula: off by {x:.3g}" for what, x in errors.items() if not x <= allowed[what]]
-
-
-def _named(gradients):
-    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-    return {f"gradient of input {k}": d for k, d in enumerate(gradients, 1) if d is not None}
-
-
-def _written(layer, x):
-    """y of the words of one text: of the first two, then of one after another"""
-    memory = KeysAndValues(x.shape[1])
-    return np.concatenate([layer.write(some, memory) for some in np.split(x, range(2, x.shape[1]), axis=1)], axis=1)
-
-
-def _near(found, right, times=1):
-    return np.abs(to_host(found) - right).max() <= times * budget(0, right, EPS)
-
-
-def _list(names):
-    return ", ".join(sorted(names))

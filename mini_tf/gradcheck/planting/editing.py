@@ -28,34 +28,30 @@ def planted(bug: Edit) -> Iterator[None]:
 
     The function object stays the same and gets the edited code. So every module, class and closure that holds it has
     the bug at once, and loses it at the end of the block, even after an exception.
-    Raises ValueError unless `find` occurs exactly once in the source, if the source is not available, and if the edit
-    changes the number of lines, because the line numbers below it would be wrong.
+    Raises ValueError unless `find` occurs exactly once in the source, and if the source is not available.
     """
-    find, replace = bug.find, bug.replace
     with turn, kernels.reference_only():                 # an op's twin would not have the bug
-        source, at = _place(bug.target, find)
-        function, text = source.function, source.file.text
-        if find.count("\n") != replace.count("\n"):
-            raise ValueError(f"{function.__qualname__}: {find!r} and {replace!r} must have the same number of lines")
-        wrong = text[:at] + replace + text[at + len(find) :]
-        with running_as({function: compiled(function, wrong, text)}), _shown_as(source.path, wrong):
+        source, at = _place(bug)
+        text = source.file.text
+        wrong = text[:at] + bug.replace + text[at + len(bug.find) :]
+        with running_as({source.function: compiled(source.function, wrong, text)}), _shown_as(source.path, wrong):
             yield
 
 
 def place_of_edit(bug: Edit) -> tuple[str, int]:
     """(file, line) of what is edited"""
-    source, at = _place(bug.target, bug.find)
+    source, at = _place(bug)
     return source.path, source.file.line_of(at)
 
 
-def _place(target, find):
-    """(Source of the function, position of `find` in its file), which must be unique within the function"""
-    source = source_of(target)
+def _place(bug):
+    """(Source of the function, position in its file of what is edited), which must be unique within the function"""
+    source = source_of(bug.target)
     start, end = source.file.starts[source.node.lineno - 1], source.file.starts[source.node.end_lineno]
-    times = source.file.text.count(find, start, end)
-    if times != 1:
-        raise ValueError(f"{source.function.__qualname__}: {find!r} occurs {times} times in its source, expected once")
-    return source, source.file.text.index(find, start)
+    if (times := source.file.text.count(bug.find, start, end)) != 1:
+        name = source.function.__qualname__
+        raise ValueError(f"{name}: {bug.find!r} occurs {times} times in its source, expected once")
+    return source, source.file.text.index(bug.find, start)
 
 
 @contextmanager

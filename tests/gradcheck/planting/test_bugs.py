@@ -59,6 +59,6 @@ def test_which_bugs_cannot_be_seen_where_layer_norm_begins(bug, rng):
 
 
 def test_what_the_list_holds():
-    assert len(BY_NAME) == len(BUGS) >= 80
+    assert len(BY_NAME) == len(BUGS) >= 70
     assert max(Counter(bug.target for bug in BUGS).values()) <= 5        # that differ in kind
     assert {getattr(ops, name) for name in ops.__all__} <= {bug.target for bug in BUGS}
