@@ -18,6 +18,7 @@ from mini_tf.training import Adam, PairBatches, Schedule, Training, presets
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 if "PYTEST_XDIST_WORKER" in os.environ:                          # one process for each core: products take one core each,
@@ -25,6 +26,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:                          # one process f
     threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]), "blas")
 
 sys.path.append(str(Path(__file__).parent.parent / "labs"))      # what labs share, and tests of it import: _expect, …
+
+# No test depends on how busy the machine is.
+settings.register_profile("mini_tf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("mini_tf")
 
 # A shell that starts the tests in the background (`pytest &` in a script) has them, and all that they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

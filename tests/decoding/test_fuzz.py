@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-FEW = settings(max_examples=80, deadline=None)
+FEW = settings(max_examples=80)
 TEXT = "To be, or not to be:\nthat is the question.\nשלום, мир — ½ o'er-hang\n"
 VOCABULARY = Vocabulary(tokenize(TEXT))
 c = len(VOCABULARY)

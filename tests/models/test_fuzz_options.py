@@ -15,7 +15,7 @@ VALUES = st.recursive(
 NAMES = sorted({option for model in MODELS.values() for option in model.config})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(sorted(MODELS)), st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), VALUES, max_size=2),
     st.sets(st.sampled_from(NAMES), max_size=1),

@@ -105,7 +105,7 @@ def test_op_formula_and_double_precision_agree(name):
     op = OPS[name]
     errors, results = set(), []
 
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES <= 60)
+    @settings(max_examples=EXAMPLES, derandomize=EXAMPLES <= 60)
     @given(calls(op))
     def check(arguments):
         with np.errstate(all="ignore"):

@@ -10,7 +10,7 @@ from mini_tf.text import cooccurrence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -32,7 +32,6 @@ def reference(ids, size, window):
     return C
 
 
-@settings(deadline=None)       # the first call compiles
 @given(corpora, windows)
 def test_equals_plain_python(corpus, window):
     ids, size = corpus
@@ -54,7 +53,6 @@ def test_empty_vocabulary():
     assert cooccurrence(np.array([], dtype=int), 0).shape == (0, 0)
 
 
-@settings(deadline=None)
 @given(corpora, windows, st.data())
 def test_chunks_count_like_the_whole(corpus, window, data):
     ids, size = corpus
@@ -64,7 +62,6 @@ def test_chunks_count_like_the_whole(corpus, window, data):
     assert_same(cooccurrence(iter(chunks), size, window), whole)
 
 
-@settings(deadline=None)
 @given(corpora, windows, st.integers(1, 9), st.data())
 def test_blocks_count_like_the_whole(corpus, window, block, data):
     """The same with many small blocks and pieces; in real use they are millions of words long."""

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-FEW = settings(max_examples=100, deadline=None)
+FEW = settings(max_examples=100)
 ANY_TEXT = st.text(st.characters(), max_size=80) | st.text("aé'’-.,\n\t ½²_١שם\u0301\u200b\ud800\0", max_size=80)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,

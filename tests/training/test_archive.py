@@ -90,7 +90,7 @@ def test_no_missing_end_is_missed(path, whole):
             read_archive(path, "model")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_random_damage_is_one_sentence(whole, tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "fuzz.safetensors"
