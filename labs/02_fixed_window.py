@@ -149,12 +149,12 @@ def as_index():
 
 
 def best_of_three(function):
-    """(result, seconds): this program's own, whatever else the machine does"""
+    """(result, seconds)"""
     seconds = []
     for _ in range(3):
-        clock = time.process_time()
+        clock = time.perf_counter()
         result = function()
-        seconds.append(time.process_time() - clock)
+        seconds.append(time.perf_counter() - clock)
     return result, min(seconds)
 
 

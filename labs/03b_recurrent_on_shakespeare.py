@@ -26,7 +26,7 @@
 import textwrap
 from functools import partial
 from itertools import product
-from time import perf_counter, process_time
+from time import perf_counter
 
 from _common import gradient_by_distance, loop_length, quick_mode, repeated_triples, show, typical
 from _drawing import lab_03
@@ -693,13 +693,13 @@ for name in choices:
 
 # %%
 def least_times(actions, rounds=15):
-    """Milliseconds of each action, this program's own, the best of some rounds: other programs can add to them."""
+    """Milliseconds of each action, the best of some rounds: other programs only add to them, and for a while."""
     least = np.full(len(actions), np.inf)
     for _ in range(rounds):
         for k, action in enumerate(actions):
-            begin = process_time()
+            begin = perf_counter()
             action()
-            least[k] = min(least[k], process_time() - begin)
+            least[k] = min(least[k], perf_counter() - begin)
     return 1000 * least
 
 
