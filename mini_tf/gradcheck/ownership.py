@@ -61,7 +61,7 @@ class Ownership:
         self.kept = {name: path_of(text) for name, text in kept.items()}
         self.names, self.floats, self.weights = subject.names, subject.floats, subject.weights
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
-        arrays = [n for n, x in zip(self.names, subject.inputs) if is_array(x)]
+        arrays = [n for n, x in zip(self.names, subject.given) if is_array(x)]
         options, signature = {n for n, x in subject.options.items() if is_array(x)}, subject.adapter.parameters
         self.orders = [getattr(subject.f, "arrays", ()), self.floats, arrays,
                        [n for n in signature if n in options or n in arrays], self.names, signature]     # fmt: skip

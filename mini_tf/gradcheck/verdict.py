@@ -38,7 +38,7 @@ turn = RLock()           # one check at a time: it puts other arrays into parame
 def judged(
     make: Callable[[], Subject], name: str | None = None, seed: int = 0, budget: int | None = None
 ) -> Iterator[tuple[Report, Subject | None, Evidence | None, Evidence | None]]:  # fmt: skip
-    """Give (report, subject, evidence, other); inside the block the subject is in float64, to be measured further.
+    """Give (report, subject, evidence, other); inside the block the subject can be measured further.
 
     make      gives the Subject; what it raises becomes the report's verdict
     evidence  from the point at which gradients are wrong, or None if nothing could run; other: from another point
@@ -56,16 +56,15 @@ def judged(
         if subject is None:
             yield report, None, None, None
             return
-        with subject.in_float64():
-            try:
-                _judge(subject, report, patterns, rng, found, seed, budget)
-            except Broken as broken:
-                report.findings.append(str(broken))
-            except Refused as refused:
-                report.refusals.append(str(refused))
-            report.findings, report.notes = (list(dict.fromkeys(some)) for some in (report.findings, report.notes))
-            report.blind = {n: value for n, value in report.blind.items() if n in {t.name for t in report.tensors}}
-            yield report, subject, *found
+        try:
+            _judge(subject, report, patterns, rng, found, seed, budget)
+        except Broken as broken:
+            report.findings.append(str(broken))
+        except Refused as refused:
+            report.refusals.append(str(refused))
+        report.findings, report.notes = (list(dict.fromkeys(some)) for some in (report.findings, report.notes))
+        report.blind = {n: value for n, value in report.blind.items() if n in {t.name for t in report.tensors}}
+        yield report, subject, *found
 
 
 def _judge(subject, report, patterns, rng, found, seed, budget):
@@ -217,7 +216,7 @@ def _glance(subject, y, backward, patterns, rng):
 
 
 def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
-    """True if a quick look at the given point shows nothing wrong; inside `subject.in_float64()`
+    """True if a quick look at the given point shows nothing wrong
 
     False means only that one has to look more closely.
     """

@@ -54,9 +54,7 @@ def _seems_right(call, seed):
     """Whether a quick look at a step finds nothing wrong; None if it cannot be judged by itself"""
     try:
         with watched_relus() as patterns:
-            subject = _subject(call)
-            with subject.in_float64():
-                return seems_right(subject, patterns, seed)
+            return seems_right(_subject(call), patterns, seed)
     except (*FAILURES, Refused):
         return None
 

@@ -39,7 +39,7 @@ class Evidence:
     sound: set[FunctionType] = field(default_factory=set)
 
     def __post_init__(self):
-        self.everything = {name: np.array(x) for name, x in self.subject.everything.items()}
+        self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}
 
     @property
     def wrong(self) -> list[str]:

@@ -29,11 +29,13 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
     Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
     """
     subject, dy, patterns = evidence.subject, evidence.dy, evidence.patterns
-    if all(type(x) is np.ndarray and x.dtype == np.float64 for x in subject.originals):
+    with subject.as_given():
+        given = [*subject.tensors.values()]
+    if all(type(x) is np.ndarray and x.dtype == np.float64 for x in given):
         return
     from mini_tf.backend import beside, device_of, to_host  # here, as most inputs are float64 arrays on the host
 
-    kinds = {(x.dtype, device_of(x)) for x in subject.originals}
+    kinds = {(x.dtype, device_of(x)) for x in given}
     if len(kinds) != 1:
         return
     dtype, device = kinds.pop()
@@ -45,7 +47,7 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
         try:
             y, _ = subject.forward()
             switched = take(patterns) != pattern
-            came = subject.run(beside(np.asarray(dy, dtype), subject.originals[0]) if np.ndim(dy) else dy)
+            came = subject.run(beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy)
         except FAILURES as error:
             report.findings.append(f"in {where}, as given, it raised {told(error)}")
             return

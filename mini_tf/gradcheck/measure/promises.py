@@ -30,7 +30,7 @@ NOT_THEIRS = re.compile(rf"{re.escape(str(Path(__file__).parents[1]))}|<frozen|.
 def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
     """Findings on tensors of these names, of which nothing can be measured. Raises Refused."""
     if isinstance(subject.adapter, Closure) and not any(w.owner for w in subject.weights.values()):
-        no_lists_of_numbers(subject.names, subject.inputs)
+        no_lists_of_numbers(subject.names, subject.given)
     tensors = {name: subject.tensors[name] for name in names if name in subject.tensors}
     for name, x in tensors.items():
         if not np.isfinite(x).all():
@@ -42,7 +42,7 @@ def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
 
 def check_forward(subject: Subject) -> tuple[Array, Callable]:
     """(y, backward) of the forward. Raises Broken if it breaks a promise, and Refused if it cannot be judged."""
-    given = subject.everything
+    given = subject.arrays
     before = {name: np.copy(x) for name, x in given.items()}
     y = np.copy(_forward(subject)[0])
     for name in _changed(given, before):
@@ -95,7 +95,7 @@ def _is_own(subject, name):
 
 def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> tuple[Gradients, list[str], list[str]]:
     """({name: gradient} that can be compared, findings, notes). Raises Refused."""
-    given = subject.everything | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
+    given = subject.arrays | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
     before = {name: np.copy(x) for name, x in given.items()}
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
     came_first, findings, notes = _numbers(subject.came_back), [], []
@@ -155,13 +155,12 @@ def _second_call(subject, backward, dy, first, came_first):
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
     if not isinstance(subject.adapter, Closure):
         return []
-    theirs = [n for n in subject.tensors if n in subject.params and isinstance(first.get(n), np.ndarray)]
+    theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     try:
-        again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy, add=True)
+        again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy)
     except FAILURES as error:
-        if type(error).__name__ != "MemoryFreed":        # a model's backward runs once
-            return [f"backward raised when it was called a second time: {told(error)}"]
-        again = {n: 2 * g for n, g in subject.run(dy).items() if n in theirs}
+        once = type(error).__name__ == "MemoryFreed"     # a model's backward
+        return [] if once else [f"backward raised when it was called a second time: {told(error)}"]
     replaced = [n for n in theirs if _equal(first[n], again[n]) and np.any(first[n])]
     if replaced:
         return [f"the gradient of {', '.join(replaced)} did not add up: backward has to add to .grad, as a Parameter "
