@@ -144,7 +144,7 @@ class Subject:
     def _owners(self, back):
         if self.ownership is None:
             said = self.adapter.words(return_names(back.of))
-            self.ownership = Ownership(self, self.kept, self.order, said)
+            self.ownership = Ownership(self, said)
         return self.ownership
 
     def _stand_ins(self):
