@@ -62,7 +62,8 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
 
     Of weights that get no gradient, which may be constants, there is a refusal; of inputs that may be data, a name.
     """
-    y = subject.forward()[0]
+    with subject.on_copies():
+        y = subject.forward()[0]
     if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
         return                                           # `promises` says what is wrong with it
 
@@ -77,7 +78,7 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     if around := _unchecked_variables(subject):
         subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
                              f"they are variables of the file, params={around}")         # fmt: skip
-    with subject.restored():                             # a wrong backward may write into what it is given
+    with subject.on_copies():                            # a wrong backward may write into what it is given
         y, backward = subject.forward()
         gradients = backward(dy_of(np.asarray(y), backward))
     for name, w in dropped.items():
@@ -96,7 +97,8 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
     leave_out(blank + lacking)
     if not subject.ownership.strict and any(gradients.get(name) is not None for name in subject.wanted):
         data = [name for name in subject.floats if gradients.get(name) is None]
-        subject.data += [name for name in data if subject.depends_on(name)]
+        if moving := [name for name in data if subject.depends_on(name)]:
+            subject.notes.append(f"{', '.join(moving)}: no gradient came back; taken as data")
         leave_out(data)
 
 

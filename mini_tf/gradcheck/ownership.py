@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
-from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, parts, path_of, reached
+from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, only_numbers, parts, reached
 
 import numpy as np
 
@@ -82,18 +82,19 @@ class Ownership:
         names, ends = (self.words, len(leaf.spelled)) if leaf.start is None else (self.keys, leaf.start + 1)
         return next((names[end] for k in range(ends) if (end := leaf.spelled[k:]) in names), None)
 
-    def gradients(self, returned: Any, holders: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    def gradients(self, returned: Any, holders: dict[str, Any]) -> dict[str, Any]:
         """{name: gradient}, None where there is none; holders: {owner of weights: what it is in this run}"""
         there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.said)]
         if self.form != (form := [leaf.path for leaf in leaves]):
-            self._settle(leaves, there, [*tensors.values()])
+            self._settle(leaves, there)
             self.form = form
         return {name: _array_of(reached(there, where)) if where else None for name, where in self.addresses.items()}
 
-    def _settle(self, leaves, there, tensors):
+    def _settle(self, leaves, there):
         """Find {name: where its gradient is}"""
         placed, named_so, unclear = self._by_place(leaves, there[RETURNED]), {}, {}
         taken = {leaf.path for leaf in placed.values()}
+        weights = [reached(there, (w.owner, *path)) for w in self.weights.values() for path in w.paths]
         for leaf in leaves:
             if leaf.path not in taken:
                 named_so.setdefault(self._named(leaf), []).append(leaf)
@@ -105,7 +106,7 @@ class Ownership:
             if name in self.weights:
                 w = self.weights[name]
                 places += [(named(path), (w.owner, *path)) for path in w.gradient_paths]
-                places = [one for one in places if _may_be(reached(there, one[1]), tensors)]
+                places = [one for one in places if _may_be(reached(there, one[1]), weights)]
             self.addresses[name] = places[0][1] if places else None
             first, *others = [reached(there, where) for _, where in places] or [None]
             differ = [word for (word, _), g in zip(places[1:], others) if not _equal(first, g)]
@@ -114,8 +115,7 @@ class Ownership:
         for name, (first, second) in unclear.items():
             choice = {name: first for name, (first, _) in unclear.items()}
             raise Refused(f"two arrays may be the gradient of {name}: {first} and {second}. Say which: grads={choice}")
-        for name, text in self.kept.items():
-            self.addresses[name] = self._said_at(name, path_of(text), leaves, there)
+        self.addresses |= {name: self._said_at(name, path, leaves, there) for name, path in self.kept.items()}
 
     def _said_at(self, name, path, leaves, there):
         """Where the gradient is that the caller has said: beside what it belongs to, or in what came back"""
@@ -232,11 +232,7 @@ def _is_spread(x):
     """True for a list or a tuple of gradients: not of numbers, which are one gradient in a wrong form"""
     if isinstance(x, tuple):
         return not hasattr(x, "_fields")
-    return isinstance(x, list) and not _only_numbers(x)
-
-
-def _only_numbers(x):
-    return bool(x) and all(_only_numbers(one) if isinstance(one, list) else isinstance(one, (int, float)) for one in x)
+    return isinstance(x, list) and not only_numbers(x)
 
 
 def _may_be(g, weights):

@@ -4,7 +4,7 @@ import gc
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -50,6 +50,16 @@ class TooManyCalls(Exception):
 
 
 @contextmanager
+def _profiled(watch):
+    """Inside the block, watch(frame, event, arg) is called for each call and return."""
+    sys.setprofile(watch)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+@contextmanager
 def at_most(calls: int) -> Iterator[list[int]]:
     """Inside the block so many calls may be made; then TooManyCalls is raised. Gives [how many there were]."""
     count = [0]
@@ -59,11 +69,8 @@ def at_most(calls: int) -> Iterator[list[int]]:
         if count[0] > calls:
             raise TooManyCalls
 
-    sys.setprofile(watch)
-    try:
+    with _profiled(watch):
         yield count
-    finally:
-        sys.setprofile(None)
 
 
 def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
@@ -74,11 +81,6 @@ def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
         if event == "call":
             codes.setdefault(frame.f_code)
 
-    sys.setprofile(watch)
-    try:
+    with suppress(*FAILURES), _profiled(watch):
         run()
-    except FAILURES:
-        pass
-    finally:
-        sys.setprofile(None)
     return [*codes]

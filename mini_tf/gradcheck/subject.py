@@ -20,7 +20,7 @@ from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, settle, weights_in, without
 from mini_tf.gradcheck.ownership import Ownership, return_names
 from mini_tf.gradcheck.parameters import is_layer, parameters_of
-from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, reached
+from mini_tf.gradcheck.weights import FILE, everything_in, is_array, is_float, no_lists_of_numbers, path_of, reached
 from mini_tf.types import Array
 
 import numpy as np
@@ -36,9 +36,8 @@ class Subject:
     weights     {name: Weight};  params: {name: Parameter} of mini_tf's layers, fixed: of others in them
     arrays      {name: array} of inputs, weights and Parameters: copies, floating ones in float64;  originals: theirs
     wanted      the names of those whose gradients are checked, the tensors
-    data        names of floating inputs that get no gradient in this style; noted in the report
     refusals    sentences on arrays that get no gradient, and are left out
-    came_back   what the backward returned last;  last: {owner of weights: the copy in that run}
+    backward    the author's, in the last run;  came_back: what it returned;  last: {owner of weights: the copy there}
     """
 
     def __init__(
@@ -46,8 +45,8 @@ class Subject:
         grads: Any = None, constants: Sequence[str] = (), methods: Sequence[str] | None = None,
     ):  # fmt: skip
         self.f, self.given, self.options = f, [*inputs], options or {}
-        self.data, self.notes, self.refusals = [], [], []
-        self.came_back = self.last = self.ownership = None
+        self.notes, self.refusals = [], []
+        self.came_back = self.last = self.ownership = self.backward = None
         self.params, self.fixed = parameters_of(f, inputs, params)
         self.adapter = self._adapted(methods)
         self.names = self.adapter.names
@@ -58,13 +57,10 @@ class Subject:
 
     def _adapted(self, methods):
         def result():
+            no_lists_of_numbers(argument_names(self.f), self.given)
             return self.f(*(_copied(x, {}) for x in self.given), **{n: _copied(x, {}) for n, x in self.options.items()})
 
-        try:
-            return adapted(self.f, self.given, methods, result)
-        except (TypeError, AttributeError):
-            no_lists_of_numbers(argument_names(self.f), self.given)
-            raise
+        return adapted(self.f, self.given, methods, result)
 
     def _find_weights(self, params, constants):
         found = weights_in(self.holders, self.names)
@@ -104,7 +100,9 @@ class Subject:
         known = [*self.names, *self.weights]
         if unknown := [name for name in grads or () if name not in known]:
             raise Refused(f"grads: there is no {unknown[0]!r}; there are: {', '.join(known)}")
-        return (grads, None) if isinstance(grads, dict) else ({}, [*grads] if grads else None)
+        if isinstance(grads, dict):
+            return {name: path_of(text) for name, text in grads.items()}, None
+        return {}, [*grads] if grads else None
 
     @property
     def name(self) -> str:
@@ -134,11 +132,12 @@ class Subject:
         def backward(dy):
             with _swapped(places):
                 self.came_back = back(dy)
-                found = self._owners(back).gradients(self.came_back, holders, self.tensors)
+                found = self._owners(back).gradients(self.came_back, holders)
                 found |= {name: p.grad for name, p in self.params.items()}
             return {name: found.get(name) for name in dict.fromkeys([*self.wanted, *found])}
 
         backward.takes_dy, backward.of = self.adapter.takes_dy, back.of
+        self.backward = back.of
         return y, backward
 
     def _owners(self, back):
@@ -148,24 +147,27 @@ class Subject:
         return self.ownership
 
     def _stand_ins(self):
-        """{id of an author's array: what stands in its place}: tensors for weights, zeros for gradients they keep"""
+        """{id of an author's array: what stands in its place}: tensors for weights, zeros for gradients they keep
+
+        The object that is checked gets copies: it may change its weights, as in a step of training.
+        """
         dtype = next((x.dtype for x in self.tensors.values()), None)
         zeros = {id(g): np.zeros(g.shape, dtype) for g in self._kept_gradients}
         here = [(w, self.arrays[name]) for name, w in self.weights.items()]
-        return zeros | {id(w.array): np.copy(x) if w.changed else x for w, x in here}
+        return zeros | {id(w.array): x if w.owner else np.copy(x) for w, x in here}
 
     def prepare(self, dy_of: Callable[[Any, Any], Any]) -> None:
         """Settle what is a tensor: what gets a gradient, and what has to get one. dy_of(y, backward) draws dy."""
-        with self.restored():
-            settle(self, dy_of)
+        settle(self, dy_of)
 
     def depends_on(self, name: str) -> bool:
         """True if y depends on the tensor."""
-        x, y, rng = self.arrays[name], np.copy(self.forward()[0]), np.random.default_rng(0)
+        with self.on_copies():
+            x, y, rng = self.arrays[name], np.copy(self.forward()[0]), np.random.default_rng(0)
         # Each entry moves by another number: softmax does not see b + 0.1.
         other = np.asarray(x * rng.uniform(0.5, 1.5, x.shape) + rng.uniform(0.1, 0.5, x.shape))
         try:
-            with np.errstate(all="ignore"), self._with(self.arrays | {name: other}):
+            with np.errstate(all="ignore"), self.at(self.arrays | {name: other}), self.on_copies():
                 return not np.array_equal(y, self.forward()[0])
         except FAILURES:
             return True
@@ -182,38 +184,25 @@ class Subject:
         self.arrays[name] = array
 
     @contextmanager
-    def _with(self, arrays):
+    def at(self, arrays: dict[str, Array]) -> Iterator[None]:
+        """In this block, these are the arrays."""
         before, self.arrays = self.arrays, arrays
         try:
             yield
         finally:
             self.arrays = before
 
+    def on_copies(self) -> AbstractContextManager:
+        """In this block, f may write into arrays: they are copies."""
+        return self.at({name: np.copy(x) for name, x in self.arrays.items()})
+
     def as_given(self) -> AbstractContextManager:
         """In this block, all arrays are the original ones."""
-        return self._with({name: _native(x) for name, x in self.originals.items()})
+        return self.at({name: _native(x) for name, x in self.originals.items()})
 
     def in_dtype(self, dtype: DTypeLike) -> AbstractContextManager:
         """In this block, all floating arrays have that dtype."""
-        return self._with({name: x.astype(dtype) if is_float(x) else x for name, x in self.arrays.items()})
-
-    @contextmanager
-    def restored(self) -> Iterator[None]:
-        """After the block, arrays into which f has written are what they were; so `promises` can see it."""
-        before = {name: np.copy(x) for name, x in self.arrays.items()}
-        try:
-            yield
-        finally:
-            for name, x in self.arrays.items():
-                x[...] = before.get(name, x)
-
-    def is_defined(self) -> bool:
-        """True if the forward runs here, and y is finite"""
-        try:
-            with np.errstate(all="ignore"), self.restored():
-                return bool(np.isfinite(self.forward()[0]).all())
-        except FAILURES:
-            return False
+        return self.at({name: x.astype(dtype) if is_float(x) else x for name, x in self.arrays.items()})
 
     def run(self, dy: Array | float) -> Gradients:
         """{name: gradient} of all tensors, from a new forward; dy stays as it is."""

@@ -13,7 +13,7 @@ from mini_tf import kernels, ops
 from mini_tf.backend import gpu_count, to_device, to_host
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.measure.precision import budget, moves, relu_pattern, take
+from mini_tf.gradcheck.measure.precision import budget, moves, rerun
 from mini_tf.gradcheck.report import Report
 from mini_tf.kernels import binding
 from mini_tf.layers import KeysAndValues, TransformerLayer
@@ -31,7 +31,7 @@ EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
     """Run the function once more in float32, with twins, and add to the report which twins ran, and which disagree."""
-    subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
+    subject, gradients, dy = evidence.subject, evidence.gradients, evidence.dy
     ran, edited = set(), set()
 
     def watch(op, run, *inputs, **options):
@@ -41,14 +41,15 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
             edited.add(op.name)
         return run(*inputs, **options)
 
-    pattern = relu_pattern(subject, patterns)
+    @contextmanager
+    def with_twins():
+        with subject.in_dtype(np.float32), watching(watch), _twins():
+            yield
+
     dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
-    with subject.in_dtype(np.float32), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         try:
-            with watching(watch), _twins():
-                y, _ = subject.forward()
-                switched = take(patterns) != pattern
-                came = subject.run(dy_single) if ran else {}
+            y, came, switched = rerun(evidence, with_twins(), dy_single)
         except FAILURES as error:
             if ran:
                 report.findings.append(f"with the twins of {_list(ran)}, in float32, it raised {error!r}")
@@ -57,8 +58,8 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
             report.notes.append(f"{_list(edited)}: edited, so the formula runs and its twin is off")
         if not ran or switched:
             return
-        y_formula, formula = subject.forward()[0], subject.run(dy_single)
-    moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
+        y_formula, formula, _ = rerun(evidence, subject.in_dtype(np.float32), dy_single)
+    moved = moves(evidence, EPS, rng)
     results = [("y", y, y_formula, evidence.y, moved["y"])]
     results += [(f"d{n}", came.get(n), formula.get(n), right, moved[n]) for n, right in gradients.items()]
     for name, found, by_formula, right, move in results:
