@@ -112,7 +112,8 @@ class Ownership:
             differ = [word for (word, _), g in zip(places[1:], others) if not _equal(first, g)]
             if differ and name not in self.kept:
                 unclear[name] = places[0][0], differ[0]
-        for name, (first, second) in unclear.items():
+        if unclear:
+            name, (first, second) = next(iter(unclear.items()))
             choice = {name: first for name, (first, _) in unclear.items()}
             raise Refused(f"two arrays may be the gradient of {name}: {first} and {second}. Say which: grads={choice}")
         self.addresses |= {name: self._said_at(name, path, leaves, there) for name, path in self.kept.items()}

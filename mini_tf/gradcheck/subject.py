@@ -33,7 +33,7 @@ class Subject:
     """A function with its inputs and weights.
 
     names       of the inputs;  given: as they came;  options: what was given by name, constants, whatever they are
-    weights     {name: Weight};  params: {name: Parameter} of mini_tf's layers, fixed: of others in them
+    weights     {name: Weight};  params: {name: Parameter} of mini_tf's layers;  parameters: the fixed ones, too
     arrays      {name: array} of inputs, weights and Parameters: copies, floating ones in float64;  originals: theirs
     wanted      the names of those whose gradients are checked, the tensors
     refusals    sentences on arrays that get no gradient, and are left out
@@ -47,7 +47,8 @@ class Subject:
         self.f, self.given, self.options = f, [*inputs], options or {}
         self.notes, self.refusals = [], []
         self.came_back = self.last = self.ownership = self.backward = None
-        self.params, self.fixed = parameters_of(f, inputs, params)
+        self.params, fixed = parameters_of(f, inputs, params)
+        self.parameters = self.params | fixed
         self.adapter = self._adapted(methods)
         self.names = self.adapter.names
         self.holders = {"": self.adapter.owner, **dict(zip(self.names, self.given))}
@@ -92,7 +93,7 @@ class Subject:
         self.originals = {n: np.array(x) if isinstance(x, float) else x for n, x in given.items()
                           if n in self.floats or (is_array(x) and x.dtype.kind in "biufc")}         # fmt: skip
         self.originals |= {name: w.array for name, w in self.weights.items()}
-        self.originals |= {name: p.data for name, p in (self.params | self.fixed).items()}
+        self.originals |= {name: p.data for name, p in self.parameters.items()}
         self.arrays = {name: _float64(x) for name, x in self.originals.items()}
 
     def _said_by_caller(self, grads):
@@ -124,7 +125,7 @@ class Subject:
         holders = self.last = {"": _copied(self.adapter.owner, memo), **given, FILE: space}
         options = {name: _copied(x, memo) for name, x in self.options.items()}
         places = [[space, name, _copied(space[name], memo)] for name in self.variables]
-        for name, p in (self.params | self.fixed).items():
+        for name, p in self.parameters.items():
             places += [[vars(p), "data", self.arrays[name]], [vars(p), "grad", None]]
         with _swapped(places):
             y, back = self.adapter.call(holders[""], [*given.values()], options)

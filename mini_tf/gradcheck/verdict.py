@@ -74,7 +74,8 @@ def _judge(subject, report, patterns, rng, found, seed, budget):
         those = "the last output is" if n == 1 else f"the last {n} outputs are"
         report.notes.append(f"{those} not followed: the backward goes back from the first")
     report.blind = blind_spots(subject.tensors)
-    budget = budget or _usual_budget(subject)
+    total = sum(x.size for x in subject.tensors.values())
+    budget = budget or max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
     evidence = found[0] = check_point("given", subject, report, patterns, rng, budget)
     check_precision(evidence, report, rng)
     if "mini_tf.ops.op" in sys.modules:                  # else no op has run
@@ -88,12 +89,6 @@ def _judge(subject, report, patterns, rng, found, seed, budget):
             if report.verdict != FAIL and (elsewhere := _look_around(other, report, seed, budget)):
                 found[:] = [elsewhere, other]
     found[0].back_to_the_point()
-
-
-def _usual_budget(subject):
-    """How many entries of each tensor are measured, if nobody says"""
-    total = sum(x.size for x in subject.tensors.values())
-    return max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
 
 
 def check_point(
@@ -199,10 +194,9 @@ def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
     rng = np.random.default_rng((seed, 2))
     try:
         subject.prepare(lambda y, backward: random_dy(y, rng, backward))
-        if check_tensors(subject, subject.tensors):
-            return False
+        findings = check_tensors(subject, subject.tensors)
         y, backward = check_forward(subject)
-        _, findings, _ = check_backward(subject, backward, random_dy(y, rng, backward))
+        findings += check_backward(subject, backward, random_dy(y, rng, backward))[1]
         return not findings and bool(_glance(subject, y, backward, patterns, rng))
     except FAILURES:
         return False

@@ -143,15 +143,13 @@ def _second_call(subject, backward, dy, first, came_first):
     try:
         again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy)
     except FAILURES as error:
-        once = type(error).__name__ == "MemoryFreed"     # a model's backward
-        return [] if once else [f"backward raised when it was called a second time: {told(error)}"]
-    replaced = [n for n in theirs if _equal(first[n], again[n]) and np.any(first[n])]
-    if replaced:
-        return [f"the gradient of {', '.join(replaced)} did not add up: backward has to add to .grad, as a Parameter "
-                "may be used twice"]                     # fmt: skip
-    twice = all(np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True) for n in theirs)
+        freed = type(error).__name__ == "MemoryFreed"    # a model's backward runs once
+        return [] if freed else [f"backward raised when it was called a second time: {told(error)}"]
+    if once := [n for n in theirs if not np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True)]:
+        return [f"the gradient of {', '.join(once)} did not add up when backward was called a second time: it has to "
+                "add to .grad, as a Parameter may be used twice"]        # fmt: skip
     came = _numbers(subject.came_back)
-    same = twice and len(came) == len(came_first) and all(map(_equal, came, came_first))
+    same = len(came) == len(came_first) and all(map(_equal, came, came_first))
     return [] if same else ["backward gave another answer when it was called a second time"]
 
 
