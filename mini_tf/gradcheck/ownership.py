@@ -64,9 +64,7 @@ class Ownership:
         self.strict = self.adapter.strict and not self.held              # each floating input has to get a gradient
         # Where each has to get one, they may belong to what an op says, or to all of a kind that are as many.
         arrays = [n for n, x in zip(self.names, subject.given) if is_array(x)]
-        signature = self.adapter.parameters
-        with_options = [n for n in signature if n in arrays or is_array(subject.options.get(n))]
-        self.orders = getattr(subject.f, "arrays", ()), self.floats, arrays, with_options, self.names, signature
+        self.orders = getattr(subject.f, "arrays", ()), self.floats, arrays, self.names, self.adapter.parameters
         self.addresses, self.form = {}, None
         owners = {(name,): {name} for name in self.inputs}
         for name, path in ((name, path) for name, w in self.weights.items() for path in w.full_paths):

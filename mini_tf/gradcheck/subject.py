@@ -65,9 +65,7 @@ class Subject:
 
     def _find_weights(self, params, constants):
         found = weights_in(self.holders, self.names)
-        if unknown := {*constants} - {*found, *self.names}:
-            there = ", ".join([*self.names, *found])
-            raise Refused(f"constants: there is no array {min(unknown)!r}; there are: {there}")
+        _all_known("constants", constants, [*self.names, *found])
         every = [x for holder in self.holders.values() if not is_layer(holder) for _, x in everything_in(holder)]
         self._modules = {id(x): x for x in every if isinstance(x, ModuleType)}           # xp = numpy cannot be copied
         space = getattr(inspect.unwrap(self.adapter.function(self.adapter.owner)), "__globals__", {})
@@ -98,9 +96,7 @@ class Subject:
 
     def _said_by_caller(self, grads):
         """({name: path}, names in whose order gradients come), from grads={"W": "path"} or ["W", "x"]"""
-        known = [*self.names, *self.weights]
-        if unknown := [name for name in grads or () if name not in known]:
-            raise Refused(f"grads: there is no {unknown[0]!r}; there are: {', '.join(known)}")
+        _all_known("grads", grads or (), [*self.names, *self.weights])
         if isinstance(grads, dict):
             return {name: path_of(text) for name, text in grads.items()}, None
         return {}, [*grads] if grads else None
@@ -155,7 +151,7 @@ class Subject:
         dtype = next((x.dtype for x in self.tensors.values()), None)
         zeros = {id(g): np.zeros(g.shape, dtype) for g in self._kept_gradients}
         here = [(w, self.arrays[name]) for name, w in self.weights.items()]
-        return zeros | {id(w.array): x if w.owner else np.copy(x) for w, x in here}
+        return zeros | {id(w.array): x if w.owner else x.copy() for w, x in here}
 
     def prepare(self, dy_of: Callable[[Any, Any], Any]) -> None:
         """Settle what is a tensor: what gets a gradient, and what has to get one. dy_of(y, backward) draws dy."""
@@ -209,6 +205,12 @@ class Subject:
         """{name: gradient} of all tensors, from a new forward; dy stays as it is."""
         _, backward = self.forward()
         return backward(dy.copy() if isinstance(dy, np.ndarray) else dy)
+
+
+def _all_known(argument, names, known):
+    """Raises Refused for the name of no array."""
+    if unknown := [name for name in names if name not in known]:
+        raise Refused(f"{argument}: there is no array {unknown[0]!r}; there are: {', '.join(known)}")
 
 
 @contextmanager

@@ -234,7 +234,7 @@ def test_a_gradient_that_no_rule_finds():
     assert [t.name for t in report.tensors] == ["x"]
     passes(judge(Elsewhere(), X, grads={"W": "kept['of W']"}))
     assert judge(edited(Elsewhere, "self.x.T @ dy", "self.x.T @ dy / 2")(), X, grads={"W": "kept['of W']"}).verdict == "FAIL"
-    refused(judge(Elsewhere(), X, grads={"V": "kept"}), "grads: there is no 'V'; there are: x, W")
+    refused(judge(Elsewhere(), X, grads={"V": "kept"}), "grads: there is no array 'V'; there are: x, W")
     refused(judge(Elsewhere(), X, params=["V"]), "params: there is no floating array 'V': W")
 
 
