@@ -127,7 +127,5 @@ def _unchecked_variables(subject):
             f = inspect.unwrap(f)
             found |= {name: f.__globals__.get(name) for code in codes_inside(f.__code__) for name in code.co_names}
             found |= inspect.getclosurevars(f).nonlocals
-    of_file = [w for w in subject.weights.values() if w.owner == FILE]
-    taken = {path[0] for w in of_file for path in (*w.paths, *w.gradient_paths)}
-    others = {name: x for name, x in found.items() if name not in taken and not is_layer(x)}
-    return [name for name, x in others.items() if any(is_float(part) for _, part in everything_in(x))]
+    return [name for name, x in found.items() if name not in subject.variables and not is_layer(x)
+            and any(is_float(part) for _, part in everything_in(x))]     # fmt: skip

@@ -65,9 +65,8 @@ def judged(
 
 def _judge(subject, report, patterns, rng, found, seed, budget):
     """Add all verdicts to the report; found becomes [evidence, that of another point]."""
-    report.findings += check_tensors(subject, subject.names)
     subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
-    report.findings += check_tensors(subject, subject.weights)
+    report.findings += check_tensors(subject.tensors)
     report.refusals += subject.refusals
     report.notes += subject.notes
     if n := subject.adapter.unfollowed:
@@ -194,7 +193,7 @@ def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
     rng = np.random.default_rng((seed, 2))
     try:
         subject.prepare(lambda y, backward: random_dy(y, rng, backward))
-        findings = check_tensors(subject, subject.tensors)
+        findings = check_tensors(subject.tensors)
         y, backward = check_forward(subject)
         findings += check_backward(subject, backward, random_dy(y, rng, backward))[1]
         return not findings and bool(_glance(subject, y, backward, patterns, rng))

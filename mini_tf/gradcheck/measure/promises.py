@@ -8,7 +8,7 @@ import ast
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,8 @@ THE_DY = "the dy that it was given"
 NOT_THEIRS = re.compile(rf"{re.escape(str(Path(__file__).parents[1]))}|<frozen|.*site-packages")
 
 
-def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
-    """Findings on tensors of these names, of which nothing can be measured. Raises Refused."""
-    tensors = {name: subject.tensors[name] for name in names if name in subject.tensors}
+def check_tensors(tensors: dict[str, Array]) -> list[str]:
+    """Findings on tensors of which nothing can be measured. Raises Refused."""
     for name, x in tensors.items():
         if not np.isfinite(x).all():
             bad = np.count_nonzero(~np.isfinite(x))
