@@ -244,7 +244,7 @@ def _gradients(count):
 
 
 def _equal(a, b):
-    return a is b or (np.shape(a) == np.shape(b) and np.array_equal(a, b, equal_nan=True))
+    return a is b or np.array_equal(a, b, equal_nan=True)
 
 
 def _array_of(g):

@@ -11,7 +11,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from mini_tf.places import codes_inside
@@ -65,10 +65,9 @@ def function_of(target: Any) -> FunctionType:
 
     Raises Unavailable if it is none that is written in Python.
     """
-    if isinstance(target, MethodType):
-        target = target.__func__
-    if not isinstance(target, FunctionType) and isinstance(getattr(target, "formula", None), FunctionType):
-        target = target.formula                          # of an op
+    target = getattr(target, "__func__", target)         # of a method
+    if isinstance(formula := getattr(target, "formula", None), FunctionType):            # of an op
+        target = formula
     if not isinstance(target, FunctionType):
         target = getattr(target if isinstance(target, type) else type(target), "__call__", None)   # noqa: B004
     target = inspect.unwrap(target) if target is not None else None

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import ModuleType
 from typing import Any
 
-from mini_tf.gradcheck.adapters import adapted, argument_names, name_of
+from mini_tf.gradcheck.adapters import Closure, adapted, argument_names, name_of
 from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.needs import chosen, settle, weights_in, without
 from mini_tf.gradcheck.ownership import Ownership, return_names
@@ -58,10 +58,16 @@ class Subject:
 
     def _adapted(self, methods):
         def result():
-            no_lists_of_numbers(argument_names(self.f), self.given)
             return self.f(*(_copied(x, {}) for x in self.given), **{n: _copied(x, {}) for n, x in self.options.items()})
 
-        return adapted(self.f, self.given, methods, result)
+        try:
+            adapter = adapted(self.f, self.given, methods, result)
+        except (TypeError, AttributeError):
+            no_lists_of_numbers(argument_names(self.f), self.given)
+            raise
+        if isinstance(adapter, Closure):                 # in other styles, they are data
+            no_lists_of_numbers(adapter.names, self.given)
+        return adapter
 
     def _find_weights(self, params, constants):
         found = weights_in(self.holders, self.names)
