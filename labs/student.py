@@ -1,57 +1,91 @@
-"""The labs with blanks, for those who want to write the code themselves.
+"""The labs and exercises with blanks, for those who want to write the code themselves.
 
-    python labs/student.py make MY_LABS                                      all labs, with blanks, into a new folder
+    python labs/student.py make MY_LABS                                      all of them, with blanks, in a new folder
     python labs/student.py check MY_LABS/04_word_embeddings.py               all blanks of a lab
     python labs/student.py check MY_LABS/04_word_embeddings.py::count_pair   one of them
 
-A blank is a function whose body is left to you, with hints above it. Its check needs nothing else of the lab, takes
-seconds, and says what came and what was expected, or what the gradient checker says. The solutions are the labs.
+In a lab, a blank is the body of a function; in an exercise, `...` in a line of a backward. Hints stand above it. Its
+check needs nothing else of the lab, takes seconds, and says what came and what was expected, or what the gradient
+checker says. The solutions are the labs themselves, and labs/exercises/solutions.
 """
 
 import argparse
 import ast
 import importlib
 import re
-import shutil
 import sys
 import textwrap
+import traceback
 from pathlib import Path
 
+from _blanks.exercises import EXERCISES
 from mini_tf.errors import UserError
-from mini_tf.files import replacing, write_text
+from mini_tf.files import write_text
+from mini_tf.handout import hand_out
 from mini_tf.terminal import quoted, write_in_any_encoding
 
 LABS = Path(__file__).parent
 TO_DO = "is a blank: write it, then check it"
-BESIDE = ("_common.py", "_expect.py", "student.py", "_blanks", "_drawing")      # what a lab needs in order to run
+ANSWERS = "\n\n\n# Answers\n"                             # in a solution, to the questions above it
+SETS = re.compile(r"^( *)(\w+) = .*  (# .*)", re.M)      # a line of a solution: its indent, variable and comment
+ASIDE = 57                                               # the comment's column
 
 
 def blanks_of(path):
-    """The list of Blank of a lab. Raises UserError if the file is none."""
-    number = re.match(r"(\d\d[a-z]?)_", Path(path).name)
+    """The list of Blank of a lab or an exercise. Raises UserError if the file is none."""
+    stem = Path(path).stem
+    number = re.match(r"(\d\d[a-z]?)_", stem)
+    if stem in EXERCISES:
+        return EXERCISES[stem]
     if not number or not (LABS / "_blanks" / f"lab_{number[1]}.py").is_file():
-        labs = ", ".join(lab.name for lab in sorted(LABS.glob("[01]*.py")))
-        raise UserError(f"{path} is no lab with blanks, expected one of {labs}")
+        known = [*(lab.name for lab in sorted(LABS.glob("[01]*.py"))), *(f"exercises/{name}.py" for name in EXERCISES)]
+        raise UserError(f"{path} has no blanks, expected one of {', '.join(known)}")
     return importlib.import_module(f"_blanks.lab_{number[1]}").BLANKS
 
 
 def with_blanks(text, name, blanks):
-    """A lab's text with the bodies of these functions left out, and hints in their place."""
-    lines = text.splitlines()
-    tree = ast.parse(text)
+    """The text of a lab or of a solution with these blanks left out, hints in their place, and without answers."""
+    text = text.partition(ANSWERS)[0].rstrip()
+    lines, tree = text.splitlines(), ast.parse(text)
     functions = [(find(tree, blank.name), blank) for blank in blanks]
     for function, blank in sorted(functions, key=lambda one: -one[0].lineno):        # from the end
-        body = function.body[1:] if ast.get_docstring(function) else function.body
-        first = min([body[0].lineno, *(line.lineno for line in getattr(body[0], "decorator_list", []))])
-        indent = " " * body[0].col_offset
-        hints = []
-        for number, hint in enumerate(blank.hints, 1):
-            hints += textwrap.wrap(f"Hint {number}: {hint}", 118 - len(indent) - 2, subsequent_indent="    ")
-        hints.append(f"Is it right?  python student.py check {name}::{blank.name.split('.')[0]}")
-        lines[first - 1 : function.end_lineno] = [
-            *(f"{indent}# {hint}" for hint in hints), f'{indent}raise NotImplementedError("{blank.name} {TO_DO}")'
-        ]  # fmt: skip
+        if isinstance(blank.hints, dict):
+            first, left = function.lineno + 1, lines_left(lines[function.lineno : function.end_lineno], blank.hints)
+        else:
+            first, left = body_left(function, blank, name)
+        lines[first - 1 : function.end_lineno] = left
     return "\n".join(lines) + "\n"
+
+
+def body_left(function, blank, name):
+    """(the first line of a function's body, what is left of the body)"""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    first = min([body[0].lineno, *(line.lineno for line in getattr(body[0], "decorator_list", []))])
+    indent = " " * body[0].col_offset
+    check = f"Is it right?  python student.py check {name}::{blank.name.split('.')[0]}"
+    raised = f'{indent}raise NotImplementedError("{blank.name} {TO_DO}")'
+    return first, [*comments(blank.hints, indent), f"{indent}# {check}", raised]
+
+
+def lines_left(body, hints):
+    """What is left of a function's lines. A paragraph, up to an empty line, that sets some of these variables becomes
+    `variable = ...` for each of them, below its hints, and its return.
+    """
+    left = []
+    for paragraph in "\n".join(body).split("\n\n"):
+        blanks = [found.groups() for found in SETS.finditer(paragraph) if found[2] in hints]
+        asked = ["\n".join([*comments(hints[name], indent), f"{indent}{name} = ...".ljust(ASIDE) + shape])
+                 for indent, name, shape in blanks]              # fmt: skip
+        returned = re.findall(r"\n *return .*", paragraph)
+        left.append("\n\n".join(asked) + "".join(returned) if blanks else paragraph)
+    return "\n\n".join(left).splitlines()
+
+
+def comments(hints, indent):
+    """Hints as comments, each a numbered paragraph of lines of at most 118 columns."""
+    lines = [line for number, hint in enumerate(hints, 1) for line in f"Hint {number}: {hint}".splitlines()]
+    wrapped = [part for line in lines for part in textwrap.wrap(line, 116 - len(indent), subsequent_indent="    ")]
+    return [f"{indent}# {line}" for line in wrapped]
 
 
 def find(tree, name):
@@ -65,20 +99,15 @@ def find(tree, name):
 
 
 def make(folder):
-    """Write all labs, with blanks, into a new or an empty folder, and beside them what they need."""
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} is there already, and might hold your own work: name a new folder")
-    labs = sorted(LABS.glob("[01]*.py"))
-    for lab in labs:
-        write_text(folder / lab.name, with_blanks(lab.read_text(encoding="utf-8"), lab.name, blanks_of(lab)))
-    for name in BESIDE:
-        for path in [LABS / name] if (LABS / name).is_file() else (LABS / name).glob("*.py"):
-            with replacing(folder / path.relative_to(LABS)) as temporary:
-                shutil.copyfile(path, temporary)
-    count = sum(len(blanks_of(lab)) for lab in labs)
-    print(f"{len(labs)} labs with {count} blanks are in {folder}. Write the first one, then ask:")
-    print(f"  python {quoted(str(folder / 'student.py'))} check {quoted(str(folder / labs[0].name))}")
+    """Put the labs and exercises into a new or an empty folder, with blanks."""
+    hand_out(folder)
+    labs = sorted(Path(folder).glob("[01]*.py"))
+    solutions = sorted(Path(folder).glob("exercises/solutions/*.py"))
+    sources = {lab: lab for lab in labs} | {one.parent.parent / one.name: one for one in solutions}
+    for path, source in sources.items():
+        write_text(path, with_blanks(source.read_text(encoding="utf-8"), path.name, blanks_of(path)))
+    print(f"{len(labs)} labs and {len(solutions)} exercises are in {folder}. Fill the first lab's blanks, then ask:")
+    print(f"  python {quoted(str(Path(folder) / 'student.py'))} check {quoted(str(labs[0]))}")
 
 
 def parse(path):
@@ -95,7 +124,7 @@ def parse(path):
 
 
 def check(target):
-    """Check the blanks of a lab, or one of them: path or path::name. Returns whether all are right."""
+    """Check the blanks of a lab or an exercise, or one of them: path or path::name. Returns whether all are right."""
     path, _, wanted = target.partition("::")
     blanks = [blank for blank in blanks_of(path) if wanted in ("", blank.name, blank.name.split(".")[0])]
     if not blanks:
@@ -117,19 +146,15 @@ def check(target):
 
 def place(error, path):
     """The last line of the learner's file that an error came through."""
-    at, line = error.__traceback__, None
-    while at:
-        if at.tb_frame.f_code.co_filename == str(Path(path)):
-            line = at.tb_lineno
-        at = at.tb_next
-    return f"line {line}" if line else "the check"
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(path)]
+    return f"line {lines[-1]}" if lines else "the check"
 
 
 def main():
     write_in_any_encoding()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("make", help="write the labs with blanks").add_argument("folder")
+    commands.add_parser("make", help="write the labs and exercises with blanks").add_argument("folder")
     commands.add_parser("check", help="check what you wrote").add_argument("lab", metavar="LAB.py[::NAME]")
     arguments = parser.parse_args()
     try:

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import signal
 import sys
 from dataclasses import replace
@@ -104,6 +105,21 @@ def lab_corpus(lab_text):
     tokens = tokenize(lab_text)
     vocabulary = Vocabulary(tokens)
     return tokens, vocabulary, vocabulary.encode(tokens)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser without a window; without one, the test is skipped"""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("needs Chromium, which is not here: apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = running.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import threading
 
 from mini_tf import layers, ops
 from mini_tf.layers import Layer
-from mini_tf.ops import op as op_module
+from mini_tf.ops.op import watching as watching_ops
 from mini_tf.trace import trace
 
 import numpy as np
@@ -29,7 +29,7 @@ def test_a_trace_and_a_watcher_see_their_own_thread_only():
         return run(*inputs, **options)
 
     def watching():
-        with trace() as calls, op_module.watching(watch):
+        with trace() as calls, watching_ops(watch):
             in_block.set()
             done.wait(10)
             ops.tanh(x)

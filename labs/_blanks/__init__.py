@@ -1,18 +1,20 @@
-"""The blanks of the labs' student versions: which functions of a lab are left to write, with hints, and their checks.
+"""The blanks: what is left to write in the labs' student versions and in the exercises, with hints, and their checks.
 
-One file for each lab, lab_04.py for 04_….py and lab_01b.py for 01b_….py, with a list BLANKS. The solutions are not
-here: they are the labs themselves.
+One file for each lab, lab_04.py for 04_….py and lab_01b.py for 01b_….py, with a list BLANKS, and exercises.py for all
+exercises. The solutions are not here: they are the labs themselves, and labs/exercises/solutions.
 """
 
 import functools
 from collections import namedtuple
 
 from mini_tf.gradcheck import gradcheck
+from mini_tf.gradcheck.command import check_all, chosen
 
 import numpy as np
 
-# name: a function of the lab, or "f.backward" for the inner function of one; hints: from the first idea to nearly the
-# line itself; check(function) prints what it found and returns whether the function is right
+# name: a function, or "f.backward" for the inner function of one
+# hints: from the first idea to nearly the line itself, for a whole body, or {variable: hints} for lines that set these
+# check(function): prints what it found and returns whether the function is right
 Blank = namedtuple("Blank", "name hints check")
 
 
@@ -47,6 +49,11 @@ def gradients(make, name=None):
     return check
 
 
+def command(function):
+    """A check: what `mini-tf gradcheck` says of a function with an Example line."""
+    return check_all(chosen([f"{function.__code__.co_filename}::{function.__name__}"], [], seed=0), seed=0) == 0
+
+
 def forward(check):
     """A check of y alone, for a function that gives (y, backward)."""
 
@@ -69,28 +76,28 @@ def both(*checks):
 def _difference(came, expected, within):
     """What is wrong with an answer, in words; "" if nothing is."""
     if came is None or came is ...:
-        return "gave nothing back; is there a return?"
+        return "returned nothing; is there a return?"
     if isinstance(expected, (list, tuple)):
         if not isinstance(came, (list, tuple)) or len(came) != len(expected):
-            return f"gave {_in_short(came)}, expected {len(expected)} values"
+            return f"returned {_in_short(came)}, expected {len(expected)} values"
         for number, pair in enumerate(zip(came, expected)):
             if problem := _difference(*pair, within):
                 return f"value {number}: {problem}"
         return ""
     if isinstance(expected, str) or not np.issubdtype(np.asarray(expected).dtype, np.number):
-        return "" if np.array_equal(came, expected) else f"gave {_in_short(came)}, expected {_in_short(expected)}"
+        return "" if np.array_equal(came, expected) else f"returned {_in_short(came)}, expected {_in_short(expected)}"
     try:
         came_array = np.asarray(came, dtype=np.float64)
     except (TypeError, ValueError):
-        return f"gave {_in_short(came)}, expected numbers"
+        return f"returned {_in_short(came)}, expected numbers"
     if came_array.shape != np.shape(expected):
-        return f"gave shape {came_array.shape}, expected {np.shape(expected)}"
+        return f"returned shape {came_array.shape}, expected {np.shape(expected)}"
     off = np.abs(came_array - expected)
     if np.all(off <= within * (1 + np.abs(expected))):   # not true of NaN
         return ""
     at = np.unravel_index(np.argmax(np.where(np.isnan(off), np.inf, off)), off.shape)
     place = f" at {', '.join(map(str, at))}" if at else ""
-    return f"gave {came_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
+    return f"returned {came_array[at]:.6g}{place}, expected {np.asarray(expected)[at]:.6g}"
 
 
 def _in_short(value):

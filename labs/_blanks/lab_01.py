@@ -29,7 +29,7 @@ def table(function):
         after = [TEXT[i] for i in range(len(history), len(TEXT)) if tuple(TEXT[i - len(history) : i]) == history]
         came = function(TEXT, history)
         if not isinstance(came, dict):
-            print(f"FAIL  next_words gave {came!r}, expected a dictionary {{word: probability}}")
+            print(f"FAIL  next_words returned {came!r}, expected a dictionary {{word: probability}}")
             return False
         for word in sorted({*TEXT, *came}):
             wanted = after.count(word) / max(len(after), 1)
@@ -68,7 +68,7 @@ BLANKS = [
     ], table),
     Blank("back_off", [
         "As long as the history is not known, make it shorter by one word.",
-        "The nearest word, the last one, tells most: it goes last.",
+        "The nearest word, the last one, tells the most: drop it last.",
         "Stop at the empty history: a loop that asks for a known one alone might never end.",
     ], same(
         shortened, (("a", "b", "c"), {("b", "c"), ("c",), ("a",), ("a", "b")}), (("a", "b"), {("a", "b"), ("b",)}),

@@ -53,7 +53,7 @@ def longest_common(text, source):
 
 BLANKS = [
     Blank("add_delta", [
-        "The numerator: the n-gram was seen count_hw times, and δ times more in pretence.",
+        "The numerator: the n-gram was seen count_hw times, and we pretend δ times more.",
         "The denominator is the sum of all numerators: each of the c words gets its δ.",
     ], same(with_pseudo_counts, (9, 34, 14_295, 1), (0, 34, 14_295, 0.1), (3, 5, 10, 0.01))),
     Blank("discounts", [
@@ -64,7 +64,7 @@ BLANKS = [
     Blank("kneser_ney", [
         "Begin with p_0 = 1/c, and go through the tables: each gives one more p from the last one.",
         "count*(h) is the sum of a table's values; followers(h) is how many entries it has.",
-        "A word that the table does not have has no share of its own: neither may it lose D.",
+        "A word that the table does not have has no share of its own, so it has no D to lose.",
         "What all followers together give away, D each, is the factor of the p before.",
     ], both(
         same([1 / 8, 3.5 / 4 + 0.5 / 32], (7, [{7: 4}], 0.5, 8)),

@@ -62,7 +62,7 @@ BLANKS = [
         "btk,btc->kc.",
     ], gradients(readout_case, "step_losses")),
     Blank("windows_of", [
-        "The first word of a row has nothing before it: put T times padding in front of each row.",
+        "The first word of a row has nothing before it: put T ids of padding in front of each row.",
         "Then there is one window of T + 1 words for each word of the row, shifted by one place each.",
         "A loop over the places will do, or np.lib.stride_tricks.sliding_window_view, which gives all at once.",
     ], same(one_by_one, (WORDS, 2, 99), (WORDS, 9, 0), (WORDS[:1], 1, 7))),

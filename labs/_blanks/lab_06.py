@@ -70,7 +70,7 @@ BLANKS = [
         "Its logarithm is below 0; the loss is not. The source forgets what makes the difference.",
         "Backward: the derivative of −log π_target with respect to logit i is π_i, and one less at the target.",
         "The loss is a mean over B rows, so each row's gradient has a factor. And the backward is given "
-        "dloss, and gives two things back.",
+        "dloss, and returns two things.",
     ], both(loss_only(same(mean_surprise, (logits, targets), (3 * logits, targets))),
             gradients(lambda f: (f, logits, targets)))),
     Blank("draw", [

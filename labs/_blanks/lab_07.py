@@ -88,7 +88,7 @@ BLANKS = [
             "keepdims=True) has shape (B, 1, n).",
             "gamma and beta serve every text and every place, so dbeta is the sum of dy over axes 0 and 1, and dgamma "
             "that of dy·x̂.",
-            "One step back from y to x̂ is g = dy·γ. From x̂ to x there are three ways: directly, r·g; through μ, minus "
+            "One step back from y to x̂ is g = dy·γ. From x̂ to x there are three paths: directly, r·g; through μ, minus "
             "the mean of r·g over t; through r, minus r·x̂ times the mean of g·x̂ over t.",
             "Return y and the function backward(dy), which returns dx, dgamma, dbeta.",
         ],

@@ -61,7 +61,7 @@ BLANKS = [
             "Go back through Y = A·V, then the softmax, then scores = scale·Q·Kᵀ. Each product has two gradients.",
             "The shapes leave little choice: dA is (U, S) like A, made of dY (U, any) and V (S, any).",
             "Softmax, row by row: dscores = A ∘ (dA − a number for each row), the row's sum of A ∘ dA.",
-            "Both dQ and dK have the factor scale; dK needs dscores transposed. Give back dQ, dK, dV.",
+            "Both dQ and dK have the factor scale; dK needs dscores transposed. Return dQ, dK, dV.",
         ],
         gradients(on_random),
     ),

@@ -67,7 +67,7 @@ BLANKS = [
         "A row v of V changes the gradient by J·v. V @ J.T has that for all rows at once, a row of G each.",
         "For one row g, the best number is c = g·goal / g·g: least squares with a single unknown.",
         "(G * G).sum(1) has g·g of all rows. To multiply row by row, c needs another axis: c[:, None].",
-        "Give back two arrays: the lengths of c·g − goal, relative to that of goal, and the numbers c.",
+        "Return two arrays: the lengths of c·g − goal, relative to that of goal, and the numbers c.",
     ], same(residuals_one_by_one, (A, drawn(6, seed=5), drawn(7, 4, seed=6)),
             (A, A @ drawn(4, seed=7), drawn(1, 4, seed=7)))),
 ]  # fmt: skip

@@ -33,15 +33,13 @@ def softmax(z):
     y = e / e.sum(-1, keepdims=True)
 
     def backward(dy):                                    # keeps y
-        # Think of one row. z_j moves every y_i, so the chain rule sums over all ways from z_j to the loss:
-        #
-        #     dz_j = Σ_i dy_i · ∂y_i/∂z_j
-        #
-        # 1. Find ∂y_i/∂z_j with the quotient rule, once for i = j and once for i ≠ j. Write both in terms of y, without
-        #    any exp: exp(z_i)/Σ is y_i.
-        # 2. Put them into the sum. The expression for i ≠ j fits every i, and i = j adds one more term.
-        # 3. Take y_j out of the bracket. What is left is a sum over the whole row, the same for each j: shape (…, 1),
-        #    which keepdims=True gives.
+        # Hint 1: Think of one row. z_j moves every y_i, so the chain rule sums over all paths from z_j to the loss:
+        #         dz_j = Σ_i dy_i · ∂y_i/∂z_j
+        # Hint 2: Find ∂y_i/∂z_j with the quotient rule, once for i = j and once for i ≠ j. Write both in terms of y,
+        #     with no exp left: exp(z_i)/Σ is y_i.
+        # Hint 3: Put them into the sum. The expression for i ≠ j fits every i, and i = j adds one more term.
+        # Hint 4: Take y_j out of the bracket. What is left is a sum over the whole row, the same for each j: shape
+        #     (…, 1), which keepdims=True gives.
         dz = ...                                         # (…, k)
         return dz
 

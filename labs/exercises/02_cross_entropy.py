@@ -1,6 +1,6 @@
 """Exercise 2: cross-entropy, the loss of every language model
 
-A model returns a row of numbers, the logits, one for each of the c words; the word that really came is the target.
+A model returns a row of numbers, the logits, one for each of the c words; the word that really came next is the target.
 Softmax turns the logits into probabilities. The loss is how surprised the model is by the target, averaged over rows:
 
     loss = mean over rows of −log p[target],   p = softmax(logits)         logits (N, c), targets (N,)  →  one number
@@ -34,17 +34,17 @@ def cross_entropy(logits, targets):
 
     def backward(dloss=1.0):                             # keeps e, total, targets
         # dloss is one number: how fast the final loss rises with this one. It is 1 if this is the final loss.
-        # A row's loss has two terms. Differentiate each with respect to one logit z_j of that row.
-        #
-        # 1. The first term, log Σ_i exp(z_i). The derivative of log u is u′/u. You know this fraction well: what is it
-        #    called, and how do you get it from e and total?
+        # A row's loss has two terms, log Σ_i exp(z_i) and −z_t. Differentiate each with respect to one logit z_j.
+
+        # Hint 1: The first term, log Σ_i exp(z_i): the derivative of log u is u′/u.
+        # Hint 2: You know this fraction well: what is it called, and how do you get it from e and total?
         p = ...                                          # (N, c)
 
-        # 2. The second term, −z_t. It is the target's own logit: its derivative is one number for j = t and another
-        #    for j ≠ t. As a matrix over rows and words:
+        # The second term is minus the target's own logit. Which logit that is, as a matrix over rows and words:
         onehot = np.eye(c)[targets]                      # (N, c), 1 at each row's target, else 0
 
-        # 3. Both together. Two factors are still missing: one from "mean over rows", one from the chain rule.
+        # Hint 1: The derivative of −z_t is one number for j = t and another for j ≠ t. Write it with onehot.
+        # Hint 2: Add both terms. Two factors are still missing: one from the mean over rows, one from the chain rule.
         dlogits = ...                                    # (N, c)
         return dlogits, None                             # targets are integers: nothing to differentiate
 

@@ -44,20 +44,27 @@ def attention(query, key, value):
     y = A @ value                                        # (…, Tq, d)
 
     def backward(dy):                                    # keeps query, key, value, A
-        # Walk the three lines of the forward from the last to the first.
-        #
-        # 1. y = A·V is a product, and both factors get something back. For the left one it is done here; check that its
-        #    shape is that of A, and do it for the right one.
+        # Walk the three lines of the forward from the last to the first. The last, y = A·V, is a product, and both
+        # factors get something back. For the left one it is done here; check that its shape is that of A:
+        #     dA_qk = Σ_d dy_qd·V_kd = (dy·Vᵀ)_qk
         dA = dy @ transpose(value)                       # (…, Tq, d) times (…, d, Tk) gives (…, Tq, Tk)
+
+        # Hint 1: The right factor: V_kd was multiplied by A_qk for every query q, and affected only y_qd.
+        # Hint 2: So dV_kd is a sum over q. The indices say which of the two is transposed, and the shapes agree: A is
+        #     (…, Tq, Tk), and dy is (…, Tq, d).
         dvalue = ...                                     # (…, Tk, d)
 
-        # 2. A = softmax(S). No new derivation: the softmax above has handed you a function for this step.
+        # Hint 1: One line further back, A = softmax(S). This needs no new derivation.
+        # Hint 2: softmax has handed you a function for this step.
         dscores = ...                                    # (…, Tq, Tk)
 
-        # 3. S = scale·Q·Kᵀ. Once more a product with two factors: dscores plays the part that dy had in step 1, query
-        #    the part of A, and transpose(key) the part of value. What comes back to transpose(key) is (…, m, Tk); key
-        #    itself wants (…, Tk, m). And where does scale go?
+        # Hint 1: Once more a product with two factors, S = scale·Q·Kᵀ: dscores plays the part that dy had above,
+        #     query the part of A, and transpose(key) the part of value.
+        # Hint 2: And where does scale go?
         dquery = ...                                     # (…, Tq, m)
+
+        # Hint 1: What comes back to transpose(key), as to the right factor, is (…, m, Tk).
+        # Hint 2: key itself wants (…, Tk, m), and scale.
         dkey = ...                                       # (…, Tk, m)
         return dquery, dkey, dvalue
 

@@ -4,7 +4,7 @@ import gc
 import sys
 import sysconfig
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -47,32 +47,29 @@ def functions_that_run(run: Callable[[], object], without: Collection[FunctionTy
     return [found[code] for code in outer if code in found and found[code] not in without]
 
 
-class TooManyCalls(Exception):
-    """A function makes far more calls than it should: a loop that never ends."""
+class TooManyLines(Exception):
+    """A function runs far more lines than it should: a loop that never ends."""
 
 
 @contextmanager
-def _profiled(watch):
-    """Inside the block, watch(frame, event, arg) is called for each call and return."""
-    sys.setprofile(watch)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
+def at_most(lines: int, functions: Collection[tuple[str, str]]) -> Iterator[list[int]]:
+    """Inside the block so many lines of these functions, (file, name), may run; then TooManyLines is raised.
 
-
-@contextmanager
-def at_most(calls: int) -> Iterator[list[int]]:
-    """Inside the block so many calls may be made; then TooManyCalls is raised. Gives [how many there were]."""
-    count = [0]
+    Gives [how many have run]. Others are left alone: what is raised at the end of a with-block leaves its lock locked.
+    """
+    count, before = [0], sys.gettrace()
 
     def watch(frame, event, arg):
-        count[0] += 1
-        if count[0] > calls:
-            raise TooManyCalls
+        count[0] += event == "line"
+        if count[0] > lines:
+            raise TooManyLines
+        return watch if (frame.f_code.co_filename, frame.f_code.co_name) in functions else None
 
-    with _profiled(watch):
+    sys.settrace(watch)
+    try:
         yield count
+    finally:
+        sys.settrace(before)
 
 
 def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
@@ -83,6 +80,11 @@ def codes_that_run(run: Callable[[], object]) -> list[CodeType]:
         if event == "call":
             codes.setdefault(frame.f_code)
 
-    with suppress(*FAILURES), _profiled(watch):
+    sys.setprofile(watch)
+    try:
         run()
+    except FAILURES:
+        pass
+    finally:
+        sys.setprofile(None)
     return [*codes]

@@ -24,8 +24,7 @@ from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Kind, of_syntax
-from mini_tf.gradcheck.explain.expressions import nodes_of, replaced
-from mini_tf.gradcheck.explain.sites import expressions_in
+from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import FAIL, PASS
@@ -190,19 +189,35 @@ def _of_values(statement, node, gives_gradients):
     """(what is done, node, the new node) for changes of the values that a statement returns, sets, adds or hands on"""
     values = [one for one, is_value in expressions_in(statement) if is_value or one is node]
     for one, times in product(values if gives_gradients else (), (2, 0, -1)):
-        yield f"a gradient times {times}", node, replaced(node, one, ast.BinOp(ast.Constant(times), ast.Mult(), one))
+        yield f"a gradient times {times}", node, _replaced(node, one, ast.BinOp(ast.Constant(times), ast.Mult(), one))
     for one, other in pairwise(values if gives_gradients else ()):
-        yield "two gradients exchanged", node, replaced(replaced(node, other, copy.copy(one)), one, other)
+        yield "two gradients exchanged", node, _replaced(_replaced(node, other, copy.copy(one)), one, other)
     for part in [part for one in values for part in nodes_of(one)]:
-        yield from ((what, node, replaced(node, part, new)) for what, new in _of_expression(part))
+        yield from ((what, node, _replaced(node, part, new)) for what, new in _of_expression(part))
 
 
 def _of_expression(node):
     """(what is done, the new node) for the first edits of each kind that the search knows, and only axes that fit"""
     made = Counter()
-    for kind, new in of_syntax(node):
+    for kind, text in of_syntax(node, ast.unparse):
+        new = ast.parse(f"_[{text}]", mode="eval").body.slice            # may be a slice
         before, after = (ast.unparse(one).replace("axis=", "") for one in (node, new))
         misfit = kind is Kind.AXIS and ("keepdims" in before) != ("keepdims" in after)
         made[kind] += not misfit and before != after
         if made[kind] <= OF_ONE and not misfit:
             yield "a part dropped" if kind is Kind.DROPPED else f"another {kind.name.lower()}", new
+
+
+def _replaced(node, old, new):
+    """A copy of a tree in which one node is another; the rest is shared"""
+    if node is old:
+        return new
+    if not any(one is old for one in ast.walk(node)):
+        return node
+    fields = {}
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, list):
+            fields[name] = [_replaced(one, old, new) if isinstance(one, ast.AST) else one for one in value]
+        else:
+            fields[name] = _replaced(value, old, new) if isinstance(value, ast.AST) else value
+    return ast.copy_location(type(node)(**fields), node)

@@ -31,6 +31,7 @@ from mini_tf.ops.embedding import embedding
 from mini_tf.ops.linear import linear
 from mini_tf.ops.losses import cross_entropy, mse
 from mini_tf.ops.normalization import layer_norm
+from mini_tf.ops.op import op as op  # the decorator; __all__ has the ops
 from mini_tf.ops.pointer import copied, mixture_cross_entropy
 from mini_tf.ops.pooling import mean_pool, sum_pool
 from mini_tf.ops.recurrent import rnn

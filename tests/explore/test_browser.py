@@ -1,6 +1,5 @@
 """The page in a real browser: every step, the numbers that it shows, what it asks the network for, light and dark."""
 
-import shutil
 import textwrap
 
 from mini_tf import ops
@@ -12,23 +11,7 @@ from tests.explore.test_parts import combined, value
 import numpy as np
 import pytest
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None, reason="needs Chromium, which is not here: apt-get install chromium"),
-]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(
-            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield browser
-        browser.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

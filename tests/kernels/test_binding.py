@@ -12,14 +12,14 @@ from mini_tf import kernels, ops
 from mini_tf.errors import UserError
 from mini_tf.kernels import binding
 from mini_tf.kernels.writing import WRITTEN
-from mini_tf.ops import op as op_module
 from mini_tf.ops import updates
+from mini_tf.ops.op import all_ops, op
 
 import numpy as np
 import pytest
 
 PACKAGE = Path(mini_tf.__file__).parent
-OPS = [op for op in op_module.all_ops() if binding.bound(op)]
+OPS = [one for one in all_ops() if binding.bound(one)]
 
 
 def test_every_twin_is_bound_to_its_formula_as_it_stands():
@@ -166,7 +166,7 @@ def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
 
 
 def test_a_users_op_has_no_twin_whatever_its_name():
-    @op_module.op("z (…, k)")
+    @op("z (…, k)")
     def softmax(z):
         return z, None
 

@@ -1,4 +1,3 @@
-# Exercise 1, solved: read the backward, and the answers at the end.
 """Exercise 1: softmax, and what a backward is
 
 Softmax turns a row of numbers into probabilities:
@@ -45,7 +44,13 @@ def softmax(z):
     return y, backward
 
 
-# To think about: answers
+# To think about
+#
+# a) What is dz when dy is all ones? Answer before you compute it: what is the sum of y, whatever z is?
+# b) What is the sum of a row of dz, whatever dy is? What has that to do with the line that subtracts the largest z?
+
+
+# Answers
 #
 # a) Zero. The sum of y is 1 whatever z is, and with dy all ones the loss is that sum: nothing to gain. (This is why the
 #    checker never asks with dy = 1.) In the formula: Σ y_i·1 = 1, so dz = y·(1 − 1).

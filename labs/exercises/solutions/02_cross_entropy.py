@@ -1,7 +1,6 @@
-# Exercise 2, solved: read the backward, and the answers at the end.
 """Exercise 2: cross-entropy, the loss of every language model
 
-A model returns a row of numbers, the logits, one for each of the c words; the word that really came is the target.
+A model returns a row of numbers, the logits, one for each of the c words; the word that really came next is the target.
 Softmax turns the logits into probabilities. The loss is how surprised the model is by the target, averaged over rows:
 
     loss = mean over rows of −log p[target],   p = softmax(logits)         logits (N, c), targets (N,)  →  one number
@@ -34,24 +33,33 @@ def cross_entropy(logits, targets):
     loss = (np.log(total[:, 0]) - of_target).mean()
 
     def backward(dloss=1.0):                             # keeps e, total, targets
-        # A row's loss is log Σ_i exp(z_i) − z_t.
+        # dloss is one number: how fast the final loss rises with this one. It is 1 if this is the final loss.
+        # A row's loss has two terms, log Σ_i exp(z_i) and −z_t. Differentiate each with respect to one logit z_j.
+
         # First term: the derivative of log u is u′/u, here exp(z_j) / Σ_i exp(z_i): the softmax, p_j.
         p = e / total                                    # (N, c)
 
-        # Second term: −1 for j = t, else 0.
+        # The second term is minus the target's own logit. Which logit that is, as a matrix over rows and words:
         onehot = np.eye(c)[targets]                      # (N, c), 1 at each row's target, else 0
 
-        # Together p − onehot, what the model said minus what was right. The mean gives every row the weight 1/N, and
-        # the chain rule multiplies by what comes from above, dloss.
+        # Second term: −1 for j = t, else 0. Together p − onehot, what the model said minus what was right. The mean
+        # gives every row the weight 1/N, and the chain rule multiplies by what comes from above, dloss.
         dlogits = dloss * (p - onehot) / N               # (N, c)
         return dlogits, None                             # targets are integers: nothing to differentiate
 
     return loss, backward
 
 
-# To think about: answers
+# To think about
+#
+# a) What is the sum of each row of dlogits? So to which direction in the logits is the loss blind?
+# b) The model is sure and right; it is sure and wrong; it thinks all words equally likely. How large is the gradient at
+#    the target in each case? Could a single row's gradient become huge?
+
+
+# Answers
 #
 # a) Zero: p and onehot both sum to 1. The same number added to all logits of a row changes nothing.
 # b) At the target it is (p_t − 1)/N: sure and right, nearly 0; sure and wrong, nearly −1/N; all words equally likely,
 #    −(1 − 1/c)/N. No entry ever exceeds 1/N in size, however wrong the model is, and however large the loss. That makes
-#    softmax and logarithm a pleasant pair to train.
+#    softmax and logarithm such a pleasant pair to train.

@@ -1,15 +1,15 @@
-# Exercise 3, solved: read the backward, and the answers at the end.
-"""Exercise 3: layer norm, where one number goes three ways
+"""Exercise 3: layer norm, where one number takes three paths
 
-Layer norm brings each row to mean 0 and variance 1, and then gives it a scale γ and a shift β that are learned:
+Layer norm brings each row to mean 0 and variance 1, and then applies a scale γ and a shift β that are learned:
 
     μ = mean(x),   σ² = mean((x − μ)²),   r = 1/√(σ² + ε)          over the last axis: one of each for a row
     x̂ = (x − μ)·r,   y = γ·x̂ + β                                   x (…, n), γ (n,), β (n,)  →  y (…, n)
 
-Change one x_j and y changes in three ways: x_j stands in its own x̂_j, it moves μ, and it moves r; and μ and r belong to
-the whole row. A backward that forgets one of the ways is nearly right, trains nearly well, and is the classic bug.
+Change one x_j, and the change reaches y along three paths: x_j stands in its own x̂_j, it moves μ, and it moves r; and μ
+and r belong to the whole row. A backward that forgets one of these paths is nearly right, trains almost as well, and is
+the classic bug.
 
-You will understand: how to follow each way by itself and add them up, and why the result has two means in it.
+You will understand: how to follow each path by itself and add them up, and why the result has two means in it.
 
     mini-tf gradcheck labs/exercises/03_layer_norm.py::layer_norm
 """
@@ -36,7 +36,7 @@ def layer_norm(x, gamma, beta, eps=1e-5):
         # ∂y_i/∂x̂_i = γ_i, and x̂_i moves no other y.
         dnormal = dy * gamma                             # (…, n)
 
-        # With g = dnormal, the three ways to x_j:
+        # With g = dnormal, the three paths to x_j:
         #     directly     r·g_j
         #     through μ    Σ_i g_i·(−r)·(1/n)                      =  −r·mean(g)
         #     through r    Σ_i g_i·(x_i − μ)·(−r³·(x_j − μ)/n)     =  −r·x̂_j·mean(g·x̂):   x̂_i and x̂_j take an r each
@@ -49,7 +49,14 @@ def layer_norm(x, gamma, beta, eps=1e-5):
     return y, backward
 
 
-# To think about: answers
+# To think about
+#
+# a) γ = 1 and dy is all ones. What is dx? How could you have known that without calculating anything?
+# b) Double every x of a row. What happens to y, and what to dx? (Leave ε out of it.) A row with a large spread is
+#    moved less by the same gradient: is that good?
+
+
+# Answers
 #
 # a) Zero. With γ = 1 the sum of a row of y is Σ x̂ + Σ β, and Σ x̂ is 0 whatever x is. In the formula g is 1, mean(g)
 #    is 1 and mean(g·x̂) is 0. (This is why the checker never asks with dy = 1.)

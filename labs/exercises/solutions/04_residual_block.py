@@ -1,12 +1,11 @@
-# Exercise 4, solved: read the backward, and the answers at the end.
-"""Exercise 4: a residual block, and the two ways back
+"""Exercise 4: a residual block, and its two paths back
 
 A block of a transformer does not replace its input, it adds something to it:
 
     a = x·W + b,   y = x + max(a, 0)               x (N, n), W (n, n), b (n,)  →  y (N, n)
 
-So x has two ways to the loss: the skip connection, on which nothing happens to it, and the branch, through W and the
-ReLU. What x gets back is the sum of what comes back along both.
+So x reaches the loss along two paths: the skip connection, on which nothing happens to it, and the branch, through W
+and the ReLU. What x gets back is the sum of what comes back along both.
 
 You will understand: the three gradients of a linear map, which you will meet in every layer; what a ReLU lets through;
 and why a network of a hundred such blocks can be trained at all.
@@ -34,14 +33,20 @@ def residual_block(x, W, b):
         dW = x.T @ da                                    # (n, n)
         db = da.sum(0)                                   # (n,)
 
-        # The branch: dx_ki = Σ_j da_kj·W_ij = (da·Wᵀ)_ki. The skip: y = x + …, slope 1, dy as it is. Two ways, one sum.
+        # The branch: dx_ki = Σ_j da_kj·W_ij = (da·Wᵀ)_ki. The skip: y = x + …, slope 1, dy as it is. Add both.
         dx = dy + da @ W.T                               # (N, n)
         return dx, dW, db
 
     return y, backward
 
 
-# To think about: answers
+# To think about
+#
+# a) W = 0 and b = 0. What are y and dx? What reaches the bottom of 100 such blocks, and what would without the skip?
+# b) For one j, a_kj is negative in all rows k. What are dW[:, j] and db[j]? How could this unit ever wake up again?
+
+
+# Answers
 #
 # a) a = 0, nothing is on (the kink counts as off), so y = x and dx = dy. Through 100 of them dy arrives unchanged;
 #    without the skip, dx = da·Wᵀ = 0 after a single one. (Nor does any W learn here: da is 0. With a small random W

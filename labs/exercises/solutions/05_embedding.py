@@ -1,4 +1,3 @@
-# Exercise 5, solved: read the backward, and the answers at the end.
 """Exercise 5: embedding, or how a gradient finds its way into a table
 
 The vector of a word is a row of a table, and reading it is plain indexing:
@@ -9,7 +8,7 @@ There is nothing to calculate, and still there is a gradient: the rows of the ta
 out. Backward has to bring something back for each copy, and a word that occurs five times was copied five times.
 
 You will understand: that copying forward is adding backward (you have already used that for β, γ and b), and a trap
-that NumPy sets for everybody who writes this the short way.
+that NumPy sets for everyone who writes this the short way.
 
     mini-tf gradcheck labs/exercises/05_embedding.py::embedding
 """
@@ -35,7 +34,13 @@ def embedding(table, ids):
     return y, backward
 
 
-# To think about: answers
+# To think about
+#
+# a) Try dtable = np.zeros(table.shape); dtable[ids] += dy. Which rows are wrong, and why?
+# b) Which rows of dtable are zero? What does that mean for a word that occurs once in a million words?
+
+
+# Answers
 #
 # a) Those of words that occur more than once. It reads dtable[ids], adds dy, and writes back: a word that occurs twice
 #    is read twice before it is written, and the last to write wins. Only one of its gradients is kept.

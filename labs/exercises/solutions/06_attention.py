@@ -1,4 +1,3 @@
-# Exercise 6, solved: read the backward, and the answers at the end.
 """Exercise 6: attention, put together from what you have
 
 Every query looks at all keys. A score says how well they match; softmax turns a query's scores into weights; and the
@@ -45,8 +44,12 @@ def attention(query, key, value):
     y = A @ value                                        # (…, Tq, d)
 
     def backward(dy):                                    # keeps query, key, value, A
-        # y = A·V:   dA_qk = Σ_d dy_qd·V_kd = (dy·Vᵀ)_qk,   dV_kd = Σ_q A_qk·dy_qd = (Aᵀ·dy)_kd
+        # Walk the three lines of the forward from the last to the first. The last, y = A·V, is a product, and both
+        # factors get something back. For the left one it is done here; check that its shape is that of A:
+        #     dA_qk = Σ_d dy_qd·V_kd = (dy·Vᵀ)_qk
         dA = dy @ transpose(value)                       # (…, Tq, d) times (…, d, Tk) gives (…, Tq, Tk)
+
+        # The right one: dV_kd = Σ_q A_qk·dy_qd = (Aᵀ·dy)_kd
         dvalue = transpose(A) @ dy                       # (…, Tk, d)
 
         # A = softmax(S): row by row, its own backward.
@@ -61,7 +64,14 @@ def attention(query, key, value):
     return y, backward
 
 
-# To think about: answers
+# To think about
+#
+# a) All keys are the same vector. What is A? What is dquery, and could you have said so without the formula?
+# b) Without 1/√m, entries of Q and K of size 1 make scores of size √m. What does softmax do with a row of scores like
+#    (30, −12, 5, …), and what is left of dscores?
+
+
+# Answers
 #
 # a) Uniform: all scores of a query are equal. dquery = 0: moving a query moves all its scores by the same number, which
 #    softmax does not see. In the formula: a row of dscores sums to 0 (exercise 1, b), and all rows of key are equal.

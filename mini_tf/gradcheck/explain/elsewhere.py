@@ -4,6 +4,8 @@ Each size that occurs in the shapes is made larger, wherever it occurs, and all 
 Where the forward then runs, the slopes are measured there, too.
 """
 
+from itertools import islice
+
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.points import generic, random_dy
@@ -12,41 +14,21 @@ from mini_tf.types import Array
 
 import numpy as np
 
-MOST = 4                 # of such points
-ENTRIES = 60             # measured of each tensor there
+ENTRIES, LEAST = 60, 6   # measured of all tensors together, and of each
 
 
 def other_sizes(evidence: Evidence) -> list[Evidence]:
-    """Evidence of the same subject at up to MOST other sizes; the subject is then back at its point."""
+    """Evidence of the same subject at up to four other sizes; the subject is then back at its point."""
     shapes = [np.shape(x) for x in evidence.everything.values()]
-    sizes = sorted({size for shape in shapes for size in shape if size > 1}, key=lambda size: -_times(shapes, size))
-    axes = [{(name, axis): size + 1} for name, x in evidence.everything.items() if _is_square(x)
-            for axis, size in enumerate(x.shape)]        # fmt: skip
-    changes = [{size: 2 * size for size in sizes}, *axes, *({size: size + 1} for size in _batches(shapes, sizes))]
-    changes += [{size: size + 1} for size in sizes]
-    found, tried, squares = [], [], 0
-    for change in changes:
-        if change not in tried and len(found) < MOST and (change not in axes or squares < 1):
-            tried.append(change)
-            point = _measured(evidence, change)
-            found += [point] if point is not None else []
-            squares += point is not None and change in axes
+    every, first = [size for shape in shapes for size in shape if size > 1], {shape[0] for shape in shapes if shape}
+    sizes = sorted({*every}, key=lambda size: (size not in first, -every.count(size)))   # a batch is most often free
+    squares = [{(name, axis): size + 1} for name, x in evidence.everything.items() if len({*x.shape}) < x.ndim
+               for axis, size in enumerate(x.shape)]     # fmt: skip
+    found = []
+    for changes, most in (([{size: 2 * size for size in sizes}], 1), (squares, 1), ([{s: s + 1} for s in sizes], 2)):
+        found += islice(filter(None, (_measured(evidence, change) for change in changes)), most)
     evidence.back_to_the_point()
     return found
-
-
-def _is_square(x):
-    return len(set(x.shape)) < x.ndim
-
-
-def _times(shapes, size):
-    return sum(shape.count(size) for shape in shapes)
-
-
-def _batches(shapes, sizes):
-    """The sizes of first axes, the likeliest to be free"""
-    first = [shape[0] for shape in shapes if shape]
-    return [size for size in dict.fromkeys(first) if size in sizes]
 
 
 def _measured(evidence, change):
@@ -65,8 +47,9 @@ def _measured(evidence, change):
                 return None
             point = Evidence(subject, y, backward, dy, {}, evidence.patterns)
             phi = Phi(subject, dy, evidence.patterns)
+            share = max(LEAST, ENTRIES // len(subject.tensors))
             for name, x in subject.tensors.items():
-                point.measure(name, phi, np.sort(rng.choice(x.size, min(x.size, ENTRIES), replace=False)))
+                point.measure(name, phi, np.sort(rng.choice(x.size, min(x.size, share), replace=False)))
         return point
     except (*FAILURES, Broken, Refused):
         return None

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.expressions import nodes_of
-from mini_tf.gradcheck.explain.sites import HOOK, copied, expressions_in, functions_in, hooked, one_line
+from mini_tf.gradcheck.explain.hooks import HOOK, copied, expressions_in, functions_in, hooked, nodes_of
+from mini_tf.gradcheck.explain.sites import one_line
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import Phi, slopes_along
 from mini_tf.gradcheck.program import functions_that_run

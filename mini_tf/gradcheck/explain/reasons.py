@@ -83,7 +83,7 @@ def _add_words(report, search):
     """Words that hold at other points, too"""
     try:
         with np.errstate(all="ignore"):
-            for name, words in sentences(search.evidence, search.points[1:]).items():
+            for name, words in sentences(search.evidence, [*search.points][1:]).items():
                 report.tensor(name).diagnosis = words
     except FAILURES:
         return
@@ -93,13 +93,7 @@ def _add_words(report, search):
 
 def _lines(search: Search) -> list[str]:
     """The lines in which another value could make the gradients right; if none could, those that could mend one"""
-    live = search.live
-    if not live:                                         # more than one mistake
-        wrong = [name for name in search.evidence.wrong if name in search.target.names]
-        live = [site for site in search.sites if site.jacobian is not None
-                and any(search.target.solution(site.jacobian, site.missing, n) is not None for n in wrong)]  # fmt: skip
-    live = [site for site in live if site.source.function not in search.evidence.sound]
-    live = [site for site in live if site.backward] or live
+    live = [site for site in search.lines if "backward" in site.phases] or search.lines
     seen = {(site.source.path, site.line): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
 

@@ -13,6 +13,7 @@ from mini_tf.types import Array
 import numpy as np
 
 MOST = 600               # entries of all tensors together that are compared
+RIDGE, REFINED = 1e-13, 3                                # of normal equations: relative, and how often they are solved
 
 
 class Target:
@@ -22,7 +23,7 @@ class Target:
     """
 
     def __init__(self, subject: Subject, evidence: Evidence, names: Sequence[str] | None = None):
-        self.subject, self.evidence = subject, evidence
+        self.subject, self.evidence, self.wrong = subject, evidence, np.zeros(0, bool)
         measure_all(evidence)
         every = [name for name in subject.tensors if name in evidence.slopes]
         self.names = [name for name in every if names is None or name in names]
@@ -57,17 +58,28 @@ class Target:
         rows = [np.asarray(arrays[name]).reshape(-1)[self.entries[name]] for name in self.names]
         return np.concatenate(rows or [np.empty(0)])
 
-    def solution(self, jacobian: Array, missing: Array, only: str = "") -> Array | None:
-        """What has to be added to a value so that the gradients are right; None if nothing helps
+    def compare(self, row: Array) -> None:
+        """Note which of these gradients, in a row, are wrong for the judge, and which belong to right tensors."""
+        self.wrong = ~(np.abs(row - self.goal) <= self.tolerance)
+        self.in_right = np.ones(row.size, bool)
+        for rows in map(self.of, self.names):
+            self.in_right[rows] = not self.wrong[rows].any()
 
-        only: the name of the one tensor that counts
-        """
-        start = sum(self.entries[name].size for name in self.names[: self.names.index(only)]) if only else 0
-        rows = slice(start, start + self.entries[only].size) if only else slice(None)
-        step = np.linalg.lstsq(jacobian[rows], missing[rows], rcond=1e-10)[0]
-        rest = np.abs(jacobian[rows] @ step - missing[rows])
+    def of(self, name: str) -> slice:
+        """Where a tensor stands in the rows"""
+        start = sum(self.entries[one].size for one in self.names[: self.names.index(name)])
+        return slice(start, start + self.entries[name].size)
+
+    def solution(self, jacobian: Array, missing: Array, rows: slice = slice(None)) -> Array | None:
+        """What has to be added to a value so that the gradients in these rows are right; None if nothing helps"""
+        J, rest = jacobian[rows], missing[rows]
+        squares, step = J.T @ J, np.zeros(jacobian.shape[1])
+        squares += RIDGE * max(squares.diagonal().max(initial=0), 1e-300) * np.eye(len(step))
+        for _ in range(REFINED):                         # faster than singular values, and exact enough
+            step += np.linalg.solve(squares, J.T @ rest)
+            rest = missing[rows] - J @ step
         slack = 10 * self.tolerance[rows] + 1e-9 * np.abs(self.goal[rows]).max(initial=0)
-        return step if bool((rest <= slack).all()) else None
+        return step if bool((np.abs(rest) <= slack).all()) else None
 
     def near(self, rows: Array) -> Array:
         """For each row, how far its gradients are from right: whether within the tolerance"""

@@ -1,6 +1,4 @@
-"""The API reference as pages: every public name, its signature, docstring and source. It needs pdoc.
-
-    python -m mini_tf.pages.reference reference          # then open reference/index.html
+"""The API reference as pages of the site: every public name, its signature, docstring and source. It needs pdoc.
 
 pdoc finds out what there is and makes the pages; `docstrings.py` reads our docstrings, `module.html.jinja2` and
 `index.html.jinja2` say what stands on a page, `theme.css` and `custom.css` how it looks.
@@ -11,19 +9,15 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import mini_tf
 from mini_tf import pages
-from mini_tf.errors import UserError
-from mini_tf.files import PathLike, write_text
 from mini_tf.ops.op import Op
 from mini_tf.pages.reference.docstrings import as_html
 
+import pdoc.doc
+import pdoc.render
 from markupsafe import Markup
-
-if TYPE_CHECKING:
-    import pdoc.doc
 
 PACKAGES = [f"mini_tf.{name}" for name in mini_tf.__all__]
 OF_NAMED_TUPLES = ("Create new instance of ", "Alias for field number ")         # the docstrings that Python gives them
@@ -31,41 +25,32 @@ NOTHING = inspect.Parameter.empty
 LONG = 100                                               # characters of a value that is not shown
 
 
-def build(folder: PathLike, packages: list[str] = PACKAGES) -> None:
-    """Write the reference of these packages into the folder: `index.html`, and a page for each of them.
-
-    Each page is written whole or not at all, and needs nothing else. Raises UserError if pdoc is not installed, and
-    NotWritten.
-    """
-    try:
-        import pdoc.doc
-        import pdoc.render
-    except ImportError:
-        raise UserError("the reference is made by pdoc, which is not installed: pip install 'mini-tf[docs]'") from None
-
+def made(packages: list[str] = PACKAGES) -> dict[str, str]:
+    """{path: HTML} of the reference of these packages: `index.html`, and a page for each of them."""
     pdoc.render.configure(template_directory=Path(__file__).parent, search=False)
     pdoc.render.env.filters |= {"docstring_html": docstring_html, "first_line": first_line, "source_html": source_html}
     pdoc.render.env.globals |= {"included": pages.included}
+    for module in map(import_module, packages):          # some names are loaded when asked for, and pdoc does not ask
+        vars(module).update({name: getattr(module, name) for name in getattr(module, "__all__", ())})
     modules = {name: pdoc.doc.Module(import_module(name)) for name in packages}
     homes = {(cls.obj.__module__, cls.obj.__qualname__): module.modulename
              for module in map(with_our_members, modules.values()) for cls in module.classes}  # fmt: skip
     for module in modules.values():
         for member in module.members.values():
             tidy(member, homes)
+    found = {"index.html": pdoc.render.html_index(modules)}
     for name, module in modules.items():
-        write_text(Path(folder, *name.split(".")).with_suffix(".html"), pdoc.render.html_module(module, modules))
-    write_text(Path(folder, "index.html"), pdoc.render.html_index(modules))
+        found[name.replace(".", "/") + ".html"] = pdoc.render.html_module(module, modules)
+    return found
 
 
 # What pdoc does not know of mini_tf -----------------------------------------------------------------------------------
 
 
-def with_our_members(module: "pdoc.doc.Module") -> "pdoc.doc.Module":
+def with_our_members(module: pdoc.doc.Module) -> pdoc.doc.Module:
     """Make functions of ops. Of a module without __all__, leave out constants, and add what it imports to offer it, by
     `from … import name as name`.
     """
-    import pdoc.doc
-
     members = module.members
     if not hasattr(module.obj, "__all__"):
         for name in [name for name, member in members.items() if member.kind == "variable"]:
@@ -84,7 +69,7 @@ def _imported_to_be_offered(module):
     return [alias.name for node in imports for alias in node.names if alias.asname == alias.name]
 
 
-def tidy(doc: "pdoc.doc.Doc", homes: dict[tuple[str, str], str]) -> None:
+def tidy(doc: pdoc.doc.Doc, homes: dict[tuple[str, str], str]) -> None:
     """Say of a class, a function, a variable and of what is in it what its file says, by public names.
 
     homes: {(module, name) of a class, where it is defined: the package that it belongs to}
@@ -176,19 +161,19 @@ def _write(function, written, returns):
 # Filters for the templates --------------------------------------------------------------------------------------------
 
 
-def docstring_html(doc: "pdoc.doc.Doc") -> Markup:
+def docstring_html(doc: pdoc.doc.Doc) -> Markup:
     """A docstring as HTML. A module's is taken as it stands: pdoc takes indented code for the text."""
     if doc.kind == "module":
         return as_html((doc.obj.__doc__ or "").strip(), indent=0)
     return as_html(doc.docstring, indent=4 * len(doc.qualname.split(".")))
 
 
-def first_line(module: "pdoc.doc.Module") -> str:
+def first_line(module: pdoc.doc.Module) -> str:
     """The first line of its docstring, which says what it is about."""
     return " ".join((module.obj.__doc__ or "").strip().split("\n\n")[0].split())
 
 
-def source_html(doc: "pdoc.doc.Doc") -> Markup:
+def source_html(doc: pdoc.doc.Doc) -> Markup:
     """The source of a function, highlighted, without the docstring, which stands above it on the page."""
     lines, tree = pages.highlighted(dedent(doc.source).rstrip()), _tree(doc)
     if isinstance(tree, ast.FunctionDef) and ast.get_docstring(tree) is not None and len(tree.body) > 1:

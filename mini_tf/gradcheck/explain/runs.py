@@ -1,0 +1,203 @@
+"""The author's code with a hook at each expression: what it was in a run, and runs in which it is another value.
+
+    with Program(target) as program:
+        program.sites                                    # with their values and names
+        y, gradients = program.run(site, other_values)
+        program.measure(site)                            # its matrix
+"""
+
+import ast
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any
+
+from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.explain.hooks import (
+    HOOK,
+    copied,
+    expressions_in,
+    functions_in,
+    hooked,
+    values_in,
+    with_parameters,
+)
+from mini_tf.gradcheck.explain.sites import LARGEST, Site
+from mini_tf.gradcheck.explain.target import Target
+from mini_tf.gradcheck.program import at_most, functions_that_run
+from mini_tf.gradcheck.source import Unavailable, compiled, own_nodes, running_as, source_of
+from mini_tf.types import Array
+
+import numpy as np
+
+MOST_RUNS = 40           # of one statement, in a loop: with more, no values are put in
+RUNS = 2500              # in which matrices are measured; what is not measured by then is not looked at by value
+UNLIMITED = 10**9        # lines
+AFFINE = 1e-7            # relative: how well the gradients have to be an affine function
+
+
+class Program:
+    """The author's functions with hooks in them; inside its block they can be run."""
+
+    def __init__(self, target: Target):
+        self.target, self.subject, self.evidence = target, target.subject, target.evidence
+        self.sites, self.sources, self._codes, self.runs = [], [], {}, 0
+        self.evidence.back_to_the_point()
+        for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
+            try:
+                source = with_parameters(source_of(function))
+                sites = list(_sites(source, source.node, [source.node], target))
+                text = hooked(source, [site.node for site in sites], len(self.sites))
+                self._codes[function] = compiled(function, text, source.file.text)
+            except (Unavailable, SyntaxError, StopIteration):
+                continue
+            self.sources.append(source)
+            self.sites += sites
+        self.originals = {function: function.__code__ for function in self._codes}
+        self._put, self._notes, self._phase, self._backward, self._lines = (None, []), {}, "", None, UNLIMITED
+        self._with_while = {(source.path, node.name) for source in self.sources for node in ast.walk(source.node)
+                            if isinstance(node, ast.FunctionDef)
+                            and any(isinstance(one, ast.While) for one in own_nodes(node))}          # fmt: skip
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            stack.enter_context(running_as(self._codes))
+            for space in [function.__globals__ for function in self._codes]:
+                space[HOOK] = self._hook
+                stack.callback(space.pop, HOOK, None)
+            self._record()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._stack.close()
+
+    def _hook(self, k, value):
+        site = self.sites[k]
+        notes = self._notes.get(site)
+        if notes is not None and len(notes) <= MOST_RUNS:
+            site.phases.add(self._phase)
+            notes.append((copied(value), {name: copied(x) for name, x in sys._getframe(1).f_locals.items()}))
+        if site is self._put[0] and self._put[1]:
+            return self._put[1].pop(0)
+        return value
+
+    def run(self, site: Site | None = None, values: Sequence[Any] = ()) -> tuple[Any, Array | None]:
+        """(y, the gradients in a row, None where one has another shape), with other values of a site put in"""
+        self.runs += 1
+        self._put = site, [*map(copied, values)]
+        try:
+            with self.ends():
+                if site is not None and self._backward is not None and "forward" not in site.phases:
+                    return self.y, self.target.row(self._backward(self.evidence.dy_again()))
+                self.evidence.back_to_the_point()
+                self._phase, self._backward = "forward", None
+                y, backward = self.subject.forward()
+                self._phase, y = "backward", np.copy(y)
+                return y, self.target.row(backward(self.evidence.dy_again()))
+        finally:
+            self._put = None, []
+
+    def ends(self) -> AbstractContextManager:
+        """A block that ends: in functions with while-loops, which a change may make endless, lines are counted"""
+        return at_most(self._lines, self._with_while) if self._with_while else nullcontext([0])
+
+    def _record(self):
+        """Note the values and names of all sites in one run; of functions inside others also the names around them."""
+        self._notes = {site: [] for site in self.sites}
+        try:
+            with self.ends() as count:
+                self.y, self.row = self.run()
+            self._lines = 20 * count[0] + 1000
+        except FAILURES:
+            self.y = self.row = None
+        if self.row is not None:
+            self.target.compare(self.row)
+        notes, self._notes, last = self._notes, {}, {}   # last: node of a function -> its names when it returned
+        for site, noted in notes.items():
+            site.complete = 0 < len(noted) <= MOST_RUNS
+            site.values, site.scopes = ([one[k] for one in noted[:MOST_RUNS]] for k in (0, 1))
+            if noted:
+                last[site.functions[-1]] = {**last.get(site.functions[-1], {}), **site.scopes[-1]}
+        for site in self.sites:
+            around = {name: x for node in site.functions[:-1] for name, x in last.get(node, {}).items()}
+            site.scopes = [{**around, **scope} for scope in site.scopes]
+            site.own_names = [*site.scopes[0]] if site.scopes else []
+            site.scopes = [{**site.source.function.__globals__, **scope} for scope in site.scopes]
+
+    def that_count(self) -> list[Site]:
+        """The sites on which a gradient may depend, and y does not"""
+        return [site for site in self.sites if self.y is not None and site.scopes and self._counts(site)]
+
+    def _counts(self, site):
+        """Whether another value of the site leaves y as it is, and moves a gradient"""
+        ran = "backward" in site.phases
+        if not site.is_numeric:
+            return ran
+        try:
+            y, row = self.run(site, site.shaped(site.base + np.random.default_rng(0).uniform(0.3, 1, site.base.size)))
+        except FAILURES:
+            return ran
+        if np.shape(y) != np.shape(self.y) or not np.array_equal(y, self.y, equal_nan=True):
+            return False
+        if row is None or self.row is None:
+            return True
+        site.moves = row != self.row
+        return ran or bool(site.moves.any())
+
+    def _keep_the_backward(self):
+        """If the backward can be called again, what counts only there is measured without another forward."""
+        self.evidence.back_to_the_point()
+        _, backward = self.subject.forward()
+        rows = [self.target.row(backward(self.evidence.dy_again())) for _ in range(2)]
+        self._backward = backward if all(row is not None and np.array_equal(row, self.row) for row in rows) else None
+
+    def measure(self, site: Site, anyway: bool = False) -> None:
+        """The gradients as an affine function of the site's values, of all times that it ran together."""
+        if site.moves is None or site.jacobian is not None or not (anyway or site.moves_the_wrong):
+            return
+        base = site.base
+        if base.size > LARGEST or self.runs + base.size > RUNS:
+            return
+        try:
+            self._keep_the_backward()
+            step = np.random.default_rng(0).normal(size=base.size)
+            rows = [self.run(site, site.shaped(base + one))[1] for one in [*np.eye(base.size), step, 0 * step]]
+        except FAILURES:
+            return
+        finally:
+            self._backward = None
+        if any(row is None for row in rows) or not np.array_equal(rows[-1], self.row, equal_nan=True):
+            return
+        J, moved = np.stack(rows[:-2], 1) - self.row[:, None], rows[-2] - self.row
+        slack = AFFINE * max(1e-3, np.abs(self.row).max(initial=0))
+        if not np.allclose(moved, J @ step, rtol=AFFINE, atol=slack):
+            return
+        site.jacobian, site.missing = J, self.target.goal - self.row
+        site.solution = self.target.solution(J, site.missing)
+        if site.live and len(site.scopes) > 1:
+            self._live_again(site)
+
+    def _live_again(self, site):
+        """In a loop, names are what they would be if the values of the rounds before were those that are right."""
+        self._notes = {site: []}
+        try:
+            self.run(site, site.shaped(site.base + site.solution))
+        except FAILURES:
+            return
+        finally:
+            noted, self._notes = self._notes[site], {}
+        for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
+            scope.update(again)
+
+
+def _sites(source, node, functions, target):
+    """The Sites of a function and of those inside it"""
+    if isinstance(node, ast.Lambda):
+        yield from (Site(source, node, part, functions, True, target) for part in values_in(node.body))
+    for child in own_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield from (Site(source, child, part, functions, is_value, target)
+                        for part, is_value in expressions_in(child))                     # fmt: skip
+    for inner in functions_in(node):
+        yield from _sites(source, inner, [*functions, inner], target)
