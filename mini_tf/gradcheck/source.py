@@ -175,21 +175,22 @@ def _around(text, line):
 @contextmanager
 def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
     """Inside the block, every caller of these functions runs other code, {function: code}."""
-    before = {one: one.__code__ for function in codes for one in alike(function)}
+    every = alike(tuple(codes))
+    before = {one: one.__code__ for one, _ in every}
     try:
-        for function, code in codes.items():
-            for one in alike(function):
-                one.__code__ = code
+        for one, function in every:
+            one.__code__ = codes[function]
         yield
     finally:
         for one, code in before.items():
             one.__code__ = code
 
 
-@lru_cache(32)
-def alike(function: FunctionType) -> list[FunctionType]:
-    """All functions of the same text, such as two layers that one function has made, dense(4, 3) and dense(3, 2)"""
-    return [one for one in gc.get_referrers(function.__code__) if isinstance(one, FunctionType)]
+@lru_cache(None)
+def alike(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
+    """(function, one of these) of all of the same text: dense(4, 3) and dense(3, 2) may be two closures of one def"""
+    found = [one for one in gc.get_referrers(*[one.__code__ for one in functions]) if isinstance(one, FunctionType)]
+    return [(one, function) for function in functions for one in found if one.__code__ is function.__code__]
 
 
 def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:
