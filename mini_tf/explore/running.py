@@ -39,7 +39,7 @@ class Run:
             self._prepare(self.subject)
 
     def _prepare(self, subject):
-        with suppress(Exception), subject.in_float64():  # settles what has a gradient; why not, the checker says
+        with suppress(Exception):                        # settles what has a gradient; why not, the checker says
             subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
         if isinstance(subject.adapter, Pair):
             both = subject.adapter.f, subject.adapter.backward
@@ -52,7 +52,7 @@ class Run:
         if self.subject is None:
             self.f(*copy.deepcopy([*self.inputs]), **copy.deepcopy(self.own))
             return
-        with self.subject.in_float64(), self.subject.as_given():
+        with self.subject.as_given():
             for name, x in [*self.subject.tensors.items()]:
                 self.subject.replace(name, x.copy())     # which it may write into
             y, backward = self.subject.forward()

@@ -97,13 +97,12 @@ def measure_loss(store: Store, f: Callable, inputs: Sequence[Any], parameters: d
     gradients = {name: to_host(p.grad) for name, p in parameters.items() if p.trainable and p.grad is not None}
     with watched_relus() as patterns:
         subject = Subject(f, inputs, params=parameters)
-        with subject.in_float64():
-            phi = Phi(subject, 1.0, patterns)
-            for name, gradient in gradients.items():
-                shown = store.entries_shown(gradient.shape)
-                entries = np.sort(shown[np.argsort(-np.abs(gradient.reshape(-1)[shown]))[:MOST_OF_LOSS]])
-                found = slopes_of_entries(phi, subject.tensors[name], entries)
-                store.add_slopes(gradient, f"d{name}", "loss", entries, found)
+        phi = Phi(subject, 1.0, patterns)
+        for name, gradient in gradients.items():
+            shown = store.entries_shown(gradient.shape)
+            entries = np.sort(shown[np.argsort(-np.abs(gradient.reshape(-1)[shown]))[:MOST_OF_LOSS]])
+            found = slopes_of_entries(phi, subject.tensors[name], entries)
+            store.add_slopes(gradient, f"d{name}", "loss", entries, found)
 
 
 def measure_function(
@@ -114,7 +113,7 @@ def measure_function(
     Returns {name: slopes} of the tensors that are measured whole: what their gradients should be.
     """
     rng, found = np.random.default_rng(0), {}
-    with watched_relus() as patterns, subject.in_float64():
+    with watched_relus() as patterns:
         _measure_tensors(store, subject, dy, patterns, gradients, MOST, rng)
         phi = Phi(subject, np.asarray(dy, dtype=float), patterns)
         for name, x in subject.tensors.items():

@@ -62,41 +62,44 @@ def settle(subject: "Subject", dy_of: Callable[[Any, Any], Any]) -> None:
 
     Of weights that get no gradient, which may be constants, there is a refusal; of inputs that may be data, a name.
     """
-    y = subject.forward()[0]
+    with subject.on_copies():
+        y = subject.forward()[0]
     if not (isinstance(y, (np.ndarray, np.generic, float)) and np.asarray(y).dtype.kind == "f"):
         return                                           # `promises` says what is wrong with it
+
+    def leave_out(names):
+        subject.wanted = [name for name in subject.wanted if name not in names]
+
     dropped = {name: w for name, w in subject.weights.items() if not subject.depends_on(name)}
+    leave_out(dropped)
+    for name in dropped:
+        del subject.weights[name], subject.arrays[name]
     subject.notes += [f"y does not depend on {name}" for name in dropped if subject.chosen]
-    subject.weights, subject.tensors = without(subject.weights, dropped), without(subject.tensors, dropped)
     if around := _unchecked_variables(subject):
         subject.notes.append(f"{', '.join(around)}: used, but not given, so not checked: give them as inputs, or, if "
                              f"they are variables of the file, params={around}")         # fmt: skip
-    before = {name: np.copy(x) for name, x in subject.everything.items()}
-    y, backward = subject.forward()
-    gradients = backward(dy_of(np.asarray(y), backward))
-    for name, x in before.items():                       # a wrong backward may write into them
-        subject.everything[name][...] = x
+    with subject.on_copies():                            # a wrong backward may write into what it is given
+        y, backward = subject.forward()
+        gradients = backward(dy_of(np.asarray(y), backward))
     for name, w in dropped.items():
         beside = (reached(subject.last[w.owner], path) for path in w.gradient_paths)
         if any(is_float(g) and np.any(g) for g in beside):
             subject.notes.append(f"y does not depend on {name}, and its gradient is not 0")
     if numbers := _numbers_with_gradients(subject):
         subject.notes.append(f"{', '.join(numbers)}: a number, so not checked: np.array of it would be")
-    for k, name in enumerate(subject.names):             # a number that is given is a tensor if a gradient comes back
-        if name in subject.numbers and gradients.get(name) is not None:
-            subject.inputs[k] = subject.tensors[name] = np.array(subject.given[k])
-    blank = [name for name in subject.tensors if gradients.get(name) is ...]
-    if len(blank) < len(subject.tensors):                # of an exercise: what is filled is judged
-        subject.refusals += [f"d{name} is still `...`: a blank to fill" for name in blank]
-        subject.tensors = without(subject.tensors, blank)
+    for name in [n for n in subject.numbers if gradients.get(n) is not None]:
+        subject.arrays[name] = subject.originals[name] = np.array(subject.last[name])
+        subject.wanted.append(name)
+    blank = [name for name in subject.wanted if gradients.get(name) is ...]
+    subject.refusals += [f"d{name} is still `...`: a blank to fill" for name in blank]
     lacking = [name for name in subject.weights if gradients.get(name) is None]
     subject.refusals += [_about(lacking, subject.weights[lacking[0]])] if lacking else []
-    subject.tensors = without(subject.tensors, lacking)
-    if subject.ownership.strict or all(gradients.get(name) is None for name in subject.tensors):
-        return
-    for name in [n for n in subject.floats if gradients.get(n) is None]:
-        subject.data += [name] if subject.depends_on(name) else []
-        del subject.tensors[name]
+    leave_out(blank + lacking)
+    if not subject.ownership.strict and any(gradients.get(name) is not None for name in subject.wanted):
+        data = [name for name in subject.floats if gradients.get(name) is None]
+        if moving := [name for name in data if subject.depends_on(name)]:
+            subject.notes.append(f"{', '.join(moving)}: no gradient came back; taken as data")
+        leave_out(data)
 
 
 def _numbers_with_gradients(subject):
@@ -124,7 +127,5 @@ def _unchecked_variables(subject):
             f = inspect.unwrap(f)
             found |= {name: f.__globals__.get(name) for code in codes_inside(f.__code__) for name in code.co_names}
             found |= inspect.getclosurevars(f).nonlocals
-    of_file = [w for w in subject.weights.values() if w.owner == FILE]
-    taken = {path[0] for w in of_file for path in (*w.paths, *w.gradient_paths)}
-    others = {name: x for name, x in found.items() if name not in taken and not is_layer(x)}
-    return [name for name, x in others.items() if any(is_float(part) for _, part in everything_in(x))]
+    return [name for name, x in found.items() if name not in subject.variables and not is_layer(x)
+            and any(is_float(part) for _, part in everything_in(x))]     # fmt: skip

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mini_tf.gradcheck.errors import Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
-from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, parts, path_of, reached
+from mini_tf.gradcheck.weights import Path, gradient_paths, is_array, is_float, named, only_numbers, parts, reached
 
 import numpy as np
 
@@ -51,29 +51,25 @@ class Ownership:
     """Gives each tensor of a subject its gradient.
 
     said         what the `return` of the backward calls its parts
-    kept, order  {name: path of its gradient}, and [name, …] in whose order they come, as the caller has said
-    held         {name of an input that is a container: its weights that are arrays}
+    held         {name of an input that is a container: its weights}
     words, keys  {what a gradient may be called: whose it is}, in a `return`, and as the key of a dict
     """
 
-    def __init__(self, subject: "Subject", kept: dict[str, str], order: list[str] | None, said: Said):
-        self.adapter, self.order, self.said = subject.adapter, order, said
-        self.kept = {name: path_of(text) for name, text in kept.items()}
-        self.names, self.floats, self.weights = subject.names, subject.floats, subject.weights
+    def __init__(self, subject: "Subject", said: Said):
+        self.adapter, self.said, self.kept, self.order = subject.adapter, said, subject.kept, subject.order
+        self.names, self.floats, self.weights = subject.names, subject.floats, dict(subject.weights)
         self.inputs = [n for n in self.names if n in self.floats or n in subject.numbers]
-        arrays = [n for n, x in zip(self.names, subject.inputs) if is_array(x)]
-        options, signature = {n for n, x in subject.options.items() if is_array(x)}, subject.adapter.parameters
-        self.orders = [getattr(subject.f, "arrays", ()), self.floats, arrays,
-                       [n for n in signature if n in options or n in arrays], self.names, signature]     # fmt: skip
-        held = {one: [name for name, w in self.weights.items() if w.owner == one] for one in self.names}
-        self.held = {one: names for one, names in held.items() if names}
-        self.strict = subject.adapter.strict and not self.held           # each floating input has to get a gradient
+        held = {one: {name: w for name, w in self.weights.items() if w.owner == one} for one in self.names}
+        self.held = {one: weights for one, weights in held.items() if weights}
+        self.strict = self.adapter.strict and not self.held              # each floating input has to get a gradient
+        # Where each has to get one, they may belong to what an op says, or to all of a kind that are as many.
+        arrays = [n for n, x in zip(self.names, subject.given) if is_array(x)]
+        self.orders = getattr(subject.f, "arrays", ()), self.floats, arrays, self.names, self.adapter.parameters
         self.addresses, self.form = {}, None
-        owners = {}                                      # the end of a path is enough, where no other has it
+        owners = {(name,): {name} for name in self.inputs}
         for name, path in ((name, path) for name, w in self.weights.items() for path in w.full_paths):
-            for end in (path[k:] for k in range(len(path))):
+            for end in (path[k:] for k in range(len(path))):             # enough, where no other has it
                 owners.setdefault(end, set()).add(name)
-        owners |= {(name,): {name} for name in self.inputs}
         own = {path: min(names) for path, names in owners.items()
                if len(names) == 1 and any(isinstance(step, str) for step in path)}       # fmt: skip
         self.words = {one: name for path, name in own.items() for one in gradient_paths(path)}
@@ -84,33 +80,36 @@ class Ownership:
         names, ends = (self.words, len(leaf.spelled)) if leaf.start is None else (self.keys, leaf.start + 1)
         return next((names[end] for k in range(ends) if (end := leaf.spelled[k:]) in names), None)
 
-    def gradients(self, returned: Any, holders: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    def gradients(self, returned: Any, holders: dict[str, Any]) -> dict[str, Any]:
         """{name: gradient}, None where there is none; holders: {owner of weights: what it is in this run}"""
         there, leaves = {**holders, RETURNED: returned}, [*_leaves(returned, self.said)]
         if self.form != (form := [leaf.path for leaf in leaves]):
-            self._settle(leaves, there, [tensors[n] for n in self.weights if n in tensors])
+            self._settle(leaves, there)
             self.form = form
         return {name: _array_of(reached(there, where)) if where else None for name, where in self.addresses.items()}
 
-    def _settle(self, leaves, there, theirs):
-        """Find {name: where its gradient is}; theirs: arrays of weights, which are no gradients"""
-        placed = self._by_place(leaves, there[RETURNED])
-        taken, by_name = {leaf.path for leaf in placed.values()}, {}
+    def _settle(self, leaves, there):
+        """Find {name: where its gradient is}"""
+        placed, named_so, unclear = self._by_place(leaves, there[RETURNED]), {}, {}
+        taken = {leaf.path for leaf in placed.values()}
+        weights = [reached(there, (w.owner, *path)) for w in self.weights.values() for path in w.paths]
         for leaf in leaves:
             if leaf.path not in taken:
-                by_name.setdefault(self._named(leaf), []).append(leaf)
-        self._has_all([n for n in self.floats if n not in (*placed, *by_name, *self.kept)], leaves)
-        came = {n: [placed[n]] if n in placed else by_name.get(n, ()) for n in (*self.inputs, *self.weights)}
-        own = {(w.owner, *path) for w in self.weights.values() for path in w.paths}
-        self.addresses, unclear = {n: (RETURNED, *came[n][0].path) if came[n] else None for n in self.inputs}, {}
-        for name, w in self.weights.items():
-            places = [(leaf.word, (RETURNED, *leaf.path)) for leaf in came[name]]
-            places += [(named(path), (w.owner, *path)) for path in w.gradient_paths if (w.owner, *path) not in own]
-            found = [(word, where, g) for word, where in places if _may_be(g := reached(there, where), theirs)]
-            self.addresses[name] = found[0][1] if found else None
-            others = [word for word, _, g in found[1:] if not _equal(found[0][2], g)]
-            if others and name not in self.kept:
-                unclear[name] = found[0][0], others[0]
+                named_so.setdefault(self._named(leaf), []).append(leaf)
+        lacking = [n for n in self.floats if n not in (*placed, *named_so, *self.kept)]
+        self._has_all(lacking, named_so.get(None, ()))
+        for name in (*self.inputs, *self.weights):
+            came = [placed[name]] if name in placed else named_so.get(name, ())
+            places = [(leaf.word, (RETURNED, *leaf.path)) for leaf in came]
+            if name in self.weights:
+                w = self.weights[name]
+                places += [(named(path), (w.owner, *path)) for path in w.gradient_paths]
+                places = [one for one in places if _may_be(reached(there, one[1]), weights)]
+            self.addresses[name] = places[0][1] if places else None
+            first, *others = [reached(there, where) for _, where in places] or [None]
+            differ = [word for (word, _), g in zip(places[1:], others) if not _equal(first, g)]
+            if differ and name not in self.kept:
+                unclear[name] = places[0][0], differ[0]
         if unclear:
             name, (first, second) = next(iter(unclear.items()))
             choice = {name: first for name, (first, _) in unclear.items()}
@@ -124,15 +123,13 @@ class Ownership:
         places = [(owner, *path), *((RETURNED, *one) for one in came)]
         return next((where for where in places if reached(there, where) is not None), None)
 
-    def _has_all(self, lacking, leaves):
+    def _has_all(self, lacking, nobodys):
         """Raises Refused if a dict has keys that say nothing, and an input gets no gradient."""
-        keyed = [leaf for leaf in leaves if leaf.start is not None]
-        others = [leaf.word for leaf in keyed if self._named(leaf) is None]
+        others = [leaf.word for leaf in nobodys if leaf.start is not None]
         if lacking and others and (self.strict or lacking == self.floats) and not self.weights:
             choice = {n: next((key for key in others if key.endswith(n)), others[0]) for n in lacking}
-            names = ", ".join(leaf.word for leaf in keyed)
-            raise Refused(f"what came back has the names {names}: which are the gradients of {', '.join(lacking)}? Say "
-                          f"so, as in grads={choice}")   # fmt: skip
+            raise Refused(f"{', '.join(others)} came back by name: which are the gradients of {', '.join(lacking)}? "
+                          f"Say so, as in grads={choice}")               # fmt: skip
 
     # --- by position
 
@@ -148,30 +145,28 @@ class Ownership:
         if groups:
             alone = [leaf for leaf in alone if len(leaf.path) <= depth]
         is_state = self.adapter.of_loss and len(alone) < len(leaves)     # what is behind a dict of gradients may be one
-        self.together = self.adapter.together or isinstance(returned, list)
-        placed = {} if is_state else self._one_by_one(alone)
+        together = self.adapter.together or isinstance(returned, list)
+        placed = {} if is_state else self._in_order(alone, together)
         if len(self.held) in (1, len(groups)):
-            for owner, came in zip(self.held, groups.values()):
-                placed |= self._in_container(owner, came)
+            for weights, came in zip(self.held.values(), groups.values()):
+                placed |= _alike(weights, came)
         return placed
 
-    def _in_container(self, owner, came):
-        """{weight of a container: what came at its path, or of its name}; else in their order, if there are as many"""
-        mine = {name: w for name, w in self.weights.items() if w.owner == owner}
-        found = {name: came[path] for name, w in mine.items() for path in (*w.gradient_paths, *w.paths) if path in came}
-        if not found and len(came) == len(self.held[owner]):
-            return dict(zip(self.held[owner], came.values()))
-        return found
-
-    def _one_by_one(self, leaves):
+    def _in_order(self, leaves, together):
         """{name: what belongs to it by its place}, of what came one after another"""
-        order = [*self._order_of(len(leaves))]
+        count, of_loss = len(leaves), self.adapter.of_loss
         if self.strict:
+            order = next((some for some in self.orders if len(some) == count), self.floats)
             self._none_too_many(leaves, len(order))
             return dict(zip(order, leaves))
+        held = [name for weights in self.held.values() for name in weights]
+        every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
+        every = held if of_loss else every
+        order = every if held and len(every) == count else [] if held and of_loss else self.inputs[:count]
         said = [self._named(leaf) for leaf in leaves]
         if all(name in (None, here) for name, here in zip(said, order)):
-            self._not_of_weights(said)
+            if not (any(said) or (held and together)) and of_loss:
+                self._not_of_weights(count)
             return {here: leaf for here, name, leaf in zip(order, said, leaves) if not name}
         of_inputs = [name for name in said if name in self.inputs]
         if None in said[: len(order)] or {*of_inputs} == {*order}:
@@ -179,16 +174,6 @@ class Ownership:
             raise Refused(f"what comes back, {words}, has another order than {', '.join(order)}, or is not theirs. Say "
                           f"whose: grads={of_inputs or order}")          # fmt: skip
         return {}
-
-    def _order_of(self, count):
-        """The names of those to which so many gradients belong that come one after another"""
-        if self.strict:
-            return next((some for some in self.orders if len(some) == count), self.floats)[:count]
-        held = [name for names in self.held.values() for name in names]
-        if self.adapter.of_loss and self.held:
-            return held if len(held) == count else []
-        every = [name for one in self.names for name in ([one] if one in self.floats else self.held.get(one, ()))]
-        return every if held and len(every) == count else self.inputs[:count]
 
     def _none_too_many(self, leaves, count):
         extra = [leaf.word for leaf in leaves[count:] if leaf.value is not None]
@@ -198,15 +183,21 @@ class Ownership:
             raise Refused(f"{_gradients(len(leaves))} came back, and the inputs are {names}: if one is that of a "
                           f"variable of the file, name it, params=[{word!r}]; others are given as inputs")   # fmt: skip
 
-    def _not_of_weights(self, said):
+    def _not_of_weights(self, count):
         """Raises Refused where what came with a loss could be gradients of inputs, or of weights."""
-        sure = not self.adapter.of_loss or any(said) or (self.held and self.together)
-        if said and self.floats and self.weights and not sure:
+        if count and self.floats and self.weights:
             inputs, names = ", ".join(self.floats), [*self.weights]
             raise Refused(
-                f"{_gradients(len(said))} came back without names, and may be those of the inputs, {inputs}, or of "
-                f"{', '.join(names)}. Say whose: grads={names[: len(said)]}; or what is data: constants={names}"
+                f"{_gradients(count)} came back without names, and may be those of the inputs, {inputs}, or of "
+                f"{', '.join(names)}. Say whose: grads={names[:count]}; or what is data: constants={names}"
             )
+
+
+def _alike(weights, came):
+    """{weight of a container: what came at its path, or of its name}; else in their order, if there are as many"""
+    found = {name: came[path] for name, w in weights.items() for path in (*w.gradient_paths, *w.paths) if path in came}
+    in_order = not found and len(came) == len(weights)
+    return dict(zip(weights, came.values())) if in_order else found
 
 
 def _leaves(x: Any, said: Said, path: Path = (), spelled: Path = (), start: int | None = None) -> Iterator[Leaf]:
@@ -240,11 +231,7 @@ def _is_spread(x):
     """True for a list or a tuple of gradients: not of numbers, which are one gradient in a wrong form"""
     if isinstance(x, tuple):
         return not hasattr(x, "_fields")
-    return isinstance(x, list) and not _only_numbers(x)
-
-
-def _only_numbers(x):
-    return bool(x) and all(_only_numbers(one) if isinstance(one, list) else isinstance(one, (int, float)) for one in x)
+    return isinstance(x, list) and not only_numbers(x)
 
 
 def _may_be(g, weights):
@@ -257,7 +244,7 @@ def _gradients(count):
 
 
 def _equal(a, b):
-    return a is b or (np.shape(a) == np.shape(b) and np.array_equal(a, b, equal_nan=True))
+    return a is b or np.array_equal(a, b, equal_nan=True)
 
 
 def _array_of(g):

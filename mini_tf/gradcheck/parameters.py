@@ -15,13 +15,14 @@ def is_layer(x: Any) -> bool:
     return module is not None and isinstance(x, module.Layer)
 
 
-def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[dict[str, Any], list[Any]]:
-    """({name: Parameter} to check, all Parameters): of f, of the layer whose method it is, of layers among the inputs,
-    and of the layers that a function's text names; to check are those that `params` gives or names, if it is there
+def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """({name: Parameter} to check, {name: Parameter} of the others) that `params` gives, or that are in layers.
+
+    Layers are looked for where f has them: f itself, the layer whose method it is, its inputs, and what its text names.
     """
-    given = params if isinstance(params, dict) else {f"parameter {k}": p for k, p in enumerate(params or ())}
-    names = () if isinstance(params, dict) else given.values()
-    given = {name: p for name, p in given.items() if not isinstance(p, str)}
+    names, given = params, {}
+    if isinstance(params, dict):
+        names, given = (), {name: p for name, p in params.items() if not isinstance(p, str)}
     for name, p in given.items():
         if not (hasattr(p, "data") and hasattr(p, "grad")):
             raise Refused(f"params: {name} is of type {type(p).__name__}, expected a Parameter, or a name in text")
@@ -31,10 +32,10 @@ def parameters_of(f: Any, inputs: Sequence[Any], params: Any = None) -> tuple[di
         variables = inspect.getclosurevars(f)
         owners |= variables.globals | variables.nonlocals
     layers = {name: one for name, one in owners.items() if is_layer(one)}
-    found = {}                                           # {id: (name, Parameter)}: each once
+    every = {id(p): (name, p, True) for name, p in given.items()}                # {id: (name, Parameter, asked)}
     for name, layer in layers.items():
         for own, p in layer.parameters().items():
-            found.setdefault(id(p), (f"{name}.{own}" if name not in ("", "self") and len(layers) > 1 else own, p))
-    every = [*found.values(), *((name, p) for name, p in given.items() if id(p) not in found)]
-    checked = {n: p for n, p in found.values() if params is None or n in names or n.rpartition(".")[2] in names} | given
-    return {n: p for n, p in checked.items() if getattr(p, "trainable", True)}, [p for _, p in every]
+            full = f"{name}.{own}" if name not in ("", "self") and len(layers) > 1 else own
+            every.setdefault(id(p), (full, p, params is None or full in names or own in names))
+    checked = {name: p for name, p, asked in every.values() if asked and getattr(p, "trainable", True)}
+    return checked, {f"{name}, fixed": p for name, p, _ in every.values() if checked.get(name) is not p}

@@ -80,8 +80,6 @@ def self_test(
     weights = {"params": params, "grads": grads, "constants": constants, "methods": methods}
 
     def fate(wrong):
-        evidence.back_to_the_point()
-        subject.forward()                                # Parameters hold the arrays of this point
         with running_as({maker: wrong}):
             verdict = judge(f, *inputs, **weights, name=name, seed=seed, budget=budget, **options).verdict
             if verdict == PASS:

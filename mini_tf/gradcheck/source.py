@@ -5,12 +5,13 @@ Nothing is written to disk.
 """
 
 import ast
+import gc
 import inspect
 from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from mini_tf.places import codes_inside
@@ -64,10 +65,9 @@ def function_of(target: Any) -> FunctionType:
 
     Raises Unavailable if it is none that is written in Python.
     """
-    if isinstance(target, MethodType):
-        target = target.__func__
-    if not isinstance(target, FunctionType) and isinstance(getattr(target, "formula", None), FunctionType):
-        target = target.formula                          # of an op
+    target = getattr(target, "__func__", target)         # of a method
+    if isinstance(formula := getattr(target, "formula", None), FunctionType):            # of an op
+        target = formula
     if not isinstance(target, FunctionType):
         target = getattr(target if isinstance(target, type) else type(target), "__call__", None)   # noqa: B004
     target = inspect.unwrap(target) if target is not None else None
@@ -175,14 +175,22 @@ def _around(text, line):
 @contextmanager
 def running_as(codes: dict[FunctionType, CodeType]) -> Iterator[None]:
     """Inside the block, every caller of these functions runs other code, {function: code}."""
-    before = {function: function.__code__ for function in codes}
+    every = alike(tuple(codes))
+    before = {one: one.__code__ for one, _ in every}
     try:
-        for function, code in codes.items():
-            function.__code__ = code
+        for one, function in every:
+            one.__code__ = codes[function]
         yield
     finally:
-        for function, code in before.items():
-            function.__code__ = code
+        for one, code in before.items():
+            one.__code__ = code
+
+
+@lru_cache(None)
+def alike(functions: tuple[FunctionType, ...]) -> list[tuple[FunctionType, FunctionType]]:
+    """(function, one of these) of all of the same text: dense(4, 3) and dense(3, 2) may be two closures of one def"""
+    found = [one for one in gc.get_referrers(*[one.__code__ for one in functions]) if isinstance(one, FunctionType)]
+    return [(one, function) for function in functions for one in found if one.__code__ is function.__code__]
 
 
 def own_nodes(node: ast.FunctionDef | ast.Lambda) -> Iterator[ast.AST]:

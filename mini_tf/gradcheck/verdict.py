@@ -38,7 +38,7 @@ turn = RLock()           # one check at a time: it puts other arrays into parame
 def judged(
     make: Callable[[], Subject], name: str | None = None, seed: int = 0, budget: int | None = None
 ) -> Iterator[tuple[Report, Subject | None, Evidence | None, Evidence | None]]:  # fmt: skip
-    """Give (report, subject, evidence, other); inside the block the subject is in float64, to be measured further.
+    """Give (report, subject, evidence, other); inside the block the subject can be measured further.
 
     make      gives the Subject; what it raises becomes the report's verdict
     evidence  from the point at which gradients are wrong, or None if nothing could run; other: from another point
@@ -49,49 +49,38 @@ def judged(
         try:
             subject = make()
             report.name = name or subject.name
+            _judge(subject, report, patterns, rng, found, seed, budget)
+        except Broken as broken:
+            report.findings.append(str(broken))
         except Refused as refused:
             report.refusals.append(str(refused))
         except FAILURES as error:
-            report.refusals.append(raised("the function", error))
-        if subject is None:
-            yield report, None, None, None
-            return
-        with subject.in_float64():
-            try:
-                _judge(subject, report, patterns, rng, found, seed, budget)
-            except Broken as broken:
-                report.findings.append(str(broken))
-            except Refused as refused:
-                report.refusals.append(str(refused))
-            report.findings, report.notes = (list(dict.fromkeys(some)) for some in (report.findings, report.notes))
-            report.blind = {n: value for n, value in report.blind.items() if n in {t.name for t in report.tensors}}
-            yield report, subject, *found
+            order = subject.adapter.order if subject else ""
+            report.refusals.append(raised("it" if subject else "the function", error) + order)
+        report.place = place_of(subject.backward) if subject else ""
+        report.findings, report.notes = (list(dict.fromkeys(some)) for some in (report.findings, report.notes))
+        report.blind = {n: value for n, value in report.blind.items() if n in {t.name for t in report.tensors}}
+        yield report, subject, *found
 
 
 def _judge(subject, report, patterns, rng, found, seed, budget):
     """Add all verdicts to the report; found becomes [evidence, that of another point]."""
-    report.findings += check_tensors(subject, subject.names)
-    _say_where(report, subject)
-    try:
-        subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
-    except (Refused, Broken):
-        raise
-    except FAILURES as error:
-        raise Refused(raised("it", error) + subject.adapter.order) from error
+    subject.prepare(lambda y, backward: random_dy(y, np.random.default_rng(0), backward))
+    report.findings += check_tensors(subject.tensors)
     report.refusals += subject.refusals
-    report.findings += check_tensors(subject, subject.weights)
     report.notes += subject.notes
-    if subject.data:
-        report.notes.append(f"{', '.join(subject.data)}: no gradient came back; taken as data")
-    if subject.adapter.unfollowed:
-        n = subject.adapter.unfollowed
+    if n := subject.adapter.unfollowed:
         those = "the last output is" if n == 1 else f"the last {n} outputs are"
         report.notes.append(f"{those} not followed: the backward goes back from the first")
     report.blind = blind_spots(subject.tensors)
-    budget = budget or _usual_budget(subject)
+    total = sum(x.size for x in subject.tensors.values())
+    budget = budget or max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
     evidence = found[0] = check_point("given", subject, report, patterns, rng, budget)
     check_precision(evidence, report, rng)
-    _check_twins(evidence, report, rng)
+    if "mini_tf.ops.op" in sys.modules:                  # else no op has run
+        from mini_tf.gradcheck.measure.twins import check_twins
+
+        check_twins(evidence, report, rng)
     if _move_to_generic_point(evidence, report, rng):
         with np.errstate(all="ignore"):                  # log(0) at a point that nobody asked for needs no warning
             other = check_point("generic", subject, report, patterns, rng, budget)
@@ -99,19 +88,6 @@ def _judge(subject, report, patterns, rng, found, seed, budget):
             if report.verdict != FAIL and (elsewhere := _look_around(other, report, seed, budget)):
                 found[:] = [elsewhere, other]
     found[0].back_to_the_point()
-
-
-def _say_where(report, subject):
-    """Where the backward is written"""
-    with suppress(*FAILURES), subject.restored():
-        _, backward = subject.forward()
-        report.place = place_of(backward.of)
-
-
-def _usual_budget(subject):
-    """How many entries of each tensor are measured, if nobody says"""
-    total = sum(x.size for x in subject.tensors.values())
-    return max(min(BUDGET, BUDGET * LARGE // max(total, 1)), LEAST)
 
 
 def check_point(
@@ -165,19 +141,13 @@ def _compare(point, evidence, name, phi, rng, budget):
     )  # fmt: skip
 
 
-def _check_twins(evidence, report, rng):
-    """The twins of mini_tf's ops that ran, beside their formulas"""
-    if "mini_tf.ops.op" in sys.modules:                  # else no op has run
-        from mini_tf.gradcheck.measure.twins import check_twins
-
-        check_twins(evidence, report, rng)
-
-
 def _move_to_generic_point(evidence, report, rng):
     """Move the subject to a generic point. False if f is not defined there."""
-    for name, x in evidence.subject.tensors.items():
-        evidence.subject.replace(name, generic(x, rng))
-    if evidence.subject.is_defined():
+    subject, y = evidence.subject, np.nan
+    subject.arrays |= {name: generic(x, rng) for name, x in subject.tensors.items()}
+    with suppress(*FAILURES), np.errstate(all="ignore"), subject.on_copies():
+        y = subject.forward()[0]
+    if np.isfinite(y).all():
         return True
     evidence.back_to_the_point()
     report.notes.append("checked at the given point only: at a random one the forward fails or is not finite")
@@ -190,10 +160,9 @@ def _look_around(evidence, report, seed, budget):
     Points where hardly anything is left of y, as of a GELU far below 0, would show rounding only.
     """
     rng, subject, patterns = np.random.default_rng((seed, 4)), evidence.subject, evidence.patterns
-    before, least = dict(subject.tensors), FAINT * np.abs(evidence.y).max(initial=0)
+    before, least = subject.tensors, FAINT * np.abs(evidence.y).max(initial=0)
     for _ in range(FAR_POINTS):
-        for name, x in before.items():
-            subject.replace(name, far(x, rng))
+        subject.arrays |= {name: far(x, rng) for name, x in before.items()}
         trial, found = Report(report.name), None
         with suppress(*FAILURES):
             y, backward = subject.forward()
@@ -217,17 +186,16 @@ def _glance(subject, y, backward, patterns, rng):
 
 
 def seems_right(subject: Subject, patterns: list[bytes], seed: int = 0) -> bool:
-    """True if a quick look at the given point shows nothing wrong; inside `subject.in_float64()`
+    """True if a quick look at the given point shows nothing wrong
 
     False means only that one has to look more closely.
     """
     rng = np.random.default_rng((seed, 2))
     try:
         subject.prepare(lambda y, backward: random_dy(y, rng, backward))
-        if check_tensors(subject, subject.tensors):
-            return False
+        findings = check_tensors(subject.tensors)
         y, backward = check_forward(subject)
-        _, findings, _ = check_backward(subject, backward, random_dy(y, rng, backward))
+        findings += check_backward(subject, backward, random_dy(y, rng, backward))[1]
         return not findings and bool(_glance(subject, y, backward, patterns, rng))
     except FAILURES:
         return False

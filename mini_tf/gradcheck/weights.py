@@ -38,10 +38,7 @@ class Weight:
     paths     to it, several if it goes by several names
     owner     what holds it: "" (the object that is checked), the name of an input, or FILE
     array     the author's; while f runs, the tensor of that name is in its place
-    changed   whether the author's functions write into it, as in a step of training: each run gets a copy
     """
-
-    changed = False
 
     def __init__(self, path: Path, array: Array, owner: str = ""):
         self.paths, self.array, self.owner = [path], array, owner
@@ -89,12 +86,6 @@ def everything_in(x: Any, path: Path = (), seen: tuple[int, ...] = ()) -> Iterat
         yield from everything_in(part, (*path, step), (*seen, id(x)))
 
 
-def objects_in(x: Any) -> Iterator[tuple[Path, Any]]:
-    """(path, object) of all objects in an object, itself first; without dicts, lists and arrays"""
-    others = (dict, list, tuple, type(None), *OPAQUE)
-    return ((path, one) for path, one in everything_in(x) if not isinstance(one, others) and not inspect.isroutine(one))
-
-
 def reached(x: Any, path: Path) -> Any:
     """What is at the end of the path; None if there is nothing."""
     for step in path:
@@ -140,10 +131,11 @@ def gradient_paths(path: Path) -> tuple[Path, ...]:
 def no_lists_of_numbers(names: Sequence[str], inputs: Sequence[Any]) -> None:
     """Raises Refused for an input that is a list of numbers with a decimal point: perhaps it should be an array."""
     for name, x in zip(names, inputs):
-        if isinstance(x, (list, tuple)) and _has_floats(x):
+        if isinstance(x, (list, tuple)) and only_numbers(x) and np.asarray(x).dtype.kind == "f":
             raise Refused(f"{name} is a {type(x).__name__} of numbers, expected an array: np.array({name}, dtype=float)"
                           f"; or give it by name, {name}={name}, if it is a constant")   # fmt: skip
 
 
-def _has_floats(x):
-    return any(map(_has_floats, x)) if isinstance(x, (list, tuple)) else isinstance(x, float)
+def only_numbers(x: list | tuple) -> bool:
+    """True for numbers, which may be in lists inside others"""
+    return bool(x) and all(only_numbers(p) if isinstance(p, (list, tuple)) else isinstance(p, (int, float)) for p in x)

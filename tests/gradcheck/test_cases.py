@@ -33,6 +33,24 @@ def test_a_constant_against_log_0(eps):
     assert [f"agrees up to eps = {eps:g}" in note for note in report.notes] == ([True] if eps > 1e-11 else [])
 
 
+def test_functions_of_one_text_are_told_apart():
+    """One function has made them, each with a constant of its own."""
+    made = [cross_entropy_with(eps) for eps in (1e-12, 1e-9, 1e-5)]
+    assert [judge(f, normal((4, 5)), LABELS).verdict for f in made] == ["PASS"] * 3
+
+
+def test_entries_that_are_lost_beside_large_ones_are_not_called_right():
+    sizes = 10.0 ** np.arange(-6, 6)
+
+    def f(x):
+        return sizes * x * x, lambda dy: dy * 2 * sizes * x
+
+    report = judge(f, normal((6, 12)))
+    assert report.verdict == "PASS"
+    assert all(c.below_noise >= 12 for c in report.tensor("x").comparisons)
+    assert "below the noise" in str(report)
+
+
 class Listed:
     """The weights are attributes and, for the optimizer, in a list, too."""
 

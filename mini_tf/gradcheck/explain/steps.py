@@ -19,7 +19,7 @@ from mini_tf.gradcheck.report import AFTER, CONTAINS, RIGHT, WRONG, Report, Step
 from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
-from mini_tf.gradcheck.weights import objects_in
+from mini_tf.gradcheck.weights import everything_in
 
 BUDGET = 300             # entries measured of each tensor of a step
 METHODS = ("forward", "__call__")
@@ -54,9 +54,7 @@ def _seems_right(call, seed):
     """Whether a quick look at a step finds nothing wrong; None if it cannot be judged by itself"""
     try:
         with watched_relus() as patterns:
-            subject = _subject(call)
-            with subject.in_float64():
-                return seems_right(subject, patterns, seed)
+            return seems_right(_subject(call), patterns, seed)
     except (*FAILURES, Refused):
         return None
 
@@ -117,7 +115,7 @@ def _watched(tracer, subject, functions) -> Iterator[None]:
             for key, other in others.items():
                 stack.callback(space.__setitem__, key, space[key])
                 space[key] = other
-        for cls in {type(one) for path, one in objects_in(subject.adapter.owner) if path}:
+        for cls in {type(one) for path, one in everything_in(subject.adapter.owner) if path}:
             forward = next((name for name in METHODS if name in vars(cls)), None)
             if forward and "backward" in vars(cls):
                 methods = vars(cls)[forward], vars(cls)["backward"]

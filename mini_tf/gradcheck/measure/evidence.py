@@ -39,7 +39,7 @@ class Evidence:
     sound: set[FunctionType] = field(default_factory=set)
 
     def __post_init__(self):
-        self.everything = {name: np.array(x) for name, x in self.subject.everything.items()}
+        self.everything = {name: np.array(x) for name, x in self.subject.arrays.items()}
 
     @property
     def wrong(self) -> list[str]:
@@ -51,8 +51,7 @@ class Evidence:
 
     def back_to_the_point(self) -> None:
         """Give the subject its arrays of this point again: copies, because a wrong backward may write into them."""
-        for name, array in self.everything.items():
-            self.subject.replace(name, np.array(array))
+        self.subject.arrays |= {name: np.array(x) for name, x in self.everything.items()}
 
     def dy_again(self) -> Array | float:
         """A copy of dy, for a backward that may write into it"""
@@ -64,6 +63,7 @@ class Evidence:
         Returns (their slopes, which of them are known). One is known if its uncertainty is at most CERTAIN, a part of
         the tensor's largest; beside a gradient also if it is at most NOISE, a part of φ, and the gradient there is
         either zero, as far as one can tell (below FAINT, a part of the uncertainty: right), or off by more (wrong).
+        It is not if it is so much smaller than the largest that an error of a tenth would go unseen.
         """
         x = self.subject.tensors[name]
         found = slopes_of_entries(phi, x, entries)
@@ -75,6 +75,7 @@ class Evidence:
             with np.errstate(invalid="ignore", over="ignore"):
                 clear = (np.abs(yours) <= FAINT * unsure) | (np.abs(yours - found.slope) > unsure)
             known |= clear & (unsure <= max(NOISE * phi.size, tiny))
+            known &= clear | (np.abs(yours) >= 10 * unsure)
         slopes, tolerances = np.full(x.size, np.nan), np.zeros(x.size)
         slopes[entries], tolerances[entries] = np.where(known, found.slope, np.nan), unsure
         self.slopes[name], self.tolerances[name] = slopes.reshape(x.shape), tolerances.reshape(x.shape)

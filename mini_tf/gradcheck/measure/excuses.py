@@ -164,7 +164,7 @@ def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:
     1 − σ(36) is two units in the last place of 1. So the function computed goes in steps, and its slopes over short
     differences are 0 or large, not those of the formula.
     """
-    subject, here = evidence.subject, dict(evidence.subject.tensors)
+    subject, here = evidence.subject, evidence.subject.tensors
     for name in evidence.wrong:
         c = evidence.comparisons[name]
         if not (np.abs(c.yours - c.sweep[:LONG]) >= abs(c.yours - c.measured) / 2).all():
@@ -172,8 +172,7 @@ def has_digits(evidence: Evidence, before: dict[str, Array]) -> bool:
     try:
         with np.errstate(all="ignore"):
             for part in np.linspace(0, 1, WAY, endpoint=False):
-                for name, x in here.items():
-                    subject.replace(name, x + part * (before[name] - x))
+                subject.arrays |= {name: x + part * (before[name] - x) for name, x in here.items()}
                 y = subject.forward()[0]
                 with subject.in_dtype(np.float32):
                     if not np.abs(subject.forward()[0] - y).max() <= STEADY * np.abs(y).max():

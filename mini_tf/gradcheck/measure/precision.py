@@ -8,12 +8,15 @@ with the float64 backward, which has been checked. The error budget is what roun
   anew, scaled up to float32's. Where large terms cancel, as in the gradient of a key's bias, which is 0, this is more.
 """
 
+from contextlib import AbstractContextManager
+from typing import Any
+
 from mini_tf.gradcheck.adapters import Closure
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import told
 from mini_tf.gradcheck.report import Precision, Report
-from mini_tf.gradcheck.subject import Subject
+from mini_tf.gradcheck.subject import Gradients
 from mini_tf.types import Array
 
 import numpy as np
@@ -28,34 +31,33 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
 
     Does nothing if they are float64 arrays on the host, or if their dtypes or devices are mixed.
     """
-    subject, dy, patterns = evidence.subject, evidence.dy, evidence.patterns
-    if all(type(x) is np.ndarray and x.dtype == np.float64 for x in subject.originals):
+    subject, dy = evidence.subject, evidence.dy
+    with subject.as_given():
+        given = [*subject.tensors.values()]
+    if all(type(x) is np.ndarray and x.dtype == np.float64 for x in given):
         return
     from mini_tf.backend import beside, device_of, to_host  # here, as most inputs are float64 arrays on the host
 
-    kinds = {(x.dtype, device_of(x)) for x in subject.originals}
+    kinds = {(x.dtype, device_of(x)) for x in given}
     if len(kinds) != 1:
         return
     dtype, device = kinds.pop()
     where = f"{dtype}" if device == "cpu" else f"{dtype} on {device}"
-    pattern = relu_pattern(subject, patterns)
     # Ops promise that the dtype follows the inputs; other styles do not.
     widened, why = (report.findings, f": {WIDENED}") if isinstance(subject.adapter, Closure) else (report.notes, "")
-    with subject.as_given():
-        try:
-            y, _ = subject.forward()
-            switched = take(patterns) != pattern
-            came = subject.run(beside(np.asarray(dy, dtype), subject.originals[0]) if np.ndim(dy) else dy)
-        except FAILURES as error:
-            report.findings.append(f"in {where}, as given, it raised {told(error)}")
-            return
+    try:
+        own_dy = beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy
+        y, came, switched = rerun(evidence, subject.as_given(), own_dy)
+    except FAILURES as error:
+        report.findings.append(f"in {where}, as given, it raised {told(error)}")
+        return
     if getattr(y, "dtype", dtype) != dtype:
         widened.append(f"the forward gave {y.dtype} for {where}{why}")
     if switched:
         report.notes.append(f"results in {where} were not judged: there, rounding switches a ReLU")
         return
     eps = np.finfo(dtype).eps
-    moved = moves(subject, evidence.y, evidence.gradients, dy, eps, rng)
+    moved = moves(evidence, eps, rng)
     for name, right in evidence.gradients.items():
         gradient = came.get(name)
         if getattr(gradient, "shape", ()) != right.shape or not right.size:
@@ -69,41 +71,36 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
         report.tensor(name).precision = one
 
 
-def moves(
-    subject: Subject, y: Array, gradients: dict[str, Array | float], dy: Array | float, eps: float,
-    rng: np.random.Generator,
-) -> dict[str, float]:  # fmt: skip
+def rerun(evidence: Evidence, block: AbstractContextManager, dy: Array | float) -> tuple[Any, Gradients, bool]:
+    """(y, gradients, whether rounding switches a ReLU) of one more run inside the block, with a dy of its own"""
+    subject, patterns = evidence.subject, evidence.patterns
+    patterns.clear()
+    subject.forward()
+    before = [*patterns]
+    with block:
+        patterns.clear()
+        y, _ = subject.forward()
+        switched = patterns != before
+        return y, subject.run(dy), switched
+
+
+def moves(evidence: Evidence, eps: float, rng: np.random.Generator) -> dict[str, float]:
     """{name: the most that rounding at eps moves the gradient}, found in float64, in two tries of each kind
 
     The inputs are perturbed by eps, and by float64's own rounding, for which the move is scaled up to eps. The entry
     "y" says how far y itself moves.
     """
-    tensors, found = dict(subject.tensors), dict.fromkeys([*gradients, "y"], 0.0)
+    subject, dy, right = evidence.subject, evidence.dy, evidence.gradients | {"y": evidence.y}
+    found = dict.fromkeys(right, 0.0)
     for size in (eps, eps, SMALLEST, SMALLEST):
-        for name, x in tensors.items():
-            subject.replace(name, x * (1 + size * rng.uniform(-1, 1, x.shape)))
-        moved = subject.run(dy * (1 + size * rng.uniform(-1, 1, np.shape(dy)))) | {"y": subject.forward()[0]}
-        for name, right in [*gradients.items(), ("y", y)]:
-            found[name] = max(found[name], np.abs(moved[name] - right).max(initial=0) * eps / size)
-    for name, x in tensors.items():
-        subject.replace(name, x)
+        near = {name: x * (1 + size * rng.uniform(-1, 1, x.shape)) for name, x in subject.tensors.items()}
+        with subject.at(subject.arrays | near):
+            moved = subject.run(dy * (1 + size * rng.uniform(-1, 1, np.shape(dy)))) | {"y": subject.forward()[0]}
+        for name in right:
+            found[name] = max(found[name], np.abs(moved[name] - right[name]).max(initial=0) * eps / size)
     return found
 
 
 def budget(move: float, right: Array | float, eps: float) -> float:
     """How far a result in a dtype with that eps may be from the right one."""
     return max(ALLOWANCE * (move + eps * np.abs(right).max(initial=0)), 1e-300)
-
-
-def relu_pattern(subject: Subject, patterns: list[bytes]) -> bytes:
-    """The ReLU pattern of one forward in float64."""
-    patterns.clear()
-    subject.forward()
-    return take(patterns)
-
-
-def take(patterns: list[bytes]) -> bytes:
-    """All ReLU patterns since the last call, joined; clears the list."""
-    taken = b"".join(patterns)
-    patterns.clear()
-    return taken

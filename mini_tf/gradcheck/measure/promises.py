@@ -8,7 +8,7 @@ import ast
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from mini_tf.gradcheck.adapters import Closure, described
 from mini_tf.gradcheck.errors import FAILURES, Broken, Refused
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.gradcheck.subject import Gradients, Subject
-from mini_tf.gradcheck.weights import no_lists_of_numbers
 from mini_tf.places import place
 from mini_tf.types import Array
 
@@ -27,11 +26,8 @@ THE_DY = "the dy that it was given"
 NOT_THEIRS = re.compile(rf"{re.escape(str(Path(__file__).parents[1]))}|<frozen|.*site-packages")
 
 
-def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
-    """Findings on tensors of these names, of which nothing can be measured. Raises Refused."""
-    if isinstance(subject.adapter, Closure) and not any(w.owner for w in subject.weights.values()):
-        no_lists_of_numbers(subject.names, subject.inputs)
-    tensors = {name: subject.tensors[name] for name in names if name in subject.tensors}
+def check_tensors(tensors: dict[str, Array]) -> list[str]:
+    """Findings on tensors of which nothing can be measured. Raises Refused."""
     for name, x in tensors.items():
         if not np.isfinite(x).all():
             bad = np.count_nonzero(~np.isfinite(x))
@@ -42,13 +38,12 @@ def check_tensors(subject: Subject, names: Iterable[str]) -> list[str]:
 
 def check_forward(subject: Subject) -> tuple[Array, Callable]:
     """(y, backward) of the forward. Raises Broken if it breaks a promise, and Refused if it cannot be judged."""
-    given = subject.everything
+    given = subject.arrays
     before = {name: np.copy(x) for name, x in given.items()}
     y = np.copy(_forward(subject)[0])
     for name in _changed(given, before):
-        if not _is_own(subject, name):
-            line = _line_that_writes(given[name], subject.forward)
-            raise Broken(f"the forward wrote into {name}; it should only read what it is given{line}")
+        line = _line_that_writes(given[name], subject.forward)
+        raise Broken(f"the forward wrote into {name}; it should only read what it is given{line}")
     again, backward = _forward(subject)                  # the last one's: a tape may have what the last forward did
     if not _equal(np.asarray(again), y):
         raise Refused(
@@ -84,29 +79,17 @@ def _line_that_writes(array, run):
     return ""
 
 
-def _is_own(subject, name):
-    """Whether it is a weight of the object that is checked, which may change it; from now on, each run gets a copy."""
-    w = subject.weights.get(name)
-    if w is None or w.owner:
-        return False
-    w.changed = True
-    return True
-
-
 def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> tuple[Gradients, list[str], list[str]]:
     """({name: gradient} that can be compared, findings, notes). Raises Refused."""
-    given = subject.everything | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
+    given = subject.arrays | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
     before = {name: np.copy(x) for name, x in given.items()}
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
     came_first, findings, notes = _numbers(subject.came_back), [], []
     written = _changed(given, before)
     findings += _second_call(subject, backward, dy, first, came_first) if not written else []
     for name in written or _changed(given, before):
-        if _is_own(subject, name):
-            notes.append(f"backward changes {name} itself, as a step of training does")
-        else:
-            line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
-            findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
+        line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
+        findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
     _changed(given, before)
     gradients, lacking = {}, []
     for name, x in subject.tensors.items():
@@ -155,20 +138,17 @@ def _second_call(subject, backward, dy, first, came_first):
     """Findings where a second call of the same backward gives something else; objects keep state, and need not"""
     if not isinstance(subject.adapter, Closure):
         return []
-    theirs = [n for n in subject.tensors if n in subject.params and isinstance(first.get(n), np.ndarray)]
+    theirs = [n for n in subject.params if isinstance(first.get(n), np.ndarray)]
     try:
-        again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy, add=True)
+        again = backward(np.copy(dy) if isinstance(dy, np.ndarray) else dy)
     except FAILURES as error:
-        if type(error).__name__ != "MemoryFreed":        # a model's backward runs once
-            return [f"backward raised when it was called a second time: {told(error)}"]
-        again = {n: 2 * g for n, g in subject.run(dy).items() if n in theirs}
-    replaced = [n for n in theirs if _equal(first[n], again[n]) and np.any(first[n])]
-    if replaced:
-        return [f"the gradient of {', '.join(replaced)} did not add up: backward has to add to .grad, as a Parameter "
-                "may be used twice"]                     # fmt: skip
-    twice = all(np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True) for n in theirs)
+        freed = type(error).__name__ == "MemoryFreed"    # a model's backward runs once
+        return [] if freed else [f"backward raised when it was called a second time: {told(error)}"]
+    if once := [n for n in theirs if not np.allclose(again[n], 2 * first[n], rtol=1e-9, atol=1e-300, equal_nan=True)]:
+        return [f"the gradient of {', '.join(once)} did not add up when backward was called a second time: it has to "
+                "add to .grad, as a Parameter may be used twice"]        # fmt: skip
     came = _numbers(subject.came_back)
-    same = twice and len(came) == len(came_first) and all(map(_equal, came, came_first))
+    same = len(came) == len(came_first) and all(map(_equal, came, came_first))
     return [] if same else ["backward gave another answer when it was called a second time"]
 
 
@@ -188,8 +168,6 @@ def _incomparable(name, x, gradient):
     """A sentence that says what is wrong with the form of the gradient of x; None if it can be compared, or is None."""
     if gradient is None:
         return None
-    if gradient is Ellipsis:
-        raise Refused(f"d{name} is still `...`: a blank to fill")
     if isinstance(gradient, list):
         raise Refused(f"d{name} is a list of numbers, expected an array: np.array(d{name})")
     if not isinstance(gradient, NUMBERS) or np.asarray(gradient).dtype == object:
@@ -213,11 +191,9 @@ def _forward(subject):
     if not isinstance(y, NUMBERS):
         raise Refused(f"y is one {type(y).__name__}, expected a floating array or a number; of a tensor object give "
                       "its array: gradcheck(lambda x: …, x) with y.data")    # fmt: skip
-    if np.asarray(y).dtype.kind != "f":
-        raise Refused(f"y has dtype {np.asarray(y).dtype}, expected a floating one")
     if np.asarray(y).dtype != np.float64:
-        raise Refused(f"y has dtype {np.asarray(y).dtype} though all tensors have float64, without which slopes cannot "
-                      "be measured: a dtype is named in the code; write x.dtype in its place")   # fmt: skip
+        raise Refused(f"y has dtype {np.asarray(y).dtype}, expected float64, which all tensors have, as slopes are "
+                      "measured in it: if a dtype is named in the code, write x.dtype in its place")         # fmt: skip
     if np.size(y) == 0:
         raise Refused(f"y is empty, its shape is {np.shape(y)}: there is nothing to differentiate")
     if np.ndim(y) and not subject.adapter.takes_dy:

@@ -13,7 +13,7 @@ from mini_tf import kernels, ops
 from mini_tf.backend import gpu_count, to_device, to_host
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.measure.evidence import Evidence
-from mini_tf.gradcheck.measure.precision import budget, moves, relu_pattern, take
+from mini_tf.gradcheck.measure.precision import budget, moves, rerun
 from mini_tf.gradcheck.report import Report, entry
 from mini_tf.kernels import binding
 from mini_tf.layers import KeysAndValues, TransformerLayer
@@ -31,7 +31,7 @@ EPS, TINY = float(np.finfo(np.float32).eps), float(np.finfo(np.float32).tiny)
 
 def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) -> None:
     """Run the function once more in float32, with twins, and add to the report which twins ran, and which disagree."""
-    subject, gradients, dy, patterns = evidence.subject, evidence.gradients, evidence.dy, evidence.patterns
+    subject, gradients, dy = evidence.subject, evidence.gradients, evidence.dy
     ran, edited = set(), set()
 
     def watch(op, run, *inputs, **options):
@@ -41,14 +41,15 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
             edited.add(op.name)
         return run(*inputs, **options)
 
-    pattern = relu_pattern(subject, patterns)
+    @contextmanager
+    def with_twins():
+        with subject.in_dtype(np.float32), watching(watch), _twins():
+            yield
+
     dy_single = np.asarray(dy, np.float32) if np.ndim(dy) else dy
-    with subject.in_dtype(np.float32), np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
         try:
-            with watching(watch), _twins():
-                y, _ = subject.forward()
-                switched = take(patterns) != pattern
-                came = subject.run(dy_single) if ran else {}
+            y, came, switched = rerun(evidence, with_twins(), dy_single)
         except FAILURES as error:
             if ran:
                 report.findings.append(f"with the twins of {', '.join(sorted(ran))}, in float32, it raised {error!r}")
@@ -56,12 +57,12 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
         report.notes += [f"{name} was edited: its formula runs, not its compiled twin" for name in sorted(edited)]
         if not ran or switched:
             return
-        formula = subject.run(dy_single) | {"y": subject.forward()[0]}
+        y_formula, formula, _ = rerun(evidence, subject.in_dtype(np.float32), dy_single)
     report.twins = sorted(ran)
-    moved = moves(subject, evidence.y, gradients, dy, EPS, rng)
+    moved = moves(evidence, EPS, rng)
     for name, right in {"y": evidence.y, **gradients}.items():
-        found = y if name == "y" else came.get(name)
-        by_formula = np.abs(np.asarray(formula[name], np.float64) - right).max(initial=0)
+        found, formulas = (y, y_formula) if name == "y" else (came.get(name), formula.get(name))
+        by_formula = np.abs(np.asarray(to_host(formulas), np.float64) - right).max(initial=0)
         allowed = max(budget(moved[name], right, EPS), AS_THE_FORMULA * by_formula)
         title = name if name == "y" else f"d{name}"
         report.findings += _misses(", ".join(report.twins), title, found, right, allowed)

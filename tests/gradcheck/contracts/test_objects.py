@@ -421,5 +421,5 @@ def test_a_state_and_a_step_of_training_in_the_backward():
         return report
 
     check(Stepping, call, "x W U", ("dx = dz @ self.W.T\n        self.W -= learning_rate * self.dW", "self.W -= learning_rate * self.dW\n        dx = dz @ self.W.T", "x"))
-    assert call(Stepping).notes == ["backward changes W itself, as a step of training does"]
+    assert call(Stepping).notes == []
     assert "y depends on it. Constant? constants=['h']" in judge(Stepping(), normal((5, 4))).refusals[0]
