@@ -52,7 +52,7 @@ def test_a_run_is_explored(mini_tf, corpus, tmp_path):
     assert [one["name"] for one in data["beside"]] == ["layer_norm: γ forgotten"]
     labels = ["before the first step", "after step 1", "at the end"]
     assert [recording["label"] for recording in data["recordings"]] == labels
-    code, _, _ = mini_tf("explore", "run", "--out", "b.html")        # its own sample
+    code, _, _ = mini_tf("explore", "run", "--bug", "layer_norm: γ forgotten", "--out", "b.html")  # its own sample
     assert code == 0
     assert len(data_of(tmp_path / "b.html")["words"]) == 8
 

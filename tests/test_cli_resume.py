@@ -160,6 +160,7 @@ def wait_for(path, program):
         time.sleep(0.1)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(os.name == "nt", reason="sends signals")
 def test_the_real_program_is_terminated_and_goes_on(tmp_path):
     program = start(tmp_path, "--run", "run")

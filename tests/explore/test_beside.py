@@ -80,6 +80,7 @@ def test_afterwards_everything_is_as_it_was(read):
         assert p.grad is None
 
 
+@pytest.mark.exhaustive
 def test_by_default_bugs_that_matter_here_are_chosen(read):
     _, _, found, right = beside(read)
     assert 4 <= len(found) <= 6

@@ -71,6 +71,7 @@ main()
 """
 
 
+@pytest.mark.exhaustive
 def test_a_training_gives_the_same_losses_and_one_note(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = "the fat cat ate a rat and then my lord said good morrow to his dear father , . ! \n".split(" ")

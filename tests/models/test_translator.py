@@ -128,6 +128,7 @@ def test_a_checkpoint_gives_the_same_model(rng, tmp_path):
     np.testing.assert_array_equal(again.logits(source[None], target[None]), model.logits(source[None], target[None]))
 
 
+@pytest.mark.exhaustive
 def test_a_wrong_gradient_is_found_at_its_step(monkeypatch):
     """gradcheck of the whole model, with a backward that forgets what the encoder gets from attention's keys."""
     from mini_tf.layers import MultiHeadAttention

@@ -172,6 +172,7 @@ def test_the_lines_of_two_mistakes():
     assert len(lines) <= 12
 
 
+@pytest.mark.exhaustive
 def test_twice_the_same_without_threads(monkeypatch):
     def start(self):
         raise AssertionError("a thread was started")
