@@ -37,7 +37,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="the exhaustive tests, too: all labs, all planted bugs, …")
+    parser.addoption("--all", action="store_true", help="the exhaustive tests, too: all labs, all combinations of options, …")
     parser.addoption(
         "--seeds", type=int, default=2, help="at how many seeds right ops are checked in test_false_alarms.py; default: 2"
     )
