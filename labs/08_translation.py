@@ -49,7 +49,6 @@ from mini_tf.training.translation import (
     batches_in_order,
     mean_loss,
     prepare_pairs,
-    translator_training,
 )
 
 import numpy as np
@@ -487,7 +486,7 @@ for name in ("with the mask", "without it"):
     model = Translator(len(bitext.french), c, **options)
     if name == "without it":
         model.decoder.mask = lambda ids, past=0: (ids >= 0)[:, None, None, :]            # all words that are there
-    training = translator_training(preset, model, bitext, steps, seed=0)
+    training = preset.training(model, bitext, steps, seed=0)
     with training_progress(steps, preset.words) as on_step:
         history = fit(training, steps, partial(mean_loss, model, validation), steps // 10, watcher=Watcher(on_step))
     found = translations(model, [bitext.french.encode(french) for french, _ in tested])

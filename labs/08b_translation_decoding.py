@@ -47,7 +47,6 @@ from mini_tf.training.translation import (
     batches_in_order,
     mean_loss,
     prepare_pairs,
-    translator_training,
 )
 
 import numpy as np
@@ -97,7 +96,7 @@ def validate():
     return losses[-1]["validation"]
 
 
-training = translator_training(preset, model, bitext, steps, seed=0)
+training = preset.training(model, bitext, steps, seed=0)
 with training_progress(steps, preset.words) as on_step:
     history = fit(training, steps, validate, steps // (12 if QUICK else 24), watcher=Watcher(on_step))
 

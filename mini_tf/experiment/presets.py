@@ -16,9 +16,9 @@ class PointerPreset(Preset):
 
     new_words: float = 0.6           # the `share` of NewWords
 
-    def training_batches(self, corpus: "Corpus", seed: list[int]) -> BatchesWithNewWords:
-        new_words = NewWords(corpus.counts, corpus.vocabulary.words, self.new_words)
-        return BatchesWithNewWords(super().training_batches(corpus, seed), new_words, [*seed, 1])
+    def training_batches(self, prepared: "Corpus", seed: list[int]) -> BatchesWithNewWords:
+        new_words = NewWords(prepared.counts, prepared.vocabulary.words, self.new_words)
+        return BatchesWithNewWords(super().training_batches(prepared, seed), new_words, [*seed, 1])
 
 
 POINTER = PRESETS["pointer"] = PointerPreset(

@@ -2,6 +2,7 @@
 
 A source of batches is an object with a position: `next(batches)` gives the next batch, `batches.state()` gives
 its position, and `batches.restore(state)` goes back there, so that a training can go on exactly where it stopped.
+`batches.words` is about how many words a batch has.
 """
 
 from typing import Any
@@ -64,7 +65,7 @@ class RandomWindows:
         check_whole(T=T, batch=batch, apart=apart)
         if len(ids) < T + 1:
             raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
-        self.ids, self.T, self.batch, self.apart = ids, T, batch, apart
+        self.ids, self.T, self.batch, self.apart, self.words = ids, T, batch, apart, batch * T
         self.rng = np.random.default_rng(seed)
         self._new_round()
 
@@ -116,7 +117,7 @@ class ConsecutiveWindows:
                 f"T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a smaller T or "
                 "batch (mini-tf train --set batch=…)"
             )
-        self.pieces, self.T = ids[: length * batch].reshape(batch, length), T
+        self.pieces, self.T, self.words = ids[: length * batch].reshape(batch, length), T, batch * T
         self.shift = self.first = 0
 
     def __iter__(self):

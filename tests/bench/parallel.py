@@ -74,7 +74,7 @@ def steps_of(options):
     """Print the median seconds of a step of one preset, and what of them is waiting, as JSON."""
     from mini_tf.progress import prepare_kernels
     from mini_tf.text import shakespeare
-    from mini_tf.training.language import prepare, preset_training
+    from mini_tf.training.language import prepare
     from mini_tf.training.presets import PRESETS
 
     team, [name] = join(options.sharded), options.presets
@@ -85,7 +85,7 @@ def steps_of(options):
     prepare_kernels(lambda line: None)
     preset = replace(PRESETS[name], batch=ROWS * team.size)
     corpus = prepare(shakespeare(), preset.n, preset.model["T"], vectors="random")
-    training = preset_training(preset, preset.new_model(corpus, 0), corpus, 1000, 0)
+    training = preset.training(preset.new_model(corpus, 0), corpus, 1000, 0)
     for _ in range(3):
         training.one_step()
     seconds, waiting = [], []

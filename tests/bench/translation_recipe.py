@@ -21,7 +21,6 @@ from mini_tf.training.translation import (
     prepare_pairs,
     same_source,
     translated,
-    translator_training,
 )
 
 RECIPE = "the whole recipe"
@@ -41,7 +40,7 @@ DECODING = {"greedy": (1, 0.0), "beam 5": (5, 0.0), "beam 5, length penalty 1": 
 def trained(preset, bitext, steps):
     """A model trained for so many steps."""
     model = Translator(len(bitext.french), len(bitext.english), seed=0, **preset.model)
-    training = translator_training(preset, model, bitext, steps, seed=0)
+    training = preset.training(model, bitext, steps, seed=0)
     with recycled_memory():
         while training.step < steps:
             training.one_step()

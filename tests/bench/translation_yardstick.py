@@ -25,7 +25,6 @@ from mini_tf.training.translation import (
     prepare_pairs,
     same_source,
     translated,
-    translator_training,
 )
 
 from measuring import in_fresh_process, note_settings, thread_settings
@@ -36,7 +35,7 @@ TRIAL = 40               # steps to find out how long one takes; the first half 
 
 def ours(model, preset, bitext, steps):
     """A function that trains our model on the next batch."""
-    return translator_training(preset, model, bitext, steps, seed=0).one_step
+    return preset.training(model, bitext, steps, seed=0).one_step
 
 
 def theirs(model, preset, bitext, steps, compiled):
@@ -62,7 +61,7 @@ def theirs(model, preset, bitext, steps, compiled):
                 if hasattr(module, name):
                     getattr(module, name).p = rate
     optimizer = torch.optim.Adam(network.parameters(), preset.learning_rate, preset.betas, fused=True)
-    as_ours = translator_training(preset, model, bitext, steps, seed=0)
+    as_ours = preset.training(model, bitext, steps, seed=0)
     schedule, batches = as_ours.schedule, as_ours.batches
     forward, done = torch.compile(network, dynamic=True) if compiled else network, 0
 

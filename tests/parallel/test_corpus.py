@@ -7,9 +7,9 @@ import sys
 from mini_tf.data import read_corpus
 from mini_tf.errors import UserError
 from mini_tf.models import NGramModel
-from mini_tf.parallel import ALONE
-from mini_tf.text import Vocabulary, cooccurrence, shards, tokenize
-from mini_tf.text.shards import read_part
+from mini_tf.parallel import SINGLE, corpus
+from mini_tf.parallel.corpus import read_part
+from mini_tf.text import Vocabulary, cooccurrence, tokenize
 from tests.parallel.mpi import needs_mpi, run, work
 
 import numpy as np
@@ -44,14 +44,14 @@ class One:
 @pytest.mark.parametrize("piece", [1, 7, 1 << 22])
 @pytest.mark.parametrize("kind", ["plain", "windows, with a mark, no last line end", "one line", "long first line", "three words", "a mark, tiny"])
 def test_the_parts_of_a_file_are_the_file(kind, piece, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "PIECE", piece)
+    monkeypatch.setattr(corpus, "PIECE", piece)
     path = tmp_path / "corpus.txt"
     path.write_bytes(corpus_of(kind))
     whole = read_corpus(path)
     for size in (1, 2, 3, 5, 40):
-        parts = ["".join(shards._texts(path, rank, size)) for rank in range(size)]
+        parts = ["".join(corpus._texts(path, rank, size)) for rank in range(size)]
         assert "".join(parts) == whole
-    vocabulary, ids = read_part(path, ALONE)
+    vocabulary, ids = read_part(path, SINGLE)
     assert vocabulary.words == Vocabulary(tokenize(whole)).words
     np.testing.assert_array_equal(ids, vocabulary.encode(tokenize(whole)))
     assert ids.dtype == np.int32
@@ -99,4 +99,4 @@ def test_what_cannot_be_read(content, message, tmp_path):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UserError, match=message):
-        read_part(path, ALONE)
+        read_part(path, SINGLE)

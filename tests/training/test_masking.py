@@ -15,9 +15,9 @@ from mini_tf.training.masking import (
     mean_loss,
     passages_in_order,
     prepare_passages,
-    train_to_fill,
 )
 from mini_tf.training.run import Run
+from mini_tf.training.runner import train
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ TEXT = "\n".join(lines())
 def run(tmp_path_factory):
     """(folder, model, passages, results)"""
     folder = tmp_path_factory.mktemp("runs") / "fill"
-    return folder, *train_to_fill(TEXT, PRESET, Run.new(folder), device="cpu")
+    return folder, *train(PRESET, TEXT, Run.new(folder), device="cpu")
 
 
 # Passages -----------------------------------------------------------------------------------------------
@@ -191,6 +191,6 @@ def test_what_cannot_be_filled(run, text, message):
 def test_passages_without_a_letter(tmp_path):
     """A text of numbers: no word of it is fit to be shown as a gap, but the training ends well."""
     text = "\n".join(f"{i} {i + 1} {i + 2} {i + 3} !" for i in range(40))
-    _, _, results = train_to_fill(text, PRESET, Run.new(tmp_path / "run"), steps=2, device="cpu")
+    _, _, results = train(PRESET, text, Run.new(tmp_path / "run"), steps=2, device="cpu")
     assert np.isfinite(results["test"])
     assert (tmp_path / "run" / "sample.txt").exists()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from mini_tf.errors import UserError
 from mini_tf.experiment import POINTER
 from mini_tf.training import SGD, Training, fit, load_training, save_training
-from mini_tf.training.language import prepare, preset_training
+from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
 
 import numpy as np
@@ -28,7 +28,7 @@ def new_training(name, corpus, optimizer=None):
     options |= {"dropout": 0.2}
     preset = replace(preset, n=8, model=options, batch=4, anew=3)
     words = corpus[preset.vectors]
-    training = preset_training(preset, preset.new_model(words, 0), words, 40, 0)
+    training = preset.training(preset.new_model(words, 0), words, 40, 0)
     training.optimizer = optimizer or training.optimizer
     return training
 

@@ -12,7 +12,6 @@ from mini_tf.training.translation import (
     mean_loss,
     prepare_pairs,
     same_source,
-    translator_training,
 )
 
 import numpy as np
@@ -87,7 +86,7 @@ def test_a_continued_training_is_the_same_to_the_last_bit(pairs, tmp_path):
 
     def new_training():
         model = Translator(len(bitext.french), len(bitext.english), **SIZES)
-        return translator_training(PRESET, model, bitext, 60, 0)
+        return PRESET.training(model, bitext, 60, 0)
 
     whole, first = new_training(), new_training()
     losses = [whole.one_step()[0] for _ in range(50)]

@@ -1,4 +1,4 @@
-"""The run of a process that writes no files, because the first one does."""
+"""The null run: that of a process that writes no files, because only rank 0 does."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +10,10 @@ from mini_tf.training.state import Training
 from mini_tf.types import PathLike
 
 
-class Elsewhere:
-    """In place of a `Run`, on all processes but the first: it writes nothing, and has found nothing.
+class NullRun:
+    """In place of a `Run`, on all processes but rank 0: it writes nothing, and has found nothing.
 
-    folder    that of the first process, for messages
+    folder    that of rank 0, for messages
     settings  what config.json says
     """
 

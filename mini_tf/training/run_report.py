@@ -1,16 +1,16 @@
-"""What is there to say of a run folder: is it whole, is it finished, are its losses and its gradients normal?"""
+"""The report of a run: is its folder whole, is it finished, are its losses and gradients as expected?"""
 
 import csv
 
 from mini_tf.checks import is_number
 from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive
-from mini_tf.training.bands import as_text, band_of
+from mini_tf.training.expected_loss import as_text, band_of
 from mini_tf.training.health import NORM, complaints
 from mini_tf.training.run import Run
 
 
-def checkup(run: Run) -> list[tuple[str, str, str]]:
+def report_of(run: Run) -> list[tuple[str, str, str]]:
     """[(what, "good", "bad" or "", a sentence), …] about a Run, whatever state it is in."""
     try:
         config = run.config()
@@ -38,7 +38,7 @@ def _files(run):
     except UserError as error:
         expected = (run.folder / "model.safetensors").exists() or run.is_finished()
         return "model", "bad" if expected else "", str(error)
-    return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} numbers to learn; no bit has changed"
+    return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} trainable parameters; undamaged"
 
 
 def _states(run):
