@@ -48,7 +48,6 @@ from mini_tf.training.translation import (
     TRANSLATION,
     batches_in_order,
     mean_loss,
-    prepare_pairs,
 )
 
 import numpy as np
@@ -297,7 +296,7 @@ longest, rate = (7, 8e-3) if QUICK else (10, 6e-3)
 preset = replace(TRANSLATION["translate"], longest=longest, words=1000, learning_rate=rate, warm_up=40)
 print("\n3. Sentence pairs")
 pairs = french_pairs(40_000, seed=0)
-bitext = prepare_pairs(pairs, preset, say=print)
+bitext = preset.prepare(pairs, say=print)
 for french, english in pairs[:5]:
     print(f"  {french:<60}{english}")
 

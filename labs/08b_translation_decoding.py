@@ -46,7 +46,6 @@ from mini_tf.training.translation import (
     TRANSLATION,
     batches_in_order,
     mean_loss,
-    prepare_pairs,
 )
 
 import numpy as np
@@ -79,7 +78,7 @@ preset = replace(
     learning_rate=8e-3 if QUICK else 4e-3,
 )  # fmt: skip
 print("Experiment 2: the losses")
-bitext = prepare_pairs(french_pairs(40_000 if QUICK else 100_000, seed=0), preset, say=print)
+bitext = preset.prepare(french_pairs(40_000 if QUICK else 100_000, seed=0), say=print)
 c = len(bitext.english)
 model = Translator(len(bitext.french), c, **options)
 print(f"{model.numbers_to_learn():,} numbers to learn")

@@ -51,7 +51,7 @@ from mini_tf.training.classification import (
 )
 from mini_tf.training.classification import mean_loss as classification_loss
 from mini_tf.training.language import prepare
-from mini_tf.training.masking import MASKING, MaskedPassages, passages_in_order, prepare_passages
+from mini_tf.training.masking import MASKING, MaskedPassages, passages_in_order
 from mini_tf.training.masking import mean_loss as masked_loss
 from mini_tf.training.text_batches import texts_in_order
 
@@ -313,7 +313,7 @@ size = {"n": 32, "words": 1000, "steps": 240} if QUICK else {"n": 64, "words": 2
 model_size = {"m": size["n"] // preset.model["H"], "f": 4 * size["n"], "dropout": 0.0}
 preset = replace(preset, **size, learning_rate=6e-3 if QUICK else 3e-3, share=0.3, model=preset.model | model_size)
 print("\n2. Masked words")
-passages = prepare_passages(text, preset, say=print)
+passages = preset.prepare(text, say=print)
 vocabulary, c = passages.vocabulary, len(passages.vocabulary)
 batches = CutPassages(passages.train, c, preset.words, preset.share)
 example = next(batches)

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.parallel.process_group import ProcessGroup
 
-PER_EXAMPLE = {"carried"}            # in a model's state: arrays with a row for each example of a batch
+PER_EXAMPLE = {"model/carried"}      # in a training's state: arrays with a row for each example of a batch
 
 
 class DistributedTraining(Training):
@@ -93,14 +93,13 @@ class DistributedTraining(Training):
         """This process's rows of an array of the model's state"""
         return to_host(self.model.state()[name])
 
-    def carried(self) -> dict[str, Array]:
-        return {
-            name: np.concatenate(self.group.ask(self, "carried_rows", name)) if name in PER_EXAMPLE else x
-            for name, x in self.model.state().items()
-        }  # fmt: skip
+    def state(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        arrays, numbers = super().state()
+        for name in PER_EXAMPLE & arrays.keys():
+            arrays[name] = np.concatenate(self.group.ask(self, "carried_rows", name.removeprefix("model/")))
+        return arrays, numbers
 
-    def carry(self, state: dict[str, Array]) -> None:
-        rank, size = self.group.rank, self.group.size
-        super().carry({
-            name: x[rows_of(rank, size, len(x))] if name in PER_EXAMPLE else x for name, x in state.items()
-        })  # fmt: skip
+    def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
+        own = {name: arrays[name] for name in PER_EXAMPLE & arrays.keys()}
+        own = {name: x[rows_of(self.group.rank, self.group.size, len(x))] for name, x in own.items()}
+        super().restore(arrays | own, numbers)

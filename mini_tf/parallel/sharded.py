@@ -121,9 +121,17 @@ class ShardedTraining(DistributedTraining):
         memory = self.optimizer.memory.get(which, {})
         return to_host(memory[name]) if name in memory else None
 
-    def own_memory(self, name: str, x: Any) -> Any:
-        mine = self.sums.slice_of(name)
-        return None if mine is None else x.reshape(-1)[mine].copy() if np.ndim(x) else x
+    def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
+        own = {}
+        for path, x in arrays.items():
+            mine = self.sums.slice_of(path.split("/", 2)[2]) if path.startswith("optimizer/") else ...
+            if mine is not None:
+                own[path] = x if mine is ... else x.reshape(-1)[mine]
+        counts = {
+            which: {name: number for name, number in of.items() if self.sums.slice_of(name) is not None}
+            for which, of in numbers["counts"].items()
+        }  # fmt: skip
+        super().restore(own, numbers | {"counts": counts})
 
 
 class FromAll:

@@ -41,8 +41,25 @@ class Masking(Task):
     def read(self, command: dict[str, Any], seed: int) -> str:
         return text_named(command)
 
-    def prepare(self, data: str, seed: int, say: Callable[[str], None]) -> "Passages":
-        return prepare_passages(data, self, seed, say)
+    def prepare(self, text: str, seed: int = 0, say: Callable[[str], None] = lambda line: None) -> "Passages":
+        """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at
+        most T words.
+
+        As in Lab 6 the vocabulary is that of the whole text. Raises UserError for a text too short for three parts.
+        """
+        lines = [tokenize(line) + ["\n"] for line in text.split("\n")]
+        lines = [line for line in lines if len(line) > 1]
+        vocabulary = Vocabulary(["[MASK]", *(word for line in lines for word in line)])
+        ids, T, rng = [vocabulary.encode(line) for line in lines], self.model["T"], np.random.default_rng([seed, 4])
+        first_test = int(len(ids) * (1 - self.test))
+        first_validation = int(first_test * (1 - self.validation))
+        parts = ids[:first_validation], ids[first_validation:first_test], ids[first_test:]
+        if not all(parts):
+            raise UserError(f"the text has {len(lines)} lines with words, too few for three parts; give a longer text")
+        passages = Passages(vocabulary, *(_passages(part, T, rng) for part in parts))
+        say(f"{len(lines):,} lines, {len(vocabulary):,} different words: {len(passages.train):,} passages to train on, "
+            f"{len(passages.test):,} to test")  # fmt: skip
+        return passages
 
     def new_model(self, prepared: "Passages", seed: int) -> MaskedWordModel:
         """With random word vectors."""
@@ -107,29 +124,6 @@ class Passages:
     def counts(self) -> Array:
         """How often each word occurs in the training passages: (c,)"""
         return np.bincount(np.concatenate(self.train), minlength=len(self.vocabulary))
-
-
-def prepare_passages(
-    text: str, preset: Masking, seed: int = 0, say: Callable[[str], None] = lambda line: None
-) -> Passages:
-    """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at most
-    T words.
-
-    As in Lab 6 the vocabulary is that of the whole text. Raises UserError for a text too short for three parts.
-    """
-    lines = [tokenize(line) + ["\n"] for line in text.split("\n")]
-    lines = [line for line in lines if len(line) > 1]
-    vocabulary = Vocabulary(["[MASK]", *(word for line in lines for word in line)])
-    ids, T, rng = [vocabulary.encode(line) for line in lines], preset.model["T"], np.random.default_rng([seed, 4])
-    first_test = int(len(ids) * (1 - preset.test))
-    first_validation = int(first_test * (1 - preset.validation))
-    parts = ids[:first_validation], ids[first_validation:first_test], ids[first_test:]
-    if not all(parts):
-        raise UserError(f"the text has {len(lines)} lines with words, too few for three parts; give a longer text")
-    passages = Passages(vocabulary, *(_passages(part, T, rng) for part in parts))
-    say(f"{len(lines):,} lines, {len(vocabulary):,} different words: {len(passages.train):,} passages to train on, "
-        f"{len(passages.test):,} to test")  # fmt: skip
-    return passages
 
 
 def _passages(lines, T, rng):

@@ -115,8 +115,9 @@ def fit_into(
             run.save_model(model)
         save_state()
         verdict = band and band.judge(row["validation_loss"], row["step"])
+        usual = ", in the expected range" if verdict == "inside" else ""
         say(f"step {row['step']:>5}: training {row['train_loss']:.3f}, validation {row['validation_loss']:.3f}"
-            f"{', as expected' if verdict == 'inside' else ''}{'' if is_best else '  (not better)'}")  # fmt: skip
+            f"{usual}{'' if is_best else '  (not better)'}")  # fmt: skip
         if verdict in ("above", "below"):
             say(f"  {verdict} the expected range here: {as_text(band.limits(row['step']))}, over {band.seeds} seeds")
         for what, sentence in complaints(training.rows).items():

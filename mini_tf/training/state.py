@@ -232,24 +232,12 @@ class Training:
             "counts": {which: of for which, of in memory.items() if not any(map(_is_array, of.values()))},
             "batches": self.batches.state(), "rng": self.rng and self.rng.bit_generator.state,
         }  # fmt: skip
-        arrays |= {f"model/{name}": x for name, x in self.carried().items()}
+        arrays |= {f"model/{name}": x for name, x in self.model.state().items()}
         return arrays, numbers
 
     def memory(self) -> dict[str, dict[str, Any]]:
         """The optimizer's memory, {which: {name: array or number}}, of whole parameters."""
         return self.optimizer.memory
-
-    def own_memory(self, name: str, x: Any) -> Any:
-        """What is kept here of the memory of a parameter; None if nothing is."""
-        return x
-
-    def carried(self) -> dict[str, Array]:
-        """The model's state, for the whole batch."""
-        return self.model.state()
-
-    def carry(self, state: dict[str, Array]) -> None:
-        """Go back to a state that `carried` gave."""
-        self.model.restore(state)
 
     def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
         """Go on from a state. Raises UserError if it is of another model, or if only one of the two has dropout."""
@@ -277,19 +265,14 @@ class Training:
         for name in PROGRESS:
             setattr(self, name, deepcopy(numbers[name]))
         self.best = *numbers["best"], kept
-        self.optimizer.memory = {
-            which: {name: number for name, number in of.items() if self.own_memory(name, number) is not None}
-            for which, of in numbers["counts"].items()
-        }  # fmt: skip
+        self.optimizer.memory = deepcopy(numbers["counts"])
         for path, x in groups.get("optimizer", {}).items():
             which, _, name = path.partition("/")
-            own = self.own_memory(name, x)
-            if own is not None:
-                self.optimizer.memory.setdefault(which, {})[name] = _beside(own, self.parameters[name].data)
+            self.optimizer.memory.setdefault(which, {})[name] = _beside(x, self.parameters[name].data)
         self.batches.restore(numbers["batches"])
         if self.rng is not None:
             self.rng.bit_generator.state = numbers["rng"]
-        self.carry(groups.get("model", {}))
+        self.model.restore(groups.get("model", {}))
 
 
 def save_training(path: PathLike, training: Training, **about) -> None:

@@ -42,8 +42,35 @@ class Translation(Task):
     def read(self, command: dict[str, Any], seed: int) -> list[tuple[str, str]]:
         return french_pairs(self.pairs, seed) if command["path"] is None else read_pairs(command["path"])
 
-    def prepare(self, data: list[tuple[str, str]], seed: int, say: Callable[[str], None]) -> "Bitext":
-        return prepare_pairs(data, self, seed, say)
+    def prepare(
+        self, pairs: list[tuple[str, str]], seed: int = 0, say: Callable[[str], None] = lambda line: None
+    ) -> "Bitext":
+        """A Bitext of (French, English) strings, without sentences of more than self.longest words.
+
+        No sentence of the test part, French or English, is in another part; none of the validation part in training.
+        Raises UserError if too few pairs are left.
+        """
+        in_words = {}
+        for pair in pairs:
+            french, english = (split_sentence(side, language) for side, language in zip(pair, ("french", "english")))
+            if max(len(french), len(english)) <= self.longest:
+                in_words[pair] = french, english
+        say(f"{len(pairs):,} pairs, {len(in_words):,} of them different and of at most {self.longest} words")
+        if len(in_words) < 10:
+            raise UserError(f"{len(in_words)} pairs of at most {self.longest} words are too few, expected at least 10; "
+                            "give a file with more or shorter sentences")  # fmt: skip
+        rest, test = split_pairs(list(in_words), self.held_out, seed)
+        train, validation = split_pairs(rest, min(self.validation / len(rest), 0.1), seed)
+        train, validation, test = ([in_words[pair] for pair in part] for part in (train, validation, test))
+        if self.model.get("tied") == "all":
+            french = english = SentenceVocabulary([side for pair in train for side in pair], self.least)
+        else:
+            french, english = (SentenceVocabulary([pair[k] for pair in train], self.least) for k in (0, 1))
+        french.names |= names_in((pair[0] for pair in rest), "french")
+        english.names |= names_in((pair[1] for pair in rest), "english")
+        say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
+            f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
+        return Bitext(french, english, train, validation, test)
 
     def new_model(self, prepared: "Bitext", seed: int) -> Translator:
         return Translator(len(prepared.french), len(prepared.english), seed=seed, **self.model)
@@ -133,38 +160,6 @@ class Bitext:
     def ids(self, pairs: list[tuple[list[str], list[str]]]) -> tuple[list[Array], list[Array]]:
         """(sources, targets): the French and the English sentences as lists of id arrays"""
         return [self.french.encode(f) for f, _ in pairs], [self.english.encode(e) for _, e in pairs]
-
-
-def prepare_pairs(
-    pairs: list[tuple[str, str]], preset: Translation, seed: int = 0,
-    say: Callable[[str], None] = lambda line: None,
-) -> Bitext:  # fmt: skip
-    """A Bitext of (French, English) strings, without sentences of more than preset.longest words.
-
-    No sentence of the test part, French or English, is in another part, and none of the validation part in training.
-    Raises UserError if too few pairs are left.
-    """
-    in_words = {}
-    for pair in pairs:
-        french, english = (split_sentence(side, language) for side, language in zip(pair, ("french", "english")))
-        if max(len(french), len(english)) <= preset.longest:
-            in_words[pair] = french, english
-    say(f"{len(pairs):,} pairs, {len(in_words):,} of them different and of at most {preset.longest} words")
-    if len(in_words) < 10:
-        raise UserError(f"{len(in_words)} pairs of at most {preset.longest} words are too few, expected at least 10; "
-                        "give a file with more or shorter sentences")  # fmt: skip
-    rest, test = split_pairs(list(in_words), preset.held_out, seed)
-    train, validation = split_pairs(rest, min(preset.validation / len(rest), 0.1), seed)
-    train, validation, test = ([in_words[pair] for pair in part] for part in (train, validation, test))
-    if preset.model.get("tied") == "all":
-        french = english = SentenceVocabulary([side for pair in train for side in pair], preset.least)
-    else:
-        french, english = (SentenceVocabulary([pair[k] for pair in train], preset.least) for k in (0, 1))
-    french.names |= names_in((pair[0] for pair in rest), "french")
-    english.names |= names_in((pair[1] for pair in rest), "english")
-    say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
-        f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
-    return Bitext(french, english, train, validation, test)
 
 
 def same_source(pairs: list[tuple[list[str], list[str]]]) -> list[tuple[tuple[str, ...], list[list[str]]]]:

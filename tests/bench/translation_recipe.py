@@ -18,7 +18,6 @@ from mini_tf.training.translation import (
     bleu_of,
     bleu_of_each_pair,
     mean_loss,
-    prepare_pairs,
     same_source,
     translated,
 )
@@ -55,7 +54,7 @@ def main():
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="which trainings")
     options = parser.parse_args()
     recipe = TRANSLATION[options.preset]
-    bitext = prepare_pairs(read_pairs(options.pairs), recipe)
+    bitext = recipe.prepare(read_pairs(options.pairs))
     examples = same_source(bitext.test)
     print(f"{options.preset}, {options.steps:,} steps\n{'':<44}{'test loss':>10}{'BLEU':>7}{'one reference':>15}")
     for name in options.variants:

@@ -22,7 +22,6 @@ from mini_tf.training.translation import (
     bleu_of,
     bleu_of_each_pair,
     mean_loss,
-    prepare_pairs,
     same_source,
     translated,
 )
@@ -88,7 +87,7 @@ def measure(method, preset, pairs, minutes, threads):
         import torch
 
         torch.set_num_threads(threads)
-    bitext = prepare_pairs(pairs, preset)
+    bitext = preset.prepare(pairs)
 
     def new(steps):
         model = Translator(len(bitext.french), len(bitext.english), seed=0, **preset.model)
