@@ -3,8 +3,10 @@
 import os
 import signal
 import threading
+from contextlib import contextmanager
 from functools import partial
 
+from mini_tf import progress
 from mini_tf.errors import UserError
 from mini_tf.experiment import PointerTransformer
 from mini_tf.layers import Layer, Parameter
@@ -270,6 +272,48 @@ def test_a_loss_that_is_not_finite_is_an_error_with_advice():
         over="ignore", invalid="ignore"
     ):
         fit(Training(Slope(), _ones(), SGD(1e200)), steps=50, validate=lambda: 1.0)
+
+
+class Flawed(Slope):
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Training(Flawed(lambda batch, rng: 0.5), _ones(), SGD()).one_step(),
+         "Flawed.loss returned 0.5, expected two things: return loss, backward"),
+        (lambda: Training(Flawed(lambda batch, rng: (0.5, None)), _ones(), SGD()).one_step(),
+         r"Flawed.loss returned \(0.5, None\), expected two things: return loss, backward"),
+        (lambda: Training(Flawed(lambda batch: None), _ones(), SGD()),
+         r"Flawed.loss does not take \(batch, rng\), expected loss\(self, batch, rng=None\): rng is for dropout"),
+        (lambda: Training(Layer(), _ones(), SGD()), r"Layer has no loss, expected a loss\(self, batch, rng=None\)"),
+        (lambda: Training(Slope(), [np.ones(4)], SGD()), "the batches are a list, expected an endless iterator"),
+        (lambda: Adam(lr=1e-3), "Adam takes learning_rate=…, betas=…, eps=…, got lr"),
+    ],
+)  # fmt: skip
+def test_what_a_training_cannot_use_is_said_in_a_sentence(build, message):
+    with pytest.raises(UserError, match=message):
+        build()
+
+
+def test_fit_without_a_watcher_shows_a_progress_bar(monkeypatch):
+    notes = []
+
+    @contextmanager
+    def bar(what, total):
+        yield lambda done, note="": notes.append((what, done, total, note))
+
+    monkeypatch.setattr(progress, "progress_bar", bar)
+    fit(Training(Slope(), _ones(), SGD(0.1)), steps=2, validate=lambda: 1.0)
+    assert [note[:3] for note in notes] == [("training", 1, 2), ("training", 2, 2)]
+    assert notes[0][3].startswith("loss ")
+    assert "words/s" not in notes[0][3]                  # nobody knows how many words a batch of numbers has
+    model = _tiny()
+    fit(Training(model, RandomWindows(np.arange(40) % 6, model.T, 4), SGD(0.1)), steps=1, validate=lambda: 1.0)
+    assert notes[-1][3].endswith(" words/s")
 
 
 def test_warm_up_and_decay_shape_the_learning_rate():
