@@ -322,7 +322,7 @@ def nothing_yet() -> dict[str, Any]:
 
 
 def _is_array(x):
-    return getattr(x, "ndim", 0) > 0
+    return hasattr(x, "shape")
 
 
 def _beside(x, reference):
