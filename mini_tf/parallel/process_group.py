@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.backend import beside, to_host
+from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
 from mini_tf.layers import Parameter
 from mini_tf.metrics import LossPart, sums_of
@@ -86,10 +87,11 @@ class ProcessGroup(SingleProcess):
         everybody = self._meet(json.loads(json.dumps(same)))
         for name in same:
             for rank, theirs in enumerate(everybody):
-                if theirs.get(name) != everybody[0].get(name):
+                odd, here, there = first_difference(name, theirs[name], everybody[0][name])
+                if here != there:
                     raise UserError(f"process {rank} has another {name} than process 0: "
-                                    f"{difference(theirs.get(name), everybody[0].get(name))}; start all with the same "
-                                    "command, the same files and the same versions")  # fmt: skip
+                                    f"{f'{odd} is ' if odd != name else ''}{here} instead of {there}; start all with "
+                                    "the same command, the same files and the same versions")  # fmt: skip
 
     def check_rows(self, B: int) -> None:
         """Raises UserError if batches of B rows have too few for all processes."""
@@ -203,12 +205,3 @@ def failures(found: list[tuple[tuple[int, str] | None, bool, Any]]) -> list[tupl
     """[(rank, exit code, text)] from a meeting's [(failure, has left, value)]: whoever leaves early has failed, too"""
     early = (2, LEFT) if any(not left for _, left, _ in found) else None
     return [(rank, *(failure or early)) for rank, (failure, left, _) in enumerate(found) if failure or (left and early)]
-
-
-def difference(one: Any, other: Any) -> str:
-    """Where two values differ first: "steps is 300 instead of 200"."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        odd = next(key for key in {**other, **one} if one.get(key) != other.get(key))
-        inner = difference(one.get(odd), other.get(odd))
-        return inner if isinstance(one.get(odd), dict) else f"{odd} is {inner}"
-    return f"{one} instead of {other}"

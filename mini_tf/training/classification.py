@@ -82,9 +82,10 @@ class Classification(Task):
         }  # fmt: skip
         run.write_json("results.json", results)
         guess = {"uniform": float(np.log(model.classes)), "test": results["test"]}
-        run.save_curves(history.rows, guess, training="training, with dropout", unit="nats per text")
+        run.save_figure("curves.png", "curves", history.rows, guess, training="training, with dropout",
+                        unit="nats per text")  # fmt: skip
         names = prepared.vocabulary.classes
-        run.save_confusion(confusion(predicted, labels, model.classes), names)
+        run.save_figure("confusion.png", "confusion", confusion(predicted, labels, model.classes), names)
         lines = ["probability\tpredicted\tlabel\ttext"]
         for p, k, label, text in zip(np.exp(log_p.max(1)), predicted, labels, prepared.test_texts):
             lines.append(f"{p:.3f}\t{names[k]}\t{names[label]}\t{' '.join(text.split())}")

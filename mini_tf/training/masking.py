@@ -86,7 +86,7 @@ class Masking(Task):
             "validation": history.best_validation_loss, "test": mean_loss(model, test), **history.summary(),
         }  # fmt: skip
         run.write_json("results.json", results)
-        run.save_curves(history.rows, {name: results[name] for name in ("unigram", "test")},
+        run.save_figure("curves.png", "curves", history.rows, {name: results[name] for name in ("unigram", "test")},
                         training="training, with dropout", unit="nats per hidden word")  # fmt: skip
         rng = np.random.default_rng(seed)
         shown = [prepared.test[i] for i in rng.permutation(len(prepared.test))[:20] if len(prepared.test[i]) > 4]

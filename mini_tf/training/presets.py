@@ -104,7 +104,8 @@ class Preset(Task):
             results["test"] = model.mean_loss(corpus.test, on_batch=lambda done, _: update(done))
         results |= history.summary()
         run.write_json("results.json", results)
-        run.save_curves(history.rows, {name: results[name] for name in ("uniform", "unigram", "test")})
+        lines = {name: results[name] for name in ("uniform", "unigram", "test")}
+        run.save_figure("curves.png", "curves", history.rows, lines)
         prompt = corpus.test[T : T + GIVEN_WORDS]            # the first words that the model has never seen
         with progress_bar("writing a sample", self.sample_words) as update:
             written = []

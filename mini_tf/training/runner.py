@@ -147,7 +147,9 @@ def save_trained(
         run.save_state(training)                         # so that a kill from here on costs no training
     run.save_model(model)
     run.save_metrics(history.rows)
-    run.save_gradient_flow(history.rows)
+    observed = [row for row in history.rows if row.get("update_ratio")]
+    if observed:                                         # at least one measurement was before an interruption
+        run.save_figure("gradient_flow.png", "gradient_flow", observed)
     say({
         "finished": "training finished", "early": "stopped early: the validation loss no longer falls",
         "interrupted": f"interrupted: keeping the best model so far; to go on with the training: {run.how_to_go_on()}",

@@ -99,7 +99,7 @@ class Translation(Task):
         results |= {"tested": len(examples)} | history.summary()
         run.write_json("results.json", results)
         as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
-        run.save_curves(history.rows, {"test": results["test"]}, training=as_trained)
+        run.save_figure("curves.png", "curves", history.rows, {"test": results["test"]}, training=as_trained)
         lines = ["French\ttranslation\treference"]
         for (french, references), english in zip(examples, written):
             lines.append("\t".join((

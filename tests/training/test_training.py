@@ -517,7 +517,7 @@ def test_metrics_and_curves_are_written(tmp_path):
     rows = [{"step": s, "train_loss": 9.0 / s, "validation_loss": 9.5 / s} for s in (1, 2, 3)]
     run.save_metrics(rows)
     assert (tmp_path / "metrics.csv").read_text().splitlines()[:2] == ["step,train_loss,validation_loss", "1,9.0,9.5"]
-    run.save_curves(rows, {"uniform": 9.568, "unigram": 6.06, "test": 5.4})
+    run.save_figure("curves.png", "curves", rows, {"uniform": 9.568, "unigram": 6.06, "test": 5.4})
     assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert sorted(os.listdir(tmp_path)) == ["curves.png", "metrics.csv"]
 
