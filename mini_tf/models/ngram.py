@@ -71,22 +71,15 @@ class Grams:
         return np.bincount(self.history, weights=values, minlength=self.histories)
 
 
-def count_grams(
-    ids: Array, order: int, size: int, known: int = 0, put_together: Callable = lambda part: part
-) -> list[Grams]:
+def count_grams(ids: Array, order: int, size: int) -> list[Grams]:
     """The Grams of order 1, 2, … `order`, by sorting: a gram is the number of its history, one order lower, and a word.
-
-    A text can be counted in parts: then the first `known` words are those before this part, of which only grams that
-    end in the part are counted, and put_together gives (key, count, shorter) of all parts, of that of this one.
     """
     grams, histories = [], 1
     before = np.zeros(len(ids) + 1, dtype=np.int64)      # before[t]: the number of the k − 1 words before word t
     for k in range(1, order + 1):
         key_at = before[k - 1 : -1] * size + ids[k - 1 :]            # of the gram that ends at each word
-        here = max(known - k + 1, 0)                                 # the first one that ends in this part
-        key, first, count = np.unique(key_at[here:], return_index=True, return_counts=True)
-        key, count, shorter = put_together((key, count, before[k:][here:][first]))
-        grams.append(Grams(key, count, shorter, key // size, histories))
+        key, first, count = np.unique(key_at, return_index=True, return_counts=True)
+        grams.append(Grams(key, count, before[k:][first], key // size, histories))
         before = np.concatenate([np.full(k, NOT_THERE), np.searchsorted(key, key_at)])
         histories = len(key)
     return grams
@@ -269,10 +262,7 @@ class NGramModel(TextModel):
         ids = checked_ids(ids, self.size, "fit")
         if not len(ids):
             raise UserError("fit: the training text is empty, expected at least one word")
-        return self.fit_counts(count_grams(ids, self.order, self.size))
-
-    def fit_counts(self, grams: list[Grams]) -> Self:
-        """Smooth the counts of a training text; returns the model itself."""
+        grams = count_grams(ids, self.order, self.size)
         self.levels = [
             Level(np.append(here.key, NOT_THERE), np.append(share, 0), np.append(rest, 1))
             for here, (share, rest) in zip(grams, SMOOTHINGS[self.smoothing](self, grams))

@@ -24,7 +24,6 @@ the examples.) A single process with two cores does the same with two threads. I
     buckets.py          adding up gradients, while the backward goes on
     sharded.py          the optimizer's memory, divided among the processes
     starting.py         which processes there are, and how they end together
-    corpus.py           a text that each process reads and counts a part of
 
 Source: Li et al. 2020, arXiv:2006.15704 (buckets, overlap); Rajbhandari et al. 2020, arXiv:1910.02054 (shards)
 """

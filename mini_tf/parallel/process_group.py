@@ -45,6 +45,7 @@ class ProcessGroup(SingleProcess):
         return total / predictions
 
     def sum(self, numbers: Sequence[float]) -> list[float]:
+        """The sums of the processes' numbers."""
         return self._gathered(numbers).sum(0).tolist()
 
     def highest(self, number: float) -> float:
@@ -71,13 +72,11 @@ class ProcessGroup(SingleProcess):
         return self._meet(value)[0]
 
     def everybody(self, value: Any) -> list[Any]:
+        """The values of all processes, in the order of their ranks."""
         return self._meet(value)
 
     def on_one_machine(self) -> bool:
         return len(set(self.everybody(MPI.Get_processor_name()))) == 1
-
-    def total(self, counts: Any) -> Any:
-        return self.comm.allreduce(counts, MPI.SUM)      # of Python's objects: by +, in sparse form if they are sparse
 
     # Beginning and end ---------------------------------------------------------------------------------------------
 

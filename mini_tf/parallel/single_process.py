@@ -43,18 +43,6 @@ class SingleProcess:
         """The mean loss of all parts, of which each process measures some."""
         return mean_of(parts)
 
-    def sum(self, numbers: list[float]) -> list[float]:
-        """The sums of the processes' numbers."""
-        return numbers
-
-    def total(self, counts: Any) -> Any:
-        """The sum of the processes' arrays or sparse matrices."""
-        return counts
-
-    def everybody(self, value: Any) -> list[Any]:
-        """The values of all processes, in the order of their ranks."""
-        return [value]
-
     def of_first(self, value: Any) -> Any:
         """The value of rank 0, which JSON can hold."""
         return value

@@ -5,7 +5,6 @@ A task is a function of this file. Only the first process writes into the folder
 
 import json
 import os
-import resource
 import signal
 import sys
 from pathlib import Path
@@ -13,16 +12,14 @@ from pathlib import Path
 from mini_tf.backend import to_host
 from mini_tf.files import write_text
 from mini_tf.layers import Parameter
-from mini_tf.models import FixedWindowModel, LanguageTransformer, NGramModel, OneAttention, RecurrentModel
+from mini_tf.models import FixedWindowModel, LanguageTransformer, OneAttention, RecurrentModel
 from mini_tf.parallel import buckets, ending_together, join
-from mini_tf.parallel.corpus import cooccurrence_of_parts, fit_parts, read_part
 from mini_tf.parallel.sharded import ShardedSums
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit, state
 from tests import tiny
 from tests.strict import strict
 
 import numpy as np
-from scipy import sparse
 
 
 def in_double_precision(training, model, batches, optimizer, *options, _init=Training.__init__, **more):
@@ -120,29 +117,6 @@ FAILURES = {
 }  # fmt: skip
 
 
-def counts(folder, corpus, limit="0"):
-    """Read a corpus in parts, and count; the first process writes what came out. limit: MB of memory, beyond now's"""
-    group = join()
-    if int(limit):
-        resource.setrlimit(resource.RLIMIT_DATA, 2 * (memory() + int(limit) * 1_000_000,))
-    vocabulary, ids = read_part(corpus, group)
-    C = cooccurrence_of_parts(ids, len(vocabulary), 10, group)
-    model = fit_parts(NGramModel(4, len(vocabulary), "modified-kneser-ney"), ids, group)
-    total = int(group.sum([len(ids)])[0])
-    if group.first:
-        folder.mkdir(exist_ok=True)
-        write_text(folder / "words.json", json.dumps([vocabulary.words, total]))
-        sparse.save_npz(folder / "C.npz", C.tocsr())
-        levels = {f"{k}{name}": getattr(level, name) for k, level in enumerate(model.levels) for name in ("key", "share", "rest")}
-        np.savez(folder / "grams.npz", **levels)
-
-
-def memory():
-    """The bytes of data that this process has asked for"""
-    with open("/proc/self/status", encoding="utf-8") as file:
-        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("VmData"))
-
-
 def gradients(folder, kind, piece):
     """Add up gradients in small pieces, one of them larger than a piece, with additions after it was sent."""
     buckets.BUCKET = buckets.PIECE = int(piece)
@@ -164,7 +138,7 @@ def gradients(folder, kind, piece):
                 parameters[name].mine += gradient
                 parameters[name].accumulate(make(gradient))
         for name, parameter in parameters.items():
-            expected = group.total(parameter.mine)
+            expected = group.comm.allreduce(parameter.mine)
             if kind == "sharded":
                 here = sums.slice_of(name)
                 assert (name in sums.slices) == (here is not None and name != "never")
