@@ -89,7 +89,7 @@ def test_a_continued_training_is_the_same_to_the_last_bit(pairs, tmp_path):
 
     whole, first = new_training(), new_training()
     losses = [whole.one_step()[0] for _ in range(50)]
-    assert whole.batches.rounds > 1
+    assert len(whole.batches) < 31                       # it was saved in the second round
     assert [first.one_step()[0] for _ in range(31)] == losses[:31]
     save_training(tmp_path / "training.safetensors", first)
     second = load_training(tmp_path / "training.safetensors", new_training())
