@@ -67,14 +67,6 @@ class Preset(Task):
     def facts(self, data: str, prepared: Corpus) -> dict[str, dict[str, int]]:
         return {"text": {"words": len(prepared.ids), "vocabulary": len(prepared.vocabulary)}}
 
-    def options(self) -> str:
-        """"T=32 n=64 L=2 H=4 m=16, readout shared, …"."""
-        options = {"n": self.n} | self.model
-        letters = " ".join(f"{letter}={options[letter]}" for letter in "TnLHmkf" if letter in options)
-        switches = [name.replace("_", " ") for name, value in self.model.items() if value is True]
-        words = [f"{name} {options[name]}" for name in ("readout", "dropout") if name in options]
-        return ", ".join([letters, *words, *switches])
-
     def in_training(self, model: TextModel) -> TextModel | CarriedState:
         """The model itself, or a CarriedState of it for consecutive batches."""
         return CarriedState(model, anew=self.anew) if self.batches == "consecutive" else model

@@ -66,10 +66,6 @@ class Task:
         """What config.json says of the data: {"text": {"words": 1000, …}}"""
         raise NotImplementedError
 
-    def options(self) -> str:
-        """The model's sizes and options, in a line."""
-        return listed(**{"n": self.n} if hasattr(self, "n") else {}, **self.model)
-
     def training_batches(self, prepared: Any, seed: list[int]) -> Iterator[Any]:
         """An endless iterator over batches of the training part."""
         raise NotImplementedError
@@ -103,11 +99,6 @@ class Task:
 def text_named(command: dict[str, Any]) -> str:
     """The text of the file that a command names, or Shakespeare's."""
     return shakespeare(command["shakespeare"]) if command["path"] is None else read_corpus(command["path"])
-
-
-def listed(**options) -> str:
-    """Options in a line: n=64 L=1 pool=mean"""
-    return " ".join(f"{name}={value}" for name, value in options.items())
 
 
 def random_vectors(c: int, n: int, seed: int) -> Array:
