@@ -49,9 +49,9 @@ def train(
     prepared = preset.prepare(data, seed, say)
     model = preset.new_model(prepared, seed).to(device)
     learned = model.numbers_to_learn()
-    options = ({"n": preset.n} if hasattr(preset, "n") else {}) | preset.model
-    say(f"{type(model).__name__} {' '.join(f'{name}={value}' for name, value in options.items())}: {learned:,} trainable "
-        f"parameters, on the {device}")  # fmt: skip
+    sizes = ({"n": preset.n} if hasattr(preset, "n") else {}) | preset.model
+    options = " ".join(f"{name}={value}" for name, value in sizes.items())
+    say(f"{type(model).__name__} {options}: {learned:,} trainable parameters, on the {device}")
     facts = {name: of | {"parameters": learned} for name, of in preset.facts(data, prepared).items()}
     run.save_config(config | facts, prepared.vocabulary)
     training, parts = preset.training(model, prepared, steps, seed), preset.loss_parts(model, prepared)
