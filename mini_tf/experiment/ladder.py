@@ -252,7 +252,7 @@ def _preset(name, steps):
 
 
 def _trained(text, preset, folder, seed, device, say):
-    """(model, number of trainable parameters, results) of the run in `folder`; it is trained, or goes on, unless it is finished."""
+    """(model, parameters, results) of the run in `folder`; it is trained, or goes on, unless it is finished."""
     begun = (folder / "config.json").is_file()
     with Run.resume(folder) if begun else Run.new(folder) as run:
         if run.is_finished():

@@ -27,7 +27,7 @@ GIVEN_WORDS = 16         # of the test text, from which the sample goes on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preset(Task):
+class Language(Task):
     """The task of predicting the next word of a text."""
 
     kind: ClassVar[str] = "language"
@@ -111,7 +111,7 @@ class Preset(Task):
 PRESETS = {                          # mini_tf.experiment adds "pointer"
     preset.name: preset
     for preset in (
-        Preset(
+        Language(
             name="quick",
             description="small, learns at every position, trains its word vectors too: a minute or two on a laptop",
             n=64,
@@ -125,7 +125,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             steps=300,
             every=50,
         ),
-        Preset(
+        Language(
             name="lab",
             description="the transformer of ESE-2000 Lab 6, Task 6.13, in the sizes that Task 6.5 recommends",
             n=256,
@@ -140,7 +140,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             every=100,
             patience=10,                                 # its loss may stand still for 700 steps before it falls
         ),
-        Preset(
+        Language(
             name="window",
             description="the fixed-window model of Bengio et al. 2003: four words side by side, one hidden layer",
             model_class="FixedWindowModel",
@@ -154,7 +154,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             every=100,
             clip=1.0,
         ),
-        Preset(
+        Language(
             name="recurrent",
             description="a recurrent network, read through the whole text with its state carried on",
             model_class="RecurrentModel",
@@ -170,7 +170,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             clip=1.0,
             validation_words=20_000,
         ),
-        Preset(
+        Language(
             name="gpt",
             description="a small GPT over words, its readout tied to the word vectors",
             model_class="GPT",
