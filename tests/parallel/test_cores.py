@@ -107,7 +107,7 @@ def test_every_preset_learns_the_same(name, always, tmp_path, monkeypatch):
 
 
 def test_both_halves_are_worked_on_at_the_same_time(always, monkeypatch):
-    both, loss = threading.Barrier(2, timeout=60), Classifier.loss
+    both, loss = threading.Barrier(2, timeout=600), Classifier.loss
     model, batch = (make() for make in MODELS["classifier"])
 
     def meet(self, rows, rng=None):

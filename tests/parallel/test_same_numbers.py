@@ -61,6 +61,7 @@ def test_the_other_models(name, n, options, trained):
     np.testing.assert_allclose(several, one, rtol=0, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("options", ["float32", "float32 sharded"])
 def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_not(options, tmp_path):
     names = "quick,recurrent,translate"

@@ -116,7 +116,7 @@ def test_a_script_that_fails_ends_all(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("from mini_tf.parallel import join\ngroup = join()\nif group.rank == 1:\n    raise ValueError('no')\n"
                       "group.sum([1])\n")  # fmt: skip
-    code, _, err = run(2, script, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, timeout=30)
+    code, _, err = run(2, script, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)})
     assert code == 1
     assert err.count("ValueError: no") == 1
 

@@ -117,9 +117,16 @@ FAILURES = {
 }  # fmt: skip
 
 
-def gradients(folder, kind, piece):
+def gradients(folder):
+    """Add up gradients of each kind; "strict" are arrays that are never converted to NumPy's by themselves, as on a GPU."""
+    for kind in ("plain", "sharded", "strict"):
+        for piece in (16, 1000):
+            add_up(kind, piece)
+
+
+def add_up(kind, piece):
     """Add up gradients in small pieces, one of them larger than a piece, with additions after it was sent."""
-    buckets.BUCKET = buckets.PIECE = int(piece)
+    buckets.BUCKET = buckets.PIECE = piece
     group = join()
     make = strict if kind == "strict" else np.asarray
     rng = np.random.default_rng(group.rank)
@@ -143,12 +150,13 @@ def gradients(folder, kind, piece):
                 here = sums.slice_of(name)
                 assert (name in sums.slices) == (here is not None and name != "never")
                 if name in sums.slices:
-                    np.testing.assert_allclose(sums.slices[name].grad, expected.reshape(-1)[here], rtol=1e-12, atol=1e-14)
+                    np.testing.assert_allclose(sums.slices[name].grad, expected.reshape(-1)[here], rtol=1e-12, atol=1e-14,
+                                               err_msg=f"{kind}, {piece}")  # fmt: skip
             elif name == "never":
                 assert parameter.grad is None
             else:
                 assert type(parameter.grad) is type(parameter.data)
-                np.testing.assert_allclose(to_host(parameter.grad), expected, rtol=1e-12, atol=1e-14)
+                np.testing.assert_allclose(to_host(parameter.grad), expected, rtol=1e-12, atol=1e-14, err_msg=f"{kind}, {piece}")
 
 
 if __name__ == "__main__":
