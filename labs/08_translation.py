@@ -48,8 +48,6 @@ from mini_tf.training.translation import (
     TRANSLATION,
     batches_in_order,
     mean_loss,
-    prepare_pairs,
-    translator_training,
 )
 
 import numpy as np
@@ -298,7 +296,7 @@ longest, rate = (7, 8e-3) if QUICK else (10, 6e-3)
 preset = replace(TRANSLATION["translate"], longest=longest, words=1000, learning_rate=rate, warm_up=40)
 print("\n3. Sentence pairs")
 pairs = french_pairs(40_000, seed=0)
-bitext = prepare_pairs(pairs, preset, say=print)
+bitext = preset.prepare(pairs, say=print)
 for french, english in pairs[:5]:
     print(f"  {french:<60}{english}")
 
@@ -487,7 +485,7 @@ for name in ("with the mask", "without it"):
     model = Translator(len(bitext.french), c, **options)
     if name == "without it":
         model.decoder.mask = lambda ids, past=0: (ids >= 0)[:, None, None, :]            # all words that are there
-    training = translator_training(preset, model, bitext, steps, seed=0)
+    training = preset.training(model, bitext, steps, seed=0)
     with training_progress(steps, preset.words) as on_step:
         history = fit(training, steps, partial(mean_loss, model, validation), steps // 10, watcher=Watcher(on_step))
     found = translations(model, [bitext.french.encode(french) for french, _ in tested])

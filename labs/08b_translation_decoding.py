@@ -46,8 +46,6 @@ from mini_tf.training.translation import (
     TRANSLATION,
     batches_in_order,
     mean_loss,
-    prepare_pairs,
-    translator_training,
 )
 
 import numpy as np
@@ -80,7 +78,7 @@ preset = replace(
     learning_rate=8e-3 if QUICK else 4e-3,
 )  # fmt: skip
 print("Experiment 2: the losses")
-bitext = prepare_pairs(french_pairs(40_000 if QUICK else 100_000, seed=0), preset, say=print)
+bitext = preset.prepare(french_pairs(40_000 if QUICK else 100_000, seed=0), say=print)
 c = len(bitext.english)
 model = Translator(len(bitext.french), c, **options)
 print(f"{model.numbers_to_learn():,} numbers to learn")
@@ -97,7 +95,7 @@ def validate():
     return losses[-1]["validation"]
 
 
-training = translator_training(preset, model, bitext, steps, seed=0)
+training = preset.training(model, bitext, steps, seed=0)
 with training_progress(steps, preset.words) as on_step:
     history = fit(training, steps, validate, steps // (12 if QUICK else 24), watcher=Watcher(on_step))
 

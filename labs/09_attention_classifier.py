@@ -47,10 +47,8 @@ from mini_tf.progress import training_progress
 from mini_tf.training import Watcher, fit
 from mini_tf.training.classification import (
     CLASSIFICATION,
-    classifier_training,
     log_probabilities,
     mean_loss,
-    new_classifier,
     prepare_texts,
 )
 from mini_tf.training.figures import draw_confusion
@@ -518,8 +516,8 @@ battles = [[text for pair in part for text in pair] for part in (pairs[:80], pai
 # %%
 def train(preset, texts, seed, patience=None):
     """The preset's Classifier, trained on the texts, and the History"""
-    model = new_classifier(preset, texts, seed)
-    training = classifier_training(preset, model, texts, preset.steps, seed)
+    model = preset.new_model(texts, seed)
+    training = preset.training(model, texts, preset.steps, seed)
     with training_progress(preset.steps, preset.words) as on_step:
         history = fit(training, preset.steps, partial(mean_loss, model, texts.validation), preset.every, patience,
                       Watcher(on_step))  # fmt: skip

@@ -43,17 +43,15 @@ from mini_tf.progress import training_progress
 from mini_tf.text import cooccurrence, eigenvector_embeddings, join, shakespeare
 from mini_tf.text.sentences import padded
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
-from mini_tf.training.by_preset import new_training
 from mini_tf.training.classification import (
     CLASSIFICATION,
-    classifier_training,
     counting_accuracies,
     log_probabilities,
     prepare_texts,
 )
 from mini_tf.training.classification import mean_loss as classification_loss
 from mini_tf.training.language import prepare
-from mini_tf.training.masking import MASKING, MaskedPassages, new_masked_model, passages_in_order, prepare_passages
+from mini_tf.training.masking import MASKING, MaskedPassages, passages_in_order
 from mini_tf.training.masking import mean_loss as masked_loss
 from mini_tf.training.text_batches import texts_in_order
 
@@ -315,7 +313,7 @@ size = {"n": 32, "words": 1000, "steps": 240} if QUICK else {"n": 64, "words": 2
 model_size = {"m": size["n"] // preset.model["H"], "f": 4 * size["n"], "dropout": 0.0}
 preset = replace(preset, **size, learning_rate=6e-3 if QUICK else 3e-3, share=0.3, model=preset.model | model_size)
 print("\n2. Masked words")
-passages = prepare_passages(text, preset, say=print)
+passages = preset.prepare(text, say=print)
 vocabulary, c = passages.vocabulary, len(passages.vocabulary)
 batches = CutPassages(passages.train, c, preset.words, preset.share)
 example = next(batches)
@@ -407,8 +405,8 @@ def opinions(model):
 # %%
 def train_masked(made, stop=None):
     """(model, rows, early): `early` has the opinions after EARLY steps"""
-    model, early = new_masked_model(preset, passages, seed=0), []
-    training = new_training(preset, model, made(passages.train, c, preset.words, preset.share, [0, 2]), preset.steps, 0)
+    model, early = preset.new_model(passages, seed=0), []
+    training = preset.training_on(made(passages.train, c, preset.words, preset.share, [0, 2]), model, preset.steps, 0)
 
     def validate():
         if not early:
@@ -806,7 +804,7 @@ origins = {
 def trained_accuracy(made, preset, seed):
     """The test accuracy of a Classifier, trained by the preset, at the step that is best on the plays to choose by"""
     model = made(seed)
-    training = classifier_training(preset, model, texts, preset.steps, seed)
+    training = preset.training(model, texts, preset.steps, seed)
     with training_progress(preset.steps, preset.words) as on_step:
         validate = partial(classification_loss, model, texts.validation)
         fit(training, preset.steps, validate, preset.every, preset.patience, Watcher(on_step))

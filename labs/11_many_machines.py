@@ -34,21 +34,21 @@ from mini_tf import ops
 from mini_tf.gradcheck import judge
 from mini_tf.models import LanguageTransformer
 from mini_tf.ops.updates import adam
-from mini_tf.parallel import ALONE, join
+from mini_tf.parallel import join
 from mini_tf.parallel.shares import rows_of
 from mini_tf.training import Adam, RandomWindows, Training
 
 import numpy as np
 
 QUICK = quick_mode("Lab 11: training on many machines")
-team = join(sliced=True)                                 # of one process, if no mpiexec has started this
+group = join(sharded=True)                               # of one process, if no mpiexec has started this
 
 
 def silent(*_, **__):
     pass
 
 
-say, expect = (print, expect) if team.first else (silent, silent)    # of several processes, the first one speaks
+say, expect = (print, expect) if group.first else (silent, silent)    # of several processes, only rank 0 prints
 
 # %% [markdown]
 # ## 1. The gradient of a batch is a sum over its shares
@@ -212,14 +212,14 @@ for step, arrays_then in enumerate(history):
     say(f"  after step {step}: process 0 has", " ".join(f"{value:.3f}" for value in arrays_then[0]))
 expect("largest difference from the sum 1.111 on any", at_most(1e-12), max(abs(x - 1.111).max() for x in arrays))
 expect("numbers sent by each process", 12, max(comm.sent for comm in comms))
-if team.first:
+if group.first:
     show(lab_11.ring(history), "11_ring")
-if team.size > 1:
-    ours = np.random.default_rng(team.rank).standard_normal(1001)
+if group.size > 1:
+    ours = np.random.default_rng(group.rank).standard_normal(1001)
     sums = np.empty_like(ours)
-    team.comm.Allreduce(ours, sums)
-    ring_all_reduce(team.comm, ours)
-    expect(f"MPI, N = {team.size}: difference from Allreduce", at_most(1e-12), abs(ours - sums).max())
+    group.comm.Allreduce(ours, sums)
+    ring_all_reduce(group.comm, ours)
+    expect(f"MPI, N = {group.size}: difference from Allreduce", at_most(1e-12), abs(ours - sums).max())
 else:
     say("  (under mpiexec, the ring is compared with MPI's own Allreduce here)")
 
@@ -231,7 +231,7 @@ else:
 # ## 3. The same losses
 #
 # Now a whole model, in double precision. Every process has the same model and draws the same batches; it takes its rows
-# of each, and `team` adds up the gradients, while the backward is still running. (`mini_tf/parallel/buckets.py`; with
+# of each, and `group` adds up the gradients, while the backward is still running. (`mini_tf/parallel/buckets.py`; with
 # one process, there is nothing to add.) Each process also trains the whole batches alone, for comparison.
 #
 # **Expect** the same losses but for rounding, to $10^{-12}$; with one process, to the last bit. (With one process that
@@ -239,24 +239,24 @@ else:
 
 
 # %%
-def training_of(team):
+def training_of(made):
     """The Training of a small language transformer on random words"""
     draw = np.random.default_rng(1)
     words = draw.integers(0, 60, 2_000)
     model = LanguageTransformer(draw.standard_normal((60, 16)), T=8, L=2, H=2, m=8, readout="shared", causal=True,
                                 layer_norm=True, train_embeddings=True, seed=2)  # fmt: skip
-    return Training(model, RandomWindows(words, 8, 15, seed=3), Adam(1e-2, eps=1e-6), clip=1.0, team=team)
+    return made(model, RandomWindows(words, 8, 15, seed=3), Adam(1e-2, eps=1e-6), clip=1.0)
 
 
 steps = 10 if QUICK else 40
-together, alone = training_of(team), training_of(ALONE)
+together, alone = training_of(group.training), training_of(Training)
 losses = np.array([[training.one_step()[0] for training in (together, alone)] for _ in range(steps)])
-shares = [len(range(15)[rows_of(r, team.size, 15)]) for r in range(team.size)]
+shares = [len(range(15)[rows_of(r, group.size, 15)]) for r in range(group.size)]
 say(f"\n3. {steps} steps on batches of 15 rows, of which the processes take", *shares)
 for step in (0, 1, steps - 1):
     say(f"  step {step + 1:>3}: loss together {losses[step, 0]:.15f}   alone {losses[step, 1]:.15f}")
 difference = abs(losses[:, 0] - losses[:, 1]).max()
-expect("largest difference in all steps", at_most(1e-12) if team.size > 1 else 0, difference)
+expect("largest difference in all steps", at_most(1e-12) if group.size > 1 else 0, difference)
 
 # %% [markdown]
 # ## 4. Dividing the optimizer's memory
@@ -303,7 +303,7 @@ expect("parameters, largest difference from one Adam", at_most(1e-12), max(abs(x
 expect("numbers sent by each process and step, in p", 1.5, comms[0].sent / steps / p)
 
 # %% [markdown]
-# mini_tf does the same (`join(sliced=True)` above; `mini-tf train` does so on one machine, and with `--sharded` on
+# mini_tf does the same (`join(sharded=True)` above; `mini-tf train` does so on one machine, and with `--sharded` on
 # several). In all, each process keeps $(2 + 2/N) \cdot p$ numbers instead of 4p: half as many, in the limit.
 #
 # **Expect** 2/N numbers for each parameter in the Adam of section 3.
@@ -312,8 +312,8 @@ expect("numbers sent by each process and step, in p", 1.5, comms[0].sent / steps
 numbers = together.model.numbers_to_learn()
 kept = sum(array.size for of in ("m", "v") for array in together.optimizer.memory[of].values())
 say(f"\nThe model of section 3: {numbers:,} numbers to learn; this process's Adam keeps {kept:,}")
-expect("Adam's numbers on this process, per parameter", about(2 / team.size, within=0.01), kept / numbers)
-if team.first:
+expect("Adam's numbers on this process, per parameter", about(2 / group.size, within=0.01), kept / numbers)
+if group.first:
     show(lab_11.memory([1, 2, 4, 8, 16, 32, 64]), "11_memory")
 
 # %% [markdown]

@@ -39,3 +39,12 @@ def check_rng(rng: Any) -> None:
     """Raises UserError unless it draws random numbers: a seed alone would draw the same ones in every call."""
     if not hasattr(rng, "random") or type(rng).__name__ in ("module", "Random", "RandomState"):
         raise UserError(f"rng is {shown(rng)}, expected a NumPy generator: rng = np.random.default_rng(0), made once")
+
+
+def first_difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+    """(name, one value, other value) of the first place where two nested dicts differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        odd = next((key for key in {**other, **one} if one.get(key) != other.get(key)), None)
+        if odd is not None:
+            return first_difference(odd, one.get(odd), other.get(odd))
+    return name, one, other

@@ -4,6 +4,7 @@ And a classifier?  Its accuracy, and which classes it mistakes for which.
 """
 
 import math
+from collections.abc import Callable, Iterable
 
 from mini_tf.backend import to_host
 from mini_tf.bleu import Bleu as Bleu
@@ -15,6 +16,24 @@ from mini_tf.types import Array
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+# Measures the loss of a part, such as a batch, and gives (mean loss, over how many predictions).
+LossPart = Callable[[], tuple[float, int]]
+
+
+def mean_of(parts: Iterable[LossPart]) -> float:
+    """The mean loss over the predictions of all parts."""
+    total, predictions = sums_of(parts)
+    return total / predictions
+
+
+def sums_of(parts: Iterable[LossPart]) -> tuple[float, int]:
+    """(sum of the losses, number of predictions) of the parts"""
+    total = count = 0
+    for part in parts:
+        loss, predictions = part()
+        total, count = total + float(loss) * predictions, count + predictions
+    return total, count
 
 
 def perplexity(cross_entropy: float) -> float:

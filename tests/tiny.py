@@ -9,13 +9,10 @@ from unittest.mock import patch
 
 from mini_tf.parallel import join
 from mini_tf.training import figures
-from mini_tf.training.classification import train_classifier
-from mini_tf.training.elsewhere import Elsewhere
-from mini_tf.training.every_kind import every_preset, learns_from
-from mini_tf.training.language import train_language_model
-from mini_tf.training.masking import MaskingPreset, train_to_fill
+from mini_tf.training.null_run import NullRun
+from mini_tf.training.registry import every_preset
 from mini_tf.training.run import Run
-from mini_tf.training.translation import train_translator
+from mini_tf.training.runner import train as train_preset
 
 import numpy as np
 
@@ -31,11 +28,11 @@ def preset(name, **changes):
     whole = every_preset()[name]
     sizes = {key: SIZES.get(key, value) for key, value in whole.model.items()}
     small = {"model": sizes, "steps": 12, "every": 3, "warm_up": 3, "learning_rate": 1e-2, "patience": 5}
-    if learns_from(whole) == "--pairs":
+    if whole.kind == "translation":
         small |= {"words": 60, "least": 1, "longest": 4, "tested": 4, "model": sizes | {"n": 8}}
-    elif learns_from(whole) == "--table":
+    elif whole.kind == "classification":
         small |= {"words": 40, "least": 1, "n": 8}
-    elif isinstance(whole, MaskingPreset):
+    elif whole.kind == "masking":
         small |= {"words": 60, "n": 8}
     else:
         small |= {"n": 8, "batch": 4, "anew": 3, "validation_words": 40, "sample_words": 5}
@@ -75,22 +72,21 @@ def train(name, run, rescue=None, say=lambda line: None, pictures=False, **chang
         drawn = {name: Sketch for name in vars(figures) if name.startswith("draw_")}
         with patch.multiple(figures, **drawn):
             return train(name, run, rescue, say, pictures=True, **changes)
-    if not isinstance(run, (Run, Elsewhere)):
+    if not isinstance(run, (Run, NullRun)):
         folder = Path(run)
         if not join().first:
-            return train(name, Elsewhere(folder), say=say, pictures=True, **changes)
+            return train(name, NullRun(folder), say=say, pictures=True, **changes)
         with Run.resume(folder) if (folder / "config.json").exists() else Run.new(folder) as run:
             run.rescue = rescue
             return train(name, run, say=say, pictures=True, **changes)
     small = preset(name, **changes)
-    if learns_from(small) == "--pairs":
-        return train_translator(pairs(), small, run, device="cpu", say=say)
-    if learns_from(small) == "--table":
-        examples = [(line, "even" if i % 2 else "odd") for i, line in enumerate(lines())]
-        return train_classifier(examples, small, run, device="cpu", say=say)
-    if isinstance(small, MaskingPreset):
-        return train_to_fill("\n".join(lines()), small, run, device="cpu", say=say)
-    return train_language_model("\n".join(lines(160)), small, run, device="cpu", say=say)
+    data = {
+        "translation": pairs,
+        "classification": lambda: [(line, "even" if i % 2 else "odd") for i, line in enumerate(lines())],
+        "masking": lambda: "\n".join(lines()),
+        "language": lambda: "\n".join(lines(160)),
+    }
+    return train_preset(small, data[small.kind](), run, device="cpu", say=say)
 
 
 def contents(folder):

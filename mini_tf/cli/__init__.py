@@ -38,7 +38,7 @@ def main() -> None:
     try:
         with ending_together(), memory_said():
             if rank_given() is not None:                 # joining loads what --help does not need
-                _speak_alone(join())
+                _print_on_rank_0(join())
             app(prog_name="mini-tf")
     except UserError as error:
         if not rank_given():                             # without MPI, each of several processes ends here
@@ -64,8 +64,8 @@ def _terminated(number, _):
     raise Terminated(number)
 
 
-def _speak_alone(team):
-    """On all processes but the first, print nothing: the first says the same."""
-    if not team.first:
+def _print_on_rank_0(group):
+    """On all processes but rank 0, print nothing: rank 0 says the same."""
+    if not group.first:
         out.quiet = err.quiet = True
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, it stays open

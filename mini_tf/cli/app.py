@@ -35,9 +35,9 @@ def main_options(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    team = join()
-    if team.size > 1 and context.invoked_subcommand not in ("train", "doctor"):
-        raise UserError(f"mini-tf {context.invoked_subcommand} runs on one process, and mpiexec started {team.size}: "
+    group = join()
+    if group.size > 1 and context.invoked_subcommand not in ("train", "doctor"):
+        raise UserError(f"mini-tf {context.invoked_subcommand} runs on one process, and mpiexec started {group.size}: "
                         "leave mpiexec out; mini-tf train can use several")  # fmt: skip
 
 

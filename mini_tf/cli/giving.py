@@ -15,21 +15,21 @@ def presets(
     name: Annotated[str | None, typer.Argument(help="a preset: show all its options")] = None,
 ) -> None:
     """List the presets of mini-tf train; or, with a NAME, all options of one, which --set changes."""
-    from mini_tf.training.every_kind import every_preset, learns_from, preset_named
-    from mini_tf.training.settings import model_class_of, options_of
+    from mini_tf.training.registry import every_preset, preset_named
+    from mini_tf.training.settings import options_of
 
     table = Table(box=None, header_style="bold", pad_edge=False, show_header=name is None)
     if name is None:
         for column in ("preset", "learns from", "what it is"):
             table.add_column(column, overflow="fold")
         for preset in every_preset().values():
-            table.add_row(preset.name, learns_from(preset), preset.description)
+            table.add_row(preset.name, preset.takes, preset.description)
         out.print(table)
         out.print(Text("Options of one, for --set: mini-tf presets NAME", "dim"))
         return
     preset = preset_named(name)
     out.print(Text(f"{preset.name}: {preset.description}"))
-    out.print(Text(f"trains a {model_class_of(preset).__name__}, from {learns_from(preset)}"))
+    out.print(Text(f"trains a {preset.model_type.__name__}, from {preset.takes}"))
     for option, value in options_of(preset).items():
         shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         table.add_row(option, Text(shown, "bold"))

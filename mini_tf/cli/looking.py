@@ -156,14 +156,14 @@ def doctor(
 
 
 def examined(folder: Path) -> bool:
-    """Show what `checkup` finds in a run folder. Returns True if nothing is wrong."""
-    from mini_tf.training.checkup import checkup
+    """Show what `report_of` finds in a run folder. Returns True if nothing is wrong."""
     from mini_tf.training.run import Run
+    from mini_tf.training.run_report import report_of
 
     table = Table(box=None, show_header=False, pad_edge=False)
     for column in ("what", "verdict", "more"):
         table.add_column(column, overflow="fold")
-    found = checkup(Run.look(folder))
+    found = report_of(Run.look(folder))
     for what, verdict, more in found:
         sign = {"good": Text("✓", "green"), "bad": Text("✗", "bold red"), "": Text("·", "dim")}[verdict]
         table.add_row(Text(what), sign, Text(more))

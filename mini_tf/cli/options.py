@@ -22,7 +22,7 @@ class Unknown(StrEnum):
 
 def _presets(beginning: str) -> list[tuple[str, str]]:
     """For the shell, which completes a preset's name."""
-    from mini_tf.training.every_kind import every_preset
+    from mini_tf.training.registry import every_preset
 
     return [(name, preset.description) for name, preset in every_preset().items() if name.startswith(beginning)]
 

@@ -24,7 +24,7 @@ from mini_tf.cli.options import (
 )
 from mini_tf.cli.showing import comparison_table, loss_table
 from mini_tf.errors import Terminated, UserError
-from mini_tf.files import STANDARD, PathLike
+from mini_tf.files import STANDARD
 from mini_tf.parallel.starting import join
 from mini_tf.terminal import quoted
 
@@ -33,12 +33,12 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from mini_tf.training.by_preset import TrainingPreset
-    from mini_tf.training.classification import ClassificationPreset
-    from mini_tf.training.masking import MaskingPreset
-    from mini_tf.training.presets import Preset
+    from mini_tf.training.classification import LabelledTexts
+    from mini_tf.training.language import Corpus
+    from mini_tf.training.masking import Passages
     from mini_tf.training.run import Run
-    from mini_tf.training.translation import TranslationPreset
+    from mini_tf.training.task import Task
+    from mini_tf.training.translation import Bitext
 
 
 @app.command(short_help="Train a model, by a preset, on Shakespeare or a text of your own.")
@@ -83,15 +83,15 @@ def train(
     predictions.tsv.
     mpiexec -n N mini-tf train … trains on N processes, each on its share of every batch.
     """
-    from mini_tf.training.elsewhere import Elsewhere
-    from mini_tf.training.every_kind import learns_from, preset_named, resumed
+    from mini_tf.training.null_run import NullRun
+    from mini_tf.training.registry import preset_named, resumed
     from mini_tf.training.run import Run
     from mini_tf.training.settings import with_settings
 
     set_up_gpu(tf32, gpu_memory)
     one_machine = join().on_one_machine()                # where sharing the update is faster, too
-    team = join(one_machine if sharded is None else sharded)
-    team.preparing = True
+    group = join(one_machine if sharded is None else sharded)
+    group.preparing = True
     if resume is not None:
         given = [option.opts[0] for option in context.command.params
                  if option.name not in ("resume", "rescue", "device", "tf32", "gpu_memory", "sharded", "quiet")
@@ -99,29 +99,29 @@ def train(
         if given:
             raise UserError(f"{given[0]} was given with --resume, which goes on with the settings of the run: leave "
                             "it out")  # fmt: skip
-        with Run.resume(resume) if team.first else Elsewhere(resume) as folder, kept(folder):
+        with Run.resume(resume) if group.first else NullRun(resume) as folder, kept(folder):
             folder.rescue = rescue
-            if team.of_first(folder.is_finished()):
+            if group.of_first(folder.is_finished()):
                 note(f"{resume} is finished; there is nothing to go on with. How it went: mini-tf doctor {resume}")
                 return
-            chosen, folder.command, steps, seed = resumed(resume, team.of_first(folder.config()))
+            chosen, folder.command, steps, seed = resumed(resume, group.of_first(folder.config()))
             trained(folder, chosen, folder.command, steps, seed, device)
         return
     chosen = with_settings(preset_named(preset), settings or [])
     sources = {"--corpus": corpus, "--pairs": pairs, "--table": table}
-    takes = learns_from(chosen)
+    takes = chosen.takes
     given = next((option for option, path in sources.items() if path is not None and option != takes), None)
     if given is not None:
         for_it = {"--pairs": "translate", "--table": "classify", "--corpus": "quick"}[given]
         raise UserError(f"--preset {preset} learns from {takes} FILE, not from {given}; for {given}: --preset {for_it}")
     path = sources[takes]
-    if team.size > 1 and str(path) == STANDARD:
-        raise UserError(f"{takes} - with several processes: only the first has standard input; name a file")
+    if group.size > 1 and str(path) == STANDARD:
+        raise UserError(f"{takes} - with several processes: only rank 0 has standard input; name a file")
     options = {"--corpus": {"shakespeare": shakespeare.value}, "--pairs": {}, "--table": {"text": text, "label": label}}
     if rescue is not None and rescue.exists() and not (rescue.is_dir() and not any(rescue.iterdir())):
         raise UserError(f"--rescue {rescue} is there and is no empty folder, expected a new or an empty one")
-    with Run.new(run, chosen.name) if team.first else Elsewhere(run) as folder, kept(folder):
-        team.of_first(None)                              # here the others hear of it if the folder cannot be made
+    with Run.new(run, chosen.name) if group.first else NullRun(run) as folder, kept(folder):
+        group.of_first(None)                              # here the others hear of it if the folder cannot be made
         folder.command = {"path": as_kept(path)} | options[takes]
         folder.rescue = rescue
         trained(folder, chosen, {"path": path} | options[takes], steps, seed, device)
@@ -146,10 +146,11 @@ def compare(
     """
     from mini_tf.backend import resolve_device
     from mini_tf.experiment.ladder import climb
+    from mini_tf.training.task import text_named
 
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}, expected at least 1")
-    text = chosen_text(corpus, shakespeare.value)
+    text = text_named({"path": corpus, "shakespeare": shakespeare.value})
     try:
         rungs = climb(
             text, run, seed, resolve_device(device), steps, say=lambda line: out.print(Text(f"  {line}", "dim")),
@@ -197,33 +198,23 @@ def kept(run: "Run") -> Iterator["Run"]:
         raise
 
 
-def trained(run: "Run", preset: "TrainingPreset", command: dict, steps: int | None, seed: int, device: str) -> None:
-    """Train what the preset is for, on what the command names, into the run; show how good it is, and what to try."""
-    from mini_tf.training.every_kind import learns_from
-    from mini_tf.training.masking import MaskingPreset
+def trained(run: "Run", preset: "Task", command: dict, steps: int | None, seed: int, device: str) -> None:
+    """Train the preset's model, on what the command names, into the run; show how good it is, and what to try."""
+    from mini_tf.training.runner import train
 
-    if learns_from(preset) == "--pairs":
-        train_to_translate(run, preset, command["path"], steps, seed, device)
-    elif learns_from(preset) == "--table":
-        train_to_classify(run, preset, command, steps, seed, device)
-    else:
-        text = chosen_text(command["path"], command["shakespeare"])
-        train = train_to_fill_gaps if isinstance(preset, MaskingPreset) else train_to_write
-        train(run, preset, text, steps, seed, device)
+    data = preset.read(command, seed)
+    _, prepared, results = train(preset, data, run, steps, seed, device, say=lambda line: out.print(Text(line)))
+    if results:                                          # of several processes, only rank 0 has them
+        SHOW[preset.kind](run, preset, prepared, results)
 
 
-def train_to_write(run: "Run", preset: "Preset", text: str, steps: int | None, seed: int, device: str) -> None:
-    """Train a language model on a text, and show its losses and what it writes."""
+def show_writing(run: "Run", preset: "Task", corpus: "Corpus", results: dict) -> None:
+    """The losses of a language model, and what it writes."""
     from mini_tf.text import join as join_words
     from mini_tf.text import tokenize
-    from mini_tf.training.language import GIVEN_WORDS, train_language_model
+    from mini_tf.training.presets import GIVEN_WORDS
 
-    _, prepared, results = train_language_model(
-        text, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
-    )
-    if not results:                                      # of several processes, the first shows them
-        return
-    out.print(loss_table(results, len(prepared.vocabulary)))
+    out.print(loss_table(results, len(corpus.vocabulary)))
     written = tokenize((run / "sample.txt").read_text(encoding="utf-8"))
     out.print(Text(f"The model writes on from {GIVEN_WORDS} words of the test text:", style="bold"))
     out.print(Text(join_words(written[: GIVEN_WORDS + 100])))
@@ -233,19 +224,8 @@ def train_to_write(run: "Run", preset: "Preset", text: str, steps: int | None, s
     out.print(Text(f"  mini-tf generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"))
 
 
-def train_to_translate(
-    run: "Run", preset: "TranslationPreset", path: PathLike | None, steps: int | None, seed: int, device: str
-) -> None:
-    """Train a translator on the pairs of a file, or on those of the grammar, and show what it can do."""
-    from mini_tf.data import french_pairs, read_pairs
-    from mini_tf.training.translation import train_translator
-
-    pairs = french_pairs(preset.pairs, seed) if path is None else read_pairs(path)
-    _, _, results = train_translator(
-        pairs, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
-    )
-    if not results:                                      # of several processes, the first shows them
-        return
+def show_translating(run: "Run", preset: "Task", bitext: "Bitext", results: dict) -> None:
+    """How good a translator is, and some translations."""
     table = Table("", "", box=None, show_header=False)
     table.columns[1].justify = "right"
     table.add_row("validation, test loss, in nats per word", f"{results['validation']:.3f}, {results['test']:.3f}")
@@ -262,44 +242,25 @@ def train_to_translate(
     out.print(Text(f'  mini-tf translate {quoted(str(run.folder))} "{example}" --attention attention.png'))
 
 
-def train_to_classify(
-    run: "Run", preset: "ClassificationPreset", command: dict, steps: int | None, seed: int, device: str
-) -> None:
-    """Train a classifier on the texts of a table, or on film reviews, and show how good it is."""
-    from mini_tf.data import movie_reviews, read_labelled
-    from mini_tf.training.classification import train_classifier
-
-    path = command["path"]
-    examples = movie_reviews() if path is None else read_labelled(path, command["text"], command["label"])
-    _, prepared, results = train_classifier(
-        examples, preset, run, steps, seed, device, say=lambda line: out.print(Text(line))
-    )
-    if not results:                                      # of several processes, the first shows them
-        return
+def show_classifying(run: "Run", preset: "Task", texts: "LabelledTexts", results: dict) -> None:
+    """How good a classifier is."""
     table = Table("", "accuracy", box=None, header_style="bold")
     table.columns[1].justify = "right"
     names = {
         "largest": "always the largest class", "bayes": "naive Bayes on word counts",
         "logistic": "logistic regression on word counts",
-        "accuracy": f"{preset.name}, on {len(prepared.test_texts):,} new texts",
+        "accuracy": f"{preset.name}, on {len(texts.test_texts):,} new texts",
     }  # fmt: skip
     for key, name in names.items():
         table.add_row(name, f"{results[key]:.1%}", style="bold" if key == "accuracy" else None)
     out.print(table)
-    example = min(prepared.test_texts, key=lambda text: abs(len(text) - 60)).replace('"', "'")
+    example = min(texts.test_texts, key=lambda text: abs(len(text) - 60)).replace('"', "'")
     out.print(Text(f"Kept in {run.folder}: curves.png, confusion.png, predictions.tsv, the model. Now try"))
     out.print(Text(f'  mini-tf classify {quoted(str(run.folder))} "{example}" --words'))
 
 
-def train_to_fill_gaps(
-    run: "Run", preset: "MaskingPreset", text: str, steps: int | None, seed: int, device: str
-) -> None:
-    """Train a model on a text whose words are hidden in turns, and show what it puts into gaps."""
-    from mini_tf.training.masking import train_to_fill
-
-    _, _, results = train_to_fill(text, preset, run, steps, seed, device, say=lambda line: out.print(Text(line)))
-    if not results:                                      # of several processes, the first shows them
-        return
+def show_filling(run: "Run", preset: "Task", passages: "Passages", results: dict) -> None:
+    """The losses of a model of masked words, and what it puts into gaps."""
     table = Table("", "nats per hidden word", box=None, header_style="bold")
     table.columns[1].justify = "right"
     for key, name in (("unigram", "by how often a word occurs"), ("test", "model, test lines")):
@@ -312,8 +273,7 @@ def train_to_fill_gaps(
     out.print(Text(f'  mini-tf fill {quoted(str(run.folder))} "{example}"'))
 
 
-def chosen_text(corpus: PathLike | None, flavour: str) -> str:
-    """The text of a file, or Shakespeare's."""
-    from mini_tf.text import read_corpus, shakespeare
-
-    return shakespeare(flavour) if corpus is None else read_corpus(corpus)
+SHOW = {
+    "language": show_writing, "translation": show_translating, "classification": show_classifying,
+    "masking": show_filling,
+}  # fmt: skip

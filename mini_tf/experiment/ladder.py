@@ -17,11 +17,11 @@ from mini_tf.models import NGramModel, TextModel
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
-from mini_tf.training.by_preset import about as about_run
 from mini_tf.training.figures import save_figure
-from mini_tf.training.language import GIVEN_WORDS, train_language_model
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.presets import GIVEN_WORDS, PRESETS
 from mini_tf.training.run import Run
+from mini_tf.training.runner import about as about_run
+from mini_tf.training.runner import train
 from mini_tf.types import Array, PathLike
 
 import numpy as np
@@ -252,7 +252,7 @@ def _preset(name, steps):
 
 
 def _trained(text, preset, folder, seed, device, say):
-    """(model, numbers to learn, results) of the run in `folder`; it is trained, or goes on, unless it is finished."""
+    """(model, parameters, results) of the run in `folder`; it is trained, or goes on, unless it is finished."""
     begun = (folder / "config.json").is_file()
     with Run.resume(folder) if begun else Run.new(folder) as run:
         if run.is_finished():
@@ -260,7 +260,7 @@ def _trained(text, preset, folder, seed, device, say):
             say(f"{preset.name}: trained before, in {folder}")
         else:
             say(f"{preset.name}: {preset.description}")
-            _, _, results = train_language_model(text, preset, run, seed=seed, device=device, say=say)
+            _, _, results = train(preset, text, run, seed=seed, device=device, say=say)
             if results["stopped"] == "interrupted":
                 raise KeyboardInterrupt                  # never compare a partly trained model
         results, config = run.read_json("results.json"), run.config()

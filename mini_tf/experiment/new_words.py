@@ -51,6 +51,7 @@ class BatchesWithNewWords:
 
     def __init__(self, batches: Iterator[Array], new_words: NewWords, seed: int | list[int]):
         self.batches, self.new_words, self.rng = batches, new_words, np.random.default_rng(seed)
+        self.words = batches.words
 
     def __iter__(self):
         return self

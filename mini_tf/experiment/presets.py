@@ -4,24 +4,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mini_tf.experiment.new_words import BatchesWithNewWords, NewWords
-from mini_tf.training.presets import PRESETS, Preset
+from mini_tf.training.presets import PRESETS, Language
 
 if TYPE_CHECKING:
     from mini_tf.training.language import Corpus
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointerPreset(Preset):
-    """A Preset with batches in which rare words become new ones."""
+class LanguageWithNewWords(Language):
+    """The task of predicting the next word, with batches in which rare words become new ones."""
 
     new_words: float = 0.6           # the `share` of NewWords
 
-    def training_batches(self, corpus: "Corpus", seed: list[int]) -> BatchesWithNewWords:
-        new_words = NewWords(corpus.counts, corpus.vocabulary.words, self.new_words)
-        return BatchesWithNewWords(super().training_batches(corpus, seed), new_words, [*seed, 1])
+    def training_batches(self, prepared: "Corpus", seed: list[int]) -> BatchesWithNewWords:
+        new_words = NewWords(prepared.counts, prepared.vocabulary.words, self.new_words)
+        return BatchesWithNewWords(super().training_batches(prepared, seed), new_words, [*seed, 1])
 
 
-POINTER = PRESETS["pointer"] = PointerPreset(
+POINTER = PRESETS["pointer"] = LanguageWithNewWords(
     name="pointer",
     description="the best of ours: a transformer that can copy words and expects new ones",
     model_class="PointerTransformer",

@@ -7,7 +7,7 @@ from mini_tf.cores import on_one_core
 from mini_tf.models import TextModel
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.text import Vocabulary, read_corpus, shakespeare
-from mini_tf.training.language import prepare, preset_training
+from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
 from mini_tf.types import Array, PathLike
 
@@ -40,7 +40,7 @@ def small_model(
     prepare_kernels()
     prepared = prepare(text, SMALL.n, SMALL.model["T"], vectors=SMALL.vectors, seed=seed)
     model = SMALL.new_model(prepared, seed)
-    training = preset_training(SMALL, model, prepared, SMALL.steps, seed)
+    training = SMALL.training(model, prepared, SMALL.steps, seed)
     at = {SMALL.steps // 10: "after a tenth", SMALL.steps: "at the end", 0: "first step"}
     moments = []
     with training_progress(SMALL.steps, SMALL.batch * model.T) as on_step:

@@ -5,13 +5,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Self
 
 from mini_tf.backend import to_device
 from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.layers.tree import tree
-from mini_tf.parallel.shares import cut
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -41,7 +40,6 @@ class Parameter:
         self.data = data
         self.grad = None
         self.trainable = trainable
-        self.when_added = None       # called after each addition: by it, processes learn which gradients can be sent
 
     def accumulate(self, gradient: Array) -> None:
         """grad += gradient. A parameter may be used more than once; its gradient is the sum over its uses.
@@ -56,8 +54,6 @@ class Parameter:
         with _adding:
             # A new array, not an update in place: someone else may hold the first gradient too.
             self.grad = gradient if self.grad is None else self.grad + gradient
-            if self.when_added is not None:
-                self.when_added()
 
     def __repr__(self):
         return f"Parameter({self.data.shape}, {self.data.dtype}{'' if self.trainable else ', fixed'})"
@@ -100,12 +96,6 @@ class Layer:
     def clear_gradients(self) -> None:
         """Forget all gradients, before the next batch."""
         clear_gradients(self.parameters())
-
-    def loss_of_rows(self, batch: Any, rows: slice, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """(loss, backward) of some rows of a batch, a slice: of the share of one of several processes."""
-        return self.loss(cut(batch, rows), rng)
-
-    per_example = ()                 # the names in state() of arrays with a row for each example of a batch
 
     def state(self) -> dict[str, Array]:
         """{name: array} of what it carries from batch to batch, besides its parameters; nothing, for most."""

@@ -16,7 +16,6 @@ from typing import Self
 
 from mini_tf.errors import UserError
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.types import Array
 
 import numpy as np
@@ -72,35 +71,18 @@ class Grams:
         return np.bincount(self.history, weights=values, minlength=self.histories)
 
 
-def count_grams(ids: Array, order: int, size: int, team: Alone = ALONE) -> list[Grams]:
+def count_grams(ids: Array, order: int, size: int) -> list[Grams]:
     """The Grams of order 1, 2, … `order`, by sorting: a gram is the number of its history, one order lower, and a word.
-
-    With a team, ids are this process's part of a text. It counts the grams that end there; the counts of all parts are
-    then put together, and each gram gets its number among all of them.
     """
-    known = team.words_before(ids, order - 1)            # they belong to grams that end in this part
-    ids, grams, histories = np.concatenate([known, ids]), [], 1
+    grams, histories = [], 1
     before = np.zeros(len(ids) + 1, dtype=np.int64)      # before[t]: the number of the k − 1 words before word t
     for k in range(1, order + 1):
         key_at = before[k - 1 : -1] * size + ids[k - 1 :]            # of the gram that ends at each word
-        here = max(len(known) - k + 1, 0)                            # the first one that ends in this part
-        key, first, count = np.unique(key_at[here:], return_index=True, return_counts=True)
-        key, count, shorter = _together(team.everybody((key, count, before[k:][here:][first])))
-        grams.append(Grams(key, count, shorter, key // size, histories))
+        key, first, count = np.unique(key_at, return_index=True, return_counts=True)
+        grams.append(Grams(key, count, before[k:][first], key // size, histories))
         before = np.concatenate([np.full(k, NOT_THERE), np.searchsorted(key, key_at)])
         histories = len(key)
     return grams
-
-
-def _together(parts):
-    """(key, count, shorter) of all grams, sorted by key, from those of each part of the text"""
-    if len(parts) == 1:
-        return parts[0]
-    keys, counts, shorter = map(np.concatenate, zip(*parts))
-    key, first, number = np.unique(keys, return_index=True, return_inverse=True)
-    count = np.zeros(len(key), dtype=np.int64)
-    np.add.at(count, number, counts)
-    return key, count, shorter[first]
 
 
 def maximum_likelihood(model: "NGramModel", grams: list[Grams]) -> Iterator[tuple[Array, Array]]:
@@ -275,15 +257,12 @@ class NGramModel(TextModel):
         """How many distinct grams of each order, 1 to `order`, the training text has."""
         return [len(level.key) - 1 for level in self._fitted()]
 
-    def fit(self, ids: ArrayLike, team: Alone = ALONE) -> Self:
-        """Count the training text (words,) of ids; returns the model itself.
-
-        With a team, see mini_tf/parallel, ids are this process's part of the text; all processes get the same model.
-        """
+    def fit(self, ids: ArrayLike) -> Self:
+        """Count the training text (words,) of ids; returns the model itself."""
         ids = checked_ids(ids, self.size, "fit")
-        if team.sum([len(ids)]) == [0]:
+        if not len(ids):
             raise UserError("fit: the training text is empty, expected at least one word")
-        grams = count_grams(ids, self.order, self.size, team)
+        grams = count_grams(ids, self.order, self.size)
         self.levels = [
             Level(np.append(here.key, NOT_THERE), np.append(share, 0), np.append(rest, 1))
             for here, (share, rest) in zip(grams, SMOOTHINGS[self.smoothing](self, grams))

@@ -156,23 +156,24 @@ class CarriedState(Layer):
         self.model, self.anew = model, anew
         self.carried, self.last_words, self.batches = None, None, 0
 
-    per_example = ("carried",)
-
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """model.loss, from the carried state."""
-        return self.loss_of_rows(windows, slice(None), rng)
+        return self.loss_from(self.carried_to(windows), windows, rng)
 
-    def loss_of_rows(
-        self, windows: Array, rows: slice, rng: np.random.Generator | None = None
-    ) -> tuple[float, Backward]:
-        """The same of some rows, always the same ones; whether they go on is decided by all."""
+    def carried_to(self, windows: Array) -> Array | None:
+        """The state that the windows of the next batch start from; None if they start from h_0."""
         goes_on = self.last_words is not None and np.array_equal(to_host(windows[:, 0]), self.last_words)
         if self.anew and self.batches % self.anew == 0:
             goes_on = False
-        carried = self.carried if goes_on else None
-        loss, backward, self.carried = self.model.loss_and_state(windows[rows], rng, carried)
         self.last_words = to_host(windows[:, -1]).copy()
         self.batches += 1
+        return self.carried if goes_on else None
+
+    def loss_from(
+        self, carried: Array | None, windows: Array, rng: np.random.Generator | None = None
+    ) -> tuple[float, Backward]:
+        """model.loss, from that state; the windows' last state is carried on."""
+        loss, backward, self.carried = self.model.loss_and_state(windows, rng, carried)
         return loss, backward
 
     def state(self) -> dict[str, Array]:

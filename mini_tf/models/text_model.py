@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.metrics import log_softmax
+from mini_tf.metrics import LossPart, log_softmax, mean_of
 from mini_tf.models.reading import MemoryReader, WindowReader
 from mini_tf.models.saved import MadeOfWordVectors
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.types import Array
 
 import numpy as np
@@ -39,19 +38,23 @@ class TextModel(MadeOfWordVectors):
         return log_softmax(self.logits(ids))
 
     def mean_loss(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None,
-        team: Alone = ALONE,
-    ) -> float:  # fmt: skip
-        """The mean of −ln p over the words of ids from the T-th on, or over the first `most` of them, in nats.
+        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
+    ) -> float:
+        """The mean loss of the words of ids from the T-th on, in nats; with `most`, of so many of them.
 
-        It is read from left to right, so each process of a team reads all of it.
         Raises UserError when there is no such word, and for most < 1.
         """
+        return mean_of(self.loss_parts(ids, most, on_batch))
+
+    def loss_parts(
+        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
+    ) -> list[LossPart]:
+        """The parts of this mean loss; here one, since the text is read from left to right, up to the `most`-th."""
         checked_long_enough(ids, self.T)
         if most is not None:
             check_whole(most=most)
-        ids = ids if most is None else ids[: self.T + most]
-        return float(-self.log_probabilities(ids, self.T, on_batch).mean())
+            ids = ids[: self.T + most]
+        return [lambda: (-self.log_probabilities(ids, self.T, on_batch).mean(), 1)]      # the weight of the only part
 
     def reader(self) -> "WindowReader | MemoryReader | StateReader":
         """A reader that takes a text from left to right, to continue it: see `models/reading.py`."""

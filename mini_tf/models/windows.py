@@ -1,16 +1,16 @@
 """Models that predict the next word from a window of the words before it."""
 
 from collections.abc import Callable
+from functools import partial
 
 from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.layers import Layer
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.metrics import log_softmax_at
+from mini_tf.metrics import LossPart, log_softmax_at
 from mini_tf.models.objectives import next_words
 from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.types import Array
 
 import numpy as np
@@ -46,14 +46,10 @@ class WindowModel(TextModel, Layer):
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
         return next_words(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
-    def mean_loss(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None,
-        team: Alone = ALONE,
-    ) -> float:  # fmt: skip
-        """The mean loss of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced.
-
-        Each process of a team measures some of them. Raises UserError when there is no such word, and for most < 1.
-        """
+    def loss_parts(
+        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
+    ) -> list[LossPart]:
+        """Of the words of ids from the T-th on, each given T words; or of `most` of them, evenly spaced."""
         checked_long_enough(ids, self.T)
         if most is not None:
             check_whole(most=most)
@@ -68,7 +64,7 @@ class WindowModel(TextModel, Layer):
                 on_batch(first + len(some), len(ends))
             return loss, len(some)
 
-        return team.mean(range(0, len(ends), BATCH), measure)
+        return [partial(measure, first) for first in range(0, len(ends), BATCH)]
 
     def log_probabilities(
         self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import count
 
 from mini_tf.backend import array_module, beside, device_of, to_host, wait_for
@@ -149,13 +149,18 @@ class GradientSums:
         for k, number in zip(self.bucket_of, self.expected or []):
             self.missing[k] += number > 0
         for i, parameter in enumerate(self.trained):
-            parameter.when_added = lambda i=i: self._one_more(i)
+            parameter.accumulate = partial(self._accumulate, parameter.accumulate, i)
         try:
             yield
         finally:
             for parameter in self.trained:
-                parameter.when_added = None
+                del parameter.accumulate                 # its class's own again
         self._finish()
+
+    def _accumulate(self, accumulate, i, gradient):
+        """In place of parameter i's own `accumulate`"""
+        accumulate(gradient)
+        self._one_more(i)
 
     def _one_more(self, i):
         """Something was added to gradient i."""

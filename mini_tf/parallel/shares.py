@@ -2,15 +2,14 @@
 
 from dataclasses import fields, is_dataclass, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mini_tf.errors import UserError
+from mini_tf.layers import Layer
+from mini_tf.models.recurrent import CarriedState
 from mini_tf.types import Array, Backward
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from mini_tf.layers import Layer
 
 
 def rows_of(rank: int, size: int, B: int) -> slice:
@@ -42,13 +41,17 @@ def weight_of(rows: slice, counts: Array) -> float:
 
 
 def loss_of_share(
-    model: "Layer", batch: Any, rows: slice, rng: np.random.Generator | None = None
+    model: Layer, batch: Any, rows: slice, rng: np.random.Generator | None = None
 ) -> tuple[float, Backward]:
     """(loss, backward) of some rows of a batch, with the random numbers that they have in the whole batch.
 
     Raises UserError if the backward takes no argument: it is given the weight of the share.
     """
-    loss, backward = model.loss_of_rows(batch, rows, None if rng is None else DrawsOfRows(rng, rows, len(batch)))
+    draws = None if rng is None else DrawsOfRows(rng, rows, len(batch))
+    if isinstance(model, CarriedState):                  # whether its batches go on is seen in all their rows
+        loss, backward = model.loss_from(model.carried_to(batch), cut(batch, rows), draws)
+    else:
+        loss, backward = model.loss(cut(batch, rows), draws)
     if not signature(backward).parameters:
         raise UserError(f"the backward of {type(model).__name__}.loss takes no argument; that of a part of a batch "
                         "needs dloss, the weight of its share: return loss, lambda dloss=1.0: …")  # fmt: skip

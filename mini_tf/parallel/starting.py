@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from mini_tf.errors import UserError
-from mini_tf.parallel.alone import ALONE, Alone, Ended
+from mini_tf.parallel.single_process import SINGLE, Ended, SingleProcess
 
 # What mpiexec, and what else starts processes, sets: this process's number, and how many there are.
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 HOW_TO_INSTALL = "pip install 'mini-tf[mpi]', which brings an mpiexec as well"
 
-_team = ALONE                        # of this process
+_group = SINGLE                      # of this process
 
 
 def rank_given() -> int | None:
@@ -29,41 +29,34 @@ def size_given() -> int | None:
     return next((int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()), None)
 
 
-def join(sliced: bool | None = None) -> Alone:
-    """The processes that train together with this one: a Team if mpiexec started several, CORES if not.
+def join(sharded: bool | None = None) -> SingleProcess:
+    """The processes that train together with this one: a ProcessGroup if mpiexec started several, SINGLE if not.
 
-    sliced: True, for each process to keep the optimizer's memory of its slices only, see `slices.py`; None: as before
-    On all but the first, nothing is printed to the console from then on. Without mpiexec, MPI is not even imported.
+    sharded: True, for each process to keep the optimizer's memory of its shard only; None: as before
+    On all but rank 0, nothing is printed to the console from then on. Without mpiexec, MPI is not even imported.
     Raises UserError if there were several processes, but they cannot find each other.
     """
-    global _team
-    if rank_given() is None or size_given() == 1:
-        from mini_tf.parallel.cores import CORES  # here, because layers import this package
-
-        return CORES if _team is ALONE else _team
-    if _team is ALONE or (sliced is not None and sliced != _team.sliced):
+    global _group
+    if _group is SINGLE and rank_given() is not None and size_given() != 1:
         MPI = _mpi()
-        from mini_tf.parallel.slices import SlicedTeam
-        from mini_tf.parallel.team import Team
+        if MPI.COMM_WORLD.size > 1:
+            from mini_tf.parallel.process_group import ProcessGroup  # it imports MPI
 
-        kind = SlicedTeam if sliced else Team
-        if _team is not ALONE:                           # the same processes, who need not meet for it
-            _team = kind(_team.comm, _team.meetings)
-        elif MPI.COMM_WORLD.size > 1:
-            _team = kind(MPI.COMM_WORLD)
-        if not _team.first:
-            from mini_tf.progress import console
-
-            console.quiet = True
-        if _team is not ALONE:
+            _group = ProcessGroup(MPI.COMM_WORLD)
             sys.excepthook = _abort
-    return _team
+            if not _group.first:
+                from mini_tf.progress import console  # it imports rich
+
+                console.quiet = True
+    if _group is not SINGLE and sharded is not None:
+        _group.sharded = sharded
+    return _group
 
 
 def _abort(kind, error, where):
     """An error that nothing has caught, outside `ending_together`: without this, the others would wait for ever."""
-    _print(f"process {_team.rank}: {''.join(traceback.format_exception(kind, error, where)).strip()}")
-    _team.comm.Abort(1)
+    _print(f"process {_group.rank}: {''.join(traceback.format_exception(kind, error, where)).strip()}")
+    _group.comm.Abort(1)
 
 
 def _mpi():
@@ -105,17 +98,17 @@ def mpi_here() -> tuple[str, str]:
 def ending_together() -> Iterator[None]:
     """Inside the block, whatever ends one process ends all of them, with one message and one exit code.
 
-    A failure is printed once: by the process that has failed, or by the first of them. If the others are in the middle
+    A failure is printed once: by the process that has failed, or by rank 0. If the others are in the middle
     of a step, which nothing but their end can interrupt, MPI aborts them.
     """
     try:
         yield
         failure = None
     except BaseException as error:
-        if _team is ALONE:
+        if _group is SINGLE:
             raise
         failure = error
-    if _team is not ALONE:
+    if _group is not SINGLE:
         _leave(failure)
 
 
@@ -123,14 +116,14 @@ def _leave(failure):
     found = failure.failed if isinstance(failure, Ended) else None
     own = None if isinstance(failure, Ended) else _outcome(failure)
     if found is None:
-        found = _team.leave(own)
+        found = _group.leave(own)
     if found is None:
         code, text = own
-        _print(f"process {_team.rank}: {text or f'ended with exit code {code}, while the others went on'}")
-        _team.comm.Abort(code)
+        _print(f"process {_group.rank}: {text or f'ended with exit code {code}, while the others went on'}")
+        _group.comm.Abort(code)
     texts = {text: rank for rank, _, text in reversed(found) if text}
-    if found and found[0][0] == _team.rank:
-        alike = len(texts) == 1 and len(found) == _team.size
+    if found and found[0][0] == _group.rank:
+        alike = len(texts) == 1 and len(found) == _group.size
         _print("\n".join(text if alike else f"process {rank}: {text}" for text, rank in reversed(texts.items())))
     sys.exit(max((code for _, code, _ in found), default=0))
 
@@ -138,7 +131,7 @@ def _leave(failure):
 def _outcome(failure):
     """(exit code, text) of what ended a process; None if it is done, and the others do not wait for it in a training"""
     if failure is None or (isinstance(failure, SystemExit) and not failure.code):
-        return (1, "") if _team.preparing or _team.busy else None
+        return (1, "") if _group.preparing or _group.busy else None
     if isinstance(failure, SystemExit):
         code = failure.code if isinstance(failure.code, int) else int(failure.code is not None)
         return (code, failure.code if isinstance(failure.code, str) else "") if code else None

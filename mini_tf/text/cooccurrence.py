@@ -21,7 +21,6 @@ from mini_tf.errors import UserError
 from mini_tf.kernels.binding import why_uncompiled
 from mini_tf.kernels.compiling import compiled
 from mini_tf.kernels.threads import count as threads_in_use
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.types import Array
 
 import numpy as np
@@ -124,7 +123,7 @@ def _pairs_by_scipy(words, first, size, reach):
 
 
 def cooccurrence(
-    ids: Array | Iterable[Array], size: int, window: int = 10, threads: int | None = None, team: Alone = ALONE
+    ids: Array | Iterable[Array], size: int, window: int = 10, threads: int | None = None
 ) -> sparse.csr_array:
     """How often word j stands in a window of W + 1 words whose centre is word i.
 
@@ -138,8 +137,6 @@ def cooccurrence(
     size  c, the number of words in the vocabulary
     window  W, even and at least 2; it may be longer than the corpus
     threads  default: as many as Numba uses (NUMBA_NUM_THREADS); the result is the same for any number
-    team  several processes, see mini_tf/parallel: then ids, an array, are this process's part of the corpus. Windows
-        reach from one part into the next, and all processes get the C of the whole corpus
     →  C (c, c), csr_array of int64, each row's columns in ascending order
 
     Time grows with words · W. Memory: about 50 bytes per nonzero entry of C, 60 per word of the vocabulary, and
@@ -154,27 +151,25 @@ def cooccurrence(
     reach, size, threads = _checked_sizes(window, size, threads)
     occurrences = np.zeros(size, dtype=np.int64)
     sums = []           # Sᵀ of the blocks so far, added up so that each sum has over twice the entries of the next
-    before = team.words_before(ids, reach)
-    for words, first in _blocks(ids, size, reach, before):
+    for words, first in _blocks(ids, size, reach):
         S_T, new = count_pairs(words, first, size, reach, threads)
         occurrences += new
         while sums and sums[-1].nnz <= 2 * S_T.nnz:    # add sums of like size: a long one is not copied for every block
             S_T = sums.pop() + S_T
         sums.append(S_T)
 
-    S_T = team.total(reduce(operator.add, reversed(sums), sparse.csr_array((size, size), dtype=np.int64)))
-    occurrences = team.total(occurrences)
+    S_T = reduce(operator.add, reversed(sums), sparse.csr_array((size, size), dtype=np.int64))
     return (S_T + sparse.diags_array(occurrences, dtype=np.int64).tocsr()) + S_T.T.tocsr()
 
 
-def _blocks(ids, size, reach, before):
+def _blocks(ids, size, reach):
     """Yield (words, first): the corpus in blocks, each preceded by the last `reach` words of the block before.
 
     words (first + new,) uint32: words[:first] are those repeated words, and new is BLOCK to 2·BLOCK, in the last
-    block perhaps less. The words `before` come before the first block.
+    block perhaps less.
     """
     length = max(BLOCK, size)      # every block costs time in proportion to the vocabulary, too
-    block, new, seen = [np.asarray(before).astype(np.uint32)], 0, 0
+    block, new, seen = [np.zeros(0, dtype=np.uint32)], 0, 0
     for chunk in [ids] if isinstance(ids, np.ndarray) or not hasattr(ids, "__iter__") else ids:
         chunk = np.asarray(chunk)
         if chunk.ndim != 1:

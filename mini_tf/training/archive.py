@@ -29,7 +29,7 @@ from mini_tf.types import Array, PathLike
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-VERSION = 2                          # of the files' format; those of version 1 had no checksum
+VERSION = 2                          # of the files' format
 KINDS = {"model": "a model", "training": "the state of a training"}
 TYPES = {"f": "F", "i": "I", "u": "U"}                   # NumPy's kind -> safetensors' letter, before the bits
 NO_DIGEST = "0" * 64
@@ -116,6 +116,6 @@ def _foreign(path, header):
         safe_open(path, framework="numpy")
     except SafetensorError:
         return f"{path} is not a .safetensors file, or damaged"
-    if b'"mini_tf"' in header or b'"mini_tf_training"' in header:
-        return f"{path} was written by a mini_tf before its files had checksums, or is damaged: train again"
+    if b'"mini_tf"' in header:
+        return f"{path} is damaged: its checksum is missing; restore a copy, or train again"
     return f"{path} is a .safetensors file, but not of mini_tf"

@@ -2,6 +2,7 @@
 
 A source of batches is an object with a position: `next(batches)` gives the next batch, `batches.state()` gives
 its position, and `batches.restore(state)` goes back there, so that a training can go on exactly where it stopped.
+`batches.words` is about how many words a batch has.
 """
 
 from typing import Any
@@ -50,7 +51,44 @@ def shortest_corpus(T: int, test: float = 0.1, validation: float = 0.05) -> int:
         words += 1
 
 
-class RandomWindows:
+class Rounds:
+    """An endless iterator over batches, in rounds; len() is the number of batches of this round.
+
+    A subclass has new_round(), which draws a round, a list, with self.rng, and batch_of(entry), the batch that an entry
+    of this list stands for.
+    """
+
+    def __init__(self, seed: int | list[int] | np.random.Generator):
+        self.rng = np.random.default_rng(seed)
+        self._begin()
+
+    def _begin(self):
+        self.before_round, self.position = self.rng.bit_generator.state, 0
+        self.round = self.new_round()
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self.round)
+
+    def __next__(self):
+        if self.position == len(self.round):
+            self._begin()
+        self.position += 1
+        return self.batch_of(self.round[self.position - 1])
+
+    def state(self) -> dict[str, Any]:
+        """The position: the generator's state before this round and now, and how many of its batches are done."""
+        return {"round": self.before_round, "done": self.position, "rng": self.rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.rng.bit_generator.state = state["round"]
+        self._begin()
+        self.position, self.rng.bit_generator.state = state["done"], state["rng"]
+
+
+class RandomWindows(Rounds):
     """An endless iterator over batches (batch, T + 1): windows of consecutive words, in random order.
 
     With apart = 1, a round has every window of `ids` once, except those left over after the last full batch. With
@@ -64,36 +102,18 @@ class RandomWindows:
         check_whole(T=T, batch=batch, apart=apart)
         if len(ids) < T + 1:
             raise UserError(f"the training text has {len(ids):,} words, expected more than T = {T}")
-        self.ids, self.T, self.batch, self.apart = ids, T, batch, apart
-        self.rng = np.random.default_rng(seed)
-        self._new_round()
+        self.ids, self.T, self.batch, self.apart, self.words = ids, T, batch, apart, batch * T
+        super().__init__(seed)
 
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        size = min(self.batch, len(self.ends))
-        if self.position + size > len(self.ends):
-            self._new_round()
-            size = min(self.batch, len(self.ends))
-        some = self.ends[self.position : self.position + size]
-        self.position += size
-        return windows_ending_at(self.ids, some, self.T)
-
-    def _new_round(self):
-        self.before_round, self.position = self.rng.bit_generator.state, 0
+    def new_round(self) -> list[Array]:
         cut = int(self.rng.integers(min(self.apart, len(self.ids) - self.T))) if self.apart > 1 else 0
-        self.ends = np.arange(self.T + cut, len(self.ids), self.apart)
-        self.rng.shuffle(self.ends)
+        ends = np.arange(self.T + cut, len(self.ids), self.apart)
+        self.rng.shuffle(ends)
+        size = min(self.batch, len(ends))
+        return [ends[first : first + size] for first in range(0, len(ends) - size + 1, size)]
 
-    def state(self) -> dict[str, Any]:
-        """The position: the generator's state before this round and now, and how much of the round is done."""
-        return {"round": self.before_round, "position": self.position, "rng": self.rng.bit_generator.state}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rng.bit_generator.state = state["round"]
-        self._new_round()
-        self.position, self.rng.bit_generator.state = state["position"], state["rng"]
+    def batch_of(self, ends: Array) -> Array:
+        return windows_ending_at(self.ids, ends, self.T)
 
     def __repr__(self):
         return f"RandomWindows({len(self.ids):,} words, T={self.T}, batch={self.batch}, apart={self.apart})"
@@ -116,7 +136,7 @@ class ConsecutiveWindows:
                 f"T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a smaller T or "
                 "batch (mini-tf train --set batch=…)"
             )
-        self.pieces, self.T = ids[: length * batch].reshape(batch, length), T
+        self.pieces, self.T, self.words = ids[: length * batch].reshape(batch, length), T, batch * T
         self.shift = self.first = 0
 
     def __iter__(self):

@@ -4,42 +4,35 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from mini_tf.data import split_labelled
+from mini_tf.data import movie_reviews, read_labelled, split_labelled
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
-from mini_tf.metrics import accuracy, confusion, log_softmax
+from mini_tf.metrics import LossPart, accuracy, confusion, log_softmax, mean_of
 from mini_tf.models import Classifier
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import padded, split_sentence
-from mini_tf.training.by_preset import (
-    TrainingPreset,
-    about,
-    how_it_went,
-    introduce,
-    kept_safe,
-    listed,
-    new_training,
-    random_vectors,
-    ready_to_train,
-    train_into,
-)
-from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.length_batches import in_order, text_lengths
-from mini_tf.training.run import Run
-from mini_tf.training.state import Training
+from mini_tf.training.task import Task, random_vectors
 from mini_tf.training.text_batches import TextBatches, texts_in_order
 from mini_tf.types import Array
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from mini_tf.training.loop import History
+    from mini_tf.training.run import Run
+
 
 @dataclass(frozen=True, kw_only=True)
-class ClassificationPreset(TrainingPreset):
-    """Everything that decides the training of a classifier, except the texts and the seed."""
+class Classification(Task):
+    """The task of classifying texts, from (text, label) strings."""
+
+    kind: ClassVar[str] = "classification"
+    takes: ClassVar[str] = "--table"
+    model_type: ClassVar[type] = Classifier
 
     n: int                       # embedding dimension
     words: int                   # in a batch, padding included
@@ -48,11 +41,62 @@ class ClassificationPreset(TrainingPreset):
     validation: float = 0.1      # share of the rest for the validation loss
     warm_up: int = 50            # steps in which the learning rate rises
 
+    def read(self, command: dict[str, Any], seed: int) -> list[tuple[str, str]]:
+        path = command["path"]
+        return movie_reviews() if path is None else read_labelled(path, command["text"], command["label"])
+
+    def prepare(self, data: list[tuple[str, str]], seed: int, say: Callable[[str], None]) -> "LabelledTexts":
+        """Raises UserError for a label with fewer than three examples, and as `prepare_texts` does."""
+        few = next((item for item in Counter(label for _, label in data).items() if item[1] < 3), None)
+        if few is not None:
+            raise UserError(f"the label {few[0]!r} has {few[1]} example(s), expected at least 3: to learn from, to "
+                            "choose by, and to test with; add examples, or take the label out")  # fmt: skip
+        rest, test = split_labelled(data, self.held_out, seed)
+        return prepare_texts(*split_labelled(rest, self.validation, seed), test, self, say)
+
+    def new_model(self, prepared: "LabelledTexts", seed: int) -> Classifier:
+        """With random word vectors."""
+        vectors = random_vectors(len(prepared.vocabulary), self.n, seed) * np.float32(self.n**-0.5)
+        return Classifier(vectors, classes=len(prepared.vocabulary.classes), seed=seed, **self.model)
+
+    def facts(self, data: list[tuple[str, str]], prepared: "LabelledTexts") -> dict[str, dict[str, int]]:
+        return {"texts": {"train": len(prepared.train[0]), "test": len(prepared.test_texts)}}
+
+    def training_batches(self, prepared: "LabelledTexts", seed: list[int]) -> TextBatches:
+        return TextBatches(*prepared.train, self.words, seed)
+
+    def loss_parts(self, model: Classifier, prepared: "LabelledTexts") -> list[LossPart]:
+        return loss_parts(model, prepared.validation)
+
+    def report(
+        self, run: "Run", model: Classifier, prepared: "LabelledTexts", history: "History", seed: int
+    ) -> dict[str, Any]:
+        """The test part's "accuracy", that of the "bayes" and "logistic" counting models and of the "largest" class,
+        its "test" loss in nats, "stopped", …
+        """
+        log_p = log_probabilities(model, prepared.test[0])
+        labels, predicted = prepared.test[1], log_p.argmax(1)
+        results = {
+            "validation": history.best_validation_loss, "test": float(-log_p[np.arange(len(labels)), labels].mean()),
+            "accuracy": accuracy(predicted, labels), **counting_accuracies(prepared), **history.summary(),
+        }  # fmt: skip
+        run.write_json("results.json", results)
+        guess = {"uniform": float(np.log(model.classes)), "test": results["test"]}
+        run.save_figure("curves.png", "curves", history.rows, guess, training="training, with dropout",
+                        unit="nats per text")  # fmt: skip
+        names = prepared.vocabulary.classes
+        run.save_figure("confusion.png", "confusion", confusion(predicted, labels, model.classes), names)
+        lines = ["probability\tpredicted\tlabel\ttext"]
+        for p, k, label, text in zip(np.exp(log_p.max(1)), predicted, labels, prepared.test_texts):
+            lines.append(f"{p:.3f}\t{names[k]}\t{names[label]}\t{' '.join(text.split())}")
+        write_text(run / "predictions.tsv", "\n".join(lines) + "\n")
+        return results
+
 
 CLASSIFICATION = {
     preset.name: preset
     for preset in (
-        ClassificationPreset(
+        Classification(
             name="classify",
             description="an attention encoder for texts with labels: a minute on a laptop",
             n=64,
@@ -64,7 +108,7 @@ CLASSIFICATION = {
             steps=800,
             every=40,
         ),
-        ClassificationPreset(
+        Classification(
             name="classify-bag",
             description="the same without attention and positions: a bag of word vectors",
             n=64,
@@ -93,7 +137,7 @@ class LabelledTexts:
 
 def prepare_texts(
     train: list[tuple[str, ...]], validation: list[tuple[str, ...]], test: list[tuple[str, ...]],
-    preset: ClassificationPreset, say: Callable[[str], None] = lambda line: None,
+    preset: Classification, say: Callable[[str], None] = lambda line: None,
 ) -> LabelledTexts:  # fmt: skip
     """LabelledTexts of three lists of (text, label, …). A text of more than T words is cut, and said so.
 
@@ -114,69 +158,6 @@ def prepare_texts(
     return LabelledTexts(vocabulary, *parts, [text for text, *_ in test])
 
 
-def train_classifier(
-    examples: list[tuple[str, str]], preset: ClassificationPreset, run: Run | Elsewhere, steps: int | None = None,
-    seed: int = 0, device: str = "auto", say: Callable[[str], None] = lambda line: None,
-) -> tuple[Classifier, LabelledTexts, dict[str, Any]]:  # fmt: skip
-    """Train the preset's Classifier on (text, label) strings, into the run folder: (model, texts, results).
-
-    results: the test part's "accuracy", that of the "bayes" and "logistic" counting models and of the "largest" class,
-    its "test" loss in nats, "stopped", …
-    Ctrl-C ends the training; the best model so far is kept and tested.
-    Raises UserError for a label with fewer than three examples, and as `split_labelled` and `prepare_texts` do.
-    """
-    device, steps = ready_to_train(preset, steps, device, say)
-    few = next((item for item in Counter(label for _, label in examples).items() if item[1] < 3), None)
-    if few is not None:
-        raise UserError(f"the label {few[0]!r} has {few[1]} example(s), expected at least 3: to learn from, to choose "
-                        "by, and to test with; add examples, or take the label out")  # fmt: skip
-    config = about(preset, steps, seed, device, examples)
-    run.begin(config, say)
-    rest, test = split_labelled(examples, preset.held_out, seed)
-    texts = prepare_texts(*split_labelled(rest, preset.validation, seed), test, preset, say)
-    model = new_classifier(preset, texts, seed).to(device)
-    learned = introduce(model, listed(n=preset.n, **preset.model), device, say)
-    numbers = {"train": len(texts.train[0]), "test": len(test), "parameters": learned}
-    run.save_config(config | {"texts": numbers}, texts.vocabulary)
-    training = classifier_training(preset, model, texts, steps, seed)
-    validate = partial(mean_loss, model, texts.validation, training.team)
-    with kept_safe(run, training, model):
-        history = train_into(run, training, model, preset, steps, validate, preset.words, say)
-        if not training.team.first:
-            return model, texts, {}
-
-        log_p = log_probabilities(model, texts.test[0])
-        labels, predicted = texts.test[1], log_p.argmax(1)
-        results = {
-            "validation": history.best_validation_loss, "test": float(-log_p[np.arange(len(labels)), labels].mean()),
-            "accuracy": accuracy(predicted, labels), **counting_accuracies(texts), **how_it_went(history),
-        }  # fmt: skip
-        run.write_json("results.json", results)
-        guess = {"uniform": float(np.log(model.classes)), "test": results["test"]}
-        run.save_curves(history.rows, guess, training="training, with dropout", unit="nats per text")
-        run.save_confusion(confusion(predicted, labels, model.classes), texts.vocabulary.classes)
-        names = texts.vocabulary.classes
-        lines = ["probability\tpredicted\tlabel\ttext"]
-        for p, k, label, text in zip(np.exp(log_p.max(1)), predicted, labels, texts.test_texts):
-            lines.append(f"{p:.3f}\t{names[k]}\t{names[label]}\t{' '.join(text.split())}")
-        write_text(run / "predictions.tsv", "\n".join(lines) + "\n")
-        run.finished(history)
-    return model, texts, results
-
-
-def new_classifier(preset: ClassificationPreset, texts: LabelledTexts, seed: int) -> Classifier:
-    """The preset's untrained model, with random word vectors."""
-    vectors = random_vectors(len(texts.vocabulary), preset.n, seed) * np.float32(preset.n**-0.5)
-    return Classifier(vectors, classes=len(texts.vocabulary.classes), seed=seed, **preset.model)
-
-
-def classifier_training(
-    preset: ClassificationPreset, model: Classifier, texts: LabelledTexts, steps: int, seed: int
-) -> Training:
-    """The preset's Training on the texts. Batches and dropout have a generator each, both derived from the seed."""
-    return new_training(preset, model, TextBatches(*texts.train, preset.words, [seed, 2]), steps, seed)
-
-
 def log_probabilities(model: Classifier, texts: list[Array], words: int = 4000) -> Array:
     """ln p (texts, classes) of the classes of texts, a list of arrays of ids, in their order."""
     log_p = np.empty((len(texts), model.classes))
@@ -185,13 +166,19 @@ def log_probabilities(model: Classifier, texts: list[Array], words: int = 4000) 
     return log_p
 
 
-def mean_loss(model: Classifier, part: tuple[list[Array], Array], team: Alone = ALONE, words: int = 4000) -> float:
+def mean_loss(model: Classifier, part: tuple[list[Array], Array], words: int = 4000) -> float:
     """The mean cross-entropy of the labels of (texts, labels), in nats, without dropout."""
-    def measure(batch):
-        log_p = log_softmax(model.logits(batch.ids))
-        return -log_p[np.arange(len(batch)), batch.labels].mean(), len(batch)
+    return mean_of(loss_parts(model, part, words))
 
-    return team.mean([batch for batch, _ in texts_in_order(*part, words)], measure)
+
+def loss_parts(model: Classifier, part: tuple[list[Array], Array], words: int = 4000) -> list[LossPart]:
+    """The parts of this mean."""
+    return [partial(_loss_of, model, batch) for batch, _ in texts_in_order(*part, words)]
+
+
+def _loss_of(model, batch):
+    log_p = log_softmax(model.logits(batch.ids))
+    return -log_p[np.arange(len(batch)), batch.labels].mean(), len(batch)
 
 
 def counting_accuracies(texts: LabelledTexts, penalty: float = 1.0) -> dict[str, float]:

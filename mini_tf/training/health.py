@@ -10,7 +10,6 @@ from mini_tf import ops
 from mini_tf.layers import Parameter
 from mini_tf.ops.op import watching
 from mini_tf.ops.updates import sum_of_squares
-from mini_tf.parallel.alone import ALONE, Alone
 
 NORM = "gradient_norm"
 VANISHES = 1e-3          # a layer's gradient, as a share of the largest among its equals
@@ -60,11 +59,10 @@ class Health:
             self.alive.append((a.reshape(-1, a.shape[-1]) > 0).any(0))
         return result
 
-    def row(self, squares: dict[str, float], team: Alone = ALONE) -> dict[str, float | str]:
+    def row(self, squares: dict[str, float]) -> dict[str, float | str]:
         """The columns of this step: {name: number}; "" for the dead ReLUs of a model without any."""
-        alive = team.anywhere(self.alive)
-        relus = sum(mask.size for mask in alive)
-        dead = relus - sum(int(mask.sum()) for mask in alive)
+        relus = sum(mask.size for mask in self.alive)
+        dead = relus - sum(int(mask.sum()) for mask in self.alive)
         layers = dict.fromkeys(map(layer_of, self.before), 0.0)
         for name, square in squares.items():
             layers[layer_of(name)] += square

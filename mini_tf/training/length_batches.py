@@ -1,19 +1,16 @@
-"""Batches of examples of similar length, so that little of them is padding.
-
-`LengthBatches` has a position, like the windows in `training/batches.py`: .state() and .restore(state).
-"""
+"""Batches of examples of similar length, so that little of them is padding."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from mini_tf.errors import UserError
+from mini_tf.training.batches import Rounds
 from mini_tf.types import Array
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 
-class LengthBatches:
+class LengthBatches(Rounds):
     """An endless iterator over batches of examples of similar length; in each round every example is in exactly one.
 
     lengths  (examples, k) int: how many words of each of its k sequences a batch needs for an example
@@ -22,8 +19,8 @@ class LengthBatches:
     seed     of the order, an integer or a NumPy Generator
 
     A round sorts the examples by length, the last column first, in random order where these are equal, cuts them into
-    batches and gives these in random order. len(batches) is the number of batches of this round, `rounds` the number of
-    rounds that are done. A subclass has batch_of(numbers), the batch of the examples with these numbers.
+    batches and gives these in random order. A subclass has batch_of(numbers), the batch of the examples with these
+    numbers.
     Raises UserError for words < 1.
     """
 
@@ -31,46 +28,12 @@ class LengthBatches:
         if words < 1:
             raise UserError(f"words is {words}, expected at least 1: the most words in a batch, e.g. 2000")
         self.lengths, self.words = lengths, words
-        self.rng = np.random.default_rng(seed)
-        self.rounds_before = 0
-        self._new_round()
+        super().__init__(seed)
 
-    def __iter__(self):
-        return self
-
-    def __len__(self):
-        return len(self.batches)
-
-    @property
-    def rounds(self) -> int:
-        return self.rounds_before + (self.position == len(self.batches))
-
-    def __next__(self):
-        if self.position == len(self.batches):
-            self.rounds_before += 1
-            self._new_round()
-        some = self.batches[self.position]
-        self.position += 1
-        return self.batch_of(some)
-
-    def _new_round(self):
-        self.before_round, self.position = self.rng.bit_generator.state, 0
+    def new_round(self) -> list[Array]:
         order = np.lexsort((self.rng.permutation(len(self.lengths)), *self.lengths.T))
         batches = cut_by_length(order, self.lengths, self.words)
-        self.batches = [batches[i] for i in self.rng.permutation(len(batches))]
-
-    def state(self) -> dict[str, Any]:
-        """The position: the generator's state before this round and now, the batches and the rounds done."""
-        return {
-            "round": self.before_round, "position": self.position, "rounds": self.rounds_before,
-            "rng": self.rng.bit_generator.state,
-        }  # fmt: skip
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rng.bit_generator.state = state["round"]
-        self._new_round()
-        self.position, self.rounds_before = state["position"], state["rounds"]
-        self.rng.bit_generator.state = state["rng"]
+        return [batches[i] for i in self.rng.permutation(len(batches))]
 
 
 def text_lengths(texts: Sequence[ArrayLike]) -> Array:

@@ -11,7 +11,6 @@ from mini_tf.checks import check_whole
 from mini_tf.errors import Terminated
 from mini_tf.gpu import memory_said
 from mini_tf.models import TextModel
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.terminal import signals_to_end
 from mini_tf.training.state import Training, nothing_yet
 from mini_tf.types import Array
@@ -38,6 +37,14 @@ class History:
     def best_validation_loss(self) -> float:
         return min((row["validation_loss"] for row in self.rows), default=float("inf"))
 
+    def summary(self) -> dict[str, float | str]:
+        """What results.json says of the training itself."""
+        last = self.rows[-1]
+        return {
+            "steps": last["step"], "best_step": self.best_step, "stopped": self.stopped,
+            "training_seconds": last["seconds"], "words_per_second": last["words_per_second"],
+        }  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Watcher:
@@ -62,7 +69,7 @@ def fit(
     training    a Training: model, batches, optimizer; it may have done some of its steps already
     validate    a function without arguments that gives the validation loss; called every `every` steps
     patience    stop after so many measurements without a new best one; None: never
-    watcher     a Watcher, told of each step and each measurement
+    watcher     a Watcher, told of each step and each measurement; None: a progress bar
 
     Ctrl-C ends the training after the current step: the History says "interrupted", with a last measurement that the
     Training itself does not keep, and the model gets the best parameters so far. SIGTERM ends it, too, and then the
@@ -71,19 +78,20 @@ def fit(
     """
     check_whole(0, steps=steps)
     check_whole(every=every, **({} if patience is None else {"patience": patience}))
-    watcher = watcher or Watcher()
-    training.go_on()
-    team = training.team
-    team.busy = True
+    if watcher is None:
+        from mini_tf.progress import training_progress  # here, because it loads rich
+
+        with training_progress(steps, getattr(training.batches, "words", None), training.step) as on_step:
+            return fit(training, steps, validate, every, patience, Watcher(on_step))
+    training.begin()
     stopped = "early" if _patience_is_over(training, patience) else None
     last = None                                          # the measurement that an interruption adds
-    with kernels.recycled_memory(), memory_said(), _asked_to_stop(team) as asked:
+    with kernels.recycled_memory(), memory_said(), _noted_signals() as noted:
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
             loss, _ = training.one_step(observe=to_measure, late=True)
             if to_measure:
-                row = _row(training, team.of_first(float(validate())), training.health)
-                team.check_alike(training.parameters)
+                row = _row(training, training.measure(validate), training.health)
                 training.rows.append(row)
                 training.since = nothing_yet()
                 is_best = training.measured(row["validation_loss"])
@@ -92,21 +100,20 @@ def fit(
                 watcher.on_row(row, is_best)
                 if training.step < steps and _patience_is_over(training, patience):
                     stopped = "early"
-            if number := asked():
+            if number := training.agreed(noted[-1] if noted else None):
                 watcher.on_stop()
                 if number != signal.SIGINT:
                     raise Terminated(number)
                 stopped = "interrupted"
                 training.settle()
                 if not to_measure:                       # this step was not observed
-                    last = _row(training, team.of_first(float(validate())), dict.fromkeys(training.health, ""))
+                    last = _row(training, training.measure(validate), dict.fromkeys(training.health, ""))
     if last and last["validation_loss"] < training.best[0]:
         best_step = training.step
     else:
         best_step = training.best[1]
         training.take_best()
-    training.model.clear_gradients()
-    team.busy = False
+    training.end()
     return History([*training.rows, *([last] if last else [])], best_step, stopped or "finished")
 
 
@@ -130,34 +137,27 @@ def _patience_is_over(training, patience):
 
 
 def mean_loss(
-    model: TextModel, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None,
-    team: Alone = ALONE,
-) -> float:  # fmt: skip
+    model: TextModel, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
+) -> float:
     """The mean loss of the words of `ids` from the T-th on, each predicted from the words before it: the lab's test.
 
     Cross-entropy in nats per word; mean squared error for the readout "average". How long the histories are depends on
     the model: see its mean_loss. With `most`, only so many words are measured: evenly spaced ones, or the first ones if
-    the model reads the text from left to right. on_batch(done, of) is called after each batch. With a
-    team, each process measures some of the batches, if the model reads windows.
+    the model reads the text from left to right. on_batch(done, of) is called after each batch.
     """
-    return model.mean_loss(ids, most, on_batch, team)
+    return model.mean_loss(ids, most, on_batch)
 
 
 @contextmanager
-def _asked_to_stop(team):
+def _noted_signals():
     """Inside the block, the first Ctrl-C and the first signal that asks the process to end, such as SIGTERM, raise
-    nothing: the function that is yielded returns the signal from then on, and None before.
+    nothing: they are noted in the list that is yielded.
 
     So no update is ever left half done. A second one acts as usual. A signal that the process ignores stays ignored.
-    All processes of a team call the function at the same time, and get the same answer, whoever got the signal.
     """
     noted = []
-
-    def asked():
-        return team.highest(noted[-1] if noted else 0) or None
-
     if threading.current_thread() is not threading.main_thread():        # only the main thread may handle signals
-        yield asked
+        yield noted
         return
 
     def note(number, _):
@@ -169,7 +169,7 @@ def _asked_to_stop(team):
     for number in before:
         signal.signal(number, note)
     try:
-        yield asked
+        yield noted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

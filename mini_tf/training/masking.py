@@ -2,42 +2,35 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mini_tf.decoding.texts import best_words
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
-from mini_tf.metrics import unigram_cross_entropy
+from mini_tf.metrics import LossPart, unigram_cross_entropy
 from mini_tf.models.masked import MASK, MaskedBatch, MaskedWordModel, hide_words
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.text.sentences import padded
-from mini_tf.training.by_preset import (
-    TrainingPreset,
-    about,
-    how_it_went,
-    introduce,
-    kept_safe,
-    listed,
-    new_training,
-    random_vectors,
-    ready_to_train,
-    train_into,
-)
-from mini_tf.training.elsewhere import Elsewhere
 from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
-from mini_tf.training.run import Run
+from mini_tf.training.task import Task, batch_losses, mean_loss, random_vectors, text_named
 from mini_tf.types import Array
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mini_tf.training.loop import History
+    from mini_tf.training.run import Run
 
 LINES = 4                            # the most lines of a passage
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskingPreset(TrainingPreset):
-    """Everything that decides the training of a MaskedWordModel, except the text and the seed."""
+class Masking(Task):
+    """The task of filling gaps in a text."""
+
+    kind: ClassVar[str] = "masking"
+    takes: ClassVar[str] = "--corpus"
+    model_type: ClassVar[type] = MaskedWordModel
 
     n: int                       # embedding dimension
     words: int                   # in a batch, padding included
@@ -45,11 +38,66 @@ class MaskingPreset(TrainingPreset):
     test: float = 0.1            # share of the lines, the last ones, for the test
     validation: float = 0.05     # share of the others, their last ones, for the validation loss
 
+    def read(self, command: dict[str, Any], seed: int) -> str:
+        return text_named(command)
+
+    def prepare(self, text: str, seed: int = 0, say: Callable[[str], None] = lambda line: None) -> "Passages":
+        """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at
+        most T words.
+
+        As in Lab 6 the vocabulary is that of the whole text. Raises UserError for a text too short for three parts.
+        """
+        lines = [tokenize(line) + ["\n"] for line in text.split("\n")]
+        lines = [line for line in lines if len(line) > 1]
+        vocabulary = Vocabulary(["[MASK]", *(word for line in lines for word in line)])
+        ids, T, rng = [vocabulary.encode(line) for line in lines], self.model["T"], np.random.default_rng([seed, 4])
+        first_test = int(len(ids) * (1 - self.test))
+        first_validation = int(first_test * (1 - self.validation))
+        parts = ids[:first_validation], ids[first_validation:first_test], ids[first_test:]
+        if not all(parts):
+            raise UserError(f"the text has {len(lines)} lines with words, too few for three parts; give a longer text")
+        passages = Passages(vocabulary, *(_passages(part, T, rng) for part in parts))
+        say(f"{len(lines):,} lines, {len(vocabulary):,} different words: {len(passages.train):,} passages to train on, "
+            f"{len(passages.test):,} to test")  # fmt: skip
+        return passages
+
+    def new_model(self, prepared: "Passages", seed: int) -> MaskedWordModel:
+        """With random word vectors."""
+        vectors = random_vectors(len(prepared.vocabulary), self.n, seed) * np.float32(self.n**-0.5)
+        return MaskedWordModel(vectors, prepared.counts, seed=seed, **self.model)
+
+    def facts(self, data: str, prepared: "Passages") -> dict[str, dict[str, int]]:
+        return {"text": {"passages": len(prepared.train), "vocabulary": len(prepared.vocabulary)}}
+
+    def training_batches(self, prepared: "Passages", seed: list[int]) -> "MaskedPassages":
+        return MaskedPassages(prepared.train, len(prepared.vocabulary), self.words, self.share, seed)
+
+    def loss_parts(self, model: MaskedWordModel, prepared: "Passages") -> list[LossPart]:
+        return batch_losses(model, passages_in_order(prepared.validation, model.c, self.words, self.share))
+
+    def report(
+        self, run: "Run", model: MaskedWordModel, prepared: "Passages", history: "History", seed: int
+    ) -> dict[str, Any]:
+        """"validation" and "test" losses in nats per hidden word, "unigram", that of guessing by frequency, …"""
+        test = passages_in_order(prepared.test, model.c, self.words, self.share)
+        hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
+        results = {
+            "unigram": unigram_cross_entropy(np.concatenate(prepared.train), hidden, model.c),
+            "validation": history.best_validation_loss, "test": mean_loss(model, test), **history.summary(),
+        }  # fmt: skip
+        run.write_json("results.json", results)
+        run.save_figure("curves.png", "curves", history.rows, {name: results[name] for name in ("unigram", "test")},
+                        training="training, with dropout", unit="nats per hidden word")  # fmt: skip
+        rng = np.random.default_rng(seed)
+        shown = [prepared.test[i] for i in rng.permutation(len(prepared.test))[:20] if len(prepared.test[i]) > 4]
+        write_text(run / "sample.txt", "\n".join(examples_of(model, prepared.vocabulary, shown, rng)) + "\n")
+        return results
+
 
 MASKING = {
     preset.name: preset
     for preset in (
-        MaskingPreset(
+        Masking(
             name="fill",
             description="masked words, a small BERT over lines of the text: some minutes on a laptop",
             n=128,
@@ -76,29 +124,6 @@ class Passages:
     def counts(self) -> Array:
         """How often each word occurs in the training passages: (c,)"""
         return np.bincount(np.concatenate(self.train), minlength=len(self.vocabulary))
-
-
-def prepare_passages(
-    text: str, preset: MaskingPreset, seed: int = 0, say: Callable[[str], None] = lambda line: None
-) -> Passages:
-    """Passages of a text. In each part one begins at every line with a word, and goes on for one to four lines, at most
-    T words.
-
-    As in Lab 6 the vocabulary is that of the whole text. Raises UserError for a text too short for three parts.
-    """
-    lines = [tokenize(line) + ["\n"] for line in text.split("\n")]
-    lines = [line for line in lines if len(line) > 1]
-    vocabulary = Vocabulary(["[MASK]", *(word for line in lines for word in line)])
-    ids, T, rng = [vocabulary.encode(line) for line in lines], preset.model["T"], np.random.default_rng([seed, 4])
-    first_test = int(len(ids) * (1 - preset.test))
-    first_validation = int(first_test * (1 - preset.validation))
-    parts = ids[:first_validation], ids[first_validation:first_test], ids[first_test:]
-    if not all(parts):
-        raise UserError(f"the text has {len(lines)} lines with words, too few for three parts; give a longer text")
-    passages = Passages(vocabulary, *(_passages(part, T, rng) for part in parts))
-    say(f"{len(lines):,} lines, {len(vocabulary):,} different words: {len(passages.train):,} passages to train on, "
-        f"{len(passages.test):,} to test")  # fmt: skip
-    return passages
 
 
 def _passages(lines, T, rng):
@@ -128,60 +153,6 @@ def passages_in_order(
     rng = np.random.default_rng(seed)
     parts = in_order(text_lengths(passages), words)
     return [hide_words(padded([passages[i] for i in part]), c, rng, share) for part in parts]
-
-
-def train_to_fill(
-    text: str, preset: MaskingPreset, run: Run | Elsewhere, steps: int | None = None, seed: int = 0,
-    device: str = "auto", say: Callable[[str], None] = lambda line: None,
-) -> tuple[MaskedWordModel, Passages, dict[str, Any]]:  # fmt: skip
-    """Train the preset's MaskedWordModel on the text, into the run folder: (model, passages, results).
-
-    results: "validation" and "test" losses in nats per hidden word, "unigram", that of guessing by frequency,
-    "stopped", …  Ctrl-C ends the training; the best model so far is kept and tested.
-    """
-    device, steps = ready_to_train(preset, steps, device, say)
-    config = about(preset, steps, seed, device, text)
-    run.begin(config, say)
-    passages = prepare_passages(text, preset, seed, say)
-    c = len(passages.vocabulary)
-    model = new_masked_model(preset, passages, seed).to(device)
-    learned = introduce(model, listed(n=preset.n, **preset.model), device, say)
-    numbers = {"passages": len(passages.train), "vocabulary": c, "parameters": learned}
-    run.save_config(config | {"text": numbers}, passages.vocabulary)
-    batches = MaskedPassages(passages.train, c, preset.words, preset.share, [seed, 2])
-    training = new_training(preset, model, batches, steps, seed)
-    validation = passages_in_order(passages.validation, c, preset.words, preset.share)
-    validate = partial(mean_loss, model, validation, training.team)
-    with kept_safe(run, training, model):
-        history = train_into(run, training, model, preset, steps, validate, preset.words, say)
-        if not training.team.first:
-            return model, passages, {}
-
-        test = passages_in_order(passages.test, c, preset.words, preset.share)
-        hidden = np.concatenate([batch.targets[batch.targets >= 0] for batch in test])
-        results = {
-            "unigram": unigram_cross_entropy(np.concatenate(passages.train), hidden, c),
-            "validation": history.best_validation_loss, "test": mean_loss(model, test), **how_it_went(history),
-        }  # fmt: skip
-        run.write_json("results.json", results)
-        run.save_curves(history.rows, {name: results[name] for name in ("unigram", "test")},
-                        training="training, with dropout", unit="nats per hidden word")  # fmt: skip
-        rng = np.random.default_rng(seed)
-        shown = [passages.test[i] for i in rng.permutation(len(passages.test))[:20] if len(passages.test[i]) > 4]
-        write_text(run / "sample.txt", "\n".join(examples_of(model, passages.vocabulary, shown, rng)) + "\n")
-        run.finished(history)
-    return model, passages, results
-
-
-def new_masked_model(preset: MaskingPreset, passages: Passages, seed: int) -> MaskedWordModel:
-    """The preset's untrained model, with random word vectors."""
-    vectors = random_vectors(len(passages.vocabulary), preset.n, seed) * np.float32(preset.n**-0.5)
-    return MaskedWordModel(vectors, passages.counts, seed=seed, **preset.model)
-
-
-def mean_loss(model: MaskedWordModel, batches: list[MaskedBatch], team: Alone = ALONE) -> float:
-    """The mean cross-entropy of the hidden words of MaskedBatches, in nats, without dropout."""
-    return team.mean(batches, lambda batch: (model.loss(batch)[0], int(batch.predictions.sum())))
 
 
 def examples_of(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from inspect import signature
 
 from mini_tf.backend import array_module
 from mini_tf.errors import UserError
@@ -16,6 +17,12 @@ class Optimizer:
 
     memory: {"v": {name of the parameter: array}, …}; a training's state includes it.
     """
+
+    def __new__(cls, *_, **options):
+        known = [name for name in signature(cls.__init__).parameters if name != "self"]
+        if odd := next((name for name in options if name not in known), None):
+            raise UserError(f"{cls.__name__} takes {', '.join(f'{name}=…' for name in known)}, got {odd}")
+        return super().__new__(cls)
 
     def __init__(self, learning_rate: float):
         if not 0 <= learning_rate < math.inf:

@@ -1,24 +1,37 @@
-"""Presets: complete settings for training each language model."""
+"""The task of writing a text on, and its presets: complete settings for training each language model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from mini_tf.decoding import generate, sample
+from mini_tf.files import write_text
+from mini_tf.metrics import LossPart, uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import CarriedState, TextModel
+from mini_tf.models.options import check_choice
+from mini_tf.progress import progress_bar
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows
-from mini_tf.training.by_preset import TrainingPreset
+from mini_tf.training.language import Corpus, prepare
+from mini_tf.training.task import Task, text_named
 from mini_tf.types import Array
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.training.language import Corpus
+    from mini_tf.training.loop import History
+    from mini_tf.training.run import Run
+
+GIVEN_WORDS = 16         # of the test text, from which the sample goes on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preset(TrainingPreset):
-    """Everything that decides a training run, except the text and the seed."""
+class Language(Task):
+    """The task of predicting the next word of a text."""
+
+    kind: ClassVar[str] = "language"
+    takes: ClassVar[str] = "--corpus"
 
     n: int                       # embedding dimension
     embedding_scale: float       # factor on the word vectors
@@ -34,29 +47,71 @@ class Preset(TrainingPreset):
     validation_words: int = 2000     # validation words per measurement
     sample_words: int = 500
 
-    def new_model(self, corpus: "Corpus", seed: int) -> TextModel:
-        """The untrained model, for a Corpus prepared with this n, T and vectors."""
-        made = TextModel.classes[self.model_class]
+    @property
+    def model_type(self) -> type[TextModel]:
+        check_choice("model_class", self.model_class, sorted(TextModel.classes))
+        return TextModel.classes[self.model_class]
+
+    def read(self, command: dict[str, Any], seed: int) -> str:
+        return text_named(command)
+
+    def prepare(self, data: str, seed: int, say: Callable[[str], None]) -> Corpus:
+        return prepare(data, self.n, self.model["T"], self.W, say, self.vectors, seed)
+
+    def new_model(self, prepared: Corpus, seed: int) -> TextModel:
+        made = self.model_type
         wants_frequencies = "frequencies" in signature(made).parameters
-        frequencies = {"frequencies": corpus.counts} if wants_frequencies else {}
-        return made(corpus.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
+        frequencies = {"frequencies": prepared.counts} if wants_frequencies else {}
+        return made(prepared.embeddings * np.float32(self.embedding_scale), seed=seed, **frequencies, **self.model)
+
+    def facts(self, data: str, prepared: Corpus) -> dict[str, dict[str, int]]:
+        return {"text": {"words": len(prepared.ids), "vocabulary": len(prepared.vocabulary)}}
 
     def in_training(self, model: TextModel) -> TextModel | CarriedState:
-        """What is trained: the model itself, or a CarriedState of it for consecutive batches."""
+        """The model itself, or a CarriedState of it for consecutive batches."""
         return CarriedState(model, anew=self.anew) if self.batches == "consecutive" else model
 
-    def training_batches(self, corpus: "Corpus", seed: list[int]) -> Iterator[Array]:
-        """An endless iterator over batches of windows of the training words."""
-        T, words = self.model["T"], corpus.train
+    def training_batches(self, prepared: Corpus, seed: list[int]) -> Iterator[Array]:
+        """Windows of the training words."""
+        T, words = self.model["T"], prepared.train
         if self.batches == "consecutive":
             return ConsecutiveWindows(words, T, self.batch)
         return RandomWindows(words, T, self.batch, seed, apart=T if self.batches == "apart" else 1)
+
+    def loss_parts(self, model: TextModel, prepared: Corpus) -> list[LossPart]:
+        return model.loss_parts(prepared.validation, self.validation_words)
+
+    def report(
+        self, run: "Run", model: TextModel, prepared: Corpus, history: "History", seed: int
+    ) -> dict[str, Any]:
+        """"uniform", "unigram", "validation", "train", "test" losses in nats per word, "stopped", …"""
+        corpus, c, T = prepared, len(prepared.vocabulary), model.T
+        results = {
+            "uniform": uniform_cross_entropy(c),
+            "unigram": unigram_cross_entropy(corpus.ids[: T - len(corpus.test)], corpus.test[T:], c),
+            "validation": history.best_validation_loss,
+            "train": model.mean_loss(corpus.train, self.validation_words),
+        }
+        with progress_bar("testing", len(corpus.test) - T) as update:
+            results["test"] = model.mean_loss(corpus.test, on_batch=lambda done, _: update(done))
+        results |= history.summary()
+        run.write_json("results.json", results)
+        lines = {name: results[name] for name in ("uniform", "unigram", "test")}
+        run.save_figure("curves.png", "curves", history.rows, lines)
+        prompt = corpus.test[T : T + GIVEN_WORDS]            # the first words that the model has never seen
+        with progress_bar("writing a sample", self.sample_words) as update:
+            written = []
+            for word in generate(model, prompt, self.sample_words, partial(sample, rng=np.random.default_rng(seed))):
+                written.append(word)
+                update(len(written))
+        write_text(run / "sample.txt", corpus.vocabulary.decode([*prompt, *written]).strip("\n") + "\n")
+        return results
 
 
 PRESETS = {                          # mini_tf.experiment adds "pointer"
     preset.name: preset
     for preset in (
-        Preset(
+        Language(
             name="quick",
             description="small, learns at every position, trains its word vectors too: a minute or two on a laptop",
             n=64,
@@ -70,7 +125,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             steps=300,
             every=50,
         ),
-        Preset(
+        Language(
             name="lab",
             description="the transformer of ESE-2000 Lab 6, Task 6.13, in the sizes that Task 6.5 recommends",
             n=256,
@@ -85,7 +140,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             every=100,
             patience=10,                                 # its loss may stand still for 700 steps before it falls
         ),
-        Preset(
+        Language(
             name="window",
             description="the fixed-window model of Bengio et al. 2003: four words side by side, one hidden layer",
             model_class="FixedWindowModel",
@@ -99,7 +154,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             every=100,
             clip=1.0,
         ),
-        Preset(
+        Language(
             name="recurrent",
             description="a recurrent network, read through the whole text with its state carried on",
             model_class="RecurrentModel",
@@ -115,7 +170,7 @@ PRESETS = {                          # mini_tf.experiment adds "pointer"
             clip=1.0,
             validation_words=20_000,
         ),
-        Preset(
+        Language(
             name="gpt",
             description="a small GPT over words, its readout tied to the word vectors",
             model_class="GPT",

@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
 
+from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD, is_ours, kind_of, own, replacing, sweep, write_text
 from mini_tf.models import Classifier, Translator
@@ -165,8 +166,9 @@ class Run:
                     where = f" in {path}" if path else ""
                     raise UserError(f"{self.folder} was trained on other data: put back what was{where}, or choose "
                                     "another --run")  # fmt: skip
-                raise UserError(f"{self.folder} was trained with {_difference(key, begun.get(key), value)}; choose "
-                                "another --run, or delete that folder")  # fmt: skip
+                odd, was, now = first_difference(key, begun.get(key), value)
+                raise UserError(f"{self.folder} was trained with {odd} = {was}, expected {now}; choose another --run, "
+                                "or delete that folder")  # fmt: skip
         before, now = begun.get("machine", {}), config.get("machine", {})
         changed = [f"{what} {before.get(what)} → {value}" for what, value in now.items() if before.get(what) != value]
         if changed:
@@ -280,24 +282,11 @@ class Run:
         writer.writerows(rows)
         write_text(self / "metrics.csv", text.getvalue())
 
-    def save_curves(self, rows: list[dict[str, float | str]], lines: dict[str, float], **options: str) -> None:
-        from mini_tf.training.figures import draw_curves, save_figure
+    def save_figure(self, name: str, kind: str, *given: Any, **options: str) -> None:
+        """Draw the picture `draw_KIND` of `training/figures.py`."""
+        from mini_tf.training import figures  # here, because it loads Matplotlib
 
-        save_figure(self / "curves.png", draw_curves(rows, lines, **options))
-
-    def save_gradient_flow(self, rows: list[dict[str, float | str]]) -> None:
-        """The picture of what `Health` saw; none if the training ended before the first measurement."""
-        from mini_tf.training.figures import draw_gradient_flow, save_figure
-
-        rows = [row for row in rows if row.get("update_ratio")]
-        if not rows:
-            return
-        save_figure(self / "gradient_flow.png", draw_gradient_flow(rows))
-
-    def save_confusion(self, confusion: Array, classes: list[str]) -> None:
-        from mini_tf.training.figures import draw_confusion, save_figure
-
-        save_figure(self / "confusion.png", draw_confusion(confusion, classes))
+        figures.save_figure(self / name, getattr(figures, f"draw_{kind}")(*given, **options))
 
     def write_json(self, name: str, value: Any) -> None:
         write_text(self / name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
@@ -405,11 +394,3 @@ def _plain(value):
 def _hash(value):
     """The sha256 of a value that JSON can hold."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def _difference(name, one, other):
-    """Where two values of config.json differ first: "steps = 300, expected 200"."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        odd = next(key for key in {**other, **one} if one.get(key) != other.get(key))
-        return _difference(odd, one.get(odd), other.get(odd))
-    return f"{name} = {one}, expected {other}"

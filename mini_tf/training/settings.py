@@ -7,14 +7,10 @@ from typing import Any, TypeVar
 
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.models import Classifier, MaskedWordModel, TextModel, Translator
 from mini_tf.models.options import NO_OPTIONS, check_choice
-from mini_tf.training.by_preset import TrainingPreset
-from mini_tf.training.classification import ClassificationPreset
-from mini_tf.training.masking import MaskingPreset
-from mini_tf.training.translation import TranslationPreset
+from mini_tf.training.task import Task
 
-AnyPreset = TypeVar("AnyPreset", bound=TrainingPreset)
+AnyPreset = TypeVar("AnyPreset", bound=Task)
 
 FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
 NOT_SET = ("name", "description", "model", "model_class")
@@ -25,18 +21,9 @@ YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "
 FROM_0 = ("warm_up", "sample_words")
 
 
-def model_class_of(preset: TrainingPreset) -> type:
-    """The class of the models that a preset trains."""
-    if hasattr(preset, "model_class"):
-        check_choice("model_class", preset.model_class, sorted(TextModel.classes))
-        return TextModel.classes[preset.model_class]
-    kinds = {TranslationPreset: Translator, ClassificationPreset: Classifier, MaskingPreset: MaskedWordModel}
-    return next(made for kind, made in kinds.items() if isinstance(preset, kind))
-
-
-def options_of(preset: TrainingPreset) -> dict[str, Any]:
+def options_of(preset: Task) -> dict[str, Any]:
     """{name: value} of everything that can be set: first the model's options, then those of its training."""
-    made = signature(model_class_of(preset)).parameters.values()
+    made = signature(preset.model_type).parameters.values()
     defaults = {p.name: p.default for p in made if p.name not in FROM_DATA}
     training = {field.name: getattr(preset, field.name) for field in fields(preset) if field.name not in NOT_SET}
     return defaults | preset.model | training
@@ -91,8 +78,8 @@ def _value(setting, name, text, now):
     raise UserError(f"--set {setting}: expected {kinds.get(type(now), 'a number')}, as in {name}={now}")
 
 
-def check(preset: TrainingPreset) -> None:
-    """Raises UserError for an option of the training that cannot be; the model checks its own when it is made."""
+def check(preset: Task) -> None:
+    """Raises UserError for an invalid option of the training; the model checks its own when it is made."""
     for field in fields(preset):
         name, value = field.name, getattr(preset, field.name)
         if name in NOT_SET:

@@ -1,31 +1,27 @@
 """The state of a training: all that its next step depends on, which can be saved, loaded and continued."""
 
 import math
-import time
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from mini_tf.backend import array_module
-from mini_tf.checks import check_rng
+from mini_tf.checks import check_rng, shown
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer, clear_gradients
-from mini_tf.parallel.alone import ALONE, Alone
+from mini_tf.layers import Layer, Parameter, clear_gradients
 from mini_tf.training import not_finite, unread
 from mini_tf.training.archive import read_archive, write_archive
+from mini_tf.training.guard import NotFinite as NotFinite
+from mini_tf.training.guard import StepGuard
 from mini_tf.training.health import Health
 from mini_tf.training.optimizers import Optimizer, clip_gradients, squared_norms
-from mini_tf.types import Array, PathLike
+from mini_tf.types import Array, Backward, PathLike
 
 import numpy as np
 
 PROGRESS = "step", "seconds", "since", "rows"            # of a Training, besides the best: what a state keeps of it
-
-
-class NotFinite(UserError):
-    """A loss or a gradient is inf or nan. The message says where it comes from."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,6 @@ class Training:
     schedule    the learning rate's factor at each step, a Schedule
     clip        the largest norm of all gradients together, or None
     rng         a Generator for dropout alone, so that it does not disturb the order of batches; None: no dropout
-    team        the processes that train together, see `mini_tf/parallel`; each has such an object, with equal batches
 
     step        steps done
     seconds     that they took
@@ -66,16 +61,22 @@ class Training:
     health      what `Health` says of the last step that was observed
     """
 
+    leaves_unread = True             # a GPU's losses may be read some steps later: see `unread.py`
+
     def __init__(
         self, model: Layer, batches: Iterator[Any], optimizer: Optimizer, schedule: Schedule | None = None,
-        clip: float | None = None, rng: np.random.Generator | None = None, team: Alone = ALONE,
+        clip: float | None = None, rng: np.random.Generator | None = None,
     ):  # fmt: skip
         if clip is not None and not clip > 0:
             raise UserError(f"clip is {clip}, expected the largest norm of the gradients, above 0, or None")
         if rng is not None:
             check_rng(rng)
+        if not hasattr(batches, "__next__"):
+            raise UserError(f"the batches are a {type(batches).__name__}, expected an endless iterator: "
+                            "RandomWindows(…), itertools.cycle(…), or a generator")  # fmt: skip
+        check_loss(model)
         self.model, self.batches, self.optimizer = model, batches, optimizer
-        self.schedule, self.clip, self.rng, self.team = schedule or Schedule(), clip, rng, team
+        self.schedule, self.clip, self.rng = schedule or Schedule(), clip, rng
         self.learning_rate = optimizer.learning_rate     # what the schedule's factor is applied to
         self.step, self.seconds, self.rows, self.best, self.health = 0, 0.0, [], (math.inf, 0, {}), {}
         self.since, self.last, self.unread = nothing_yet(), None, None
@@ -95,99 +96,91 @@ class Training:
         as it was before the step: it can be saved. With late, the step may be an earlier one.
         """
         self.go_on()
-        late = late and not observe and unread.possible(self)
-        if not late:
-            self.settle()
-        clock, before = time.perf_counter(), self._before_step()
+        if late and not observe and unread.possible(self):
+            return unread.one_step(self)
+        self.settle()
+        with StepGuard(self, observe) as guard:
+            guard.batch = batch = self.next_batch()
+            clear_gradients(self.parameters)
+            with guard.forward():
+                loss, backward = self.loss(batch)
+            loss = guard.finite("the loss", loss)
+            backward()
+            squares = self.squared_norms()
+            norm = guard.finite("the gradient's norm", math.sqrt(sum(squares.values())))
+            self.count_step()
+            self.update(norm)
+            if observe:
+                self.seen(guard.health, squares)
+        words = np.size(batch)
+        self.since["losses"].append(loss)
+        self.since["words"] += words
+        return loss, words
+
+    def next_batch(self) -> Any:
         batch = next(self.batches, None)
         if batch is None:
             raise UserError(f"the batches ended after {self.step:,} steps, expected an endless iterator; repeat them, "
                             "or train for fewer steps")  # fmt: skip
-        words = np.size(batch)
-        clear_gradients(self.parameters)
-        if late:
-            loss = self._left_unread(batch, before, words)
-        else:
-            loss = self._read_at_once(batch, before, observe)
-            self.since["losses"].append(loss)
-            self.since["words"] += words
-        seconds = time.perf_counter() - clock
-        self.seconds += seconds
-        self.since["seconds"] += seconds
-        return loss, words
+        return batch
 
-    def _read_at_once(self, batch, before, observe):
-        """The rest of a step on this batch; its loss."""
-        health = Health(self.parameters) if observe else None
-        with np.errstate(over="ignore", invalid="ignore"):               # NotFinite says more
-            with health.watching_relus() if health else nullcontext():
-                loss, backward = self.team.loss(self.model, batch, self.rng)
-            loss = float(loss)
-            if not math.isfinite(loss):
-                raise self._not_finite(f"the loss became {loss}", batch, before)
-            backward()
-            updated_here = self.team.updated_here(self.parameters)
-            squares = self.team.over_slices(squared_norms(updated_here))
-        norm = math.sqrt(sum(squares.values()))
-        if not math.isfinite(norm):
-            raise self._not_finite(f"the gradient's norm became {norm}", batch, before)
-        if self.clip is not None:
-            clip_gradients(updated_here, self.clip, norm)
-        self._count_step()
-        self.optimizer.step(updated_here)
-        self.team.exchange(self.parameters)
-        if health:
-            self.health = health.row(squares, self.team)
-        return loss
+    def loss(self, batch: Any) -> tuple[float, Backward]:
+        """(loss, backward) of a batch"""
+        found = self.model.loss(batch, self.rng)
+        if not (isinstance(found, tuple) and len(found) == 2 and callable(found[1])):
+            raise UserError(f"{type(self.model).__name__}.loss returned {shown(found)}, expected two things: return "
+                            "loss, backward")  # fmt: skip
+        return found
 
-    def _left_unread(self, batch, before, words):
-        """The same, without waiting for the device; the last loss that was read."""
-        self.unread = self.unread or unread.Unread(self)
-        loss, backward = self.team.loss(self.model, batch, self.rng)
-        backward()
-        self._count_step()
-        self.unread.update(loss, batch, before, words)
-        if self.unread.due():
-            self.settle()
-        return self.unread.last_loss
+    @property
+    def updated(self) -> dict[str, Parameter]:
+        """What is updated here, {name: Parameter}, with the gradients"""
+        return self.parameters
 
-    def _count_step(self):
+    def squared_norms(self) -> dict[str, float]:
+        """{name of the parameter: Σ g²}"""
+        return squared_norms(self.updated)
+
+    def count_step(self) -> None:
         self.step += 1
         self.optimizer.learning_rate = self.learning_rate * self.schedule(self.step)
+
+    def update(self, norm: float) -> None:
+        """Clip the gradients, whose norm is known, and take the optimizer's step."""
+        if self.clip is not None:
+            clip_gradients(self.updated, self.clip, norm)
+        self.optimizer.step(self.updated)
+
+    def seen(self, health: Health, squares: dict[str, float]) -> None:
+        """Keep what `Health` has seen of a step."""
+        self.health = health.row(squares)
+
+    def origin(self, batch: Any) -> str:
+        """Where the numbers of a step on this batch come from that are not finite."""
+        return not_finite.origin(self.model, lambda: self.model.loss(batch, self.rng), self.rng)
 
     def settle(self) -> None:
         """Read the losses that are still unread. Raises NotFinite if one of them is not finite."""
         if self.unread is not None:
-            self.unread.read(self._not_finite)
+            self.unread.read()
 
-    def _before_step(self):
-        """What a step changes before it changes a parameter: the places in the batches and in the random numbers."""
-        batches = self.batches.state() if hasattr(self.batches, "state") else None
-        return batches, self.rng and self.rng.bit_generator.state, self.model.state()
+    # What `fit` asks -----------------------------------------------------------------------------------------------
 
-    def _go_back(self, before):
-        batches, rng, carried = before
-        if batches is not None:
-            self.batches.restore(batches)
-        if self.rng is not None:
-            self.rng.bit_generator.state = rng
-        self.model.restore(carried)
+    def begin(self) -> None:
+        """Before the first of some steps."""
+        self.go_on()
 
-    def _not_finite(self, what, batch, before):
-        """The NotFinite to raise; the training is then as it was before the step."""
-        self._go_back(before)
-        origin = self._origin(batch)
-        self._go_back((None, *before[1:]))               # the search has drawn random numbers, too
+    def measure(self, validate: Callable[[], float]) -> float:
+        """The validation loss."""
+        return float(validate())
+
+    def agreed(self, signal: int | None) -> int | None:
+        """The signal by which to stop after this step: the one that came, if any."""
+        return signal
+
+    def end(self) -> None:
+        """After the last of some steps."""
         clear_gradients(self.parameters)
-        advice = "Try a smaller learning rate" + (", or clip=1" if self.clip is None else "")
-        return NotFinite(f"{what} at step {self.step + 1}, expected a number. {origin} {advice}")
-
-    def _origin(self, batch):
-        """Where the numbers come from that are not finite: the sentence of the first process that finds it."""
-        own = not_finite.origin(self.model, lambda: self.team.own_loss(self.model, batch, self.rng), self.rng)
-        texts = self.team.everybody(own)
-        rank = next((rank for rank, text in enumerate(texts) if text != not_finite.NOTHING), 0)
-        return f"On process {rank}: {texts[rank]}" if len(texts) > 1 else own
 
     def measured(self, validation_loss: float) -> bool:
         """Record a validation loss. If it is the best so far, keep a copy of the parameters and return True."""
@@ -227,7 +220,7 @@ class Training:
             raise UserError(f"the batches are a {type(self.batches).__name__}, whose position cannot be saved: give "
                             "them .state() and .restore(state), as RandomWindows has")  # fmt: skip
         loss, step, kept = self.best
-        memory = self.team.whole_memory(self)
+        memory = self.memory()
         last = {name: parameter.data for name, parameter in self.parameters.items()} | (self.last or {})
         arrays = {f"parameters/{name}": data for name, data in last.items()}
         arrays |= {f"best/{name}": data for name, data in kept.items()}
@@ -239,8 +232,12 @@ class Training:
             "counts": {which: of for which, of in memory.items() if not any(map(_is_array, of.values()))},
             "batches": self.batches.state(), "rng": self.rng and self.rng.bit_generator.state,
         }  # fmt: skip
-        arrays |= {f"model/{name}": x for name, x in self.team.whole_state(self).items()}
+        arrays |= {f"model/{name}": x for name, x in self.model.state().items()}
         return arrays, numbers
+
+    def memory(self) -> dict[str, dict[str, Any]]:
+        """The optimizer's memory, {which: {name: array or number}}, of whole parameters."""
+        return self.optimizer.memory
 
     def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
         """Go on from a state. Raises UserError if it is of another model, or if only one of the two has dropout."""
@@ -268,19 +265,14 @@ class Training:
         for name in PROGRESS:
             setattr(self, name, deepcopy(numbers[name]))
         self.best = *numbers["best"], kept
-        self.optimizer.memory = {
-            which: {name: number for name, number in of.items() if self.team.updates(self, name)}
-            for which, of in numbers["counts"].items()
-        }  # fmt: skip
+        self.optimizer.memory = deepcopy(numbers["counts"])
         for path, x in groups.get("optimizer", {}).items():
             which, _, name = path.partition("/")
-            own = self.team.own_memory(self, name, x)
-            if own is not None:
-                self.optimizer.memory.setdefault(which, {})[name] = _beside(own, self.parameters[name].data)
+            self.optimizer.memory.setdefault(which, {})[name] = _beside(x, self.parameters[name].data)
         self.batches.restore(numbers["batches"])
         if self.rng is not None:
             self.rng.bit_generator.state = numbers["rng"]
-        self.model.restore(self.team.own_state(self.model, groups.get("model", {})))
+        self.model.restore(groups.get("model", {}))
 
 
 def save_training(path: PathLike, training: Training, **about) -> None:
@@ -312,13 +304,25 @@ def restore_from(path: PathLike, training: Training, **about) -> tuple[dict[str,
     return arrays, found["numbers"]
 
 
+def check_loss(model: Layer) -> None:
+    """Raises UserError unless the model has a loss(batch, rng)."""
+    name = type(model).__name__
+    if not hasattr(model, "loss"):
+        raise UserError(f"{name} has no loss, expected a loss(self, batch, rng=None) that returns loss, backward")
+    try:
+        signature(model.loss).bind(None, None)
+    except TypeError:
+        raise UserError(f"{name}.loss does not take (batch, rng), expected loss(self, batch, rng=None): rng is for "
+                        "dropout, and None without it") from None  # fmt: skip
+
+
 def nothing_yet() -> dict[str, Any]:
     """What Training.since is after a measurement."""
     return {"losses": [], "words": 0, "seconds": 0.0}
 
 
 def _is_array(x):
-    return getattr(x, "ndim", 0) > 0
+    return hasattr(x, "shape")
 
 
 def _beside(x, reference):

@@ -2,39 +2,32 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from mini_tf.data import split_pairs
+from mini_tf.data import french_pairs, read_pairs, split_pairs
 from mini_tf.decoding import translations
 from mini_tf.errors import UserError
 from mini_tf.files import write_text
-from mini_tf.metrics import corpus_bleu
+from mini_tf.metrics import LossPart, corpus_bleu
 from mini_tf.models import Translator
-from mini_tf.parallel.alone import ALONE, Alone
 from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
-from mini_tf.training.by_preset import (
-    TrainingPreset,
-    about,
-    how_it_went,
-    introduce,
-    kept_safe,
-    listed,
-    new_training,
-    ready_to_train,
-    train_into,
-)
-from mini_tf.training.elsewhere import Elsewhere
-from mini_tf.training.pair_batches import PairBatches, SentenceBatch, batches_in_order
-from mini_tf.training.run import Run
-from mini_tf.training.state import Training
+from mini_tf.training.pair_batches import PairBatches, batches_in_order
+from mini_tf.training.task import Task, batch_losses, mean_loss
 from mini_tf.types import Array
+
+if TYPE_CHECKING:
+    from mini_tf.training.loop import History
+    from mini_tf.training.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationPreset(TrainingPreset):
-    """Everything that decides the training of a translator, except the pairs and the seed."""
+class Translation(Task):
+    """The task of translating from (French, English) sentences."""
+
+    kind: ClassVar[str] = "translation"
+    takes: ClassVar[str] = "--pairs"
+    model_type: ClassVar[type] = Translator
 
     words: int                   # in a batch, padding included
     pairs: int = 200_000         # of the grammar, if no file is given
@@ -46,11 +39,81 @@ class TranslationPreset(TrainingPreset):
     warm_up: int = 400           # steps in which the learning rate rises
     beam: int = 5                # of the final test
 
+    def read(self, command: dict[str, Any], seed: int) -> list[tuple[str, str]]:
+        return french_pairs(self.pairs, seed) if command["path"] is None else read_pairs(command["path"])
+
+    def prepare(
+        self, pairs: list[tuple[str, str]], seed: int = 0, say: Callable[[str], None] = lambda line: None
+    ) -> "Bitext":
+        """A Bitext of (French, English) strings, without sentences of more than self.longest words.
+
+        No sentence of the test part, French or English, is in another part; none of the validation part in training.
+        Raises UserError if too few pairs are left.
+        """
+        in_words = {}
+        for pair in pairs:
+            french, english = (split_sentence(side, language) for side, language in zip(pair, ("french", "english")))
+            if max(len(french), len(english)) <= self.longest:
+                in_words[pair] = french, english
+        say(f"{len(pairs):,} pairs, {len(in_words):,} of them different and of at most {self.longest} words")
+        if len(in_words) < 10:
+            raise UserError(f"{len(in_words)} pairs of at most {self.longest} words are too few, expected at least 10; "
+                            "give a file with more or shorter sentences")  # fmt: skip
+        rest, test = split_pairs(list(in_words), self.held_out, seed)
+        train, validation = split_pairs(rest, min(self.validation / len(rest), 0.1), seed)
+        train, validation, test = ([in_words[pair] for pair in part] for part in (train, validation, test))
+        if self.model.get("tied") == "all":
+            french = english = SentenceVocabulary([side for pair in train for side in pair], self.least)
+        else:
+            french, english = (SentenceVocabulary([pair[k] for pair in train], self.least) for k in (0, 1))
+        french.names |= names_in((pair[0] for pair in rest), "french")
+        english.names |= names_in((pair[1] for pair in rest), "english")
+        say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
+            f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
+        return Bitext(french, english, train, validation, test)
+
+    def new_model(self, prepared: "Bitext", seed: int) -> Translator:
+        return Translator(len(prepared.french), len(prepared.english), seed=seed, **self.model)
+
+    def facts(self, data: list[tuple[str, str]], prepared: "Bitext") -> dict[str, dict[str, int]]:
+        return {"pairs": {"pairs": len(data), "train": len(prepared.train), "test": len(prepared.test)}}
+
+    def training_batches(self, prepared: "Bitext", seed: list[int]) -> PairBatches:
+        return PairBatches(*prepared.ids(prepared.train), self.words, seed)
+
+    def loss_parts(self, model: Translator, prepared: "Bitext") -> list[LossPart]:
+        return batch_losses(model, batches_in_order(*prepared.ids(prepared.validation), self.words))
+
+    def report(
+        self, run: "Run", model: Translator, prepared: "Bitext", history: "History", seed: int
+    ) -> dict[str, Any]:
+        """Losses in nats per word, "bleu" and "bleu_greedy" of the test sentences, "stopped", …"""
+        bitext, results = prepared, {"validation": history.best_validation_loss}
+        results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), self.words))
+        examples = same_source(bitext.test)[: self.tested]
+        for name, beam in (("bleu_greedy", 1), ("bleu", self.beam)):
+            with progress_bar(f"translating, beam {beam}", len(examples)) as update:
+                written = translated(model, bitext, examples, beam, on_batch=lambda done, _: update(done))
+            results[name] = bleu_of(examples, written)
+        results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
+        results |= {"tested": len(examples)} | history.summary()
+        run.write_json("results.json", results)
+        as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
+        run.save_figure("curves.png", "curves", history.rows, {"test": results["test"]}, training=as_trained)
+        lines = ["French\ttranslation\treference"]
+        for (french, references), english in zip(examples, written):
+            lines.append("\t".join((
+                join_sentence(french, bitext.french.names, "french"), *(join_sentence(words, bitext.english.names)
+                for words in (english, references[0])),
+            )))  # fmt: skip
+        write_text(run / "translations.tsv", "\n".join(lines) + "\n")
+        return results
+
 
 TRANSLATION = {
     preset.name: preset
     for preset in (
-        TranslationPreset(
+        Translation(
             name="translate",
             description="French to English, small: some minutes on a laptop",
             model={
@@ -62,7 +125,7 @@ TRANSLATION = {
             steps=1500,
             every=150,
         ),
-        TranslationPreset(
+        Translation(
             name="translate-hour",
             description="French to English, for real sentences: an hour on two cores",
             model={
@@ -90,101 +153,13 @@ class Bitext:
     validation: list
     test: list
 
+    @property
+    def vocabulary(self) -> tuple[SentenceVocabulary, SentenceVocabulary]:
+        return self.french, self.english
+
     def ids(self, pairs: list[tuple[list[str], list[str]]]) -> tuple[list[Array], list[Array]]:
         """(sources, targets): the French and the English sentences as lists of id arrays"""
         return [self.french.encode(f) for f, _ in pairs], [self.english.encode(e) for _, e in pairs]
-
-
-def prepare_pairs(
-    pairs: list[tuple[str, str]], preset: TranslationPreset, seed: int = 0,
-    say: Callable[[str], None] = lambda line: None,
-) -> Bitext:  # fmt: skip
-    """A Bitext of (French, English) strings, without sentences of more than preset.longest words.
-
-    No sentence of the test part, French or English, is in another part, and none of the validation part in training.
-    Raises UserError if too few pairs are left.
-    """
-    in_words = {}
-    for pair in pairs:
-        french, english = (split_sentence(side, language) for side, language in zip(pair, ("french", "english")))
-        if max(len(french), len(english)) <= preset.longest:
-            in_words[pair] = french, english
-    say(f"{len(pairs):,} pairs, {len(in_words):,} of them different and of at most {preset.longest} words")
-    if len(in_words) < 10:
-        raise UserError(f"{len(in_words)} pairs of at most {preset.longest} words are too few, expected at least 10; "
-                        "give a file with more or shorter sentences")  # fmt: skip
-    rest, test = split_pairs(list(in_words), preset.held_out, seed)
-    train, validation = split_pairs(rest, min(preset.validation / len(rest), 0.1), seed)
-    train, validation, test = ([in_words[pair] for pair in part] for part in (train, validation, test))
-    if preset.model.get("tied") == "all":
-        french = english = SentenceVocabulary([side for pair in train for side in pair], preset.least)
-    else:
-        french, english = (SentenceVocabulary([pair[k] for pair in train], preset.least) for k in (0, 1))
-    french.names |= names_in((pair[0] for pair in rest), "french")
-    english.names |= names_in((pair[1] for pair in rest), "english")
-    say(f"{len(train):,} pairs to train on, {len(test):,} to test; "
-        f"{len(french):,} French words, {len(english):,} English")  # fmt: skip
-    return Bitext(french, english, train, validation, test)
-
-
-def train_translator(
-    pairs: list[tuple[str, str]], preset: TranslationPreset, run: Run | Elsewhere, steps: int | None = None,
-    seed: int = 0, device: str = "auto", say: Callable[[str], None] = lambda line: None,
-) -> tuple[Translator, Bitext, dict[str, Any]]:  # fmt: skip
-    """Train the preset's Translator on (French, English) strings, into the run folder: (model, bitext, results).
-
-    results: losses in nats per word, "bleu" and "bleu_greedy" of the test sentences, "stopped", …
-    Ctrl-C ends the training; the best model so far is kept and tested.
-    """
-    device, steps = ready_to_train(preset, steps, device, say)
-    config = about(preset, steps, seed, device, pairs)
-    run.begin(config, say)
-    bitext = prepare_pairs(pairs, preset, seed, say)
-    model = Translator(len(bitext.french), len(bitext.english), seed=seed, **preset.model).to(device)
-    learned = introduce(model, listed(**preset.model), device, say)
-    numbers = {"pairs": len(pairs), "train": len(bitext.train), "test": len(bitext.test), "parameters": learned}
-    run.save_config(config | {"pairs": numbers}, (bitext.french, bitext.english))
-    training = translator_training(preset, model, bitext, steps, seed)
-    validate = partial(mean_loss, model, batches_in_order(*bitext.ids(bitext.validation), preset.words), training.team)
-    with kept_safe(run, training, model):
-        history = train_into(run, training, model, preset, steps, validate, preset.words, say)
-        if not training.team.first:
-            return model, bitext, {}
-
-        results = {"validation": history.best_validation_loss}
-        results["test"] = mean_loss(model, batches_in_order(*bitext.ids(bitext.test), preset.words))
-        examples = same_source(bitext.test)[: preset.tested]
-        for name, beam in (("bleu_greedy", 1), ("bleu", preset.beam)):
-            with progress_bar(f"translating, beam {beam}", len(examples)) as update:
-                written = translated(model, bitext, examples, beam, on_batch=lambda done, _: update(done))
-            results[name] = bleu_of(examples, written)
-        results["bleu_one_reference"] = bleu_of_each_pair(examples, written)
-        results |= {"tested": len(examples)} | how_it_went(history)
-        run.write_json("results.json", results)
-        as_trained = "training, with dropout" + (" and smoothed labels" if model.smoothing else "")
-        run.save_curves(history.rows, {"test": results["test"]}, training=as_trained)
-        lines = ["French\ttranslation\treference"]
-        for (french, references), english in zip(examples, written):
-            lines.append("\t".join((
-                join_sentence(french, bitext.french.names, "french"), *(join_sentence(words, bitext.english.names)
-                for words in (english, references[0])),
-            )))  # fmt: skip
-        write_text(run / "translations.tsv", "\n".join(lines) + "\n")
-        run.finished(history)
-    return model, bitext, results
-
-
-def translator_training(
-    preset: TranslationPreset, model: Translator, bitext: Bitext, steps: int, seed: int
-) -> Training:
-    """The preset's Training on the pairs. Batches and dropout have a generator each, both derived from the seed."""
-    batches = PairBatches(*bitext.ids(bitext.train), preset.words, [seed, 2])
-    return new_training(preset, model, batches, steps, seed)
-
-
-def mean_loss(model: Translator, batches: list[SentenceBatch], team: Alone = ALONE) -> float:
-    """The mean cross-entropy of the words of translations and their [EOS], in nats, without smoothing or dropout."""
-    return team.mean(batches, lambda batch: (model.loss(batch)[0], int(batch.predictions.sum())))
 
 
 def same_source(pairs: list[tuple[list[str], list[str]]]) -> list[tuple[tuple[str, ...], list[list[str]]]]:

@@ -6,12 +6,14 @@ of them is not finite, no step since has changed a parameter (`kernels/gpu/updat
 it was before that step, and that step is looked into, as it would have been at once on a processor.
 """
 
-from collections.abc import Callable
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.kernels.gpu import updates
+from mini_tf.layers import clear_gradients
 from mini_tf.ops.updates import adam, sum_of_squares
+from mini_tf.training.guard import count_seconds, failure, places
 from mini_tf.training.optimizers import Adam, with_gradient
 
 import numpy as np
@@ -27,7 +29,7 @@ class Step:
     """What was before a step that nobody has read yet, and what it read."""
 
     batch: Any
-    before: tuple                # see `Training._before_step`
+    before: tuple                # see `guard.places`
     counts: dict                 # Adam's t of each parameter
     words: int
 
@@ -55,11 +57,10 @@ class Unread:
         """True if it is time to read: after the first step of all, and whenever the record is full."""
         return self.last_loss is None or len(self.steps) == READ_EVERY
 
-    def read(self, not_finite: Callable) -> None:
+    def read(self) -> None:
         """Read what the steps have left; this waits for the device.
 
-        Raises the error that not_finite(what, batch, before) gives, for the first step whose numbers are not finite;
-        the training is then as it was before that step.
+        Raises NotFinite for the first step whose numbers are not finite; the training is then as it was before it.
         """
         if not self.steps:
             return
@@ -78,13 +79,29 @@ class Unread:
         training.optimizer.memory["t"] = bad.counts
         self.record.begin_anew()
         what = f"the gradient's norm became {square**0.5}" if np.isfinite(loss) else f"the loss became {loss}"
-        raise not_finite(what, bad.batch, bad.before)
+        raise failure(training, what, bad.batch, bad.before)
+
+
+def one_step(training: "Training") -> tuple[float | None, int]:
+    """The same as `Training.one_step`, without waiting for the device. Returns (last loss that was read, words)."""
+    training.unread = training.unread or Unread(training)
+    clock, before = time.perf_counter(), places(training)
+    batch = training.next_batch()
+    clear_gradients(training.parameters)
+    loss, backward = training.loss(batch)
+    backward()
+    training.count_step()
+    training.unread.update(loss, batch, before, np.size(batch))
+    if training.unread.due():
+        training.unread.read()
+    count_seconds(training, clock)
+    return training.unread.last_loss, np.size(batch)
 
 
 def possible(training: "Training") -> bool:
     """True if the training's steps can be left unread: Adam's own, of one process, of float32 arrays on a GPU"""
-    optimizer, team = training.optimizer, training.team
-    if team.size > 1 or not isinstance(optimizer, Adam):
+    optimizer = training.optimizer
+    if not training.leaves_unread or not isinstance(optimizer, Adam):
         return False
     if type(optimizer).update is not Adam.update or type(optimizer).step is not Adam.step:
         return False

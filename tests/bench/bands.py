@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mini_tf.files import write_text
-from mini_tf.training.bands import FILE
-from mini_tf.training.every_kind import every_preset
+from mini_tf.training.expected_loss import FILE
+from mini_tf.training.registry import every_preset
 
 import numpy as np
 

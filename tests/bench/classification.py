@@ -11,7 +11,7 @@ training. All start from the same weights, read the same batches, and must find 
 compiled, with Adam's fused form. Every measurement is a process of its own, which warms up first; the contenders take
 turns.
 
-"The batch whole" is mini_tf without halves of the batch for each of two cores (mini_tf/parallel/cores.py). The last row
+"The batch whole" is mini_tf without halves of the batch for each of two cores (mini_tf/parallel/two_cores.py). The last row
 has its products alone, the multiplications with weights, forward and backward: as long as a step would take if all else
 took no time. What PyTorch takes, divided by that, is the most that could be gained.
 """
@@ -21,7 +21,6 @@ import json
 from itertools import islice
 
 from mini_tf.models import Classifier, MaskedWordModel
-from mini_tf.parallel import ALONE
 from mini_tf.text.sentences import SPECIAL
 from mini_tf.training.classification import CLASSIFICATION
 from mini_tf.training.masking import MASKING, MaskedPassages
@@ -45,7 +44,7 @@ REVIEW_WORDS = 8_000     # c, the vocabulary of the film reviews
 CLASSES = 2
 LENGTHS = 3, 40          # words of a sentence, the least and the most
 SENTENCES = 10_000
-OURS = {"mini_tf": None, WHOLE: ALONE, PRODUCTS: ALONE}  # who shares out the work: see training_step
+OURS = "mini_tf", WHOLE, PRODUCTS
 FIRST_STEPS = 12         # before timing: after the steps whose losses are compared, compiling may still go on
 
 
@@ -73,7 +72,7 @@ def measure(method, preset, steps, threads):
     model = new_model(preset)
     batches = list(islice(random_batches(preset, model.c), FIRST_STEPS + steps))
     if method in OURS:
-        step = training_step(model, preset, team=OURS[method])
+        step = training_step(model, preset, whole=method != "mini_tf")
     else:
         step = import_torch("torch_classifier", threads).training_step(model, preset, compiled=VARIANTS[method][0])
     del model

@@ -28,7 +28,6 @@ from itertools import islice
 
 from mini_tf.kernels import reference_only
 from mini_tf.training import Training
-from mini_tf.training.by_preset import new_training
 
 import models
 import numpy as np
@@ -103,7 +102,7 @@ def trained(preset, model):
         while True:
             yield batches.pop()
 
-    training = new_training(preset, model, given(), 10_000, 0)
+    training = preset.training_on(given(), model, 10_000, 0)
 
     def step(batch):
         batches.append(batch)

@@ -74,31 +74,31 @@ def steps_of(options):
     """Print the median seconds of a step of one preset, and what of them is waiting, as JSON."""
     from mini_tf.progress import prepare_kernels
     from mini_tf.text import shakespeare
-    from mini_tf.training.language import prepare, preset_training
+    from mini_tf.training.language import prepare
     from mini_tf.training.presets import PRESETS
 
-    team, [name] = join(options.sharded), options.presets
-    if team.size > 1:
+    group, [name] = join(options.sharded), options.presets
+    if group.size > 1:
         from mini_tf.parallel.buckets import GradientSums, buckets_of
-    if options.at_the_end and team.size > 1:
+    if options.at_the_end and group.size > 1:
         GradientSums._one_more = lambda self, i: self.added.__setitem__(i, self.added[i] + 1)
     prepare_kernels(lambda line: None)
-    preset = replace(PRESETS[name], batch=ROWS * team.size)
+    preset = replace(PRESETS[name], batch=ROWS * group.size)
     corpus = prepare(shakespeare(), preset.n, preset.model["T"], vectors="random")
-    training = preset_training(preset, preset.new_model(corpus, 0), corpus, 1000, 0)
+    training = preset.training(preset.new_model(corpus, 0), corpus, 1000, 0)
     for _ in range(3):
         training.one_step()
     seconds, waiting = [], []
     for _ in range(STEPS.get(name, 10)):
-        before = team.sums.waited if team.size > 1 else 0.0
+        before = training.sums.waited if group.size > 1 else 0.0
         start = time.perf_counter()
         training.one_step()
         seconds.append(time.perf_counter() - start)
-        waiting.append(team.sums.waited - before if team.size > 1 else 0.0)
-    peak = team.highest(peak_memory() / 1e6)
-    sent = sum(p.data.nbytes for p in training.parameters.values() if p.trainable) if team.size > 1 else 0
-    buckets = [bucket.numbers for bucket in buckets_of(training.parameters)] if team.size > 1 else []
-    if team.first:
+        waiting.append(training.sums.waited - before if group.size > 1 else 0.0)
+    peak = group.highest(peak_memory() / 1e6)
+    sent = sum(p.data.nbytes for p in training.parameters.values() if p.trainable) if group.size > 1 else 0
+    buckets = [bucket.numbers for bucket in buckets_of(training.parameters)] if group.size > 1 else []
+    if group.first:
         print(json.dumps({"step": float(np.median(seconds)), "waiting": float(np.median(waiting)),
                           "megabytes": sent / 1e6, "peak": peak, "buckets": buckets}))  # fmt: skip
 

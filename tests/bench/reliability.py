@@ -13,9 +13,9 @@ from time import perf_counter
 
 from mini_tf.kernels import recycled_memory
 from mini_tf.text import shakespeare
-from mini_tf.training.every_kind import every_preset
-from mini_tf.training.language import prepare, preset_training
+from mini_tf.training.language import prepare
 from mini_tf.training.optimizers import squared_norms
+from mini_tf.training.registry import every_preset
 from mini_tf.training.run import Run
 
 from measuring import note_settings
@@ -34,7 +34,7 @@ def main():
 
 def row(name, preset, rounds):
     corpus = prepare(shakespeare(), preset.n, preset.model["T"], preset.W, vectors="random")
-    training = preset_training(preset, preset.new_model(corpus, 0), corpus, preset.steps, 0)
+    training = preset.training(preset.new_model(corpus, 0), corpus, preset.steps, 0)
     plain, looked, norms, states = [], [], [], []
     with tempfile.TemporaryDirectory() as folder, recycled_memory():
         run = Run(folder)

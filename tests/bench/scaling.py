@@ -39,13 +39,13 @@ from mini_tf.kernels import recycled_memory
 from mini_tf.layers import Parameter
 from mini_tf.parallel import join
 from mini_tf.parallel.buckets import GradientSums
-team, N, MANY = join(), 1000, 1 << 25
+group, N, MANY = join(), 1000, 1 << 25
 numbers, received = np.zeros(N, np.float32), np.zeros(N, np.float32)
 parameter, gradient = Parameter(np.zeros(MANY, np.float32)), np.ones(MANY, np.float32)
-sums = GradientSums(team.comm, {"p": parameter})
+sums = GradientSums(group.comm, {"p": parameter})
 def messages():
-    requests = [team.comm.Irecv(received[i : i + 1], 1 - team.rank, 1) for i in range(N)]
-    requests += [team.comm.Isend(numbers[i : i + 1], 1 - team.rank, 1) for i in range(N)]
+    requests = [group.comm.Irecv(received[i : i + 1], 1 - group.rank, 1) for i in range(N)]
+    requests += [group.comm.Isend(numbers[i : i + 1], 1 - group.rank, 1) for i in range(N)]
     while not all([request.Test() for request in requests]):
         pass
 def one_sum():
@@ -55,14 +55,14 @@ def one_sum():
 def seconds(work):
     taken = []
     for _ in range(9):
-        team.comm.Barrier()
+        group.comm.Barrier()
         start = time.perf_counter()
         work()
         taken.append(time.perf_counter() - start)
     return sorted(taken)[4]
 with recycled_memory():
     found = seconds(messages) / N, seconds(one_sum) / gradient.nbytes
-if team.first:
+if group.first:
     print(*found)
 """
 

@@ -9,7 +9,7 @@ Every measurement is a process of its own, and the contenders take turns, so tha
 on all of them. A process first warms up, because compiling is not part of a step, then gives the median time of its steps.
 All contenders start from the same weights, read the same words, have the same number of threads, and must find the same
 losses. THP: PyTorch told to ask for huge pages (THP_MEM_ALLOC_ENABLE=1), as NumPy does by itself. "The batch whole" is
-mini_tf without halves of the batch for each of two cores (mini_tf/parallel/cores.py).
+mini_tf without halves of the batch for each of two cores (mini_tf/parallel/two_cores.py).
 
 The floor is the time of the matrix products alone, at the speed of one large product, plus that of Adam's reading and
 writing, at the speed of memory; both speeds are measured in the same rounds. Everything else (softmax, norms,
@@ -26,8 +26,8 @@ from unittest.mock import patch
 
 from mini_tf.kernels import recycled_memory
 from mini_tf.layers import clear_gradients
-from mini_tf.parallel import ALONE, join
-from mini_tf.training.optimizers import Adam
+from mini_tf.parallel import join
+from mini_tf.training import Adam, Training
 
 import numpy as np
 import on_gpu
@@ -49,7 +49,7 @@ ADAM_BYTES = 28          # for each number that is learned: p, g, m, v are read,
 FLOOR, PRODUCTS = "the machine", "mini_tf's products alone"
 WHOLE = "mini_tf, the batch whole"
 
-OURS = {"mini_tf": None, WHOLE: ALONE}   # who shares out the work: see training_step
+OURS = "mini_tf", WHOLE
 VARIANTS = {             # (compiled, additional environment variables)
     "PyTorch eager": (False, {}),
     "PyTorch eager, THP": (False, {"THP_MEM_ALLOC_ENABLE": "1"}),
@@ -58,16 +58,17 @@ VARIANTS = {             # (compiled, additional environment variables)
 }
 
 
-def training_step(model, preset, rng=None, team=None):
+def training_step(model, preset, rng=None, whole=False):
     """A function that trains our model on a batch, and gives the loss, as an array of its device.
 
-    team: who shares out the work; if it is None, as in `mini-tf train`
+    whole: without halves of the batch for each of two cores, which `mini-tf train` has
     """
-    optimizer, parameters, team = Adam(preset.learning_rate, preset.betas), model.parameters(), team or join()
+    optimizer, parameters = Adam(preset.learning_rate, preset.betas), model.parameters()
+    training = (Training if whole else join().training)(model, iter([]), optimizer, rng=rng)
 
     def step(batch):
         clear_gradients(parameters)
-        loss, backward = team.loss(model, batch, rng)
+        loss, backward = training.loss(batch)
         backward()
         optimizer.step(parameters)
         return loss
@@ -103,7 +104,7 @@ def measure(method, preset, batch, steps, threads):
     """In the child process: the median seconds of a step, the first losses, and the peak memory."""
     model = new_model(preset)
     if method in OURS:
-        step = training_step(model, preset, team=OURS[method])
+        step = training_step(model, preset, whole=method == WHOLE)
     else:
         step = import_torch("torch_models", threads).training_step(model, preset, VARIANTS[method][0])
     del model

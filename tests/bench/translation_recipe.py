@@ -18,10 +18,8 @@ from mini_tf.training.translation import (
     bleu_of,
     bleu_of_each_pair,
     mean_loss,
-    prepare_pairs,
     same_source,
     translated,
-    translator_training,
 )
 
 RECIPE = "the whole recipe"
@@ -41,7 +39,7 @@ DECODING = {"greedy": (1, 0.0), "beam 5": (5, 0.0), "beam 5, length penalty 1": 
 def trained(preset, bitext, steps):
     """A model trained for so many steps."""
     model = Translator(len(bitext.french), len(bitext.english), seed=0, **preset.model)
-    training = translator_training(preset, model, bitext, steps, seed=0)
+    training = preset.training(model, bitext, steps, seed=0)
     with recycled_memory():
         while training.step < steps:
             training.one_step()
@@ -56,7 +54,7 @@ def main():
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS), help="which trainings")
     options = parser.parse_args()
     recipe = TRANSLATION[options.preset]
-    bitext = prepare_pairs(read_pairs(options.pairs), recipe)
+    bitext = recipe.prepare(read_pairs(options.pairs))
     examples = same_source(bitext.test)
     print(f"{options.preset}, {options.steps:,} steps\n{'':<44}{'test loss':>10}{'BLEU':>7}{'one reference':>15}")
     for name in options.variants:

@@ -22,10 +22,8 @@ from mini_tf.training.translation import (
     bleu_of,
     bleu_of_each_pair,
     mean_loss,
-    prepare_pairs,
     same_source,
     translated,
-    translator_training,
 )
 
 from measuring import in_fresh_process, note_settings, thread_settings
@@ -36,7 +34,7 @@ TRIAL = 40               # steps to find out how long one takes; the first half 
 
 def ours(model, preset, bitext, steps):
     """A function that trains our model on the next batch."""
-    return translator_training(preset, model, bitext, steps, seed=0).one_step
+    return preset.training(model, bitext, steps, seed=0).one_step
 
 
 def theirs(model, preset, bitext, steps, compiled):
@@ -62,7 +60,7 @@ def theirs(model, preset, bitext, steps, compiled):
                 if hasattr(module, name):
                     getattr(module, name).p = rate
     optimizer = torch.optim.Adam(network.parameters(), preset.learning_rate, preset.betas, fused=True)
-    as_ours = translator_training(preset, model, bitext, steps, seed=0)
+    as_ours = preset.training(model, bitext, steps, seed=0)
     schedule, batches = as_ours.schedule, as_ours.batches
     forward, done = torch.compile(network, dynamic=True) if compiled else network, 0
 
@@ -89,7 +87,7 @@ def measure(method, preset, pairs, minutes, threads):
         import torch
 
         torch.set_num_threads(threads)
-    bitext = prepare_pairs(pairs, preset)
+    bitext = preset.prepare(pairs)
 
     def new(steps):
         model = Translator(len(bitext.french), len(bitext.english), seed=0, **preset.model)

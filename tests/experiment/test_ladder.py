@@ -138,7 +138,7 @@ def test_a_trained_model_is_not_trained_again(rungs, text, folder, monkeypatch):
     def not_again(*_, **__):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(ladder, "train_language_model", not_again)
+    monkeypatch.setattr(ladder, "train", not_again)
     said = []
     again = ladder.climb(text, folder, say=said.append)
     assert [r.test for r in again] == pytest.approx([r.test for r in rungs])
@@ -157,14 +157,14 @@ def test_a_trained_model_is_not_trained_again(rungs, text, folder, monkeypatch):
 
 def test_an_interrupted_training_is_not_in_the_table(rungs, text, folder, monkeypatch):
     shutil.rmtree(folder / "quick")
-    whole = ladder.train_language_model
+    whole = ladder.train
 
     def interrupted(*arguments, **options):
         model, corpus, results = whole(*arguments, **options)
         return model, corpus, results | {"stopped": "interrupted"}
 
     with monkeypatch.context() as patch:
-        patch.setattr(ladder, "train_language_model", interrupted)
+        patch.setattr(ladder, "train", interrupted)
         with pytest.raises(KeyboardInterrupt):
             ladder.climb(text, folder)
     (folder / "quick" / "results.json").unlink()

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import mini_tf
-from mini_tf.parallel.alone import ALONE
 from mini_tf.text.cooccurrence import cooccurrence
 
 import numpy as np
@@ -101,7 +100,7 @@ def test_co_occurrences_are_counted_alike(monkeypatch, words, size, window):
     compiled = cooccurrence(ids, size, window)
     monkeypatch.setattr(sys.modules[cooccurrence.__module__], "why_uncompiled", lambda: "a test")
     monkeypatch.setattr(sys.modules[cooccurrence.__module__], "BLOCK", 64)               # seams between blocks, too
-    plain = cooccurrence(ids, size, window, team=ALONE)
+    plain = cooccurrence(ids, size, window)
     assert plain.dtype == compiled.dtype
     assert np.array_equal(plain.toarray(), compiled.toarray())
     assert plain.has_sorted_indices

@@ -3,7 +3,7 @@
 from mini_tf.errors import UserError
 from mini_tf.layers import Dropout, Layer, LayerNorm, Linear, Parameter
 from mini_tf.models import GPT, LanguageTransformer, Translator
-from mini_tf.training.every_kind import every_preset
+from mini_tf.training.registry import every_preset
 
 import numpy as np
 import pytest

@@ -7,15 +7,14 @@ from mini_tf.errors import UserError
 from mini_tf.layers import Layer, Linear, clear_gradients
 from mini_tf.models import GPT, Classifier, MaskedWordModel
 from mini_tf.ops.op import watching
-from mini_tf.parallel import ALONE, join
-from mini_tf.parallel import cores as parallel_cores
-from mini_tf.parallel.cores import CORES
-from mini_tf.training import by_preset
+from mini_tf.parallel import SINGLE, join, two_cores
+from mini_tf.parallel.two_cores import TwoCoreTraining
+from mini_tf.training import Adam, Training
 from mini_tf.training.masking import MaskedPassages
 from mini_tf.training.text_batches import TextBatch
 from tests import tiny
 from tests.parallel.test_same_numbers import columns
-from tests.parallel.worker import InDoublePrecision
+from tests.parallel.worker import in_double_precision
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("two_threads")
 @pytest.fixture
 def always(monkeypatch):
     """However little there is to do"""
-    monkeypatch.setattr(parallel_cores, "LEAST_WORK", 0)
+    monkeypatch.setattr(two_cores, "LEAST_WORK", 0)
 
 
 def vectors():
@@ -57,11 +56,19 @@ MODELS = {
 }
 
 
-def results(team, model, batch, rng, dloss=1.0):
+def loss_of(model, batch, rng=None, kind=TwoCoreTraining):
+    return kind(model, iter([]), Adam(), rng=rng).loss(batch)
+
+
+def shares(model, batch):
+    return TwoCoreTraining(model, iter([]), Adam()).shares(batch)
+
+
+def results(kind, model, batch, rng):
     """The loss, the gradients, and the next random number"""
     model.clear_gradients()
-    loss, backward = team.loss(model, batch, rng)
-    backward(dloss)
+    loss, backward = loss_of(model, batch, rng, kind)
+    backward()
     gradients = {name: p.grad for name, p in model.parameters().items()}
     return float(loss), gradients, None if rng is None else rng.random()
 
@@ -72,9 +79,10 @@ def test_loss_gradients_and_random_numbers(name, dropout, always):
     model, batch = (make() for make in MODELS[name])
     for p in model.parameters().values():
         p.data = np.random.default_rng(3).standard_normal(p.data.shape) * 0.5
-    assert [rows for rows, _ in CORES.shares(model, batch)] == [slice(0, len(batch) // 2), slice(len(batch) // 2, len(batch))]
+    assert [rows for rows, _ in shares(model, batch)] == [slice(0, len(batch) // 2), slice(len(batch) // 2, len(batch))]
     whole, halves, again = (
-        results(team, model, batch, np.random.default_rng(4) if dropout else None, dloss=0.7) for team in (ALONE, CORES, CORES)
+        results(kind, model, batch, np.random.default_rng(4) if dropout else None)
+        for kind in (Training, TwoCoreTraining, TwoCoreTraining)
     )
     assert halves[0] == pytest.approx(whole[0], rel=1e-13)
     assert halves[2] == whole[2]
@@ -86,7 +94,7 @@ def test_loss_gradients_and_random_numbers(name, dropout, always):
 
 @pytest.mark.parametrize("name", tiny.NAMES)
 def test_every_preset_learns_the_same(name, always, tmp_path, monkeypatch):
-    monkeypatch.setattr(by_preset, "Training", InDoublePrecision)
+    monkeypatch.setattr(Training, "__init__", in_double_precision)
     split = []
     monkeypatch.setattr(cores, "all_at_once", lambda *given, f=cores.all_at_once: split.append(True) or f(*given))
     for threads in (1, 2):
@@ -108,42 +116,41 @@ def test_both_halves_are_worked_on_at_the_same_time(always, monkeypatch):
         return loss(self, rows, rng)
 
     monkeypatch.setattr(Classifier, "loss", meet)
-    CORES.loss(model, batch)[1]()
+    loss_of(model, batch)[1]()
     assert cores.blas_threads() == 2
 
 
 def test_where_it_would_take_longer_the_batch_stays_whole(monkeypatch):
     model, batch = (make() for make in MODELS["classifier"])
-    assert CORES.shares(model, batch) == [(slice(None), 1.0)]            # too little to do
-    monkeypatch.setattr(parallel_cores, "LEAST_WORK", 0)
-    assert len(CORES.shares(model, batch)) == 2
-    assert len(CORES.shares(model, texts(1))) == 1
+    assert shares(model, batch) == [(slice(None), 1.0)]            # too little to do
+    monkeypatch.setattr(two_cores, "LEAST_WORK", 0)
+    assert len(shares(model, batch)) == 2
+    assert len(shares(model, texts(1))) == 1
     with watching(lambda op, run, *inputs, **options: run(*inputs, **options)):
-        assert len(CORES.shares(model, batch)) == 1
+        assert len(shares(model, batch)) == 1
     with threadpool_limits(1, "blas"):
-        assert len(CORES.shares(model, batch)) == 1
+        assert len(shares(model, batch)) == 1
     monkeypatch.setattr(cores, "blas_threads", lambda: 4)
-    assert len(CORES.shares(model, batch)) == 1
+    assert len(shares(model, batch)) == 1
     monkeypatch.undo()
-    monkeypatch.setattr(parallel_cores, "LEAST_WORK", 0)
-    monkeypatch.setattr(parallel_cores, "MOST_NUMBERS", 10)
-    assert len(CORES.shares(model, batch)) == 1                          # too much to add up
+    monkeypatch.setattr(two_cores, "LEAST_WORK", 0)
+    monkeypatch.setattr(two_cores, "MOST_NUMBERS", 10)
+    assert len(shares(model, batch)) == 1                          # too much to add up
 
 
 def test_a_half_without_predictions_stays_with_the_other(always):
     model, batch = (make() for make in MODELS["masked words"])
     first = batch.targets[: len(batch) // 2]
     first[...] = -1
-    assert len(CORES.shares(model, batch)) == 1
+    assert len(shares(model, batch)) == 1
     first[0, 0] = 2
-    shares = CORES.shares(model, batch)
-    assert [weight for _, weight in shares] == pytest.approx([1 / (batch.targets != -1).sum(), 1 - 1 / (batch.targets != -1).sum()])
+    assert [weight for _, weight in shares(model, batch)] == pytest.approx([1 / (batch.targets != -1).sum(), 1 - 1 / (batch.targets != -1).sum()])
 
 
 def test_an_error_in_a_half_arrives_and_no_gradient_stays(always, monkeypatch):
     model, batch = (make() for make in MODELS["classifier"])
     with pytest.raises(ValueError, match="ids have shape"):
-        CORES.loss(model, TextBatch(np.zeros((4, 9), int), np.zeros(4, int)))
+        loss_of(model, TextBatch(np.zeros((4, 9), int), np.zeros(4, int)))
     loss = Classifier.loss
 
     def failing(self, rows, rng=None):
@@ -157,7 +164,7 @@ def test_an_error_in_a_half_arrives_and_no_gradient_stays(always, monkeypatch):
 
     monkeypatch.setattr(Classifier, "loss", failing)
     with pytest.raises(MemoryError, match="[34] rows"):
-        CORES.loss(model, batch)
+        loss_of(model, batch)
     assert all(p.grad is None for p in model.parameters().values())
     assert cores.blas_threads() == 2
 
@@ -172,21 +179,22 @@ def test_a_backward_without_dloss_is_told(always):
             return y.mean(), lambda: backward(np.full(y.shape, 1 / y.size))
 
     with pytest.raises(UserError, match="the backward of Sum.loss takes no argument; that of a part of a batch needs dloss"):
-        CORES.loss(Sum(), np.ones((4, 2)))
+        loss_of(Sum(), np.ones((4, 2)))
 
 
 def test_who_is_not_started_by_mpiexec_gets_them():
-    assert join() is CORES
+    assert join() is SINGLE
+    assert type(SINGLE.training(MODELS["GPT"][0](), iter([]), Adam())) is TwoCoreTraining
 
 
 def test_gradients_of_a_parameter_that_is_used_twice(always):
     model = GPT(vectors(), **SMALL | {"dropout": 0.0})                   # its table is the readout, too
     batch = np.random.default_rng(5).integers(0, c, (6, 7))
     model.clear_gradients()
-    for team in (ALONE, CORES):
+    for kind in (Training, TwoCoreTraining):
         for _ in range(2):                                               # gradients of two batches add up
-            team.loss(model, batch)[1](0.5)
-        if team is ALONE:
+            loss_of(model, batch, kind=kind)[1]()
+        if kind is Training:
             right = {name: p.grad for name, p in model.parameters().items()}
             clear_gradients(model.parameters())
     for name, p in model.parameters().items():

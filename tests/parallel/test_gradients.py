@@ -13,7 +13,7 @@ import pytest
 
 @needs_mpi
 @pytest.mark.parametrize("piece", [16, 1000])
-@pytest.mark.parametrize("kind", ["plain", "sliced", "strict"])
+@pytest.mark.parametrize("kind", ["plain", "sharded", "strict"])
 def test_sums_are_right_whatever_the_order_and_whatever_comes_late(kind, piece, tmp_path):
     """"strict" are arrays that are never converted to NumPy's by themselves, as those on a GPU."""
     work(3, "gradients", tmp_path, kind, piece)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 pytestmark = needs_mpi
-RUNS = [(1, ""), (2, ""), (3, ""), (3, "sliced")]
+RUNS = [(1, ""), (2, ""), (3, ""), (3, "sharded")]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_the_other_models(name, n, options, trained):
     np.testing.assert_allclose(several, one, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", ["float32", "float32 sliced"])
+@pytest.mark.parametrize("options", ["float32", "float32 sharded"])
 def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_not(options, tmp_path):
     names = "quick,recurrent,translate"
     work(3, "presets", tmp_path / "one", options, names)
@@ -71,7 +71,7 @@ def test_a_run_that_was_stopped_is_the_same_to_the_last_bit_as_another_that_was_
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 1)])
 def test_a_run_goes_on_with_another_number_of_processes(before, after, tmp_path, trained):
     names = "quick,recurrent,translate,fill"
-    work(before, "presets", tmp_path, "stopped sliced" if before == 3 else "stopped", names)
+    work(before, "presets", tmp_path, "stopped sharded" if before == 3 else "stopped", names)
     work(after, "presets", tmp_path, "", names)
     for name in names.split(","):
         one, other = columns(trained[RUNS[0]], name), columns(tmp_path, name)

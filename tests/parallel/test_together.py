@@ -41,7 +41,7 @@ def test_one_ends_all_in_the_middle_of_a_step(how, code, message, tmp_path):
     assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 12
 
 
-def test_the_first_process_alone_speaks_and_writes(corpus, tmp_path):
+def test_only_rank_0_writes_and_prints(corpus, tmp_path):
     code, out, err = train(3, corpus, "--run", tmp_path / "run")
     assert (code, err) == (0, "")
     assert out.count("training finished") == out.count("Kept in") == 1
@@ -112,8 +112,8 @@ def test_ctrl_c_keeps_the_run(corpus, tmp_path):
 
 def test_a_script_that_fails_ends_all(tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("from mini_tf.parallel import join\nteam = join()\nif team.rank == 1:\n    raise ValueError('no')\n"
-                      "team.sum([1])\n")  # fmt: skip
+    script.write_text("from mini_tf.parallel import join\ngroup = join()\nif group.rank == 1:\n    raise ValueError('no')\n"
+                      "group.sum([1])\n")  # fmt: skip
     code, _, err = run(2, script, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, timeout=30)
     assert code == 1
     assert err.count("ValueError: no") == 1
@@ -131,5 +131,5 @@ def test_without_mpi4py(tmp_path):
 
 def test_without_mpiexec_nothing_is_imported():
     code = ("import sys, mini_tf.cli\nfrom mini_tf.parallel import join\nfrom mini_tf.training.language import prepare\n"
-            "from mini_tf.parallel.cores import CORES\nassert join() is CORES and join(True) is CORES\nassert 'mpi4py' not in sys.modules\n")  # fmt: skip
+            "from mini_tf.parallel import SINGLE\nassert join() is SINGLE and join(True) is SINGLE\nassert 'mpi4py' not in sys.modules\n")  # fmt: skip
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -5,7 +5,6 @@ A task is a function of this file. Only the first process writes into the folder
 
 import json
 import os
-import resource
 import signal
 import sys
 from pathlib import Path
@@ -13,29 +12,25 @@ from pathlib import Path
 from mini_tf.backend import to_host
 from mini_tf.files import write_text
 from mini_tf.layers import Parameter
-from mini_tf.models import FixedWindowModel, LanguageTransformer, NGramModel, OneAttention, RecurrentModel
+from mini_tf.models import FixedWindowModel, LanguageTransformer, OneAttention, RecurrentModel
 from mini_tf.parallel import buckets, ending_together, join
-from mini_tf.text import cooccurrence
-from mini_tf.text.shards import read_part
-from mini_tf.training import Adam, RandomWindows, Schedule, Training, by_preset, fit, state
+from mini_tf.parallel.sharded import ShardedSums
+from mini_tf.training import Adam, RandomWindows, Schedule, Training, fit, state
 from tests import tiny
 from tests.strict import strict
 
 import numpy as np
-from scipy import sparse
 
 
-class InDoublePrecision(Training):
-    """A Training of a model in float64: then N processes differ by rounding in the 16th digit only.
+def in_double_precision(training, model, batches, optimizer, *options, _init=Training.__init__, **more):
+    """Training.__init__ of a model in float64: then N processes differ by rounding in the 16th digit only.
 
     Adam divides by √v̂ + ε. Where a gradient is 0 but for rounding, ε = 10⁻⁸ would make 10⁻⁹ steps out of 10⁻¹⁷.
     """
-
-    def __init__(self, model, batches, optimizer, *options, **more):
-        for parameter in model.parameters().values():
-            parameter.data = parameter.data.astype(np.float64)
-        optimizer.eps = 1e-4
-        super().__init__(model, batches, optimizer, *options, **more)
+    for parameter in model.parameters().values():
+        parameter.data = parameter.data.astype(np.float64)
+    optimizer.eps = 1e-4
+    _init(training, model, batches, optimizer, *options, **more)
 
 
 def other_models():
@@ -55,16 +50,16 @@ def presets(folder, options="", names=""):
     """Train presets in small, those named or all, and all other models; or go on with them. Each step's loss and the
     norms of its gradients are noted.
 
-    options: words of "sliced", "float32" and "stopped": by a signal to one process alone, in the third step
+    options: words of "sharded", "float32" and "stopped": by a signal to one process alone, in the third step
     """
-    team = join("sliced" in options)
-    if "float32" not in options:
-        by_preset.Training = InDoublePrecision
+    group = join("sharded" in options)
     if not names:
-        others(folder, team)
+        others(folder, group)
+    if "float32" not in options:
+        Training.__init__ = in_double_precision
     for name in names.split(",") if names else tiny.NAMES:
         if "stopped" in options:
-            state.Training.one_step = stopping(team.rank == team.size - 1)
+            state.Training.one_step = stopping(group.rank == group.size - 1)
         tiny.train(name, folder / name, every=1, steps=5)
 
 
@@ -78,24 +73,23 @@ def stopping(this_process, one_step=Training.one_step):
     return step
 
 
-def others(folder, team):
+def others(folder, group):
     """Train the other models, and note the losses."""
     losses = {}
     for name, model in other_models().items():
         ids = np.random.default_rng(2).integers(0, 20, 300)
-        training = Training(
-            model, RandomWindows(ids, 5, 7, 3), Adam(1e-2), Schedule(3), clip=0.5, rng=np.random.default_rng(4),
-            team=team,
-        )  # fmt: skip
+        training = group.training(
+            model, RandomWindows(ids, 5, 7, 3), Adam(1e-2), Schedule(3), clip=0.5, rng=np.random.default_rng(4)
+        )
         rows = fit(training, 8, lambda: 0.0, every=1).rows
         losses[name] = [row["train_loss"] for row in rows] + [row["gradient_norm"] for row in rows]
-    if team.first:
+    if group.first:
         write_text(folder / "losses.json", json.dumps(losses))
 
 
 def fails(folder, how, rank):
     """Train; one process fails in the middle of its fifth step, in its backward."""
-    team, calls = join(), [0]
+    group, calls = join(), [0]
     loss = LanguageTransformer.loss
 
     def failing(model, batch, rng=None):
@@ -103,7 +97,7 @@ def fails(folder, how, rank):
         calls[0] += 1
 
         def then(dloss=1.0):
-            if calls[0] == 5 and team.rank == int(rank):
+            if calls[0] == 5 and group.rank == int(rank):
                 FAILURES[how]()
             backward(dloss)
 
@@ -123,52 +117,29 @@ FAILURES = {
 }  # fmt: skip
 
 
-def counts(folder, corpus, limit="0"):
-    """Read a corpus in parts, and count; the first process writes what came out. limit: MB of memory, beyond now's"""
-    team = join()
-    if int(limit):
-        resource.setrlimit(resource.RLIMIT_DATA, 2 * (memory() + int(limit) * 1_000_000,))
-    vocabulary, ids = read_part(corpus, team)
-    C = cooccurrence(ids, len(vocabulary), 10, team=team)
-    model = NGramModel(4, len(vocabulary), "modified-kneser-ney").fit(ids, team)
-    total = int(team.sum([len(ids)])[0])
-    if team.first:
-        folder.mkdir(exist_ok=True)
-        write_text(folder / "words.json", json.dumps([vocabulary.words, total]))
-        sparse.save_npz(folder / "C.npz", C.tocsr())
-        levels = {f"{k}{name}": getattr(level, name) for k, level in enumerate(model.levels) for name in ("key", "share", "rest")}
-        np.savez(folder / "grams.npz", **levels)
-
-
-def memory():
-    """The bytes of data that this process has asked for"""
-    with open("/proc/self/status", encoding="utf-8") as file:
-        return 1024 * next(int(line.split()[1]) for line in file if line.startswith("VmData"))
-
-
 def gradients(folder, kind, piece):
     """Add up gradients in small pieces, one of them larger than a piece, with additions after it was sent."""
     buckets.BUCKET = buckets.PIECE = int(piece)
-    team = join(kind == "sliced")
+    group = join()
     make = strict if kind == "strict" else np.asarray
-    rng = np.random.default_rng(team.rank)
+    rng = np.random.default_rng(group.rank)
     sizes = {"a": (3, 50), "b": (7,), "c": (2, 3), "never": (4,), "one": (5, 5)}
     parameters = {name: Parameter(make(np.zeros(size))) for name, size in sizes.items()}
     for parameter in parameters.values():
         parameter.mine = None
-    sums = team.sums_kind(team.comm, parameters)
+    sums = (ShardedSums if kind == "sharded" else buckets.GradientSums)(group.comm, parameters)
     for step in range(4):
         for parameter in parameters.values():
             parameter.grad, parameter.mine = None, np.zeros(parameter.data.shape)
         with sums.on_their_way():
-            uses = ["one", "c", "b", "a"] + ["b"] * (step == 1) + ["c", "one"] * (step == 2 and team.rank == 0)
-            for name in uses[1:] if step == 3 and team.rank else uses:
+            uses = ["one", "c", "b", "a"] + ["b"] * (step == 1) + ["c", "one"] * (step == 2 and group.rank == 0)
+            for name in uses[1:] if step == 3 and group.rank else uses:
                 gradient = rng.standard_normal(sizes[name])
                 parameters[name].mine += gradient
                 parameters[name].accumulate(make(gradient))
         for name, parameter in parameters.items():
-            expected = team.total(parameter.mine)
-            if kind == "sliced":
+            expected = group.comm.allreduce(parameter.mine)
+            if kind == "sharded":
                 here = sums.slice_of(name)
                 assert (name in sums.slices) == (here is not None and name != "never")
                 if name in sums.slices:

@@ -11,14 +11,12 @@ from mini_tf.models import Classifier
 from mini_tf.training import load_training, save_training
 from mini_tf.training.classification import (
     CLASSIFICATION,
-    classifier_training,
     log_probabilities,
     mean_loss,
-    new_classifier,
     prepare_texts,
-    train_classifier,
 )
 from mini_tf.training.run import Run
+from mini_tf.training.runner import train
 from mini_tf.training.text_batches import TextBatch
 
 import numpy as np
@@ -67,7 +65,7 @@ def trained(chosen, examples, steps):
     """(the test's accuracy, the texts) of a new model"""
     rest, test = split_labelled(examples, 0.2)
     texts = prepare_texts(*split_labelled(rest, 0.1), test, chosen)
-    training = classifier_training(chosen, new_classifier(chosen, texts, 0), texts, steps, 0)
+    training = chosen.training(chosen.new_model(texts, 0), texts, steps, 0)
     for _ in range(steps):
         training.one_step()
     return accuracy(log_probabilities(training.model, texts.test[0]).argmax(1), texts.test[1]), texts
@@ -125,8 +123,8 @@ def test_order_is_learned_by_attention_and_not_by_a_bag():
 def run(request, tmp_path_factory):
     """(name, folder, model, texts, results, lines said) of a short training."""
     folder, said = tmp_path_factory.mktemp("runs") / "run", []
-    model, texts, results = train_classifier(
-        by_one_word(120), preset(request.param), Run.new(folder), device="cpu", say=said.append
+    model, texts, results = train(
+        preset(request.param), by_one_word(120), Run.new(folder), device="cpu", say=said.append
     )
     return request.param, folder, model, texts, results, said
 
@@ -182,7 +180,7 @@ def test_a_damaged_vocabulary_is_named(tmp_path, damage):
     prepared = prepare_texts(*[[("good one", "good"), ("bad one", "bad")]] * 3, preset("classify-bag", least=1))
     run = Run.new(tmp_path / "run")
     run.save_config({}, prepared.vocabulary)
-    run.save_model(new_classifier(preset("classify-bag"), prepared, 0))
+    run.save_model(preset("classify-bag").new_model(prepared, 0))
     assert Run.open(tmp_path / "run").load()[1].classes == ["bad", "good"]
     content = damage
     if callable(damage):
@@ -196,7 +194,7 @@ def test_a_damaged_vocabulary_is_named(tmp_path, damage):
 
 def test_the_mean_loss_is_that_of_each_text():
     texts = trained(preset("classify"), by_one_word(60), 1)[1]
-    model = new_classifier(preset("classify"), texts, 1)
+    model = preset("classify").new_model(texts, 1)
     for parameter in model.parameters().values():
         parameter.data = np.random.default_rng(2).standard_normal(parameter.data.shape)      # float64
     alone = [float(model.loss(TextBatch(ids[None], np.array([label])))[0]) for ids, label in zip(*texts.test)]
@@ -209,7 +207,7 @@ def test_a_continued_training_is_the_same_to_the_last_bit(tmp_path):
     texts = prepare_texts(*split_labelled(rest, 0.1), test, chosen)
 
     def new_training():
-        return classifier_training(chosen, new_classifier(chosen, texts, 0), texts, 30, 0)
+        return chosen.training(chosen.new_model(texts, 0), texts, 30, 0)
 
     whole, first = new_training(), new_training()
     losses = [whole.one_step()[0] for _ in range(20)]
@@ -223,5 +221,5 @@ def test_a_continued_training_is_the_same_to_the_last_bit(tmp_path):
 def test_the_real_presets_make_a_model(name):
     """Their sizes fit together, and a step can be taken."""
     texts = prepare_texts(*[by_one_word(20)] * 3, CLASSIFICATION[name])
-    training = classifier_training(CLASSIFICATION[name], new_classifier(CLASSIFICATION[name], texts, 0), texts, 1, 0)
+    training = CLASSIFICATION[name].training(CLASSIFICATION[name].new_model(texts, 0), texts, 1, 0)
     assert training.one_step()[0] == pytest.approx(np.log(2), rel=1e-5)

@@ -14,10 +14,9 @@ from mini_tf.training.masking import (
     MaskedPassages,
     mean_loss,
     passages_in_order,
-    prepare_passages,
-    train_to_fill,
 )
 from mini_tf.training.run import Run
+from mini_tf.training.runner import train
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ TEXT = "\n".join(lines())
 def run(tmp_path_factory):
     """(folder, model, passages, results)"""
     folder = tmp_path_factory.mktemp("runs") / "fill"
-    return folder, *train_to_fill(TEXT, PRESET, Run.new(folder), device="cpu")
+    return folder, *train(PRESET, TEXT, Run.new(folder), device="cpu")
 
 
 # Passages -----------------------------------------------------------------------------------------------
@@ -52,7 +51,7 @@ def run(tmp_path_factory):
 def test_passages_are_lines_that_follow_each_other():
     text = "\n\n".join(f"line{i} has words" for i in range(100)) + "\n   \n"
     said = []
-    found = prepare_passages(text, PRESET, say=said.append)
+    found = PRESET.prepare(text, say=said.append)
     parts = [found.train, found.validation, found.test]
     assert [len(part) for part in parts] == [85, 5, 10]                  # a passage begins at every line
     assert found.vocabulary.words[:4] == ["[MASK]", "line0", "has", "words"]
@@ -75,11 +74,11 @@ def test_passages_are_lines_that_follow_each_other():
 @pytest.mark.parametrize("text", ["", "\n\n", "one line", "one\ntwo"])
 def test_too_short_a_text(text):
     with pytest.raises(UserError, match="too few for three parts; give a longer text"):
-        prepare_passages(text, PRESET)
+        PRESET.prepare(text)
 
 
 def test_other_words_are_hidden_each_round_and_the_same_in_a_test():
-    passages = prepare_passages(TEXT, PRESET)
+    passages = PRESET.prepare(TEXT)
     c = len(passages.vocabulary)
     batches = MaskedPassages(passages.train, c, 400, 0.25, 1)
     rounds = [[next(batches) for _ in range(len(batches))] for _ in range(2)]
@@ -191,6 +190,6 @@ def test_what_cannot_be_filled(run, text, message):
 def test_passages_without_a_letter(tmp_path):
     """A text of numbers: no word of it is fit to be shown as a gap, but the training ends well."""
     text = "\n".join(f"{i} {i + 1} {i + 2} {i + 3} !" for i in range(40))
-    _, _, results = train_to_fill(text, PRESET, Run.new(tmp_path / "run"), steps=2, device="cpu")
+    _, _, results = train(PRESET, text, Run.new(tmp_path / "run"), steps=2, device="cpu")
     assert np.isfinite(results["test"])
     assert (tmp_path / "run" / "sample.txt").exists()

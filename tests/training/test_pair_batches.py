@@ -79,17 +79,6 @@ def test_the_seed_decides(rng):
     same(next(PairBatches(*pairs, 40, np.random.default_rng(1))), next(PairBatches(*pairs, 40, 1)))
 
 
-def test_rounds_are_counted(rng):
-    batches = PairBatches(*some_pairs(rng), words=40)
-    for round_ in range(3):
-        assert batches.rounds == round_
-        for _ in range(len(batches) - (round_ > 0)):
-            next(batches)
-        assert batches.rounds == round_ + 1
-        next(batches)                                    # the first of the next round
-        assert batches.rounds == round_ + 1
-
-
 @pytest.mark.parametrize("done", ["none", "some", "a round", "more"])
 def test_a_position_is_restored(rng, done):
     pairs = some_pairs(rng)
@@ -99,11 +88,9 @@ def test_a_position_is_restored(rng, done):
     state = json.loads(json.dumps(batches.state()))
     again = PairBatches(*pairs, words=40, seed=6)
     again.restore(state)
-    assert again.rounds == batches.rounds
     assert len(again) == len(batches)
     for _ in range(2 * len(batches)):
         same(next(again), next(batches))
-    assert again.rounds == batches.rounds
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_run_that_was_interrupted_before_its_first_measurement(whole, tmp_path
 def test_states_that_take_long_are_saved_seldom_but_when_it_matters(tmp_path, monkeypatch):
     """Of a large model, not after each measurement; but when a signal comes, and at the end."""
     clock, saved, save = [0.0], [], Run.save_state
-    monkeypatch.setattr("mini_tf.training.by_preset.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("mini_tf.training.runner.time.monotonic", lambda: clock[0])
 
     def slowly(self, training):
         clock[0] += 3                                    # seconds

@@ -4,8 +4,8 @@ import re
 from dataclasses import asdict
 
 from mini_tf.errors import UserError
-from mini_tf.training.every_kind import every_preset, preset_named
-from mini_tf.training.settings import check, model_class_of, options_of, with_settings
+from mini_tf.training.registry import every_preset, preset_named
+from mini_tf.training.settings import check, options_of, with_settings
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_every_option_of_every_preset_can_be_set_to_what_it_is(name):
 def test_a_preset_trains_a_model_that_has_its_options(name):
     preset = preset_named(name)
     assert set(preset.model) <= set(options_of(preset))
-    assert model_class_of(preset).__name__ in {
+    assert preset.model_type.__name__ in {
         "LanguageTransformer", "FixedWindowModel", "RecurrentModel", "GPT", "PointerTransformer", "Translator", "Classifier",
         "MaskedWordModel",
     }  # fmt: skip

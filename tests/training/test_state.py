@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from mini_tf.errors import UserError
 from mini_tf.experiment import POINTER
-from mini_tf.training import SGD, Training, fit, load_training, save_training
-from mini_tf.training.language import prepare, preset_training
+from mini_tf.layers import Layer, Parameter
+from mini_tf.training import SGD, Adam, RandomWindows, Training, fit, load_training, save_training
+from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
 
 import numpy as np
@@ -28,7 +29,7 @@ def new_training(name, corpus, optimizer=None):
     options |= {"dropout": 0.2}
     preset = replace(preset, n=8, model=options, batch=4, anew=3)
     words = corpus[preset.vectors]
-    training = preset_training(preset, preset.new_model(words, 0), words, 40, 0)
+    training = preset.training(preset.new_model(words, 0), words, 40, 0)
     training.optimizer = optimizer or training.optimizer
     return training
 
@@ -72,6 +73,28 @@ def test_momentum_is_kept(corpus, tmp_path):
     second = load_training(tmp_path / "t.safetensors", new_training("quick", corpus, SGD(0.1, momentum=0.9)))
     assert steps(second, 4) == losses[4:]
     same(second, whole)
+
+
+class Scale(Layer):
+    """loss = mean (β·x − x)², with a number to learn that is no array of numbers"""
+
+    def __init__(self):
+        self.beta = Parameter(np.zeros(()))
+
+    def loss(self, x, rng=None):
+        error = self.beta.data * x - x
+        return (error * error).mean(), lambda: self.beta.accumulate(np.asarray(2 * (error * x).mean()))
+
+
+def test_the_memory_of_a_single_number_is_kept(tmp_path):
+    def new():
+        return Training(Scale(), RandomWindows(np.arange(9), 2, 3), Adam(0.1))
+
+    whole, first = new(), new()
+    losses = steps(whole, 6)
+    steps(first, 3)
+    save_training(tmp_path / "t.safetensors", first)
+    assert steps(load_training(tmp_path / "t.safetensors", new()), 3) == losses[3:]
 
 
 def test_fit_goes_on_where_a_training_stopped(corpus):

@@ -92,10 +92,8 @@ def test_a_position_is_restored(rng, done):
     state = json.loads(json.dumps(batches.state()))
     again = TextBatches(*texts, words=40, seed=6)
     again.restore(state)
-    assert again.rounds == batches.rounds
     for _ in range(2 * len(batches)):
         same(next(again), next(batches))
-    assert again.rounds == batches.rounds
 
 
 @pytest.mark.parametrize("make", [TextBatches, texts_in_order])

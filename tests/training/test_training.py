@@ -3,8 +3,10 @@
 import os
 import signal
 import threading
+from contextlib import contextmanager
 from functools import partial
 
+from mini_tf import progress
 from mini_tf.errors import UserError
 from mini_tf.experiment import PointerTransformer
 from mini_tf.layers import Layer, Parameter
@@ -272,6 +274,48 @@ def test_a_loss_that_is_not_finite_is_an_error_with_advice():
         fit(Training(Slope(), _ones(), SGD(1e200)), steps=50, validate=lambda: 1.0)
 
 
+class Flawed(Slope):
+    def __init__(self, loss):
+        super().__init__()
+        self.loss = loss
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Training(Flawed(lambda batch, rng: 0.5), _ones(), SGD()).one_step(),
+         "Flawed.loss returned 0.5, expected two things: return loss, backward"),
+        (lambda: Training(Flawed(lambda batch, rng: (0.5, None)), _ones(), SGD()).one_step(),
+         r"Flawed.loss returned \(0.5, None\), expected two things: return loss, backward"),
+        (lambda: Training(Flawed(lambda batch: None), _ones(), SGD()),
+         r"Flawed.loss does not take \(batch, rng\), expected loss\(self, batch, rng=None\): rng is for dropout"),
+        (lambda: Training(Layer(), _ones(), SGD()), r"Layer has no loss, expected a loss\(self, batch, rng=None\)"),
+        (lambda: Training(Slope(), [np.ones(4)], SGD()), "the batches are a list, expected an endless iterator"),
+        (lambda: Adam(lr=1e-3), "Adam takes learning_rate=…, betas=…, eps=…, got lr"),
+    ],
+)  # fmt: skip
+def test_what_a_training_cannot_use_is_said_in_a_sentence(build, message):
+    with pytest.raises(UserError, match=message):
+        build()
+
+
+def test_fit_without_a_watcher_shows_a_progress_bar(monkeypatch):
+    notes = []
+
+    @contextmanager
+    def bar(what, total):
+        yield lambda done, note="": notes.append((what, done, total, note))
+
+    monkeypatch.setattr(progress, "progress_bar", bar)
+    fit(Training(Slope(), _ones(), SGD(0.1)), steps=2, validate=lambda: 1.0)
+    assert [note[:3] for note in notes] == [("training", 1, 2), ("training", 2, 2)]
+    assert notes[0][3].startswith("loss ")
+    assert "words/s" not in notes[0][3]                  # nobody knows how many words a batch of numbers has
+    model = _tiny()
+    fit(Training(model, RandomWindows(np.arange(40) % 6, model.T, 4), SGD(0.1)), steps=1, validate=lambda: 1.0)
+    assert notes[-1][3].endswith(" words/s")
+
+
 def test_warm_up_and_decay_shape_the_learning_rate():
     rates = []
     optimizer = SGD(1.0)
@@ -473,7 +517,7 @@ def test_metrics_and_curves_are_written(tmp_path):
     rows = [{"step": s, "train_loss": 9.0 / s, "validation_loss": 9.5 / s} for s in (1, 2, 3)]
     run.save_metrics(rows)
     assert (tmp_path / "metrics.csv").read_text().splitlines()[:2] == ["step,train_loss,validation_loss", "1,9.0,9.5"]
-    run.save_curves(rows, {"uniform": 9.568, "unigram": 6.06, "test": 5.4})
+    run.save_figure("curves.png", "curves", rows, {"uniform": 9.568, "unigram": 6.06, "test": 5.4})
     assert (tmp_path / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert sorted(os.listdir(tmp_path)) == ["curves.png", "metrics.csv"]
 

@@ -2,16 +2,16 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mini_tf.backend import beside, to_host
+from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
-from mini_tf.layers import Layer, Parameter
-from mini_tf.parallel.alone import Alone, Ended
-from mini_tf.parallel.buckets import GradientSums
-from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
-from mini_tf.types import Array, Backward
+from mini_tf.layers import Parameter
+from mini_tf.metrics import LossPart, sums_of
+from mini_tf.parallel.single_process import Ended, SingleProcess
+from mini_tf.types import Array
 
 import numpy as np
 from mpi4py import MPI
@@ -20,69 +20,36 @@ if TYPE_CHECKING:
     from mini_tf.training.state import Training
 
 LEFT = "ended, while the others went on"
-WORK = 1                             # tag of what the first process tells those that serve it
+WORK = 1                             # tag of what rank 0 tells those that serve it
 PATIENCE = 1.5                       # seconds for which a process that has failed waits for the others
 
 
-class Team(Alone):
+class ProcessGroup(SingleProcess):
     """The processes of an MPI communicator; each of them has such an object."""
 
-    sums_kind = GradientSums
-
-    def __init__(self, comm: MPI.Intracomm, meetings: MPI.Intracomm | None = None):
-        self.comm, self.meetings = (comm, meetings) if meetings else (comm.Dup(), comm.Dup())
+    def __init__(self, comm: MPI.Intracomm, sharded: bool = False):
+        self.comm, self.meetings, self.sharded = comm.Dup(), comm.Dup(), sharded
         self.rank, self.size, self.first = comm.rank, comm.size, comm.rank == 0
-        self.sums, self.summed = None, None
-        self.serving = False                             # the others are waiting for the first process's work
+        self.serving = False                             # the others are waiting for the work of rank 0
 
-    # A step --------------------------------------------------------------------------------------------------------
+    def training(self, *args, **options) -> "Training":
+        from mini_tf.parallel.distributed import DistributedTraining  # here, because they import the models
+        from mini_tf.parallel.sharded import ShardedTraining
 
-    def share(self, batch: Any) -> tuple[slice, float]:
-        """(rows, weight): this process's rows of the batch, and what part of the batch's predictions is in them.
-
-        If there are none in them, the rows are one that another process has, too, with weight 0.
-        Raises UserError for an array with fewer rows than there are processes.
-        """
-        if hasattr(batch, "shape"):
-            self.check_rows(len(batch))
-        rows, counts = rows_of(self.rank, self.size, len(batch)), predictions(batch)
-        if counts[rows].sum():
-            return rows, weight_of(rows, counts)
-        some = int(counts.argmax())
-        return slice(some, some + 1), 0.0
-
-    def check_rows(self, B: int) -> None:
-        if self.size > B:
-            raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
-                            f"most {B}, or take larger batches")  # fmt: skip
-
-    def loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        rows, weight = self.share(batch)
-        loss, backward = loss_of_share(model, batch, rows, rng)
-        [loss] = self.sum([float(loss) * weight if weight else 0.0])
-        sums = self.sums_of(model)
-
-        def summed_backward(dloss=1.0):
-            with sums.on_their_way():
-                backward(dloss * weight)
-
-        return loss, summed_backward
-
-    def own_loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        return loss_of_share(model, batch, self.share(batch)[0], rng)
-
-    def sums_of(self, model: Layer) -> GradientSums:
-        """The GradientSums of the model's parameters."""
-        if self.summed is not model:
-            self.sums, self.summed = self.sums_kind(self.comm, model.parameters()), model
-        return self.sums
+        return (ShardedTraining if self.sharded else DistributedTraining)(self, *args, **options)
 
     # Numbers of all processes --------------------------------------------------------------------------------------
 
-    def sum(self, numbers: list[float]) -> list[float]:
+    def mean(self, parts: Sequence[LossPart]) -> float:
+        total, predictions = self.sum(sums_of(parts[self.rank :: self.size]))
+        return total / predictions
+
+    def sum(self, numbers: Sequence[float]) -> list[float]:
+        """The sums of the processes' numbers."""
         return self._gathered(numbers).sum(0).tolist()
 
     def highest(self, number: float) -> float:
+        """The highest of the processes' numbers."""
         return self._gathered([number]).max().item()
 
     def _gathered(self, numbers):
@@ -92,6 +59,7 @@ class Team(Alone):
         return gathered
 
     def anywhere(self, masks: list[Array]) -> list[Array]:
+        """A list of bool arrays, each True wherever it is True in one of the processes."""
         if not masks:
             return masks
         host = [to_host(mask) for mask in masks]
@@ -104,29 +72,31 @@ class Team(Alone):
         return self._meet(value)[0]
 
     def everybody(self, value: Any) -> list[Any]:
+        """The values of all processes, in the order of their ranks."""
         return self._meet(value)
 
     def on_one_machine(self) -> bool:
         return len(set(self.everybody(MPI.Get_processor_name()))) == 1
 
-    def total(self, counts: Any) -> Any:
-        return self.comm.allreduce(counts, MPI.SUM)      # of Python's objects: by +, in sparse form if they are sparse
-
-    def words_before(self, ids: Array, most: int) -> Array:
-        ends = self.everybody(ids[max(len(ids) - most, 0) :])
-        before = np.concatenate([ids[:0], *ends[: self.rank]])
-        return before[max(len(before) - most, 0) :]
-
     # Beginning and end ---------------------------------------------------------------------------------------------
 
-    def check_in(self, **same) -> None:
+    def check_in(self, rows: int | None = None, **same) -> None:
+        if rows is not None:
+            self.check_rows(rows)
         everybody = self._meet(json.loads(json.dumps(same)))
         for name in same:
             for rank, theirs in enumerate(everybody):
-                if theirs.get(name) != everybody[0].get(name):
+                odd, here, there = first_difference(name, theirs[name], everybody[0][name])
+                if here != there:
                     raise UserError(f"process {rank} has another {name} than process 0: "
-                                    f"{difference(theirs.get(name), everybody[0].get(name))}; start all with the same "
-                                    "command, the same files and the same versions")  # fmt: skip
+                                    f"{f'{odd} is ' if odd != name else ''}{here} instead of {there}; start all with "
+                                    "the same command, the same files and the same versions")  # fmt: skip
+
+    def check_rows(self, B: int) -> None:
+        """Raises UserError if batches of B rows have too few for all processes."""
+        if self.size > B:
+            raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
+                            f"most {B}, or take larger batches")  # fmt: skip
 
     def _meet(self, value):
         """The values of all processes. Raises Ended if one of them has failed."""
@@ -164,20 +134,18 @@ class Team(Alone):
             return None
         return failures(self.meetings.allgather((failed, True, None)))
 
-    # Files, which the first process writes -------------------------------------------------------------------------
+    # Files, which only rank 0 writes --------------------------------------------------------------------------------
 
     def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
         if not self.first:
-            return self.serve(training)
-        self.serving = True
+            return self._serve(training)
+        self.serving = True                              # until an error in the work, too, has been said to the others
         result = work()
-        self.stop_serving()
+        self._tell(["go on"])
+        self.serving = False
         return result
 
-    def serve(self, training: "Training") -> None:
-        if self.first:
-            self.serving = True
-            return
+    def _serve(self, training):
         while True:
             while not self.meetings.iprobe(source=0, tag=WORK):
                 time.sleep(2e-3)
@@ -186,43 +154,22 @@ class Team(Alone):
                 return
             if what == "end":
                 raise Ended
-            self.meetings.gather(self._part(training, what, *rest))
-
-    def stop_serving(self) -> None:
-        if self.serving:
-            self._tell(["go on"])
-            self.serving = False
+            self.meetings.gather(getattr(training, what)(*rest))
 
     def _tell(self, what):
         for rank in range(1, self.size):
             self.meetings.send(what, rank, WORK)
 
     def ask(self, training: "Training", *what: str) -> list[Any]:
-        """On the first process: a list of what each process has of something: see `parts`."""
+        """On rank 0: a list of what training.METHOD(*arguments) gives on each process; what: METHOD, *arguments"""
         if not self.serving:
             raise RuntimeError("parts of this training's state are on other processes, which are not waiting: save it "
-                               "inside team.work_of_first")  # fmt: skip
+                               "inside group.work_of_first")  # fmt: skip
         self._tell(what)
-        return self.meetings.gather(self._part(training, *what))
+        method, *arguments = what
+        return self.meetings.gather(getattr(training, method)(*arguments))
 
-    def _part(self, training, what, *which):
-        return self.parts[what](self, training, *which)
-
-    def _rows(self, training, name):
-        return to_host(training.model.state()[name])
-
-    parts = {"rows": _rows}                              # what the first process can ask for
-
-    def whole_state(self, training: "Training") -> dict[str, Array]:
-        state = training.model.state()
-        return {name: np.concatenate(self.ask(training, "rows", name)) if name in training.model.per_example else x
-                for name, x in state.items()}  # fmt: skip
-
-    def own_state(self, model: Layer, state: dict[str, Array]) -> dict[str, Array]:
-        return {name: x[rows_of(self.rank, self.size, len(x))] if name in model.per_example else x
-                for name, x in state.items()}  # fmt: skip
-
-    def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None = None) -> None:
+    def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
         numbers = self.of_first(found and found[1])
         self.preparing, self.busy = False, True
         if numbers is None:
@@ -242,6 +189,7 @@ class Team(Alone):
         return beside(host, array)
 
     def check_alike(self, parameters: dict[str, Parameter]) -> None:
+        """Raises UserError if the processes no longer have the same parameters."""
         sums = []
         for parameter in parameters.values():
             bits = np.ascontiguousarray(to_host(parameter.data)).reshape(-1).view(np.uint32)
@@ -256,12 +204,3 @@ def failures(found: list[tuple[tuple[int, str] | None, bool, Any]]) -> list[tupl
     """[(rank, exit code, text)] from a meeting's [(failure, has left, value)]: whoever leaves early has failed, too"""
     early = (2, LEFT) if any(not left for _, left, _ in found) else None
     return [(rank, *(failure or early)) for rank, (failure, left, _) in enumerate(found) if failure or (left and early)]
-
-
-def difference(one: Any, other: Any) -> str:
-    """Where two values differ first: "steps is 300 instead of 200"."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        odd = next(key for key in {**other, **one} if one.get(key) != other.get(key))
-        inner = difference(one.get(odd), other.get(odd))
-        return inner if isinstance(one.get(odd), dict) else f"{odd} is {inner}"
-    return f"{one} instead of {other}"

@@ -3,17 +3,17 @@
 import json
 from dataclasses import asdict
 
-from mini_tf.training import bands
-from mini_tf.training.bands import Band, as_text, band_of
-from mini_tf.training.checkup import checkup
-from mini_tf.training.every_kind import every_preset
+from mini_tf.training import expected_loss
+from mini_tf.training.expected_loss import Band, as_text, band_of
+from mini_tf.training.registry import every_preset
 from mini_tf.training.run import Run
+from mini_tf.training.run_report import report_of
 from tests import tiny
 
 import pytest
 from scipy import stats
 
-MEASURED = json.loads(bands.FILE.read_text(encoding="utf-8"))
+MEASURED = json.loads(expected_loss.FILE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -23,11 +23,11 @@ def folder(tmp_path):
 
 
 def verdicts(folder):
-    return {what: verdict for what, verdict, _ in checkup(Run.look(folder))}
+    return {what: verdict for what, verdict, _ in report_of(Run.look(folder))}
 
 
 def sentences(folder):
-    return {what: sentence for what, _, sentence in checkup(Run.look(folder))}
+    return {what: sentence for what, _, sentence in report_of(Run.look(folder))}
 
 
 def test_a_finished_run_is_in_order(folder):
@@ -35,7 +35,7 @@ def test_a_finished_run_is_in_order(folder):
     found = sentences(folder)
     assert found["training"] == "finished after 12 steps"
     assert found["model"].startswith("GPT, ")
-    assert "what is usual was not measured for these settings" in found["losses"]
+    assert "no expected range was measured for these settings" in found["losses"]
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.json", "model.safetensors", "metrics.csv"])
@@ -63,19 +63,19 @@ def test_damaged_results_are_found(content, folder):
 
 def test_losses_are_compared_with_the_band(folder, monkeypatch):
     usual = Band(5, {3: (3.6, 0.5), 6: (3.5, 0.5)}, (3.4, 0.1))
-    monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: usual)
+    monkeypatch.setattr("mini_tf.training.run_report.band_of", lambda config: usual)
     assert verdicts(folder)["losses"] == "good"
-    assert "as usual at all 2 measurements; at the last " in sentences(folder)["losses"]
+    assert "in the expected range at all 2 measurements; at the last " in sentences(folder)["losses"]
     narrow = Band(5, {3: (0.5, 0.01), 6: (9.0, 0.01)}, (3.4, 0.1))
-    monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: narrow)
+    monkeypatch.setattr("mini_tf.training.run_report.band_of", lambda config: narrow)
     assert verdicts(folder)["losses"] == "bad"
-    assert "above what is usual at 2 of 2 measurements, first at step 3: " in sentences(folder)["losses"]
-    assert "usual are 0.450 to 0.550" in sentences(folder)["losses"]
+    assert "above the expected range at 2 of 2 measurements, first at step 3: " in sentences(folder)["losses"]
+    assert "expected 0.450 to 0.550" in sentences(folder)["losses"]
     assert verdicts(folder)["test loss"] == "good"
-    monkeypatch.setattr("mini_tf.training.checkup.band_of", lambda config: Band(5, {}, (0.5, 0.01)))
+    monkeypatch.setattr("mini_tf.training.run_report.band_of", lambda config: Band(5, {}, (0.5, 0.01)))
     assert verdicts(folder)["losses"] == ""
     assert verdicts(folder)["test loss"] == "bad"
-    assert sentences(folder)["test loss"].endswith(", above what is usual: 0.450 to 0.550")
+    assert sentences(folder)["test loss"].endswith(", above the expected range: 0.450 to 0.550")
 
 
 def test_the_limits_are_students():

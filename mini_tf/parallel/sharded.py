@@ -1,4 +1,4 @@
-"""The optimizer's memory, divided among the processes.
+"""A sharded optimizer: its memory is divided among the processes.
 
 Adam keeps two numbers for each number that is learned. Every process needs all parameters for its forward, and makes a
 gradient for each of them; but it need not update all of them. So each bucket is cut into one slice for each process. A
@@ -7,22 +7,19 @@ the new numbers to the others (Allgather). Adam works number by number, so the r
 Source: Rajbhandari et al. 2020, arXiv:1910.02054, P_os
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mini_tf.backend import array_module, device_of, to_host
 from mini_tf.layers import Parameter
 from mini_tf.parallel.buckets import Bucket, GradientSums, at_home, slices_of
-from mini_tf.parallel.team import Team
+from mini_tf.parallel.distributed import DistributedTraining
 from mini_tf.types import Array
 
 import numpy as np
 from mpi4py import MPI
 
-if TYPE_CHECKING:
-    from mini_tf.training.state import Training
 
-
-class SlicedSums(GradientSums):
+class ShardedSums(GradientSums):
     """Adds up gradients over the processes, of which each gets the sum of its own slices only.
 
     slices          {name: Parameter} of this process's slices, flat, with their gradients
@@ -81,62 +78,69 @@ class SlicedSums(GradientSums):
                     parameter.data[...] = at_home(data, parameter.data)          # else it was written there already
 
 
-class SlicedTeam(Team):
-    """A Team whose processes share the optimizer's memory: each keeps that of its slices."""
+class ShardedTraining(DistributedTraining):
+    """A DistributedTraining of which each process keeps the optimizer's memory of its slices only."""
 
-    sums_kind, sliced = SlicedSums, True
+    sums_class = ShardedSums
 
-    def updated_here(self, parameters: dict[str, Parameter]) -> dict[str, Parameter]:
+    @property
+    def updated(self) -> dict[str, Parameter]:
         return self.sums.slices
 
-    def over_slices(self, numbers: dict[str, float]) -> dict[str, float]:
-        names = self.sums.with_gradient
-        return dict(zip(names, self.sum([numbers.get(name, 0.0) for name in names])))
+    def squared_norms(self) -> dict[str, float]:
+        names, own = self.sums.with_gradient, super().squared_norms()
+        return dict(zip(names, self.group.sum([own.get(name, 0.0) for name in names])))
 
-    def exchange(self, parameters: dict[str, Parameter]) -> None:
+    def update(self, norm: float) -> None:
+        super().update(norm)
         self.sums.exchange()
 
-    def whole_memory(self, training: "Training") -> dict[str, dict[str, Any]]:
+    def memory(self) -> dict[str, dict[str, Any]]:
         kinds = {}                                       # which: {name: a number, or the dtype of an array}
-        for theirs in self.ask(training, "kinds"):
+        for theirs in self.group.ask(self, "memory_kinds"):
             for which, of in theirs.items():
                 kinds.setdefault(which, {}).update(of)
-        order = list(training.parameters)
+        order = list(self.parameters)
         return {
             which: {
-                name: FromAll(self, training, which, name, kind) if isinstance(kind, str) else kind
+                name: FromAll(self, which, name, kind) if isinstance(kind, str) else kind
                 for name, kind in sorted(of.items(), key=lambda item: order.index(item[0]))
             }
             for which, of in kinds.items()
         }  # fmt: skip
 
-    def _kinds(self, training):
+    def memory_kinds(self) -> dict[str, dict[str, Any]]:
+        """Of this process's memory: {which: {name: a number, or the dtype of an array}}"""
         return {
             which: {name: x.dtype.str if np.ndim(x) else x for name, x in of.items()}
-            for which, of in training.optimizer.memory.items()
+            for which, of in self.optimizer.memory.items()
         }
 
-    def _slice(self, training, which, name):
-        memory = training.optimizer.memory.get(which, {})
+    def memory_slice(self, which: str, name: str) -> Array | None:
+        """This process's slice of an array of the memory"""
+        memory = self.optimizer.memory.get(which, {})
         return to_host(memory[name]) if name in memory else None
 
-    parts = Team.parts | {"kinds": _kinds, "slice": _slice}
-
-    def updates(self, training: "Training", name: str) -> bool:
-        return self.sums_of(training.model).slice_of(name) is not None
-
-    def own_memory(self, training: "Training", name: str, array: Array) -> Array | None:
-        mine = self.sums_of(training.model).slice_of(name)
-        return None if mine is None else array.reshape(-1)[mine].copy()
+    def restore(self, arrays: dict[str, Array], numbers: dict[str, Any]) -> None:
+        own = {}
+        for path, x in arrays.items():
+            mine = self.sums.slice_of(path.split("/", 2)[2]) if path.startswith("optimizer/") else ...
+            if mine is not None:
+                own[path] = x if mine is ... else x.reshape(-1)[mine]
+        counts = {
+            which: {name: number for name, number in of.items() if self.sums.slice_of(name) is not None}
+            for which, of in numbers["counts"].items()
+        }  # fmt: skip
+        super().restore(own, numbers | {"counts": counts})
 
 
 class FromAll:
     """An array of the optimizer's memory whose slices are on all processes: calling it fetches them."""
 
-    def __init__(self, team: SlicedTeam, training: "Training", which: str, name: str, dtype: str):
+    def __init__(self, training: ShardedTraining, which: str, name: str, dtype: str):
         data = training.parameters[name].data
         self.shape, self.size, self.ndim, self.dtype = data.shape, data.size, data.ndim, np.dtype(dtype)
-        self.fetch = lambda: team.ask(training, "slice", which, name)
+        self.fetch = lambda: training.group.ask(training, "memory_slice", which, name)
 
     def __call__(self) -> Array:
         return np.concatenate([piece for piece in self.fetch() if piece is not None]).reshape(self.shape)

@@ -33,7 +33,7 @@ class Band:
     test: tuple
 
     def limits(self, step: int | None = None) -> tuple[float, float] | None:
-        """(lowest, highest) usual validation loss at that step, or test loss; None if it was not measured there."""
+        """(lowest, highest) expected validation loss at that step, or test loss; None if it was not measured there."""
         found = self.test if step is None else self.validation.get(step)
         if found is None:
             return None

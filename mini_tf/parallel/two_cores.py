@@ -6,7 +6,6 @@ cores it is the other way round: a product is large enough for all of them, and 
 lock for longer than they compute.
 """
 
-import weakref
 from copy import deepcopy
 from typing import Any
 
@@ -15,8 +14,8 @@ from mini_tf.backend import device_of
 from mini_tf.layers import Layer, Linear, TiedReadout
 from mini_tf.layers.layer import gradients_apart
 from mini_tf.ops.op import watched
-from mini_tf.parallel.alone import Alone
 from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
+from mini_tf.training.state import Training
 from mini_tf.types import Backward
 
 import numpy as np
@@ -26,45 +25,46 @@ LEAST_WORK = 1 << 26     # multiplications with weights in a forward, below whic
 MOST_NUMBERS = 10_000    # to learn for each word of a batch, above which adding up the gradients takes longer
 
 
-class Cores(Alone):
-    """One process. If BLAS has two threads, and there is enough to do, each of two cores takes half of a batch.
+class TwoCoreTraining(Training):
+    """If BLAS has two threads, and there is enough to do, each of two cores takes half of a batch.
 
     The loss and the gradients are those of the whole batch, up to rounding: sums over the halves, as on several
     processes, always in the same order. Dropout draws the same numbers.
     """
 
-    sizes = None                         # of the model of the step before
+    sizes = None                         # of the model
 
-    def loss(self, model: Layer, batch: Any, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        shares = self.shares(model, batch)
+    def loss(self, batch: Any) -> tuple[float, Backward]:
+        shares = self.shares(batch)
         if len(shares) < 2:
-            return model.loss(batch, rng)
-        draws = [deepcopy(rng) for _ in shares]
+            return super().loss(batch)
+        draws = [deepcopy(self.rng) for _ in shares]
 
         def work(k):
             rows, weight = shares[k]
-            loss, backward = loss_of_share(model, batch, rows, draws[k])
+            loss, backward = loss_of_share(self.model, batch, rows, draws[k])
             with gradients_apart() as gradients:
                 backward(weight)
             return float(loss) * weight, gradients
 
         losses, gradients_of_shares = zip(*cores.all_at_once(work, range(len(shares))))
-        if rng is not None:
-            rng.bit_generator.state = draws[0].bit_generator.state       # each has skipped what the others drew
+        if self.rng is not None:
+            self.rng.bit_generator.state = draws[0].bit_generator.state       # each has skipped what the others drew
 
-        def backward(dloss=1.0):                                         # what takes long is done already
+        def backward():                                                  # what takes long is done already
             for gradients in gradients_of_shares:
                 for parameter, gradient in gradients.items():
-                    parameter.accumulate(gradient if dloss == 1 else dloss * gradient)
+                    parameter.accumulate(gradient)
 
         return sum(losses), backward
 
-    def shares(self, model: Layer, batch: Any) -> list[tuple[slice, float]]:
+    def shares(self, batch: Any) -> list[tuple[slice, float]]:
         """[(rows, weight) for each thread]: its rows of the batch, and what part of the batch's predictions is in them.
 
         One share if that is faster, and while ops are watched or replaced: watchers see one call at a time.
         """
-        if len(batch) >= TWO == cores.blas_threads() and not watched() and self._sizes(model).worth(np.size(batch)):
+        self.sizes = self.sizes or _Sizes(self.model)
+        if len(batch) >= TWO == cores.blas_threads() and not watched() and self.sizes.worth(np.size(batch)):
             counts = predictions(batch)
             shares = [rows_of(k, TWO, len(counts)) for k in range(TWO)]
             weights = [weight_of(rows, counts) for rows in shares]
@@ -72,28 +72,20 @@ class Cores(Alone):
                 return list(zip(shares, weights))
         return [(slice(None), 1.0)]
 
-    def _sizes(self, model):
-        if self.sizes is None or self.sizes.model() is not model:
-            self.sizes = _Sizes(model)
-        return self.sizes
-
 
 class _Sizes:
     """What matters of a model. Finding it takes a hundred times as long as looking at it."""
 
     def __init__(self, model):
-        self.model, self.parameters = weakref.ref(model), list(model.parameters().values())
+        self.parameters = list(model.parameters().values())
         layers = [layer for _, layer in model.members()]
         self.weights = sum(layer.W.data.size for layer in layers if isinstance(layer, Linear))
         self.weights += sum(layer.table.data.size for layer in layers if isinstance(layer, TiedReadout))
         self.numbers = model.numbers_to_learn()
-        self.without_a_state = type(model).loss_of_rows is Layer.loss_of_rows    # with one, it would have its own
+        self.without_a_state = type(model).state is Layer.state
 
     def worth(self, words):
         return (
             self.weights * words >= LEAST_WORK and self.numbers <= MOST_NUMBERS * words and self.without_a_state
             and all(device_of(parameter.data) == "cpu" for parameter in self.parameters)
         )  # fmt: skip
-
-
-CORES = Cores()

@@ -1,23 +1,23 @@
-"""The presets of every kind of model, and how to go on with a run of any of them."""
+"""The registry of presets of all kinds of tasks, and how to go on with a run of any of them."""
 
 from typing import Any
 
 import mini_tf.experiment  # noqa: F401, which adds its preset to the others
 from mini_tf.errors import UserError
-from mini_tf.training.by_preset import TrainingPreset
-from mini_tf.training.classification import CLASSIFICATION, ClassificationPreset
+from mini_tf.training.classification import CLASSIFICATION
 from mini_tf.training.masking import MASKING
 from mini_tf.training.presets import PRESETS
-from mini_tf.training.translation import TRANSLATION, TranslationPreset
+from mini_tf.training.task import Task
+from mini_tf.training.translation import TRANSLATION
 from mini_tf.types import PathLike
 
 
-def every_preset() -> dict[str, TrainingPreset]:
-    """{name: preset} of all kinds of models"""
+def every_preset() -> dict[str, Task]:
+    """{name: preset} of all kinds of tasks"""
     return PRESETS | TRANSLATION | CLASSIFICATION | MASKING
 
 
-def preset_named(name: str) -> TrainingPreset:
+def preset_named(name: str) -> Task:
     """The preset of that name. Raises UserError, which lists them, for any other name."""
     presets = every_preset()
     if name not in presets:
@@ -25,13 +25,7 @@ def preset_named(name: str) -> TrainingPreset:
     return presets[name]
 
 
-def learns_from(preset: TrainingPreset) -> str:
-    """The option of `mini-tf train` that names what the preset's model learns from."""
-    kinds = {TranslationPreset: "--pairs", ClassificationPreset: "--table", TrainingPreset: "--corpus"}
-    return next(option for kind, option in kinds.items() if isinstance(preset, kind))
-
-
-def resumed(folder: PathLike, config: dict[str, Any]) -> tuple[TrainingPreset, dict[str, Any], int, int]:
+def resumed(folder: PathLike, config: dict[str, Any]) -> tuple[Task, dict[str, Any], int, int]:
     """(preset, command, steps, seed) of a run that goes on: as they were when it was begun, whatever the preset is now.
 
     config: what its config.json says

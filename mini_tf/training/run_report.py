@@ -1,16 +1,16 @@
-"""What is there to say of a run folder: is it whole, is it finished, are its losses and its gradients normal?"""
+"""The report of a run: is its folder whole, is it finished, are its losses and gradients as expected?"""
 
 import csv
 
 from mini_tf.checks import is_number
 from mini_tf.errors import UserError
 from mini_tf.training.archive import read_archive
-from mini_tf.training.bands import as_text, band_of
+from mini_tf.training.expected_loss import as_text, band_of
 from mini_tf.training.health import NORM, complaints
 from mini_tf.training.run import Run
 
 
-def checkup(run: Run) -> list[tuple[str, str, str]]:
+def report_of(run: Run) -> list[tuple[str, str, str]]:
     """[(what, "good", "bad" or "", a sentence), …] about a Run, whatever state it is in."""
     try:
         config = run.config()
@@ -38,7 +38,7 @@ def _files(run):
     except UserError as error:
         expected = (run.folder / "model.safetensors").exists() or run.is_finished()
         return "model", "bad" if expected else "", str(error)
-    return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} numbers to learn; no bit has changed"
+    return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} trainable parameters; undamaged"
 
 
 def _states(run):
@@ -64,31 +64,28 @@ def _progress(run, results, config):
 def _losses(rows, results, band):
     if band is None:
         best = min(rows, key=lambda row: row["validation_loss"])
-        yield ("losses", "", f"best validation loss {best['validation_loss']:.3f}, at step {best['step']:,}; what is "
-                             "usual was not measured for these settings and this text")  # fmt: skip
+        yield ("losses", "", f"best validation loss {best['validation_loss']:.3f}, at step {best['step']:,}; no "
+                             "expected range was measured for these settings and this text")  # fmt: skip
         return
-    yield _validation_losses(rows, band)
+    yield "losses", *_validation_losses(rows, band)
     if results is not None:
-        test, usual = results["test"], as_text(band.limits())
-        verdict = band.judge(test)
-        yield ("test loss", "good" if verdict == "inside" else "bad", f"{test:.3f}, {verdict} what is usual: {usual}")
+        verdict = band.judge(results["test"])
+        yield ("test loss", "good" if verdict == "inside" else "bad", f"{results['test']:.3f}, {verdict} the expected "
+                                                                      f"range: {as_text(band.limits())}")  # fmt: skip
 
 
 def _validation_losses(rows, band):
-    judged = [(row, band.judge(row["validation_loss"], row["step"])) for row in rows]
-    measured = [(row, verdict) for row, verdict in judged if verdict]
+    measured = [(row, band.judge(row["validation_loss"], row["step"])) for row in rows if band.limits(row["step"])]
     if not measured:
-        return "losses", "", "what is usual was not measured at these steps"
+        return "", "no expected range was measured at these steps"
     outside = [(row, verdict) for row, verdict in measured if verdict != "inside"]
+    row, verdict = (outside or measured[-1:])[0]
+    loss, expected = f"{row['validation_loss']:.3f}", f"expected {as_text(band.limits(row['step']))}"
     if outside:
-        row, verdict = outside[0]
-        return ("losses", "bad", f"{verdict} what is usual at {len(outside)} of {len(measured)} measurements, first at "
-                                 f"step {row['step']:,}: {row['validation_loss']:.3f}, usual are "
-                                 f"{as_text(band.limits(row['step']))}")  # fmt: skip
-    last = measured[-1][0]
-    usual = as_text(band.limits(last["step"]))
-    return ("losses", "good", f"as usual at all {len(measured)} measurements; at the last {last['validation_loss']:.3f}"
-                              f", usual are {usual} ({band.seeds} seeds)")  # fmt: skip
+        return "bad", (f"{verdict} the expected range at {len(outside)} of {len(measured)} measurements, first at step "
+                       f"{row['step']:,}: {loss}, {expected}")  # fmt: skip
+    return "good", (f"in the expected range at all {len(measured)} measurements; at the last {loss}, {expected} "
+                    f"({band.seeds} seeds)")  # fmt: skip
 
 
 def _gradients(rows):

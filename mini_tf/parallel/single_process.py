@@ -1,0 +1,68 @@
+"""A single process: what it says when it is asked what a `ProcessGroup` is asked."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mini_tf.errors import UserError
+from mini_tf.metrics import LossPart, mean_of
+from mini_tf.types import Array
+
+if TYPE_CHECKING:
+    from mini_tf.training.state import Training
+
+
+class Ended(UserError):
+    """Another process has ended the training.
+
+    failed: [(rank, exit code, text)] if the processes have met since; None if they have yet to
+    """
+
+    def __init__(self, failed: list[tuple[int, int, str]] | None = None):
+        super().__init__("another process has ended the training")
+        self.failed = failed
+
+
+class SingleProcess:
+    """The one process there is, if mpiexec has not started several.
+
+    rank, size  this process's number, and how many there are
+    first       it has rank 0: only this process writes files and prints
+    sharded     each process keeps the optimizer's memory of its shard only
+    """
+
+    rank, size, first, sharded = 0, 1, True, False
+    preparing = busy = False         # before a training, in which all processes meet; in a training
+
+    def training(self, *args, **options) -> "Training":
+        """A Training whose steps all processes make together; here, half of a batch is for each of two cores."""
+        from mini_tf.parallel.two_cores import TwoCoreTraining  # here, because it imports the models
+
+        return TwoCoreTraining(*args, **options)
+
+    def mean(self, parts: Sequence[LossPart]) -> float:
+        """The mean loss of all parts, of which each process measures some."""
+        return mean_of(parts)
+
+    def of_first(self, value: Any) -> Any:
+        """The value of rank 0, which JSON can hold."""
+        return value
+
+    def on_one_machine(self) -> bool:
+        """Whether all processes are on the same machine."""
+        return True
+
+    def check_in(self, rows: int | None = None, **same) -> None:
+        """Before a training: raise UserError on all processes unless these values are the same on each.
+
+        rows: of a batch, of which each process needs one
+        """
+
+    def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
+        """Every process gets the parameters of rank 0, or the state, (arrays, numbers), that it has found."""
+
+    def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
+        """Let rank 0 do work(), such as writing files; the others wait, and send what it asks for. They return None."""
+        return work()
+
+
+SINGLE = SingleProcess()
