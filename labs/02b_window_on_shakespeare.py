@@ -156,7 +156,7 @@ def learn(model, words, steps, every, batch, **options):
 model = new_model(train)
 untrained = cross_entropy(model, test, MOST)
 model.readout.b.data[:] = 0
-print("\n  numbers to learn: " + ", ".join(f"{name} {p.data.size:,}" for name, p in model.parameters().items()))
+print("\n  trainable parameters: " + ", ".join(f"{name} {p.data.size:,}" for name, p in model.parameters().items()))
 print(f"  untrained, on {MOST} test words:")
 expect("b₂ = 0: nats per word", about(9.568, within=0.001), cross_entropy(model, test, MOST), form="{:.3f}")
 unigram = cross_entropy(ngrams[1], test, MOST)
@@ -288,7 +288,7 @@ expect("mixture below counting, nats", about(0.15, within=0.02), both["n-gram, o
 # %% [markdown]
 # ### Overfitting
 #
-# The model has more numbers to learn than the corpus has words. A short text, read several times, it learns by heart.
+# The model has more trainable parameters than the corpus has words. A short text, read several times, it memorises.
 # We take a part of the training words, once without and once with dropout (half of the entries of e and of h are set to
 # 0 at random in each step, see `ops/dropout.py`).
 #
@@ -356,7 +356,7 @@ print(f"  {'composition':<15}{'T':>3}{'size of e':>11}{'weights W':>11}{'all num
       f"{'validation':>12}{'test':>8}")
 for (composition, length), (each, loss, validation_loss) in compared.items():
     print(f"  {composition:<15}{length:>3}{each.hidden.W.data.shape[0]:>11}{each.hidden.W.data.size:>11,}"
-          f"{each.numbers_to_learn():>13,}{validation_loss:>12.3f}{loss:>8.3f}")
+          f"{each.parameter_count():>13,}{validation_loss:>12.3f}{loss:>8.3f}")
 for order, name in ((2, "bigram"), (3, "trigram")):
     print(f"  {name + ', counted':<16}{order - 1:>2}{'':>47}{bars_here[order]:>8.3f}")
 
@@ -613,7 +613,7 @@ for label, each, ratio in (
 # **Expect** W to have 1.2 % of all weights at T = 4, and to overtake E and U together at T = 336.
 
 # %%
-print("\n4. Numbers to learn, by the formulas, for n = 64, k = 128")
+print("\n4. Trainable parameters, by the formulas, for n = 64, k = 128")
 print(f"  {'T':>6}{'E = c·n':>13}{'W = T·n·k':>13}{'U = k·c':>13}{'W, share of all':>18}")
 for length in (1, 4, 8, 100, 1000):
     sizes = c * 64, length * 64 * 128, 128 * c

@@ -93,7 +93,7 @@ expect("largest difference", at_most(1e-15), abs(np.stack([h_1, h_2, h_3], 1) - 
 
 # %%
 def weights(model):
-    """The numbers to learn between the table of word vectors and the readout."""
+    """The trainable parameters between the table of word vectors and the readout."""
     return sum(p.data.size for name, p in model.parameters().items() if not name.startswith(("embedding", "readout")))
 
 

@@ -421,7 +421,7 @@ table = (EMBEDDING_SIZE * np.random.default_rng(0).standard_normal((c, n))).asty
 new_model = partial(RecurrentModel, table, np.bincount(train, minlength=c), k=k, T=T, dropout=0.2)       # counts for b₂
 model, untrained = new_model(), new_model()
 carried, batches = CarriedState(model, anew=EVERY), ConsecutiveWindows(train, T, batch)
-print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {model.numbers_to_learn():,} numbers to learn, of which "
+print(f"\n  n = {n}, k = {k}, T = {T}, batch {batch}: {model.parameter_count():,} trainable parameters, of which "
       f"{sum(p.data.size for p in model.recurrent.parameters().values()):,} carry the state")
 start = cross_entropy(untrained, first_test, len(ids))
 started = perf_counter()

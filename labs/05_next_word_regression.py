@@ -262,17 +262,17 @@ expect("the last word again ÷ zero, test loss", about(1.9, 0.1), last_again / t
 #
 # ### Training
 #
-# The sizes are your choice. The source suggests L = 6, H = 8, m = 64: 3.1 million numbers to learn with n = 256, and
+# Choose the sizes. The source suggests L = 6, H = 8, m = 64: 3.1 million trainable parameters with n = 256, and
 # half a second to a second per step on two cores, more than half an hour for one pass over the corpus. Set
 # `RECOMMENDED = True` above if you have the time. L = 2, H = 4, m = 16 has 131 thousand numbers. These sizes are chosen
 # for time alone: the lab does not show what the large model reaches, and what is expected below was measured with the
 # small one.
 #
-# **Expect** 131,072 numbers to learn, a test loss close to the training loss, and R² below 0.
+# **Expect** 131,072 trainable parameters, a test loss close to the training loss, and R² below 0.
 
 # %%
 model = LanguageTransformer(vectors, T=T, **SIZES, readout="average")
-print(f"\nTraining {SIZES}, {model.numbers_to_learn():,} numbers to learn, {STEPS:,} batches of 64 histories")
+print(f"\nTraining {SIZES}, {model.parameter_count():,} trainable parameters, {STEPS:,} batches of 64 histories")
 with training_progress(STEPS, 64 * T) as on_step:
     training = Training(model, RandomWindows(corpus.train, T, 64, rng), Adam(LEARNING_RATE), Schedule(20, STEPS))
     history = fit(
@@ -295,7 +295,7 @@ for name in ("zero", "mean training vector", "table: after the last word"):
 print_row("transformer", predict)
 print()
 transformer_loss = test_losses["transformer"]
-expect("numbers to learn", 131_072, model.numbers_to_learn(), quick=32_768)
+expect("trainable parameters", 131_072, model.parameter_count(), quick=32_768)
 expect("test loss ÷ training loss", about(1, 0.03), transformer_loss / loss(predict(train), train))
 expect("R² of the transformer, test", below(0), 1 - transformer_loss / constant_loss, form="{:.1%}")
 prediction, target = predict(test), vectors[test[:, -1]]                             # (words, n) each

@@ -142,7 +142,7 @@ print(f"logits   (B, c)       {logits.shape}\n")
 
 attention, large_attention = 4 * L * n * H * m, 4 * 6 * 256 * 8 * 64
 A, large_A = model.A.W.data.size, 32 * 256 * c
-print(f"{'numbers to learn':<26}{'here':>14}{'sizes of Task 6.5':>20}")
+print(f"{'trainable parameters':<26}{'here':>14}{'sizes of Task 6.5':>20}")
 print(f"{'transformer 4·L·n·H·m':<26}{attention:>14,}{large_attention:>20,}")
 print(f"{'readout A = T·n·c':<26}{A:>14,}{large_A:>20,}")
 print(f"{'A in float32':<26}{4 * A / 1e6:>11,.0f} MB{4 * large_A / 1e6:>17,.0f} MB")

@@ -81,7 +81,7 @@ print("Experiment 2: the losses")
 bitext = preset.prepare(french_pairs(40_000 if QUICK else 100_000, seed=0), say=print)
 c = len(bitext.english)
 model = Translator(len(bitext.french), c, **options)
-print(f"{model.numbers_to_learn():,} numbers to learn")
+print(f"{model.parameter_count():,} trainable parameters")
 
 parts = {"training": bitext.train[:500], "validation": bitext.validation[:500], "test": bitext.test[:500]}
 batches = {name: batches_in_order(*bitext.ids(pairs), preset.words) for name, pairs in parts.items()}

@@ -67,7 +67,7 @@ rng = np.random.default_rng(9)
 # and a readout. With the sizes of its cell, c = 3, T = 4, n = 5, **expect** scores of shape (2, 4, 3): for each of the
 # four words of two texts, a score for each of three words that may come next.
 #
-# The numbers to learn can be counted from the code: E has c·n = 15 and P has T·n = 20. `nn.MultiheadAttention` has four
+# Count the trainable parameters in the code: E has c·n = 15 and P has T·n = 20. `nn.MultiheadAttention` has four
 # products of n·n + n = 30 each, with biases, and `nn.Linear` n·c + c = 18. **Expect** 15 + 20 + 120 + 18 = 173. Five of
 # them, the biases of the keys, do nothing: they add the same number to all scores of a query, and softmax does not
 # mind.
@@ -83,7 +83,7 @@ for name, parameter in tiny.parameters().items():
 shifted = copy.deepcopy(tiny)
 shifted.attention.key.b.data += 1
 expect("shape of the scores", "(2, 4, 3)", str(logits.shape))
-expect("numbers to learn", 173, tiny.numbers_to_learn())
+expect("trainable parameters", 173, tiny.parameter_count())
 expect("keys' biases + 1: change of the scores", at_most(1e-5), np.abs(shifted(ids)[0] - logits).max())
 
 # %% [markdown]
@@ -222,7 +222,7 @@ for name, model in models.items():
     loss_of[name] = -np.concatenate(log_p).mean()
     (A,) = attention_seen(partial(model.logits, histories[:500]))        # (500, 1, T, T)
     attention[name] = A[:, 0, -1, ::-1].mean(0)                          # of the last word, by distance
-    print(f"{name:<26}{model.numbers_to_learn():>10,}{loss_of[name]:>11.2f}"
+    print(f"{name:<26}{model.parameter_count():>10,}{loss_of[name]:>11.2f}"
           f"{attention[name][0]:>32.0%}{attention[name][1]:>19.0%}")  # fmt: skip
 
 # %%
@@ -235,8 +235,8 @@ for name, itself, before in ((alone, about(0.66, within=0.06), about(0.08, withi
                              (skip, about(0.22, within=0.1), about(0.25, within=0.06))):  # fmt: skip
     expect(f"{name}: attention to itself", itself, attention[name][0], quick=None, form="{:.0%}")
     expect("… to the one before", before, attention[name][1], quick=None, form="{:.0%}")
-numbers = [model.numbers_to_learn() for model in models.values()]
-expect("numbers to learn, GPT ÷ one attention", about(0.52, within=0.02), numbers[2] / numbers[0])
+numbers = [model.parameter_count() for model in models.values()]
+expect("trainable parameters, GPT ÷ one attention", about(0.52, within=0.02), numbers[2] / numbers[0])
 heights = {"unigram": unigram_cross_entropy(corpus.train, corpus.validation, c),
            "bigram": -pairs_of_words.log_probabilities(corpus.validation).mean()}  # fmt: skip
 show(lab_09b.one_attention(curves, heights, attention), "09b_one_attention")
@@ -607,7 +607,7 @@ def new_gpt():
 gpt, steps = new_gpt(), 150 if QUICK else 1000
 history = train(gpt, story, T, steps, 4e-3, partial(mean_loss, gpt, other_story, 500), steps // 10)
 unigram = unigram_cross_entropy(story, other_story, c)
-print(f"GPT of {L} layers, n = {n}: {gpt.numbers_to_learn():,} numbers, {len(story):,} words read "
+print(f"GPT of {L} layers, n = {n}: {gpt.parameter_count():,} numbers, {len(story):,} words read "
       f"{steps * batch * T / len(story):.1f} times")  # fmt: skip
 expect("unread plays", 12, len({p.play for p in held_out}))
 expect("labelled passages to train on", above(7000), len(texts.train[0]), quick=None)

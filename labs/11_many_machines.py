@@ -309,9 +309,9 @@ expect("numbers sent by each process and step, in p", 1.5, comms[0].sent / steps
 # **Expect** 2/N numbers for each parameter in the Adam of section 3.
 
 # %%
-numbers = together.model.numbers_to_learn()
+numbers = together.model.parameter_count()
 kept = sum(array.size for of in ("m", "v") for array in together.optimizer.memory[of].values())
-say(f"\nThe model of section 3: {numbers:,} numbers to learn; this process's Adam keeps {kept:,}")
+say(f"\nThe model of section 3: {numbers:,} trainable parameters; this process's Adam keeps {kept:,}")
 expect("Adam's numbers on this process, per parameter", about(2 / group.size, within=0.01), kept / numbers)
 if group.first:
     show(lab_11.memory([1, 2, 4, 8, 16, 32, 64]), "11_memory")

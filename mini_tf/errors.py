@@ -1,4 +1,4 @@
-"""The one error that says: this is not a bug, something about your input has to change."""
+"""The one error for invalid input: not a bug in mini_tf, but something that its user can put right."""
 
 import signal
 

@@ -16,7 +16,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="A transformer engine whose gradients are written by hand.",
     epilog="Exit codes: 0, done (a training that Ctrl-C ended early is kept, and done); 1, something is wrong with a "
-           "gradient or a run; 2, something about the input has to change, and the message says what; 130, 143, "
+           "gradient or a run; 2, invalid input, and the message says what to change; 130, 143, "
            "129: interrupted, terminated, the terminal was closed.",
 )  # fmt: skip
 err = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -28,7 +28,7 @@ FAMOUS = [
 ]  # fmt: skip
 SHOWN = 6                # of them, those that make a difference in this model
 STEPS = 40               # of gradient descent with each,
-FEWER, LARGE = 12, 300_000                               # or so many, of a model with more numbers to learn than this
+FEWER, LARGE = 12, 300_000                               # or so many, where there are more trainable parameters
 
 
 @dataclass
@@ -236,7 +236,7 @@ class Descent:
     def __init__(self, read: Reading, gradients: dict[str, Array | None]):
         self.read = read
         self.start = {name: p.data for name, p in read.model.parameters().items()}
-        self.steps = FEWER if read.model.numbers_to_learn() > LARGE else STEPS
+        self.steps = FEWER if read.model.parameter_count() > LARGE else STEPS
         self.rate = self._rate(gradients)
         self.right = self.losses()
 

@@ -89,7 +89,7 @@ def _of_run(run, text, bugs):
     if text is None:
         text = _own_text(run, model)
     letters = [f"{letter} = {model.config[letter]}" for letter in "TnLHmf" if model.config.get(letter)]
-    about = f"The model of {run.folder}: {', '.join(letters)}, {model.numbers_to_learn():,} numbers learned."
+    about = f"The model of {run.folder}: {', '.join(letters)}, {model.parameter_count():,} trainable parameters."
     moments = [("before the first step" if step == 0 else f"after step {step}", data) for step, data in run.moments()]
     now = {name: p.data for name, p in model.parameters().items()}
     return _page(model, vocabulary, text, about, [*moments, ("at the end", now)], bugs)

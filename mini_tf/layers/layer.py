@@ -89,8 +89,8 @@ class Layer:
                 found[name] = member
         return found
 
-    def numbers_to_learn(self) -> int:
-        """How many numbers there are to learn: all entries of all trainable parameters."""
+    def parameter_count(self) -> int:
+        """The number of trainable parameters: of all entries of their arrays."""
         return sum(parameter.data.size for parameter in self.parameters().values() if parameter.trainable)
 
     def clear_gradients(self) -> None:

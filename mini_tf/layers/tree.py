@@ -1,4 +1,4 @@
-"""How a layer or a model shows itself: as a tree, with its parameters' shapes and the count of numbers to learn."""
+"""How a layer or a model shows itself: as a tree, with its parameters' shapes and the count of trainable parameters."""
 
 import textwrap
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ WIDTH = 100                          # columns, at most
 def tree(layer: "Layer") -> str:
     """The layer in one line, or, if it has layers inside, with a line for each of them.
 
-    GPT(T=4, L=3, H=2, m=4, f=16, dropout=0.0): 3,320 numbers to learn
+    GPT(T=4, L=3, H=2, m=4, f=16, dropout=0.0): 3,320 trainable parameters
       trunk: Trunk                                            3,320
         embedding: Embedding                                  1,600  table (200, 8)
         layers.0 to layers.2, each: TransformerLayer            568
@@ -28,7 +28,7 @@ def tree(layer: "Layer") -> str:
     own, inside = _own(layer, "", seen := {}), _inside(layer, "", seen, "  ")
     learned = _learned(layer)
     name = f"{type(layer).__name__}({', '.join(given)})" if given else type(layer).__name__
-    head = f"{name}: {f'{learned:,} numbers' if learned else 'nothing'} to learn"
+    head = f"{name}: {f'{learned:,}' if learned else 'no'} trainable parameters"
     head = textwrap.fill(f"{head}  {own}".rstrip(), WIDTH, subsequent_indent="    ", break_long_words=False)
     widest = max((len(left) for left, _, _ in inside), default=0)
     lines = [f"{left:<{widest}}  {count:>13}  {text}".rstrip() for left, count, text in inside]
@@ -36,7 +36,7 @@ def tree(layer: "Layer") -> str:
 
 
 def _inside(layer, path, seen, indent):
-    """[(name and class, numbers to learn, own parameters)] of the layers inside that have parameters, outer first"""
+    """[(name and class, trainable parameters, own ones)] of the layers inside that have parameters, outer first"""
     alike = []                                           # (names of neighbours that look alike, how they look)
     for name, member in layer.own_members():
         if _is_parameter(member) or not member.parameters():
@@ -83,5 +83,5 @@ def _is_parameter(member):
 
 
 def _learned(layer):
-    """How many numbers there are to learn; of a layer that is half built, those that are there."""
+    """The number of trainable parameters; of a layer that is half built, those that are there."""
     return sum(getattr(p.data, "size", 0) for p in layer.parameters().values() if p.trainable)

@@ -81,7 +81,7 @@ class _Sizes:
         layers = [layer for _, layer in model.members()]
         self.weights = sum(layer.W.data.size for layer in layers if isinstance(layer, Linear))
         self.weights += sum(layer.table.data.size for layer in layers if isinstance(layer, TiedReadout))
-        self.numbers = model.numbers_to_learn()
+        self.numbers = model.parameter_count()
         self.without_a_state = type(model).state is Layer.state
 
     def worth(self, words):

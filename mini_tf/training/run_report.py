@@ -38,7 +38,7 @@ def _files(run):
     except UserError as error:
         expected = (run.folder / "model.safetensors").exists() or run.is_finished()
         return "model", "bad" if expected else "", str(error)
-    return "model", "good", f"{type(model).__name__}, {model.numbers_to_learn():,} trainable parameters; undamaged"
+    return "model", "good", f"{type(model).__name__}, {model.parameter_count():,} trainable parameters; undamaged"
 
 
 def _states(run):

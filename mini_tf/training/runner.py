@@ -48,7 +48,7 @@ def train(
     run.begin(config, say)
     prepared = preset.prepare(data, seed, say)
     model = preset.new_model(prepared, seed).to(device)
-    learned = model.numbers_to_learn()
+    learned = model.parameter_count()
     sizes = ({"n": preset.n} if hasattr(preset, "n") else {}) | preset.model
     options = " ".join(f"{name}={value}" for name, value in sizes.items())
     say(f"{type(model).__name__} {options}: {learned:,} trainable parameters, on the {device}")
@@ -94,7 +94,7 @@ def fit_into(
     moments of a model that is not too large. If it has a state already, the training goes on from there.
     Of several processes, only rank 0 writes the files, while the others wait.
     """
-    keeps_moments, group = model.numbers_to_learn() <= KEPT_UP_TO, join()
+    keeps_moments, group = model.parameter_count() <= KEPT_UP_TO, join()
     group.start_alike(training, run.restore(training, say))
     if keeps_moments and training.step == 0:
         group.work_of_first(lambda: run.save_moment(model, 0), training)

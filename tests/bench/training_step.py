@@ -148,7 +148,7 @@ def check_losses(runs):
 def print_floor(preset, batch, machine, ours):
     """Print the least time for such a step, its parts, and its share of `ours`, the measured seconds."""
     model = new_model(preset)
-    operations, learned = matrix_operations(model, batch), model.numbers_to_learn()
+    operations, learned = matrix_operations(model, batch), model.parameter_count()
     per_second, bytes_per_second = (median(run[part] for run in machine) for part in ("operations", "bytes"))
     products, adam = operations / per_second, ADAM_BYTES * learned / bytes_per_second
     floor = products + adam

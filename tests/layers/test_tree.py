@@ -10,15 +10,15 @@ import pytest
 
 
 def test_a_single_layer_is_one_line(rng):
-    assert repr(Linear(3, 4, rng)) == "Linear: 16 numbers to learn  W (3, 4), b (4,)"
-    assert repr(Linear(3, 4, rng, bias=False)) == "Linear: 12 numbers to learn  W (3, 4)"
+    assert repr(Linear(3, 4, rng)) == "Linear: 16 trainable parameters  W (3, 4), b (4,)"
+    assert repr(Linear(3, 4, rng, bias=False)) == "Linear: 12 trainable parameters  W (3, 4)"
     assert repr(Dropout(0.1)) == "Dropout(rate=0.1)"
-    assert repr([LayerNorm(3)]) == "[LayerNorm: 6 numbers to learn  gamma (3,), beta (3,)]"
+    assert repr([LayerNorm(3)]) == "[LayerNorm: 6 trainable parameters  gamma (3,), beta (3,)]"
 
 
 def test_a_model_is_a_tree_in_which_what_is_alike_is_shown_once(rng):
     shown = repr(GPT(rng.standard_normal((200, 8)).astype("f4"), T=4, L=3, H=2, m=4, f=16)).splitlines()
-    assert shown[0] == "GPT(T=4, L=3, H=2, m=4, f=16, dropout=0.0): 3,320 numbers to learn"
+    assert shown[0] == "GPT(T=4, L=3, H=2, m=4, f=16, dropout=0.0): 3,320 trainable parameters"
     text = "\n".join(" ".join(line.split()) for line in shown)
     assert "layers.0 to layers.2, each: TransformerLayer 568" in text
     assert "query, key, value, output, each: Linear 64 W (8, 8)" in text
@@ -32,7 +32,7 @@ def test_what_is_not_trained_is_called_fixed(rng):
     assert "embedding: Embedding 0 table (20, 8) fixed" in " ".join(repr(model).split())
     layer = Linear(2, 2)
     layer.b.trainable = False
-    assert repr(layer) == "Linear: 4 numbers to learn  W (2, 2), b (2,) fixed"
+    assert repr(layer) == "Linear: 4 trainable parameters  W (2, 2), b (2,) fixed"
 
 
 def test_every_line_fits_a_terminal(rng):
@@ -52,10 +52,10 @@ class HalfBuilt(Layer):
 
 def test_it_never_raises():
     layer = HalfBuilt.__new__(HalfBuilt)
-    assert repr(layer) == "HalfBuilt: nothing to learn"
+    assert repr(layer) == "HalfBuilt: no trainable parameters"
     with pytest.raises(RuntimeError):
         layer.__init__()
-    assert repr(layer).splitlines()[0] == "HalfBuilt: 2 numbers to learn  W without data"
+    assert repr(layer).splitlines()[0] == "HalfBuilt: 2 trainable parameters  W without data"
     layer.config = ["not", "a", "dict"]
     assert repr(layer).startswith("HalfBuilt: ")
     layer.inner.parent = layer                           # a circle
@@ -119,7 +119,7 @@ def test_parameters_in_dicts_and_nested_lists_are_found(rng):
         "branches.left.W", "branches.left.b", "branches.right.0.W", "branches.right.0.b", "branches.right.1.W",
         "grid.0.0.gamma", "grid.0.0.beta", "grid.1.0", "plain.W", "plain.b",
     ]  # fmt: skip
-    assert layer.numbers_to_learn() == 9 + 8 + 4 + 4 + 2 + 6
+    assert layer.parameter_count() == 9 + 8 + 4 + 4 + 2 + 6
     assert "branches.right.0: Linear 8 W (3, 2), b (2,)" in " ".join(repr(layer).split())
     assert "grid.1.0 (2,)" in repr(layer)
     assert "again: Linear 6 W is plain.W, b is plain.b" in " ".join(repr(layer).split())

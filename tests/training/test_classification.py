@@ -140,7 +140,7 @@ def test_a_run_folder_is_whole(run):
     assert any(line.startswith("Classifier n=16 T=8") and "on the cpu" in line for line in said)
     config = json.loads((folder / "config.json").read_text())
     assert config["settings"]["name"] == name
-    assert config["texts"] == {"train": len(texts.train[0]), "test": 12, "parameters": model.numbers_to_learn()}
+    assert config["texts"] == {"train": len(texts.train[0]), "test": 12, "parameters": model.parameter_count()}
     header, *lines = (folder / "predictions.tsv").read_text().splitlines()
     assert header == "probability\tpredicted\tlabel\ttext"
     assert len(lines) == 12
