@@ -35,7 +35,7 @@ def test_positions(parts):
 
 def test_attention(parts):
     assert "PASS: gradients of attention_by_hand" in parts
-    assert "PASS: gradients of across" in parts
+    assert "PASS: gradients of MultiHeadAttention.across" in parts
     assert re.search(r"^  PASS       dz +\(2, 4, 8\): right", parts, re.MULTILINE)
     small, large = numbers("4  ", parts), numbers("512  ", parts)
     assert large[4] < small[4] / 2                                   # the gradient without √m
