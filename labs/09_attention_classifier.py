@@ -42,7 +42,7 @@ from mini_tf.layers.positions import geometric_frequencies, positional_encoding
 from mini_tf.metrics import accuracy, confusion
 from mini_tf.models import Classifier
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
-from mini_tf.models.looking import saliency
+from mini_tf.models.saliency import saliency
 from mini_tf.progress import training_progress
 from mini_tf.training import Watcher, fit
 from mini_tf.training.classification import (

@@ -37,8 +37,8 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import accuracy, log_softmax, log_softmax_at, uniform_cross_entropy, unigram_cross_entropy
 from mini_tf.models import GPT, Classifier, NGramModel, OneAttention
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
-from mini_tf.models.looking import attention_seen
 from mini_tf.models.masked import MASK, MaskedBatch, hide_words
+from mini_tf.models.saliency import attention_seen
 from mini_tf.progress import training_progress
 from mini_tf.text import cooccurrence, eigenvector_embeddings, join, shakespeare
 from mini_tf.text.sentences import padded

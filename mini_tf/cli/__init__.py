@@ -5,7 +5,7 @@ import signal
 import sys
 import warnings
 
-from mini_tf.cli import giving, looking, training, using  # noqa: F401, with the commands
+from mini_tf.cli import infer, inspect, resources, training  # noqa: F401, with the commands
 from mini_tf.cli.app import app, err, note, out
 from mini_tf.errors import Terminated, UserError
 from mini_tf.gpu import memory_said

@@ -10,7 +10,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from mini_tf.models import TextModel
-    from mini_tf.models.looking import Saliency
+    from mini_tf.models.saliency import Saliency
     from mini_tf.text import Vocabulary
     from mini_tf.types import Array
 

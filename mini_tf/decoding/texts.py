@@ -7,8 +7,8 @@ from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.metrics import confusion
 from mini_tf.models.classifier import Classifier
-from mini_tf.models.looking import Saliency, attention_seen, saliency
 from mini_tf.models.masked import MaskedWordModel
+from mini_tf.models.saliency import Saliency, attention_seen, saliency
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import split_sentence
 from mini_tf.text.tokens import Vocabulary, join, tokenize

@@ -91,7 +91,7 @@ def bind_twins(seed: int) -> None:
     """
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
-    from mini_tf.kernels.writing import WRITTEN
+    from mini_tf.kernels.decode_layer import WRITTEN
     from mini_tf.ops.op import all_ops
 
     if why := binding.why_uncompiled():

@@ -4,7 +4,7 @@ An op in `mini_tf/ops` is its formula. For some ops there are twins: functions o
 that compute the same for float32 arrays. Those of `cpu.py`, for NumPy's arrays, need fewer passes over memory and use
 all cores; those of `gpu`, for CuPy's, launch fewer kernels. Calling the op runs the twin if there is one for these
 arrays, and otherwise the formula, as in float64, in which gradients are checked. A layer that writes a text word by
-word on the CPU has a twin, too (`writing.py`).
+word on the CPU has a twin, too (`decode_layer.py`).
 
 What you read is what runs. A twin is bound to the text of the formula that it was compared with (`binding.py`). Edit
 the formula, rightly or wrongly, and from then on the formula runs; a warning says so, once.

@@ -1,8 +1,8 @@
 """Which twin belongs to which formula, by the formula's text.
 
-HELD (`held.py`) has the fingerprints of every formula that has a twin, as it was when `mini-tf gradcheck --bind-twins`
-compared the two: of the formula itself and of each function of mini_tf that it uses. A fingerprint is a hash of a
-syntax tree: comments, docstrings, type hints, layout and the words of error messages do not count, all else does.
+`fingerprints.py` has those of every formula that has a twin, as it was when `mini-tf gradcheck --bind-twins` compared
+the two: of the formula itself and of each function of mini_tf that it uses. A fingerprint is a hash of a syntax tree:
+comments, docstrings, type hints, layout and the words of error messages do not count, all else does.
 """
 
 import ast
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from mini_tf import kernels
 from mini_tf.files import write_text
-from mini_tf.kernels.held import HELD
+from mini_tf.kernels.fingerprints import FINGERPRINTS
 
 if TYPE_CHECKING:
     from mini_tf.ops.op import Op
@@ -29,13 +29,13 @@ NO_PART = {"array_module", "beside", "check_rng", "_library"}    # of which libr
 
 
 def name_of(op: "Op") -> str:
-    """The key of an op in HELD: "ops.softmax.softmax"."""
+    """The key of an op in FINGERPRINTS: "ops.softmax.softmax"."""
     return f"{op.__module__}.{op.name}".removeprefix("mini_tf.")
 
 
 def bound(op: "Op") -> bool:
     """True if a twin was compared with the op's formula, in its present form or an earlier one."""
-    return name_of(op) in HELD
+    return name_of(op) in FINGERPRINTS
 
 
 def twin(op: "Op", library: str = "numpy") -> Callable | None:
@@ -46,7 +46,7 @@ def twin(op: "Op", library: str = "numpy") -> Callable | None:
     """
     if library not in TWINS or library == "numpy" and why_uncompiled():
         return None
-    if hasattr(op, "twin"):                              # a layer's: see `writing.py`
+    if hasattr(op, "twin"):                              # a layer's: see `decode_layer.py`
         return op.twin if library == "numpy" else None
     if not op.__module__.startswith("mini_tf.ops."):
         return None
@@ -65,7 +65,7 @@ def edited(op: "Op") -> str | None:
 
     None if there is none, or if the source is not available: what cannot be read cannot have been edited.
     """
-    held = HELD[name_of(op)]
+    held = FINGERPRINTS[name_of(op)]
     for name, fingerprint in fingerprints(op).items():
         if fingerprint and held.get(name) != fingerprint:
             return name
@@ -81,16 +81,16 @@ def fingerprints(op: "Op") -> dict[str, str]:
 
 
 def bind(ops: "Iterable[Op]") -> None:
-    """Write the present fingerprints of these ops to `held.py`: their twins agree with the formulas as they are."""
-    held = HELD | {name_of(op): fingerprints(op) for op in ops}
+    """Write the present fingerprints of these ops: their twins agree with the formulas as they are."""
+    held = FINGERPRINTS | {name_of(op): fingerprints(op) for op in ops}
     lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]
-    lines.append("HELD = {")
+    lines.append("FINGERPRINTS = {")
     for op, of_functions in sorted(held.items()):
         lines.append(f'    "{op}": {{')
         lines += [f'        "{name}": "{value}",' for name, value in of_functions.items()]
         lines.append("    },")
-    write_text(Path(__file__).with_name("held.py"), "\n".join([*lines, "}", ""]))
-    HELD.update(held)
+    write_text(Path(__file__).with_name("fingerprints.py"), "\n".join([*lines, "}", ""]))
+    FINGERPRINTS.update(held)
 
 
 def _used_by(function, found=None):

@@ -108,7 +108,7 @@ class KeysAndValues:
     def __init__(self, T: int):
         self.T, self.words = T, 0
         self.key = self.value = None                             # (B, H, T, m), filled up to `words`
-        self.twin = None                                         # what writes one word faster: kernels/writing.py
+        self.twin = None                                         # what writes one word faster: kernels/decode_layer.py
 
     def extended(self, key: Array, value: Array) -> tuple[Array, Array]:
         """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""

@@ -67,9 +67,9 @@ class TransformerLayer(Layer):
         itself; no backward
         """
         if len(x) == 1:
-            from mini_tf.kernels import writing  # here, because it is made of this class
+            from mini_tf.kernels import decode_layer  # here, because it is made of this class
 
-            y = writing.write(self, x, memory)                   # by a twin, if there is one for this layer and x
+            y = decode_layer.write(self, x, memory)              # by a twin, if there is one for this layer and x
             if y is not None:
                 return y
         new, past = x.shape[1], memory.words

@@ -18,7 +18,6 @@ from mini_tf.layers import (
     walk_back,
 )
 from mini_tf.layers.linear import normal
-from mini_tf.models.looking import attention_seen
 from mini_tf.models.objectives import words_of_sentences
 from mini_tf.models.options import (
     check_choice,
@@ -29,6 +28,7 @@ from mini_tf.models.options import (
     check_sizes,
     options_of,
 )
+from mini_tf.models.saliency import attention_seen
 from mini_tf.models.saved import SavedModel
 from mini_tf.types import Array, Backward
 

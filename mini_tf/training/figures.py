@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
-from mini_tf.models.looking import Saliency
+from mini_tf.models.saliency import Saliency
 from mini_tf.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from mini_tf.training.health import NORM, layers_of
 from mini_tf.types import Array, PathLike

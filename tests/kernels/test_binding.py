@@ -11,7 +11,7 @@ import mini_tf
 from mini_tf import kernels, ops
 from mini_tf.errors import UserError
 from mini_tf.kernels import binding
-from mini_tf.kernels.writing import WRITTEN
+from mini_tf.kernels.decode_layer import WRITTEN
 from mini_tf.ops import updates
 from mini_tf.ops.op import all_ops, op
 
@@ -30,7 +30,7 @@ def test_every_twin_is_bound_to_its_formula_as_it_stands():
     }  # fmt: skip
     assert {op.name: binding.edited(op) for op in OPS} == {op.name: None for op in OPS}
     assert binding.edited(WRITTEN) is None
-    assert set(binding.HELD) == {binding.name_of(op) for op in [*OPS, WRITTEN]}
+    assert set(binding.FINGERPRINTS) == {binding.name_of(op) for op in [*OPS, WRITTEN]}
 
 
 def test_fingerprints_include_what_a_formula_uses():
@@ -155,7 +155,7 @@ def test_an_edit_of_adam_shows(copied, unedited):
 
 
 def test_twins_of_edited_formulas_run_on_request_only(monkeypatch):
-    monkeypatch.setitem(binding.HELD, "ops.activations.relu", {"relu": "another"})
+    monkeypatch.setitem(binding.FINGERPRINTS, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
         with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
@@ -185,12 +185,12 @@ def test_a_users_op_has_no_twin_whatever_its_name():
 
 @pytest.fixture
 def few_examples(monkeypatch):
-    """--bind-twins, with two examples, and a dict in place of held.py."""
+    """--bind-twins, with two examples, and a dict in place of fingerprints.py."""
     from mini_tf.gradcheck import EXAMPLES, command, examples
 
     written = {}
     monkeypatch.setattr(examples, "EXAMPLES", {name: EXAMPLES[name] for name in ("layer_norm", "LayerNorm")})
-    monkeypatch.setattr(binding, "HELD", dict(binding.HELD))
+    monkeypatch.setattr(binding, "FINGERPRINTS", dict(binding.FINGERPRINTS))
     monkeypatch.setattr(binding, "write_text", lambda path, text: written.update({path.name: text}))
     yield command, written
     kernels.forget(ops.layer_norm)
@@ -198,12 +198,12 @@ def few_examples(monkeypatch):
 
 def test_bind_twins_writes_what_was_compared(few_examples, monkeypatch):
     command, written = few_examples
-    monkeypatch.setitem(binding.HELD, "ops.normalization.layer_norm", {"layer_norm": "as it was before"})
+    monkeypatch.setitem(binding.FINGERPRINTS, "ops.normalization.layer_norm", {"layer_norm": "as it was before"})
     kernels.forget(ops.layer_norm)
     command.bind_twins(seed=0)
     scope = {}
-    exec(written["held.py"], scope)
-    assert scope["HELD"] == binding.HELD
+    exec(written["fingerprints.py"], scope)
+    assert scope["FINGERPRINTS"] == binding.FINGERPRINTS
     assert binding.edited(ops.layer_norm) is None
     assert kernels.twin_of(ops.layer_norm) is not None
 

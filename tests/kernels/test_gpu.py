@@ -348,7 +348,7 @@ def test_on_a_gpu_the_edited_formula_runs(monkeypatch, rng):
     assert ops.relu.chosen((x.astype(np.float64),), {}) is ops.relu.formula
     with kernels.reference_only():
         assert ops.relu.chosen((x,), {}) is ops.relu.formula
-    monkeypatch.setitem(binding.HELD, "ops.activations.relu", {"relu": "another"})
+    monkeypatch.setitem(binding.FINGERPRINTS, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
         with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
@@ -359,7 +359,7 @@ def test_on_a_gpu_the_edited_formula_runs(monkeypatch, rng):
 
 
 def test_an_edit_switches_off_the_twins_of_both_libraries(monkeypatch):
-    monkeypatch.setitem(binding.HELD, "ops.activations.relu", {"relu": "another"})
+    monkeypatch.setitem(binding.FINGERPRINTS, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
         for library in binding.TWINS:

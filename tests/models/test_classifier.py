@@ -6,7 +6,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck import gradcheck
 from mini_tf.metrics import log_softmax
 from mini_tf.models import GPT, Classifier
-from mini_tf.models.looking import attention_seen, saliency
+from mini_tf.models.saliency import attention_seen, saliency
 from mini_tf.training import load_checkpoint, save_checkpoint
 from mini_tf.training.text_batches import TextBatch
 

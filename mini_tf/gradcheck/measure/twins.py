@@ -118,7 +118,7 @@ def check_updates(rng: np.random.Generator, device: str = "cpu") -> list[str]:
 
 
 def check_writing(rng: np.random.Generator) -> list[str]:
-    """A sentence for each variant of TransformerLayer whose twin for writing (`kernels/writing.py`) gives another y.
+    """A sentence for each variant of TransformerLayer whose twin (`kernels/decode_layer.py`) gives another y.
 
     Five words are written: two at once, then one by one.
     """

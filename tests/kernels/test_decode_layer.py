@@ -2,7 +2,7 @@
 
 from mini_tf import kernels, ops
 from mini_tf.gradcheck.measure.twins import check_writing
-from mini_tf.kernels import binding, loops, writing
+from mini_tf.kernels import binding, decode_layer, loops
 from mini_tf.layers import KeysAndValues, Linear, TransformerLayer
 from mini_tf.ops.op import replaced, watching
 
@@ -55,7 +55,7 @@ def test_every_variant_of_the_layer(rng, runs):
 
 
 def test_a_wrong_twin_is_found(rng, monkeypatch):
-    monkeypatch.setattr(writing, "EPS", np.float32(1e-3))
+    monkeypatch.setattr(decode_layer, "EPS", np.float32(1e-3))
     assert any("with the twins of TransformerLayer.write, " in finding for finding in check_writing(rng))
 
 
@@ -65,7 +65,7 @@ def test_texts_side_by_side_and_much_at_once_go_by_the_formula(rng, runs, monkey
     assert runs == []
     memory = KeysAndValues(T)
     with monkeypatch.context() as few:
-        few.setattr(writing, "FEW", 2 * n * H * m - 1)
+        few.setattr(decode_layer, "FEW", 2 * n * H * m - 1)
         layer.write(x[:1, :2], memory)
         assert runs == []
         layer.write(x[:1, 2:], memory)
@@ -142,16 +142,16 @@ def test_what_is_put_in_place_of_a_part_runs(rng, runs, monkeypatch):
 
 
 def test_an_edit_of_any_part_shows(rng, runs, monkeypatch):
-    held = binding.HELD[binding.name_of(writing.WRITTEN)]
-    assert held == binding.fingerprints(writing.WRITTEN)
+    held = binding.FINGERPRINTS[binding.name_of(decode_layer.WRITTEN)]
+    assert held == binding.fingerprints(decode_layer.WRITTEN)
     x, layer = text(rng), a_layer(rng)
     for name in ("MultiHeadAttention.across", "layer_norm", "distance_bias"):
         monkeypatch.setitem(held, name, "as it was before")
-        kernels.forget(writing.WRITTEN)
+        kernels.forget(decode_layer.WRITTEN)
         with pytest.warns(kernels.FormulaEdited, match=f"TransformerLayer.write uses {name}, which was edited: its formula runs"):
             write(layer, x)
         monkeypatch.undo()
-        kernels.forget(writing.WRITTEN)
+        kernels.forget(decode_layer.WRITTEN)
     assert runs == []
 
 
