@@ -2,10 +2,12 @@
 
 import ast
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import CodeType, FunctionType
 from typing import Any
 
-from mini_tf.gradcheck.source import Source, source_in
+from mini_tf.gradcheck.source import Source, compiled, running_as, source_in
 
 import numpy as np
 
@@ -104,18 +106,29 @@ def with_parameters(source: Source) -> Source:
     return source_in(text, source.function)
 
 
-def hooked(source: Source, nodes: Sequence[ast.expr], first: int) -> str:
-    """The file's text with _at_(k, …) around each of these expressions, k counted from `first`"""
-    marks = []
+def with_hooks(source: Source, nodes: Sequence[ast.expr], first: int) -> CodeType:
+    """The function's code with _at_(k, …) around each of these expressions, k counted from `first`"""
+    marks, text = [], source.file.text
     for k, node in enumerate(nodes, first):
         start, end = source.file.span(node)
         before, behind = ("(", ")") if isinstance(node, ast.Tuple) else ("", "")         # of an index: dW[i, j]
         marks += [(start, 1, -end, f"{HOOK}({k}, {before}"), (end, 0, -start, f"{behind})")]
     changed, at = [], 0
     for place, _, _, mark in sorted(marks):              # at one place: ends before beginnings, outer ones first
-        changed += [source.file.text[at:place], mark]
+        changed += [text[at:place], mark]
         at = place
-    return "".join([*changed, source.file.text[at:]])
+    return compiled(source.function, "".join([*changed, text[at:]]), text)
+
+
+@contextmanager
+def running_with(codes: dict[FunctionType, CodeType], hook: Callable[[int, Any], Any]) -> Iterator[None]:
+    """Inside the block these functions run as codes with hooks: hook(k, value) gives what takes the value's place."""
+    with ExitStack() as stack:
+        stack.enter_context(running_as(codes))
+        for space in [function.__globals__ for function in codes]:
+            space[HOOK] = hook
+            stack.callback(space.pop, HOOK, None)
+        yield
 
 
 def copied(x: Any) -> Any:

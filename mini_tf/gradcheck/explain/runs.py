@@ -1,6 +1,7 @@
 """The author's code with a hook at each expression: what it was in a run, and runs in which it is another value.
 
-    with Program(target) as program:
+    program = Program(target)
+    with program.running():
         program.sites                                    # with their values and names
         y, gradients = program.run(site, other_values)
         program.measure(site)                            # its matrix
@@ -8,24 +9,16 @@
 
 import ast
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import (
-    HOOK,
-    copied,
-    expressions_in,
-    functions_in,
-    hooked,
-    values_in,
-    with_parameters,
-)
-from mini_tf.gradcheck.explain.sites import LARGEST, Site
+from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks, with_parameters
+from mini_tf.gradcheck.explain.sites import LARGEST, Site, sites_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.program import at_most, functions_that_run
-from mini_tf.gradcheck.source import Unavailable, compiled, own_nodes, running_as, source_of
+from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
 from mini_tf.types import Array
 
 import numpy as np
@@ -46,9 +39,8 @@ class Program:
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
                 source = with_parameters(source_of(function))
-                sites = list(_sites(source, source.node, [source.node], target))
-                text = hooked(source, [site.node for site in sites], len(self.sites))
-                self._codes[function] = compiled(function, text, source.file.text)
+                sites = list(sites_in(source, target))
+                self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
             except (Unavailable, SyntaxError, StopIteration):
                 continue
             self.sources.append(source)
@@ -59,18 +51,12 @@ class Program:
                             if isinstance(node, ast.FunctionDef)
                             and any(isinstance(one, ast.While) for one in own_nodes(node))}          # fmt: skip
 
-    def __enter__(self):
-        with ExitStack() as stack:
-            stack.enter_context(running_as(self._codes))
-            for space in [function.__globals__ for function in self._codes]:
-                space[HOOK] = self._hook
-                stack.callback(space.pop, HOOK, None)
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Inside the block the author's functions run with the hooks; the values of the sites are noted first."""
+        with running_with(self._codes, self._hook):
             self._record()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_):
-        self._stack.close()
+            yield
 
     def _hook(self, k, value):
         site = self.sites[k]
@@ -189,15 +175,3 @@ class Program:
             noted, self._notes = self._notes[site], {}
         for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
             scope.update(again)
-
-
-def _sites(source, node, functions, target):
-    """The Sites of a function and of those inside it"""
-    if isinstance(node, ast.Lambda):
-        yield from (Site(source, node, part, functions, True, target) for part in values_in(node.body))
-    for child in own_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield from (Site(source, child, part, functions, is_value, target)
-                        for part, is_value in expressions_in(child))                     # fmt: skip
-    for inner in functions_in(node):
-        yield from _sites(source, inner, [*functions, inner], target)

@@ -66,8 +66,9 @@ class Search:
         self._scopes: dict[Site, Scope] = {}
         if elsewhere is not None:                        # measured already
             self.elsewhere = elsewhere
+        self.program = Program(self.target)
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            with Program(self.target) as self.program:
+            with self.program.running():
                 self.sites = self.program.that_count()
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)

@@ -5,14 +5,14 @@ which was measured; its Expressions carry it inwards, by evaluating only what st
 """
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import nodes_of
+from mini_tf.gradcheck.explain.hooks import expressions_in, functions_in, nodes_of, values_in
 from mini_tf.gradcheck.explain.target import Target
-from mini_tf.gradcheck.source import Source
+from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
 
 import numpy as np
@@ -165,6 +165,21 @@ class Expression:
             return None, missing
         J = np.concatenate(columns, 1)
         return (J if site.target.solution(J, missing) is not None else None), missing
+
+
+def sites_in(source: Source, target: Target | None = None) -> Iterator[Site]:
+    """The Sites of a function and of those inside it"""
+    waiting = [[source.node]]                            # functions, each behind those around it
+    while waiting:
+        functions = waiting.pop(0)
+        node = functions[-1]
+        if isinstance(node, ast.Lambda):
+            yield from (Site(source, node, part, functions, True, target) for part in values_in(node.body))
+        for child in own_nodes(node):
+            if isinstance(child, ast.stmt):
+                yield from (Site(source, child, part, functions, is_value, target)
+                            for part, is_value in expressions_in(child))                 # fmt: skip
+        waiting[:0] = [[*functions, inner] for inner in functions_in(node)]
 
 
 def _within(context, scope):
