@@ -15,7 +15,7 @@ from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks, with_parameters
-from mini_tf.gradcheck.explain.sites import LARGEST, Site, sites_in
+from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.program import at_most, functions_that_run
 from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
@@ -169,9 +169,13 @@ class Program:
         self._notes = {site: []}
         try:
             self.run(site, site.shaped(site.base + site.solution))
+            noted = self._notes[site]
+            for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
+                scope.update(again)
+            site.values = site.evaluated(site.of(site.node))
+            now = flat(site.values)
+            site.missing, site.base = site.missing - site.jacobian @ (now - site.base), now
         except FAILURES:
             return
         finally:
-            noted, self._notes = self._notes[site], {}
-        for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
-            scope.update(again)
+            self._notes = {}

@@ -137,7 +137,7 @@ class Search:
             return ""
         e = smallest[0]
         now = np.asarray(e.values[0], float)
-        wanted = now + self.target.solution(e.jacobian, e.missing).reshape(now.shape)
+        wanted = now + self.target.solution(e.jacobian, e.site.missing).reshape(now.shape)
         worst = np.unravel_index(int(np.abs(wanted - now).argmax()), now.shape)
         at = f" at {entry(tuple(int(k) for k in worst))}" if now.ndim else ""
         return (f"Unless a line is missing, only another `{e.text}` in line {e.site.line} can make it right:{at} it is "
@@ -159,7 +159,7 @@ class Search:
         own, numbers = flat(e.values), self._scope(site).numbers
         for form, (terms, instead, kind) in FORMS.items() if len(M) else ():
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
-            found = self._proportional(values, e.jacobian, e.missing + (e.jacobian @ own if instead else 0))
+            found = self._proportional(values, e.jacobian, site.missing + (e.jacobian @ own if instead else 0))
             for row, c in sorted(found, key=lambda one: not _is_one(one[1]))[:PER_EXPRESSION]:
                 some = [f"{c:.0f}"] if _is_one(c) else numbers.get(f"{c:.6g}", [])[:NUMBERS]
                 for new in [_with_number(form, e.text, candidates[row].text, number) for number in some]:

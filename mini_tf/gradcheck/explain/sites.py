@@ -76,7 +76,7 @@ class Site:
     @property
     def live(self) -> bool:
         """True if other values make the gradients right, and the matrix is known"""
-        return self.jacobian is not None and self.solution is not None
+        return self.solution is not None
 
     @cached_property
     def base(self) -> Array:
@@ -119,7 +119,7 @@ class Expression:
     @cached_property
     def values(self) -> list[Any] | None:
         """Its values, of each time that the site ran; None where it cannot be evaluated by itself"""
-        if self.is_whole and len(self.site.scopes) == 1:
+        if self.is_whole:
             return self.site.values
         try:
             return self.site.evaluated(self.text)
@@ -133,38 +133,26 @@ class Expression:
     @cached_property
     def jacobian(self) -> Array | None:
         """The gradients as an affine function of the values; None where they are not, or where no values help"""
-        return self._measured[0]
-
-    @property
-    def missing(self) -> Array:
-        """What the gradients lack; in a loop, beside the rounds before that are right"""
-        return self._measured[1]
-
-    @cached_property
-    def _measured(self):
         site = self.site
-        if not site.live or not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
-            return None, site.missing
-        if self.is_whole and len(site.scopes) == 1:
-            return site.jacobian, site.missing
-        columns, start, missing = [], 0, site.missing
+        if not site.live or self.is_whole:
+            return site.jacobian if site.live else None
+        if not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
+            return None
+        columns, start = [], 0
         try:
             context = code_of(site.with_part(self.node, PUT))
             for scope, value in zip(site.scopes, self.values):
                 within, v = _within(context, scope), np.asarray(value, float)
-                here = within(v)
-                J = site.jacobian[:, start : start + here.size]
-                missing = missing - J @ (here - site.base[start : start + here.size])    # in a loop lived again
-                start += here.size
-                step = np.random.default_rng(1).normal(size=v.shape)
+                here, step = within(v), np.random.default_rng(1).normal(size=v.shape)
                 D = np.stack([within(v + one) - here for one in np.eye(v.size).reshape(v.size, *v.shape)], 1)
                 if not np.allclose(within(v + step) - here, D @ step.ravel(), rtol=1e-7, atol=1e-9):
-                    return None, missing
-                columns.append(J @ D)
+                    return None
+                columns.append(site.jacobian[:, start : start + here.size] @ D)
+                start += here.size
         except FAILURES:
-            return None, missing
+            return None
         J = np.concatenate(columns, 1)
-        return (J if site.target.solution(J, missing) is not None else None), missing
+        return J if site.target.solution(J, site.missing) is not None else None
 
 
 def sites_in(source: Source, target: Target | None = None) -> Iterator[Site]:
