@@ -185,7 +185,6 @@ class Report:
     changes: list = field(default_factory=list)          # one that makes all right; or two, each of which makes some
     equal: list = field(default_factory=list)            # Changes in other lines that do the same
     suspects: list = field(default_factory=list)         # lines on which the wrong gradients depend, at most LINES
-    need: str = ""                                       # what one of them would have to be
     tried: str = ""                                      # if there is no change
     steps: list = field(default_factory=list)            # of a model: see `explain.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
@@ -247,7 +246,7 @@ class Report:
         if self.suspects:
             these = "this line" if len(self.suspects) == 1 else "these lines"
             lines += [Line("tried", f"The mistake can be in {these}:"), *(Line("place", one) for one in self.suspects)]
-        return lines + [Line("tried", self.need)] * bool(self.need)
+        return lines
 
     def _of_steps(self):
         steps, wrong = self.steps, self.wrong_step
@@ -298,7 +297,7 @@ class Report:
 
     def give_hints_only(self) -> None:
         """Of an exercise: leave the solution out."""
-        self.equal, self.need = [], ""
+        self.equal = []
         self.changes = [replace(change, before="", after="") for change in self.changes]
         if self.wrong_step is not None and self.wrong_step.report is not None:
             self.wrong_step.report.give_hints_only()

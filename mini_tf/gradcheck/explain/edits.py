@@ -42,7 +42,6 @@ class Kind(Enum):
     REPEATS = "repeated ids: each time counts"
     STATEMENT = "a statement in the wrong place, missing, or too much"
     COPY = "a copy is missing: it is written into"
-    FORWARD = "what the forward keeps"
 
 
 class Edit:

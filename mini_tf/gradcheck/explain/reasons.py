@@ -43,7 +43,6 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         report.suspects = _lines(search)
         report.tried = (f"No single change makes it right: {search.tried:,} values were put in, {search.programs} "
                         "changed programs run")          # fmt: skip
-        report.need = "" if any(t.diagnosis for t in report.tensors) else search.need()
 
 
 def _is_model(subject):

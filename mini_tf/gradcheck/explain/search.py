@@ -23,7 +23,6 @@ from mini_tf.gradcheck.explain.target import Target, holds
 from mini_tf.gradcheck.explain.values import Candidate, Scope, filled, of, rows
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
-from mini_tf.gradcheck.report import entry
 from mini_tf.gradcheck.source import compiled, running_as
 from mini_tf.gradcheck.subject import Subject
 
@@ -38,8 +37,8 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 }
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 150           # compiled and run at most, in one stage,
-PUT_IN = 4000            # and values put in to see what they do,
-PUT_RUNS = 800           # of them where no matrix says it
+PUT_IN = 2000            # and values put in to see what they do,
+PUT_RUNS = 250           # of them where no matrix says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -47,7 +46,7 @@ LARGE = 3000             # the largest array, and the largest number, that is pu
 
 
 class Search:
-    """A search for Edits that make the gradients `names` right, and spoil no other.
+    """A search for Edits that make the gradients `names` right, and spoil no other; of some, only for small ones.
 
     hits    the Edits of the first stage that found any, the simplest first
     sites   those on which gradients depend;  tried, programs: how many values were put in, and edits run
@@ -59,7 +58,7 @@ class Search:
         elsewhere: list[Evidence] | None = None,
     ):  # fmt: skip
         self.subject, self.evidence, self.other = subject, evidence, other
-        self.target = Target(subject, evidence, names)
+        self.target, self.is_part = Target(subject, evidence, names), names is not None
         self.hits: list[Edit] = []
         self.programs = self.tried = self._put_runs = 0
         self._seen: set[tuple] = set()
@@ -72,23 +71,24 @@ class Search:
                 self.sites = self.program.that_count()
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)
-                lines = [] if self.hits else self.live or self._of_one_gradient()
+                live = [site for site in self.sites if site.live]
+                lines = [] if self.hits else live or self._of_one_gradient()
                 self.lines = [site for site in lines if not site.is_parameter]
             evidence.back_to_the_point()
 
     def _by_stages(self):
         """Run the stages until one finds something."""
-        stages = (
-            self._copies, self._syntax, self._near, self._statements, self._derived, self._pairs,
-            self._one_by_one, self._in_the_forward,
-        )  # fmt: skip
         only = [site for site in self.sites if site.moves is not None and not site.moves[self.target.in_right].any()]
         rest = [site for site in self.sites if site not in only]
-        for some, which in ((only, stages[:4]), (rest, stages[1:4]), (self.sites, stages[4:])):
+        forward = [site for site in self.program.sites if site.scopes and site not in self.sites]
+        small = self._syntax, self._near, self._statements
+        large = self._composed, self._one_by_one
+        groups = (only, (self._copies, *small)), (rest, small), (self.sites, large), (forward, [self._syntax])
+        for some, stages in groups[: 2 if self.is_part else None]:
             for site in some:
                 self.program.measure(site)
             self._some, self.live = some, [site for site in some if site.live]
-            for stage in which:
+            for stage in stages:
                 self._try(stage())
                 if self.hits:
                     return
@@ -128,21 +128,6 @@ class Search:
                         found += [site] * (self.target.solution(site.jacobian, site.missing, rows) is not None)
         return found
 
-    def need(self) -> str:
-        """What the smallest expression that stays would have to be; "" if none does, or several"""
-        known = [site for site in self.lines if site.live and len(site.scopes) == 1]
-        places = [e for site in known for e in site.expressions if e.jacobian is not None]
-        smallest = [e for e in places if not any(o is not e and o.text in e.text and o.site is e.site for o in places)]
-        if len(smallest) != 1:
-            return ""
-        e = smallest[0]
-        now = np.asarray(e.values[0], float)
-        wanted = now + self.target.solution(e.jacobian, e.site.missing).reshape(now.shape)
-        worst = np.unravel_index(int(np.abs(wanted - now).argmax()), now.shape)
-        at = f" at {entry(tuple(int(k) for k in worst))}" if now.ndim else ""
-        return (f"Unless a line is missing, only another `{e.text}` in line {e.site.line} can make it right:{at} it is "
-                f"{now[worst]:.4g}, and would have to be {wanted[worst]:.4g}")                 # fmt: skip
-
     def _scope(self, site: Site) -> Scope:
         return self._scopes.setdefault(site, Scope(site, self.program.sites))
 
@@ -181,13 +166,9 @@ class Search:
             for e in [e for e in site.expressions if e.is_numeric and e.jacobian is None]:
                 yield from self._put_in(site, e, self._scope(site).of_itself(e), Kind.VALUE)
 
-    def _derived(self):
-        """A function of another value"""
-        yield from self._fit(lambda e, scope: rows(e, scope.functions))
-
-    def _pairs(self):
-        """A function of two values"""
-        yield from self._fit(lambda e, scope: scope.pairs(e))
+    def _composed(self):
+        """A function of another value, or of two"""
+        yield from self._fit(lambda e, scope: scope.composed(e))
 
     # --- one by one
 
@@ -238,9 +219,10 @@ class Search:
                     yield replacing(site, e.node, filled("e.copy()", e=e.text), Kind.COPY)
 
     def _syntax(self):
-        """Small changes of one node"""
-        for site in [site for site in self._some if site.reachable and site.can_be_put_in]:
-            yield from self._mending(site, _small(site))
+        """Small changes of one node; in the forward those that leave y as it is: what it keeps is wrong"""
+        for site in [site for site in self._some if site.reachable]:
+            small = ((e.node, new, kind) for e in site.expressions for kind, new in of_syntax(e.node, site.of))
+            yield from self._mending(site, small)
 
     def _statements(self):
         """Edits of statements"""
@@ -255,20 +237,11 @@ class Search:
         """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
         sites = [site for site in reversed(self.sites) if site.reachable and site.jacobian is None]
         for site in sorted(sites, key=lambda site: site.moves is None):                  # the likeliest first
-            if not site.can_be_put_in:
-                yield from self._mending(site, _small(site))
             for e in [e for e in site.expressions if e.is_numeric]:
                 own, values = Candidate(e.text, e.values), self._scope(site).values
                 yield from self._put_in(site, e, self._scope(site).near(e), Kind.VALUE)
                 for form, (_, _, kind) in [*FORMS.items()][1:]:
                     yield from self._put_in(site, e, (of(form, own, v) for v in values), kind)
-
-    def _in_the_forward(self):
-        """Edits of the forward that leave y as it is: what it keeps is wrong"""
-        is_loss = not any("backward" in site.phases for site in self.program.sites)      # forward and backward in one
-        for site in [site for site in self.program.sites if site.scopes and site not in self.sites]:
-            edits = ((node, new, kind if is_loss else Kind.FORWARD) for node, new, kind in _small(site))
-            yield from self._mending(site, edits)
 
 
 def _size(value):
@@ -279,23 +252,20 @@ def _size(value):
 
 
 def _with_number(form, e, v, number):
-    """The text of a form with a value and a number: e * v * n, and e / n where n is a fraction, 1 / n"""
-    if number in ("1", "-1"):
-        return filled(form if number == "1" else MINUS[form], e=e, v=v)
+    """The text of a form with a value and a number: -e * v * n for a negative one, e / n where it is 1 / n"""
+    if number.startswith("-"):
+        form, number = MINUS[form], number[1:]
+    if number == "1":
+        return filled(form, e=e, v=v)
     over, n = number.startswith("1 / "), number.removeprefix("1 / ")
     if v == "1":
-        return filled("e / v", e=e, v=n) if over and form == "e * v" else filled(form, e=e, v=number)
-    return filled(form, e=e, v=filled("v / n" if over != (form == "e / v") else "v * n", v=v, n=n))
+        divided = over and "e * v" in form
+        return filled(form.replace("e * v", "e / v") if divided else form, e=e, v=n if divided else number)
+    return filled(form, e=e, v=filled("v / n" if over != ("e / v" in form) else "v * n", v=v, n=n))
 
 
 def _is_one(c):
     return abs(abs(c) - 1) < 1e-6
-
-
-def _small(site):
-    """(node, new text, kind) for small changes of each node of a site's expression"""
-    for e in site.expressions:
-        yield from ((e.node, new, kind) for kind, new in of_syntax(e.node, site.of))
 
 
 def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[str], program: Program) -> bool:

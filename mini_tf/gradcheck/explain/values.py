@@ -105,7 +105,7 @@ class Scope:
     """
 
     def __init__(self, site: Site, sites: Sequence[Site]):
-        self.site, self.sites, self._pairs = site, sites, {}
+        self.site, self.sites, self._composed = site, sites, {}
 
     @cached_property
     def values(self) -> list[Candidate]:
@@ -188,12 +188,12 @@ class Scope:
         made = (of(template, one) for template, one in product(OF_ONE, simple))
         return [*simple, *(one for one in made if one and np.size(one.values[0]) <= LARGEST)][:FUNCTIONS]
 
-    def pairs(self, e: Expression) -> tuple[list[Candidate], Array]:
-        """Functions of two values, as rows for this expression"""
+    def composed(self, e: Expression) -> tuple[list[Candidate], Array]:
+        """Functions of a value and of two, as rows for this expression"""
         key = tuple(map(np.shape, e.values))
-        if key not in self._pairs:
-            self._pairs[key] = rows(e, self._of_two)
-        return self._pairs[key]
+        if key not in self._composed:
+            self._composed[key] = rows(e, [*self.functions, *self._of_two])
+        return self._composed[key]
 
     @cached_property
     def _of_two(self):

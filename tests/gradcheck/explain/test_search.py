@@ -157,8 +157,6 @@ def test_no_change_is_shown_where_none_is_right():
     assert report.changes == []
     assert "No single change" in report.tried
     assert [line.split("  ", 1)[1] for line in report.suspects] == ["dz = np.sin(z)"]
-    assert "np.sin(z)" in report.need
-    assert "would have to be" in report.need
 
 
 def test_the_lines_of_two_mistakes():
