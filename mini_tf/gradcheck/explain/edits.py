@@ -65,8 +65,6 @@ class Edit:
     @property
     def before(self) -> str:
         """The statement as it is, of a loop or a condition its first line"""
-        if self.site.is_parameter:
-            return "(a first line is missing)"
         start, end = self._shown
         return one_line(self.source.file.text[start:end])
 
@@ -94,7 +92,7 @@ class Edit:
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
         strange = sum(map(bool, (neutral, self._is_a_number, {"==", "!="} & {*added})))
         amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
-        amount += 2 * (self.kind is Kind.STATEMENT) + 3 * self.site.is_parameter         # a whole line more
+        amount += 2 * (self.kind is Kind.STATEMENT)              # a whole line more
         return amount + 3 * strange, sum(w not in known for w in added), len(self.after)
 
     @property

@@ -7,25 +7,23 @@
         program.measure(site)                            # its matrix
 """
 
-import ast
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks, with_parameters
+from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
 from mini_tf.gradcheck.explain.target import Target
-from mini_tf.gradcheck.program import at_most, functions_that_run
-from mini_tf.gradcheck.source import Unavailable, own_nodes, source_of
+from mini_tf.gradcheck.program import functions_that_run
+from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.types import Array
 
 import numpy as np
 
 MOST_RUNS = 40           # of one statement, in a loop: with more, no values are put in
 RUNS = 2500              # in which matrices are measured; what is not measured by then is not looked at by value
-UNLIMITED = 10**9        # lines
 AFFINE = 1e-7            # relative: how well the gradients have to be an affine function
 
 
@@ -38,7 +36,7 @@ class Program:
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
-                source = with_parameters(source_of(function))
+                source = source_of(function)
                 sites = list(sites_in(source, target))
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
             except (Unavailable, SyntaxError, StopIteration):
@@ -46,10 +44,8 @@ class Program:
             self.sources.append(source)
             self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
-        self._put, self._notes, self._phase, self._backward, self._lines = (None, []), {}, "", None, UNLIMITED
-        self._with_while = {(source.path, node.name) for source in self.sources for node in ast.walk(source.node)
-                            if isinstance(node, ast.FunctionDef)
-                            and any(isinstance(one, ast.While) for one in own_nodes(node))}          # fmt: skip
+        self._put, self._notes, self._phase, self._backward = (None, []), {}, "", None
+        self.calls, self._most = 0, np.inf               # of the hook: of one run, and at most
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -59,6 +55,9 @@ class Program:
             yield
 
     def _hook(self, k, value):
+        self.calls += 1
+        if self.calls > self._most:                      # with other values a while-loop may be endless
+            raise TimeoutError
         site = self.sites[k]
         notes = self._notes.get(site)
         if notes is not None and len(notes) <= MOST_RUNS:
@@ -70,31 +69,25 @@ class Program:
 
     def run(self, site: Site | None = None, values: Sequence[Any] = ()) -> tuple[Any, Array | None]:
         """(y, the gradients in a row, None where one has another shape), with other values of a site put in"""
-        self.runs += 1
+        self.runs, self.calls = self.runs + 1, 0
         self._put = site, [*map(copied, values)]
         try:
-            with self.ends():
-                if site is not None and self._backward is not None and "forward" not in site.phases:
-                    return self.y, self.target.row(self._backward(self.evidence.dy_again()))
-                self.evidence.back_to_the_point()
-                self._phase, self._backward = "forward", None
-                y, backward = self.subject.forward()
-                self._phase, y = "backward", np.copy(y)
-                return y, self.target.row(backward(self.evidence.dy_again()))
+            if site is not None and self._backward is not None and "forward" not in site.phases:
+                return self.y, self.target.row(self._backward(self.evidence.dy_again()))
+            self.evidence.back_to_the_point()
+            self._phase, self._backward = "forward", None
+            y, backward = self.subject.forward()
+            self._phase, y = "backward", np.copy(y)
+            return y, self.target.row(backward(self.evidence.dy_again()))
         finally:
             self._put = None, []
-
-    def ends(self) -> AbstractContextManager:
-        """A block that ends: in functions with while-loops, which a change may make endless, lines are counted"""
-        return at_most(self._lines, self._with_while) if self._with_while else nullcontext([0])
 
     def _record(self):
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""
         self._notes = {site: [] for site in self.sites}
         try:
-            with self.ends() as count:
-                self.y, self.row = self.run()
-            self._lines = 20 * count[0] + 1000
+            self.y, self.row = self.run()
+            self._most = 20 * self.calls + 1000
         except FAILURES:
             self.y = self.row = None
         if self.row is not None:

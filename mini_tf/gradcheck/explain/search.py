@@ -18,9 +18,9 @@ from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.runs import Program
-from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric
+from mini_tf.gradcheck.explain.sites import Site, flat, is_numeric
 from mini_tf.gradcheck.explain.target import Target, holds
-from mini_tf.gradcheck.explain.values import Candidate, Scope, filled, of, rows
+from mini_tf.gradcheck.explain.values import Scope, filled, rows
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
 from mini_tf.gradcheck.source import compiled, running_as
@@ -72,8 +72,7 @@ class Search:
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)
                 live = [site for site in self.sites if site.live]
-                lines = [] if self.hits else live or self._of_one_gradient()
-                self.lines = [site for site in lines if not site.is_parameter]
+                self.lines = [] if self.hits else live or self._of_one_gradient()
             evidence.back_to_the_point()
 
     def _by_stages(self):
@@ -82,8 +81,8 @@ class Search:
         rest = [site for site in self.sites if site not in only]
         forward = [site for site in self.program.sites if site.scopes and site not in self.sites]
         small = self._syntax, self._near, self._statements
-        large = self._composed, self._one_by_one
-        groups = (only, (self._copies, *small)), (rest, small), (self.sites, large), (forward, [self._syntax])
+        groups = ((only, (self._copies, *small)), (rest, small), (self.sites, [self._composed]),
+                  (forward, [self._syntax]))             # fmt: skip
         for some, stages in groups[: 2 if self.is_part else None]:
             for site in some:
                 self.program.measure(site)
@@ -162,24 +161,24 @@ class Search:
     def _near(self):
         """Another value, a function of the expression, one more term or factor"""
         yield from self._fit(lambda e, scope: rows(e, scope.near(e)))
-        for site in self.live:
+        for site in [site for site in self._some if site.reachable and site.can_be_put_in]:
             for e in [e for e in site.expressions if e.is_numeric and e.jacobian is None]:
-                yield from self._put_in(site, e, self._scope(site).of_itself(e), Kind.VALUE)
+                small = (one for one in self._scope(site).of_itself(e) if all(_size(v) <= LARGE for v in one.values))
+                yield from self._mending(site, ((e.node, one.text, Kind.VALUE) for one in small))
 
     def _composed(self):
         """A function of another value, or of two"""
         yield from self._fit(lambda e, scope: scope.composed(e))
 
-    # --- one by one
+    # --- put in, one by one
 
     def _mends(self, site: Site, text: str) -> bool:
         """Whether another expression of the site makes the gradients right: by its matrix, or in a run"""
         if self.tried >= PUT_IN:
             return False
-        self.tried += 1
+        self.tried, self.program.calls = self.tried + 1, 0
         try:
-            with self.program.ends():
-                values = site.evaluated(text)
+            values = site.evaluated(text)
             if any(_size(v) > LARGE for v in values):
                 return False
             if site.is_numeric and [*map(np.shape, values)] != [*map(np.shape, site.values)]:
@@ -199,15 +198,8 @@ class Search:
     def _mending(self, site: Site, edits: Iterable[tuple[ast.AST, str, Kind]]) -> Iterator[Edit]:
         """Those of (node, new text, kind) that make the gradients right when put in, or have to be compiled to know"""
         for node, new, kind in edits:
-            if not site.can_be_put_in or self._mends(site, site.with_part(node, new)):
+            if self._mends(site, site.with_part(node, new)) if site.can_be_put_in else not site.may_be_endless:
                 yield replacing(site, node, new, kind)
-
-    def _put_in(self, site: Site, e: Expression, candidates: Iterable[Candidate | None], kind: Kind) -> Iterator[Edit]:
-        """The edits of those candidates that make the gradients right when they take the expression's place"""
-        shape = None if site.can_be_put_in else np.shape(e.values[0])
-        small = (one for one in candidates if one and all(_size(v) <= LARGE for v in one.values)
-                 and shape in (None, np.shape(one.values[0])))                           # fmt: skip
-        yield from self._mending(site, ((e.node, one.text, kind) for one in small))
 
     def _copies(self):
         """A copy is missing: something is written into, though the gradients may be right"""
@@ -226,22 +218,11 @@ class Search:
 
     def _statements(self):
         """Edits of statements"""
-        some = [site for site in self._some if not site.is_parameter]
-        for statement in {id(site.statement): site.statement for site in some}.values():
+        for statement in {id(site.statement): site.statement for site in self._some}.values():
             sites = [site for site in self.sites if site.statement is statement]
             moved = [self.target.wrong if site.moves is None else site.moves for site in sites]
-            if np.any(moved, 0)[self.target.wrong].all():
+            if np.any(moved, 0)[self.target.wrong].all() and not sites[0].may_be_endless:
                 yield from of_statement(sites[0])
-
-    def _one_by_one(self):
-        """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
-        sites = [site for site in reversed(self.sites) if site.reachable and site.jacobian is None]
-        for site in sorted(sites, key=lambda site: site.moves is None):                  # the likeliest first
-            for e in [e for e in site.expressions if e.is_numeric]:
-                own, values = Candidate(e.text, e.values), self._scope(site).values
-                yield from self._put_in(site, e, self._scope(site).near(e), Kind.VALUE)
-                for form, (_, _, kind) in [*FORMS.items()][1:]:
-                    yield from self._put_in(site, e, (of(form, own, v) for v in values), kind)
 
 
 def _size(value):
@@ -270,18 +251,17 @@ def _is_one(c):
 
 def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[str], program: Program) -> bool:
     """Whether the author's code with these edits gives right gradients at these points, and breaks no promise."""
-    codes, text = dict(program.originals), edits[0].source.file.text
+    codes = dict(program.originals)
     try:
-        for function in dict.fromkeys(edit.source.function for edit in edits):
-            changed = text
-            for edit in sorted((e for e in edits if e.source.function is function), key=lambda e: -e.start):
+        for source in {edit.source.function: edit.source for edit in edits}.values():
+            changed, own = source.file.text, [edit for edit in edits if edit.source.function is source.function]
+            for edit in sorted(own, key=lambda edit: -edit.start):
                 changed = changed[: edit.start] + edit.new + changed[edit.end :]
-            codes[function] = compiled(function, changed, text)
+            codes[source.function] = compiled(source.function, changed, source.file.text)
         with running_as(codes), np.errstate(all="ignore"):
             for point in points:
-                with program.ends():
-                    if not holds(point, [name for name in names if name in point.slopes]):
-                        return False
+                if not holds(point, [name for name in names if name in point.slopes]):
+                    return False
             return _keeps_promises(program.evidence)
     except (SyntaxError, ValueError, StopIteration, *FAILURES):
         return False

@@ -49,14 +49,14 @@ class Site:
         return self.of(self.statement)
 
     @property
-    def is_parameter(self) -> bool:
-        """True for `dy = dy`, which stands for a function's parameter"""
-        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.of(self.node)]
-
-    @property
     def can_be_put_in(self) -> bool:
         """True if other values can take the place of its values"""
         return self.is_value and self.complete
+
+    @cached_property
+    def may_be_endless(self) -> bool:
+        """True in a function with a while-loop: what cannot be put in, and be stopped, is not changed there"""
+        return any(isinstance(node, ast.While) for node in own_nodes(self.functions[-1]))
 
     @property
     def is_numeric(self) -> bool:
