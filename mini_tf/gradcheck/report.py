@@ -11,7 +11,7 @@ import numpy as np
 
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
 EXIT_CODES = {PASS: 0, FAIL: 1, NOT_TESTED: 2}
-WRONG, RIGHT, CONTAINS, AFTER = "WRONG", "right", "contains the wrong one", "after it, not checked"      # of a step
+WRONG, RIGHT, AFTER = "WRONG", "right", "after it, not checked"          # of a step
 POINTS = {"given": "", "generic": ", at a random point", "far": ", at a far point, where another branch is taken"}
 BEFORE = {"now": "  now    ", "right": "  right  ", "words": "  → ", "note": "note: ", "place": "  "}      # of a Line
 LINES = 12               # suspects shown at most
@@ -156,7 +156,7 @@ class Step:
     name: str
     line: str                # where it was called,
     place: str               # and where its backward is written
-    status: str              # RIGHT, WRONG, CONTAINS or AFTER
+    status: str              # RIGHT, WRONG or AFTER
     report: "Report | None" = None                       # of the wrong one, by itself
 
 

@@ -131,9 +131,9 @@ class Program:
         rows = [self.target.row(backward(self.evidence.dy_again())) for _ in range(2)]
         self._backward = backward if all(row is not None and np.array_equal(row, self.row) for row in rows) else None
 
-    def measure(self, site: Site, anyway: bool = False) -> None:
+    def measure(self, site: Site) -> None:
         """The gradients as an affine function of the site's values, of all times that it ran together."""
-        if site.moves is None or site.jacobian is not None or not (anyway or site.moves_the_wrong):
+        if site.moves is None or site.jacobian is not None or not site.moves_the_wrong:
             return
         base = site.base
         if base.size > LARGEST or self.runs + base.size > RUNS:

@@ -50,7 +50,7 @@ class Search:
 
     hits    the Edits of the first stage that found any, the simplest first
     sites   those on which gradients depend;  tried, programs: how many values were put in, and edits run
-    lines   the sites where another value could make the gradients right; if there are none, where it could mend one
+    lines   the sites where another value could make the gradients right
     """
 
     def __init__(
@@ -71,8 +71,7 @@ class Search:
                 self.sites = self.program.that_count()
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)
-                live = [site for site in self.sites if site.live]
-                self.lines = [] if self.hits else live or self._of_one_gradient()
+            self.lines = [site for site in self.sites if site.live]
             evidence.back_to_the_point()
 
     def _by_stages(self):
@@ -115,18 +114,6 @@ class Search:
         with running_as(self.program.originals):         # without hooks, which take time
             return other_sizes(self.evidence)
 
-    def _of_one_gradient(self):
-        """The sites of which another value could make one of the wrong gradients right: more than one mistake"""
-        found = []
-        for name in [name for name in self.evidence.wrong if name in self.target.names]:
-            rows = self.target.of(name)
-            for site in self.sites:
-                if site.moves is not None and site.moves[rows][self.target.wrong[rows]].all():
-                    self.program.measure(site, anyway=True)
-                    if site.jacobian is not None and site not in found:
-                        found += [site] * (self.target.solution(site.jacobian, site.missing, rows) is not None)
-        return found
-
     def _scope(self, site: Site) -> Scope:
         return self._scopes.setdefault(site, Scope(site, self.program.sites))
 
@@ -144,6 +131,7 @@ class Search:
         for form, (terms, instead, kind) in FORMS.items() if len(M) else ():
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
             found = self._proportional(values, e.jacobian, site.missing + (e.jacobian @ own if instead else 0))
+            found = [(row, c) for row, c in found if _is_one(c) or not self.subject.params]
             for row, c in sorted(found, key=lambda one: not _is_one(one[1]))[:PER_EXPRESSION]:
                 some = [f"{c:.0f}"] if _is_one(c) else numbers.get(f"{c:.6g}", [])[:NUMBERS]
                 for new in [_with_number(form, e.text, candidates[row].text, number) for number in some]:
