@@ -37,8 +37,8 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 }
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 150           # compiled and run at most, in one stage,
-PUT_IN = 2000            # and values put in to see what they do,
-PUT_RUNS = 250           # of them where no matrix says it
+PUT_IN = 4000            # and values put in to see what they do,
+PUT_RUNS = 500           # of them where no matrix says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -149,7 +149,7 @@ class Search:
     def _near(self):
         """Another value, a function of the expression, one more term or factor"""
         yield from self._fit(lambda e, scope: rows(e, scope.near(e)))
-        for site in [site for site in self._some if site.reachable and site.can_be_put_in]:
+        for site in reversed([site for site in self._some if site.reachable and site.can_be_put_in]):
             for e in [e for e in site.expressions if e.is_numeric and e.jacobian is None]:
                 small = (one for one in self._scope(site).of_itself(e) if all(_size(v) <= LARGE for v in one.values))
                 yield from self._mending(site, ((e.node, one.text, Kind.VALUE) for one in small))

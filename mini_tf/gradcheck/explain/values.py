@@ -212,7 +212,8 @@ class Scope:
             for value, sign in ((x / y, "/"), (x * y, "*")):
                 if (a, sign) == ("1", "*"):
                     continue                             # it is there as b, too
-                text = " ".join([a if factor == 1 else f"{factor} * {a}", *([sign, b] if b != "1" else [])])
+                first = {1: a, -1: f"-{a}"}.get(factor, f"{factor} * {a}")
+                text = " ".join([first, *([sign, b] if b != "1" else [])])
                 text = text.replace(" * 1 /", " /").removesuffix(" * 1")
                 found.setdefault(f"{factor * value:.6g}", []).append(text)
         return found
