@@ -84,11 +84,8 @@ class Edit:
         return start, self.source.file.span(body[0])[0] if isinstance(body, list) else end
 
     @cached_property
-    def cost(self) -> tuple[int, int, int, int]:
-        """How much it changes, and how strange it is: words and signs, those that occur nowhere else there, letters
-
-        Of changes that are about as large, the last on the way back is nearest to the gradients that are wrong.
-        """
+    def cost(self) -> tuple[int, int, int]:
+        """About how much it changes, and how strange it is: words and signs, those that occur nowhere else, letters"""
         old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
         left = list(old)
         added = [word for word in new if word not in left or left.remove(word)]
@@ -98,7 +95,7 @@ class Edit:
         amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
         amount += 2 * (self.kind is Kind.STATEMENT)              # a whole line more
         size = round(2 * math.log2(1 + amount + 3 * strange))
-        return size, sum(w not in known for w in added), -self.line, len(self.after)
+        return size, sum(w not in known for w in added), len(self.after)
 
     @property
     def _is_a_number(self):
