@@ -64,17 +64,6 @@ def is_library(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in LIBRARIES
 
 
-def functions_in(node: ast.AST) -> Iterator[ast.AST]:
-    """The functions directly inside a function"""
-    waiting = list(node.body) if isinstance(node.body, list) else [node.body]
-    while waiting:
-        one = waiting.pop(0)
-        if isinstance(one, (ast.FunctionDef, ast.Lambda)):
-            yield one
-        elif not isinstance(one, ast.ClassDef):
-            waiting += ast.iter_child_nodes(one)
-
-
 def nodes_of(node: ast.expr) -> Iterator[ast.expr]:
     """A node and all expressions in it: not inside lambdas, and not the name of what is called"""
     if isinstance(node, ast.Lambda):

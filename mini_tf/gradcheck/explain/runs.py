@@ -94,7 +94,7 @@ class Program:
             self.target.compare(self.row)
         notes, self._notes, last = self._notes, {}, {}   # last: node of a function -> its names when it returned
         for site, noted in notes.items():
-            site.complete = 0 < len(noted) <= MOST_RUNS
+            site.can_be_put_in = site.is_value and 0 < len(noted) <= MOST_RUNS
             site.values, site.scopes = ([one[k] for one in noted[:MOST_RUNS]] for k in (0, 1))
             if noted:
                 last[site.functions[-1]] = {**last.get(site.functions[-1], {}), **site.scopes[-1]}

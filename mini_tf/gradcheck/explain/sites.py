@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import expressions_in, functions_in, nodes_of, values_in
+from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of, values_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
@@ -27,7 +27,8 @@ class Site:
     source, statement, node   where it is written;  functions: nodes of the functions around it, the outermost first
     is_value                  True if it is what a statement assigns, adds, returns, or hands to what it calls
     values, scopes            of each time that it ran, in order: its value, and the names that it could read
-    phases                    "forward" and "backward", if it ran there;  complete: whether all values are known
+    phases                    "forward" and "backward", if it ran there
+    can_be_put_in             whether all its values are known, and others can take their place
     moves                     which entries of the gradients another value moves; None if that is not known
     jacobian, missing         the matrix of the gradients in its values; what the gradients lack; None: not measured
     """
@@ -36,7 +37,7 @@ class Site:
                  is_value: bool = False, target: Target | None = None):                  # fmt: skip
         self.source, self.statement, self.node, self.functions = source, statement, node, list(functions)
         self.is_value, self.target = is_value, target
-        self.values, self.scopes, self.phases, self.complete = [], [], set(), False
+        self.values, self.scopes, self.phases, self.can_be_put_in = [], [], set(), False
         self.moves = self.jacobian = self.missing = self.solution = None
 
     @property
@@ -47,11 +48,6 @@ class Site:
     def text(self) -> str:
         """The statement in one line"""
         return self.of(self.statement)
-
-    @property
-    def can_be_put_in(self) -> bool:
-        """True if other values can take the place of its values"""
-        return self.is_value and self.complete
 
     @cached_property
     def may_be_endless(self) -> bool:
@@ -157,17 +153,18 @@ class Expression:
 
 def sites_in(source: Source, target: Target | None = None) -> Iterator[Site]:
     """The Sites of a function and of those inside it"""
-    waiting = [[source.node]]                            # functions, each behind those around it
+    waiting = [(source.node, [])]                        # a node, and the functions around it
     while waiting:
-        functions = waiting.pop(0)
-        node = functions[-1]
+        node, functions = waiting.pop(0)
+        inside, parts = ast.iter_child_nodes(node), ()
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            functions, inside = [*functions, node], node.body if isinstance(node.body, list) else [node.body]
         if isinstance(node, ast.Lambda):
-            yield from (Site(source, node, part, functions, True, target) for part in values_in(node.body))
-        for child in own_nodes(node):
-            if isinstance(child, ast.stmt):
-                yield from (Site(source, child, part, functions, is_value, target)
-                            for part, is_value in expressions_in(child))                 # fmt: skip
-        waiting[:0] = [[*functions, inner] for inner in functions_in(node)]
+            parts = [(part, True) for part in values_in(node.body)]
+        elif isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
+            parts = expressions_in(node)
+        yield from (Site(source, node, part, functions, is_value, target) for part, is_value in parts)
+        waiting[:0] = [(child, functions) for child in inside if not isinstance(child, ast.ClassDef)]
 
 
 def _within(context, scope):

@@ -151,10 +151,7 @@ class Scope:
 
     def _first(self, text):
         """What a text is when the site first runs; None if nothing"""
-        try:
-            return eval(code_of(text), self.site.scopes[0])
-        except FAILURES:
-            return None
+        return (self._evaluated(text) or [None])[0]
 
     def _evaluated(self, text):
         try:
