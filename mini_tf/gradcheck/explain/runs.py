@@ -32,7 +32,7 @@ class Program:
 
     def __init__(self, target: Target):
         self.target, self.subject, self.evidence = target, target.subject, target.evidence
-        self.sites, self.sources, self._codes, self.runs = [], [], {}, 0
+        self.sites, self._codes, self.runs = [], {}, 0
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
@@ -41,7 +41,6 @@ class Program:
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
             except (Unavailable, SyntaxError, StopIteration):
                 continue
-            self.sources.append(source)
             self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
         self._put, self._notes, self._phase, self._backward = (None, []), {}, "", None

@@ -38,7 +38,7 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 150           # compiled and run at most, in one stage,
 PUT_IN = 4000            # and values put in to see what they do,
-PUT_RUNS = 500           # of them where no matrix says it
+ALL_RUNS = 3000          # of the author's code, for matrices and where none says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -60,7 +60,7 @@ class Search:
         self.subject, self.evidence, self.other = subject, evidence, other
         self.target, self.is_part = Target(subject, evidence, names), names is not None
         self.hits: list[Edit] = []
-        self.programs = self.tried = self._put_runs = 0
+        self.programs = self.tried = 0
         self._seen: set[tuple] = set()
         self._scopes: dict[Site, Scope] = {}
         if elsewhere is not None:                        # measured already
@@ -174,9 +174,8 @@ class Search:
                     return False                         # the gradients have the right shapes
             elif site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
-            if self._put_runs >= PUT_RUNS:
+            if self.program.runs >= ALL_RUNS:
                 return False
-            self._put_runs += 1
             y, row = self.program.run(site, values)
             same = np.shape(y) == np.shape(self.program.y) and np.allclose(y, self.program.y, rtol=1e-9, atol=1e-12)
             return same and row is not None and bool(self.target.near(row - self.target.goal))
