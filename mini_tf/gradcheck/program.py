@@ -3,8 +3,7 @@
 import gc
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -45,31 +44,6 @@ def functions_that_run(run: Callable[[], object], without: Collection[FunctionTy
     outer = [code for code in chosen if id(code) not in inner]
     found = {one.__code__: one for one in gc.get_referrers(*outer) if isinstance(one, FunctionType)} if outer else {}
     return [found[code] for code in outer if code in found and found[code] not in without]
-
-
-class TooManyLines(Exception):
-    """A function runs far more lines than it should: a loop that never ends."""
-
-
-@contextmanager
-def at_most(lines: int, functions: Collection[tuple[str, str]]) -> Iterator[list[int]]:
-    """Inside the block so many lines of these functions, (file, name), may run; then TooManyLines is raised.
-
-    Gives [how many have run]. Others are left alone: what is raised at the end of a with-block leaves its lock locked.
-    """
-    count, before = [0], sys.gettrace()
-
-    def watch(frame, event, arg):
-        count[0] += event == "line"
-        if count[0] > lines:
-            raise TooManyLines
-        return watch if (frame.f_code.co_filename, frame.f_code.co_name) in functions else None
-
-    sys.settrace(watch)
-    try:
-        yield count
-    finally:
-        sys.settrace(before)
 
 
 def codes_that_run(run: Callable[[], object]) -> list[CodeType]:

@@ -11,7 +11,7 @@ import numpy as np
 
 PASS, FAIL, NOT_TESTED = "PASS", "FAIL", "NOT TESTED"
 EXIT_CODES = {PASS: 0, FAIL: 1, NOT_TESTED: 2}
-WRONG, RIGHT, CONTAINS, AFTER = "WRONG", "right", "contains the wrong one", "after it, not checked"      # of a step
+WRONG, RIGHT, AFTER = "WRONG", "right", "after it, not checked"          # of a step
 POINTS = {"given": "", "generic": ", at a random point", "far": ", at a far point, where another branch is taken"}
 BEFORE = {"now": "  now    ", "right": "  right  ", "words": "  → ", "note": "note: ", "place": "  "}      # of a Line
 LINES = 12               # suspects shown at most
@@ -156,7 +156,7 @@ class Step:
     name: str
     line: str                # where it was called,
     place: str               # and where its backward is written
-    status: str              # RIGHT, WRONG, CONTAINS or AFTER
+    status: str              # RIGHT, WRONG or AFTER
     report: "Report | None" = None                       # of the wrong one, by itself
 
 
@@ -185,7 +185,6 @@ class Report:
     changes: list = field(default_factory=list)          # one that makes all right; or two, each of which makes some
     equal: list = field(default_factory=list)            # Changes in other lines that do the same
     suspects: list = field(default_factory=list)         # lines on which the wrong gradients depend, at most LINES
-    need: str = ""                                       # what one of them would have to be
     tried: str = ""                                      # if there is no change
     steps: list = field(default_factory=list)            # of a model: see `explain.steps`
     twins: list = field(default_factory=list)            # ops whose twins ran in float32, and were compared
@@ -247,7 +246,7 @@ class Report:
         if self.suspects:
             these = "this line" if len(self.suspects) == 1 else "these lines"
             lines += [Line("tried", f"The mistake can be in {these}:"), *(Line("place", one) for one in self.suspects)]
-        return lines + [Line("tried", self.need)] * bool(self.need)
+        return lines
 
     def _of_steps(self):
         steps, wrong = self.steps, self.wrong_step
@@ -298,7 +297,7 @@ class Report:
 
     def give_hints_only(self) -> None:
         """Of an exercise: leave the solution out."""
-        self.equal, self.need = [], ""
+        self.equal = []
         self.changes = [replace(change, before="", after="") for change in self.changes]
         if self.wrong_step is not None and self.wrong_step.report is not None:
             self.wrong_step.report.give_hints_only()

@@ -81,5 +81,5 @@ def test_json_has_plain_types_and_the_sentences(rng):
 
 def test_what_was_tried_is_said_even_if_there_is_no_suspect():
     assert list(map(str, Report("f", tried="No single change makes it right").lines())) == ["No single change makes it right"]
-    lines = Report("f", suspects=["a.py:3  dx = dy"], need="only another value of `dy`").lines()
-    assert list(map(str, lines)) == ["The mistake can be in this line:", "  a.py:3  dx = dy", "only another value of `dy`"]
+    lines = Report("f", suspects=["a.py:3  dx = dy"]).lines()
+    assert list(map(str, lines)) == ["The mistake can be in this line:", "  a.py:3  dx = dy"]

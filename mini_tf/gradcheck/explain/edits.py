@@ -5,6 +5,7 @@ np.add.at, a statement dropped or moved, returned values exchanged, a copy missi
 """
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -42,7 +43,6 @@ class Kind(Enum):
     REPEATS = "repeated ids: each time counts"
     STATEMENT = "a statement in the wrong place, missing, or too much"
     COPY = "a copy is missing: it is written into"
-    FORWARD = "what the forward keeps"
 
 
 class Edit:
@@ -66,8 +66,6 @@ class Edit:
     @property
     def before(self) -> str:
         """The statement as it is, of a loop or a condition its first line"""
-        if self.site.is_parameter:
-            return "(a first line is missing)"
         start, end = self._shown
         return one_line(self.source.file.text[start:end])
 
@@ -87,7 +85,7 @@ class Edit:
 
     @cached_property
     def cost(self) -> tuple[int, int, int]:
-        """How much it changes, and how strange it is: words and signs, those that occur nowhere else there, letters"""
+        """About how much it changes, and how strange it is: words and signs, those that occur nowhere else, letters"""
         old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
         left = list(old)
         added = [word for word in new if word not in left or left.remove(word)]
@@ -95,8 +93,9 @@ class Edit:
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
         strange = sum(map(bool, (neutral, self._is_a_number, {"==", "!="} & {*added})))
         amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
-        amount += 2 * (self.kind is Kind.STATEMENT) + 3 * self.site.is_parameter         # a whole line more
-        return amount + 3 * strange, sum(w not in known for w in added), len(self.after)
+        amount += 2 * (self.kind is Kind.STATEMENT)              # a whole line more
+        size = round(2 * math.log2(1 + amount + 3 * strange))
+        return size, sum(w not in known for w in added), len(self.after)
 
     @property
     def _is_a_number(self):

@@ -14,7 +14,7 @@ from mini_tf.types import Array
 
 import numpy as np
 
-ENTRIES, LEAST = 60, 6   # measured of all tensors together, and of each
+ENTRIES, LEAST = 30, 3   # measured of all tensors together, and of each
 
 
 def other_sizes(evidence: Evidence) -> list[Evidence]:

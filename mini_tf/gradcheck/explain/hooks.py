@@ -2,10 +2,12 @@
 
 import ast
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import CodeType, FunctionType
 from typing import Any
 
-from mini_tf.gradcheck.source import Source, source_in
+from mini_tf.gradcheck.source import Source, compiled, running_as
 
 import numpy as np
 
@@ -62,17 +64,6 @@ def is_library(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in LIBRARIES
 
 
-def functions_in(node: ast.AST) -> Iterator[ast.AST]:
-    """The functions directly inside a function"""
-    waiting = list(node.body) if isinstance(node.body, list) else [node.body]
-    while waiting:
-        one = waiting.pop(0)
-        if isinstance(one, (ast.FunctionDef, ast.Lambda)):
-            yield one
-        elif not isinstance(one, ast.ClassDef):
-            waiting += ast.iter_child_nodes(one)
-
-
 def nodes_of(node: ast.expr) -> Iterator[ast.expr]:
     """A node and all expressions in it: not inside lambdas, and not the name of what is called"""
     if isinstance(node, ast.Lambda):
@@ -87,35 +78,29 @@ def nodes_of(node: ast.expr) -> Iterator[ast.expr]:
             yield from nodes_of(child)
 
 
-def with_parameters(source: Source) -> Source:
-    """The source with `dy = dy; ` before a function's first statement: a parameter is a value, too, and can be changed
-
-    A derivative that each use of dy lacks is one change there. Lines keep their numbers.
-    """
-    marks, text = {}, source.file.text
-    for node in ast.walk(source.node):
-        if isinstance(node, ast.FunctionDef):
-            body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
-            names = [one.arg for one in node.args.args if one.arg not in ("self", "cls")]
-            if body and not hasattr(body[0], "body") and not isinstance(body[0], (ast.Global, ast.Nonlocal)):
-                marks[source.file.span(body[0])[0]] = "".join(f"{name} = {name}; " for name in names)
-    for start, mark in sorted(marks.items(), reverse=True):
-        text = text[:start] + mark + text[start:]
-    return source_in(text, source.function)
-
-
-def hooked(source: Source, nodes: Sequence[ast.expr], first: int) -> str:
-    """The file's text with _at_(k, …) around each of these expressions, k counted from `first`"""
-    marks = []
+def with_hooks(source: Source, nodes: Sequence[ast.expr], first: int) -> CodeType:
+    """The function's code with _at_(k, …) around each of these expressions, k counted from `first`"""
+    marks, text = [], source.file.text
     for k, node in enumerate(nodes, first):
         start, end = source.file.span(node)
         before, behind = ("(", ")") if isinstance(node, ast.Tuple) else ("", "")         # of an index: dW[i, j]
         marks += [(start, 1, -end, f"{HOOK}({k}, {before}"), (end, 0, -start, f"{behind})")]
     changed, at = [], 0
     for place, _, _, mark in sorted(marks):              # at one place: ends before beginnings, outer ones first
-        changed += [source.file.text[at:place], mark]
+        changed += [text[at:place], mark]
         at = place
-    return "".join([*changed, source.file.text[at:]])
+    return compiled(source.function, "".join([*changed, text[at:]]), text)
+
+
+@contextmanager
+def running_with(codes: dict[FunctionType, CodeType], hook: Callable[[int, Any], Any]) -> Iterator[None]:
+    """Inside the block these functions run as codes with hooks: hook(k, value) gives what takes the value's place."""
+    with ExitStack() as stack:
+        stack.enter_context(running_as(codes))
+        for space in [function.__globals__ for function in codes]:
+            space[HOOK] = hook
+            stack.callback(space.pop, HOOK, None)
+        yield
 
 
 def copied(x: Any) -> Any:

@@ -43,7 +43,6 @@ def add_reasons(report: Report, subject: Subject, evidence: Evidence, other: Evi
         report.suspects = _lines(search)
         report.tried = (f"No single change makes it right: {search.tried:,} values were put in, {search.programs} "
                         "changed programs run")          # fmt: skip
-        report.need = "" if any(t.diagnosis for t in report.tensors) else search.need()
 
 
 def _is_model(subject):
@@ -60,20 +59,21 @@ def _as_good(hits: Sequence[Edit]) -> list[Edit]:
 
 
 def _several(search: Search) -> list[tuple[Edit, list[str]]]:
-    """(edit, the tensors that it makes right) of two changes that make all right together; none if there are no such"""
-    left, chosen = [*search.evidence.wrong, *search.evidence.misfits], []
-    if not 2 <= len(left) <= MANY:
-        return []
-    while left and len(chosen) < 2:
-        some = [left[0], *search.evidence.right]
-        part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
-        if not part.hits:
-            return []
-        mended = [name for name in left if all_hold(part.hits[:1], search.points, [name], search.program)]
-        chosen.append((part.hits[0], mended))
-        left = [name for name in left if name not in mended]
+    """(edit, the tensors that it makes right) of two changes that make all right together; none if there are no such
+
+    Where no line can make all right, those of the search are the lines that can make one of them right.
+    """
+    wrong, chosen, lines = [*search.evidence.wrong, *search.evidence.misfits], [], []
+    for name in wrong if 2 <= len(wrong) <= MANY else ():
+        if not any(name in mended for _, mended in chosen):
+            some = [name, *search.evidence.right]
+            part = Search(search.subject, search.evidence, search.other, some, search.elsewhere)
+            lines += part.lines
+            for edit in part.hits[:1]:
+                chosen.append((edit, [one for one in wrong if all_hold([edit], search.points, [one], search.program)]))
+    search.lines = search.lines or lines
     edits, names = [edit for edit, _ in chosen], search.target.names
-    return chosen if not left and len(edits) == 2 and all_hold(edits, search.points, names, search.program) else []
+    return chosen if len(edits) == 2 and all_hold(edits, search.points, names, search.program) else []
 
 
 def _add_words(report, search):

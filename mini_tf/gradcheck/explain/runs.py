@@ -1,38 +1,29 @@
 """The author's code with a hook at each expression: what it was in a run, and runs in which it is another value.
 
-    with Program(target) as program:
+    program = Program(target)
+    with program.running():
         program.sites                                    # with their values and names
         y, gradients = program.run(site, other_values)
         program.measure(site)                            # its matrix
 """
 
-import ast
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import (
-    HOOK,
-    copied,
-    expressions_in,
-    functions_in,
-    hooked,
-    values_in,
-    with_parameters,
-)
-from mini_tf.gradcheck.explain.sites import LARGEST, Site
+from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks
+from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
 from mini_tf.gradcheck.explain.target import Target
-from mini_tf.gradcheck.program import at_most, functions_that_run
-from mini_tf.gradcheck.source import Unavailable, compiled, own_nodes, running_as, source_of
+from mini_tf.gradcheck.program import functions_that_run
+from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.types import Array
 
 import numpy as np
 
 MOST_RUNS = 40           # of one statement, in a loop: with more, no values are put in
 RUNS = 2500              # in which matrices are measured; what is not measured by then is not looked at by value
-UNLIMITED = 10**9        # lines
 AFFINE = 1e-7            # relative: how well the gradients have to be an affine function
 
 
@@ -41,38 +32,31 @@ class Program:
 
     def __init__(self, target: Target):
         self.target, self.subject, self.evidence = target, target.subject, target.evidence
-        self.sites, self.sources, self._codes, self.runs = [], [], {}, 0
+        self.sites, self._codes, self.runs = [], {}, 0
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
-                source = with_parameters(source_of(function))
-                sites = list(_sites(source, source.node, [source.node], target))
-                text = hooked(source, [site.node for site in sites], len(self.sites))
-                self._codes[function] = compiled(function, text, source.file.text)
+                source = source_of(function)
+                sites = list(sites_in(source, target))
+                self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
             except (Unavailable, SyntaxError, StopIteration):
                 continue
-            self.sources.append(source)
             self.sites += sites
         self.originals = {function: function.__code__ for function in self._codes}
-        self._put, self._notes, self._phase, self._backward, self._lines = (None, []), {}, "", None, UNLIMITED
-        self._with_while = {(source.path, node.name) for source in self.sources for node in ast.walk(source.node)
-                            if isinstance(node, ast.FunctionDef)
-                            and any(isinstance(one, ast.While) for one in own_nodes(node))}          # fmt: skip
+        self._put, self._notes, self._phase, self._backward = (None, []), {}, "", None
+        self.calls, self._most = 0, np.inf               # of the hook: of one run, and at most
 
-    def __enter__(self):
-        with ExitStack() as stack:
-            stack.enter_context(running_as(self._codes))
-            for space in [function.__globals__ for function in self._codes]:
-                space[HOOK] = self._hook
-                stack.callback(space.pop, HOOK, None)
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Inside the block the author's functions run with the hooks; the values of the sites are noted first."""
+        with running_with(self._codes, self._hook):
             self._record()
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_):
-        self._stack.close()
+            yield
 
     def _hook(self, k, value):
+        self.calls += 1
+        if self.calls > self._most:                      # with other values a while-loop may be endless
+            raise TimeoutError
         site = self.sites[k]
         notes = self._notes.get(site)
         if notes is not None and len(notes) <= MOST_RUNS:
@@ -84,38 +68,32 @@ class Program:
 
     def run(self, site: Site | None = None, values: Sequence[Any] = ()) -> tuple[Any, Array | None]:
         """(y, the gradients in a row, None where one has another shape), with other values of a site put in"""
-        self.runs += 1
+        self.runs, self.calls = self.runs + 1, 0
         self._put = site, [*map(copied, values)]
         try:
-            with self.ends():
-                if site is not None and self._backward is not None and "forward" not in site.phases:
-                    return self.y, self.target.row(self._backward(self.evidence.dy_again()))
-                self.evidence.back_to_the_point()
-                self._phase, self._backward = "forward", None
-                y, backward = self.subject.forward()
-                self._phase, y = "backward", np.copy(y)
-                return y, self.target.row(backward(self.evidence.dy_again()))
+            if site is not None and self._backward is not None and "forward" not in site.phases:
+                return self.y, self.target.row(self._backward(self.evidence.dy_again()))
+            self.evidence.back_to_the_point()
+            self._phase, self._backward = "forward", None
+            y, backward = self.subject.forward()
+            self._phase, y = "backward", np.copy(y)
+            return y, self.target.row(backward(self.evidence.dy_again()))
         finally:
             self._put = None, []
-
-    def ends(self) -> AbstractContextManager:
-        """A block that ends: in functions with while-loops, which a change may make endless, lines are counted"""
-        return at_most(self._lines, self._with_while) if self._with_while else nullcontext([0])
 
     def _record(self):
         """Note the values and names of all sites in one run; of functions inside others also the names around them."""
         self._notes = {site: [] for site in self.sites}
         try:
-            with self.ends() as count:
-                self.y, self.row = self.run()
-            self._lines = 20 * count[0] + 1000
+            self.y, self.row = self.run()
+            self._most = 20 * self.calls + 1000
         except FAILURES:
             self.y = self.row = None
         if self.row is not None:
             self.target.compare(self.row)
         notes, self._notes, last = self._notes, {}, {}   # last: node of a function -> its names when it returned
         for site, noted in notes.items():
-            site.complete = 0 < len(noted) <= MOST_RUNS
+            site.can_be_put_in = site.is_value and 0 < len(noted) <= MOST_RUNS
             site.values, site.scopes = ([one[k] for one in noted[:MOST_RUNS]] for k in (0, 1))
             if noted:
                 last[site.functions[-1]] = {**last.get(site.functions[-1], {}), **site.scopes[-1]}
@@ -152,9 +130,9 @@ class Program:
         rows = [self.target.row(backward(self.evidence.dy_again())) for _ in range(2)]
         self._backward = backward if all(row is not None and np.array_equal(row, self.row) for row in rows) else None
 
-    def measure(self, site: Site, anyway: bool = False) -> None:
+    def measure(self, site: Site) -> None:
         """The gradients as an affine function of the site's values, of all times that it ran together."""
-        if site.moves is None or site.jacobian is not None or not (anyway or site.moves_the_wrong):
+        if site.moves is None or site.jacobian is not None or not site.moves_the_wrong:
             return
         base = site.base
         if base.size > LARGEST or self.runs + base.size > RUNS:
@@ -183,21 +161,13 @@ class Program:
         self._notes = {site: []}
         try:
             self.run(site, site.shaped(site.base + site.solution))
+            noted = self._notes[site]
+            for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
+                scope.update(again)
+            site.values = site.evaluated(site.of(site.node))
+            now = flat(site.values)
+            site.missing, site.base = site.missing - site.jacobian @ (now - site.base), now
         except FAILURES:
             return
         finally:
-            noted, self._notes = self._notes[site], {}
-        for scope, (_, again) in zip(site.scopes, noted if len(noted) == len(site.scopes) else ()):
-            scope.update(again)
-
-
-def _sites(source, node, functions, target):
-    """The Sites of a function and of those inside it"""
-    if isinstance(node, ast.Lambda):
-        yield from (Site(source, node, part, functions, True, target) for part in values_in(node.body))
-    for child in own_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield from (Site(source, child, part, functions, is_value, target)
-                        for part, is_value in expressions_in(child))                     # fmt: skip
-    for inner in functions_in(node):
-        yield from _sites(source, inner, [*functions, inner], target)
+            self._notes = {}

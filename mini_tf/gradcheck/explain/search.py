@@ -18,12 +18,11 @@ from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.runs import Program
-from mini_tf.gradcheck.explain.sites import Expression, Site, flat, is_numeric
+from mini_tf.gradcheck.explain.sites import Site, flat, is_numeric
 from mini_tf.gradcheck.explain.target import Target, holds
-from mini_tf.gradcheck.explain.values import Candidate, Scope, filled, of, rows
+from mini_tf.gradcheck.explain.values import Scope, filled, rows
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.promises import check_backward
-from mini_tf.gradcheck.report import entry
 from mini_tf.gradcheck.source import compiled, running_as
 from mini_tf.gradcheck.subject import Subject
 
@@ -39,7 +38,7 @@ FORMS: dict[str, tuple[Callable, bool, Kind]] = {
 MINUS = {"v": "-v", "e + v": "e - v", "e * v": "-e * v", "e / v": "-e / v"}
 PROGRAMS = 150           # compiled and run at most, in one stage,
 PUT_IN = 4000            # and values put in to see what they do,
-PUT_RUNS = 800           # of them where no matrix says it
+ALL_RUNS = 3000          # of the author's code, for matrices and where none says it
 PER_EXPRESSION = 12      # hits of one expression and form that are tried
 NUMBERS = 3              # expressions for a factor that are tried
 HITS = 6                 # that hold, of one stage, are enough to choose from
@@ -47,11 +46,11 @@ LARGE = 3000             # the largest array, and the largest number, that is pu
 
 
 class Search:
-    """A search for Edits that make the gradients `names` right, and spoil no other.
+    """A search for Edits that make the gradients `names` right, and spoil no other; of some, only for small ones.
 
     hits    the Edits of the first stage that found any, the simplest first
     sites   those on which gradients depend;  tried, programs: how many values were put in, and edits run
-    lines   the sites where another value could make the gradients right; if there are none, where it could mend one
+    lines   the sites where another value could make the gradients right
     """
 
     def __init__(
@@ -59,35 +58,35 @@ class Search:
         elsewhere: list[Evidence] | None = None,
     ):  # fmt: skip
         self.subject, self.evidence, self.other = subject, evidence, other
-        self.target = Target(subject, evidence, names)
+        self.target, self.is_part = Target(subject, evidence, names), names is not None
         self.hits: list[Edit] = []
-        self.programs = self.tried = self._put_runs = 0
+        self.programs = self.tried = 0
         self._seen: set[tuple] = set()
         self._scopes: dict[Site, Scope] = {}
         if elsewhere is not None:                        # measured already
             self.elsewhere = elsewhere
+        self.program = Program(self.target)
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            with Program(self.target) as self.program:
+            with self.program.running():
                 self.sites = self.program.that_count()
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)
-                lines = [] if self.hits else self.live or self._of_one_gradient()
-                self.lines = [site for site in lines if not site.is_parameter]
+            self.lines = [site for site in self.sites if site.live]
             evidence.back_to_the_point()
 
     def _by_stages(self):
         """Run the stages until one finds something."""
-        stages = (
-            self._copies, self._syntax, self._near, self._statements, self._derived, self._pairs,
-            self._one_by_one, self._in_the_forward,
-        )  # fmt: skip
         only = [site for site in self.sites if site.moves is not None and not site.moves[self.target.in_right].any()]
         rest = [site for site in self.sites if site not in only]
-        for some, which in ((only, stages[:4]), (rest, stages[1:4]), (self.sites, stages[4:])):
+        forward = [site for site in self.program.sites if site.scopes and site not in self.sites]
+        small = self._syntax, self._near, self._statements
+        groups = ((only, (self._copies, *small)), (rest, small), (self.sites, [self._composed]),
+                  (forward, [self._syntax]))             # fmt: skip
+        for some, stages in groups[: 2 if self.is_part else None]:
             for site in some:
                 self.program.measure(site)
             self._some, self.live = some, [site for site in some if site.live]
-            for stage in which:
+            for stage in stages:
                 self._try(stage())
                 if self.hits:
                     return
@@ -115,33 +114,6 @@ class Search:
         with running_as(self.program.originals):         # without hooks, which take time
             return other_sizes(self.evidence)
 
-    def _of_one_gradient(self):
-        """The sites of which another value could make one of the wrong gradients right: more than one mistake"""
-        found = []
-        for name in [name for name in self.evidence.wrong if name in self.target.names]:
-            rows = self.target.of(name)
-            for site in self.sites:
-                if site.moves is not None and site.moves[rows][self.target.wrong[rows]].all():
-                    self.program.measure(site, anyway=True)
-                    if site.jacobian is not None and site not in found:
-                        found += [site] * (self.target.solution(site.jacobian, site.missing, rows) is not None)
-        return found
-
-    def need(self) -> str:
-        """What the smallest expression that stays would have to be; "" if none does, or several"""
-        known = [site for site in self.lines if site.live and len(site.scopes) == 1]
-        places = [e for site in known for e in site.expressions if e.jacobian is not None]
-        smallest = [e for e in places if not any(o is not e and o.text in e.text and o.site is e.site for o in places)]
-        if len(smallest) != 1:
-            return ""
-        e = smallest[0]
-        now = np.asarray(e.values[0], float)
-        wanted = now + self.target.solution(e.jacobian, e.missing).reshape(now.shape)
-        worst = np.unravel_index(int(np.abs(wanted - now).argmax()), now.shape)
-        at = f" at {entry(tuple(int(k) for k in worst))}" if now.ndim else ""
-        return (f"Unless a line is missing, only another `{e.text}` in line {e.site.line} can make it right:{at} it is "
-                f"{now[worst]:.4g}, and would have to be {wanted[worst]:.4g}")                 # fmt: skip
-
     def _scope(self, site: Site) -> Scope:
         return self._scopes.setdefault(site, Scope(site, self.program.sites))
 
@@ -158,7 +130,8 @@ class Search:
         own, numbers = flat(e.values), self._scope(site).numbers
         for form, (terms, instead, kind) in FORMS.items() if len(M) else ():
             values = np.nan_to_num(terms(M, own), posinf=0, neginf=0)
-            found = self._proportional(values, e.jacobian, e.missing + (e.jacobian @ own if instead else 0))
+            found = self._proportional(values, e.jacobian, site.missing + (e.jacobian @ own if instead else 0))
+            found = [(row, c) for row, c in found if _is_one(c) or not self.subject.params]
             for row, c in sorted(found, key=lambda one: not _is_one(one[1]))[:PER_EXPRESSION]:
                 some = [f"{c:.0f}"] if _is_one(c) else numbers.get(f"{c:.6g}", [])[:NUMBERS]
                 for new in [_with_number(form, e.text, candidates[row].text, number) for number in some]:
@@ -176,28 +149,24 @@ class Search:
     def _near(self):
         """Another value, a function of the expression, one more term or factor"""
         yield from self._fit(lambda e, scope: rows(e, scope.near(e)))
-        for site in self.live:
+        for site in reversed([site for site in self._some if site.reachable and site.can_be_put_in]):
             for e in [e for e in site.expressions if e.is_numeric and e.jacobian is None]:
-                yield from self._put_in(site, e, self._scope(site).of_itself(e), Kind.VALUE)
+                small = (one for one in self._scope(site).of_itself(e) if all(_size(v) <= LARGE for v in one.values))
+                yield from self._mending(site, ((e.node, one.text, Kind.VALUE) for one in small))
 
-    def _derived(self):
-        """A function of another value"""
-        yield from self._fit(lambda e, scope: rows(e, scope.functions))
+    def _composed(self):
+        """A function of another value, or of two"""
+        yield from self._fit(lambda e, scope: scope.composed(e))
 
-    def _pairs(self):
-        """A function of two values"""
-        yield from self._fit(lambda e, scope: scope.pairs(e))
-
-    # --- one by one
+    # --- put in, one by one
 
     def _mends(self, site: Site, text: str) -> bool:
         """Whether another expression of the site makes the gradients right: by its matrix, or in a run"""
         if self.tried >= PUT_IN:
             return False
-        self.tried += 1
+        self.tried, self.program.calls = self.tried + 1, 0
         try:
-            with self.program.ends():
-                values = site.evaluated(text)
+            values = site.evaluated(text)
             if any(_size(v) > LARGE for v in values):
                 return False
             if site.is_numeric and [*map(np.shape, values)] != [*map(np.shape, site.values)]:
@@ -205,9 +174,8 @@ class Search:
                     return False                         # the gradients have the right shapes
             elif site.jacobian is not None:
                 return bool(self.target.near(site.jacobian @ (flat(values) - site.base) - site.missing))
-            if self._put_runs >= PUT_RUNS:
+            if self.program.runs >= ALL_RUNS:
                 return False
-            self._put_runs += 1
             y, row = self.program.run(site, values)
             same = np.shape(y) == np.shape(self.program.y) and np.allclose(y, self.program.y, rtol=1e-9, atol=1e-12)
             return same and row is not None and bool(self.target.near(row - self.target.goal))
@@ -217,15 +185,8 @@ class Search:
     def _mending(self, site: Site, edits: Iterable[tuple[ast.AST, str, Kind]]) -> Iterator[Edit]:
         """Those of (node, new text, kind) that make the gradients right when put in, or have to be compiled to know"""
         for node, new, kind in edits:
-            if not site.can_be_put_in or self._mends(site, site.with_part(node, new)):
+            if self._mends(site, site.with_part(node, new)) if site.can_be_put_in else not site.may_be_endless:
                 yield replacing(site, node, new, kind)
-
-    def _put_in(self, site: Site, e: Expression, candidates: Iterable[Candidate | None], kind: Kind) -> Iterator[Edit]:
-        """The edits of those candidates that make the gradients right when they take the expression's place"""
-        shape = None if site.can_be_put_in else np.shape(e.values[0])
-        small = (one for one in candidates if one and all(_size(v) <= LARGE for v in one.values)
-                 and shape in (None, np.shape(one.values[0])))                           # fmt: skip
-        yield from self._mending(site, ((e.node, one.text, kind) for one in small))
 
     def _copies(self):
         """A copy is missing: something is written into, though the gradients may be right"""
@@ -237,37 +198,18 @@ class Search:
                     yield replacing(site, e.node, filled("e.copy()", e=e.text), Kind.COPY)
 
     def _syntax(self):
-        """Small changes of one node"""
-        for site in [site for site in self._some if site.reachable and site.can_be_put_in]:
-            yield from self._mending(site, _small(site))
+        """Small changes of one node; in the forward those that leave y as it is: what it keeps is wrong"""
+        for site in [site for site in self._some if site.reachable]:
+            small = ((e.node, new, kind) for e in site.expressions for kind, new in of_syntax(e.node, site.of))
+            yield from self._mending(site, small)
 
     def _statements(self):
         """Edits of statements"""
-        some = [site for site in self._some if not site.is_parameter]
-        for statement in {id(site.statement): site.statement for site in some}.values():
+        for statement in {id(site.statement): site.statement for site in self._some}.values():
             sites = [site for site in self.sites if site.statement is statement]
             moved = [self.target.wrong if site.moves is None else site.moves for site in sites]
-            if np.any(moved, 0)[self.target.wrong].all():
+            if np.any(moved, 0)[self.target.wrong].all() and not sites[0].may_be_endless:
                 yield from of_statement(sites[0])
-
-    def _one_by_one(self):
-        """Where no matrix says what values do: of loops, conditions and indices; what is not affine, or too large"""
-        sites = [site for site in reversed(self.sites) if site.reachable and site.jacobian is None]
-        for site in sorted(sites, key=lambda site: site.moves is None):                  # the likeliest first
-            if not site.can_be_put_in:
-                yield from self._mending(site, _small(site))
-            for e in [e for e in site.expressions if e.is_numeric]:
-                own, values = Candidate(e.text, e.values), self._scope(site).values
-                yield from self._put_in(site, e, self._scope(site).near(e), Kind.VALUE)
-                for form, (_, _, kind) in [*FORMS.items()][1:]:
-                    yield from self._put_in(site, e, (of(form, own, v) for v in values), kind)
-
-    def _in_the_forward(self):
-        """Edits of the forward that leave y as it is: what it keeps is wrong"""
-        is_loss = not any("backward" in site.phases for site in self.program.sites)      # forward and backward in one
-        for site in [site for site in self.program.sites if site.scopes and site not in self.sites]:
-            edits = ((node, new, kind if is_loss else Kind.FORWARD) for node, new, kind in _small(site))
-            yield from self._mending(site, edits)
 
 
 def _size(value):
@@ -278,39 +220,35 @@ def _size(value):
 
 
 def _with_number(form, e, v, number):
-    """The text of a form with a value and a number: e * v * n, and e / n where n is a fraction, 1 / n"""
-    if number in ("1", "-1"):
-        return filled(form if number == "1" else MINUS[form], e=e, v=v)
+    """The text of a form with a value and a number: -e * v * n for a negative one, e / n where it is 1 / n"""
+    if number.startswith("-"):
+        form, number = MINUS[form], number[1:]
+    if number == "1":
+        return filled(form, e=e, v=v)
     over, n = number.startswith("1 / "), number.removeprefix("1 / ")
     if v == "1":
-        return filled("e / v", e=e, v=n) if over and form == "e * v" else filled(form, e=e, v=number)
-    return filled(form, e=e, v=filled("v / n" if over != (form == "e / v") else "v * n", v=v, n=n))
+        divided = over and "e * v" in form
+        return filled(form.replace("e * v", "e / v") if divided else form, e=e, v=n if divided else number)
+    return filled(form, e=e, v=filled("v / n" if over != ("e / v" in form) else "v * n", v=v, n=n))
 
 
 def _is_one(c):
     return abs(abs(c) - 1) < 1e-6
 
 
-def _small(site):
-    """(node, new text, kind) for small changes of each node of a site's expression"""
-    for e in site.expressions:
-        yield from ((e.node, new, kind) for kind, new in of_syntax(e.node, site.of))
-
-
 def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[str], program: Program) -> bool:
     """Whether the author's code with these edits gives right gradients at these points, and breaks no promise."""
-    codes, text = dict(program.originals), edits[0].source.file.text
+    codes = dict(program.originals)
     try:
-        for function in dict.fromkeys(edit.source.function for edit in edits):
-            changed = text
-            for edit in sorted((e for e in edits if e.source.function is function), key=lambda e: -e.start):
+        for source in {edit.source.function: edit.source for edit in edits}.values():
+            changed, own = source.file.text, [edit for edit in edits if edit.source.function is source.function]
+            for edit in sorted(own, key=lambda edit: -edit.start):
                 changed = changed[: edit.start] + edit.new + changed[edit.end :]
-            codes[function] = compiled(function, changed, text)
+            codes[source.function] = compiled(source.function, changed, source.file.text)
         with running_as(codes), np.errstate(all="ignore"):
             for point in points:
-                with program.ends():
-                    if not holds(point, [name for name in names if name in point.slopes]):
-                        return False
+                if not holds(point, [name for name in names if name in point.slopes]):
+                    return False
             return _keeps_promises(program.evidence)
     except (SyntaxError, ValueError, StopIteration, *FAILURES):
         return False

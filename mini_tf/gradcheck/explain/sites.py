@@ -5,14 +5,14 @@ which was measured; its Expressions carry it inwards, by evaluating only what st
 """
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import nodes_of
+from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of, values_in
 from mini_tf.gradcheck.explain.target import Target
-from mini_tf.gradcheck.source import Source
+from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
 
 import numpy as np
@@ -27,7 +27,8 @@ class Site:
     source, statement, node   where it is written;  functions: nodes of the functions around it, the outermost first
     is_value                  True if it is what a statement assigns, adds, returns, or hands to what it calls
     values, scopes            of each time that it ran, in order: its value, and the names that it could read
-    phases                    "forward" and "backward", if it ran there;  complete: whether all values are known
+    phases                    "forward" and "backward", if it ran there
+    can_be_put_in             whether all its values are known, and others can take their place
     moves                     which entries of the gradients another value moves; None if that is not known
     jacobian, missing         the matrix of the gradients in its values; what the gradients lack; None: not measured
     """
@@ -36,7 +37,7 @@ class Site:
                  is_value: bool = False, target: Target | None = None):                  # fmt: skip
         self.source, self.statement, self.node, self.functions = source, statement, node, list(functions)
         self.is_value, self.target = is_value, target
-        self.values, self.scopes, self.phases, self.complete = [], [], set(), False
+        self.values, self.scopes, self.phases, self.can_be_put_in = [], [], set(), False
         self.moves = self.jacobian = self.missing = self.solution = None
 
     @property
@@ -48,15 +49,10 @@ class Site:
         """The statement in one line"""
         return self.of(self.statement)
 
-    @property
-    def is_parameter(self) -> bool:
-        """True for `dy = dy`, which stands for a function's parameter"""
-        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.of(self.node)]
-
-    @property
-    def can_be_put_in(self) -> bool:
-        """True if other values can take the place of its values"""
-        return self.is_value and self.complete
+    @cached_property
+    def may_be_endless(self) -> bool:
+        """True in a function with a while-loop: what cannot be put in, and be stopped, is not changed there"""
+        return any(isinstance(node, ast.While) for node in own_nodes(self.functions[-1]))
 
     @property
     def is_numeric(self) -> bool:
@@ -76,7 +72,7 @@ class Site:
     @property
     def live(self) -> bool:
         """True if other values make the gradients right, and the matrix is known"""
-        return self.jacobian is not None and self.solution is not None
+        return self.solution is not None
 
     @cached_property
     def base(self) -> Array:
@@ -119,7 +115,7 @@ class Expression:
     @cached_property
     def values(self) -> list[Any] | None:
         """Its values, of each time that the site ran; None where it cannot be evaluated by itself"""
-        if self.is_whole and len(self.site.scopes) == 1:
+        if self.is_whole:
             return self.site.values
         try:
             return self.site.evaluated(self.text)
@@ -133,38 +129,42 @@ class Expression:
     @cached_property
     def jacobian(self) -> Array | None:
         """The gradients as an affine function of the values; None where they are not, or where no values help"""
-        return self._measured[0]
-
-    @property
-    def missing(self) -> Array:
-        """What the gradients lack; in a loop, beside the rounds before that are right"""
-        return self._measured[1]
-
-    @cached_property
-    def _measured(self):
         site = self.site
-        if not site.live or not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
-            return None, site.missing
-        if self.is_whole and len(site.scopes) == 1:
-            return site.jacobian, site.missing
-        columns, start, missing = [], 0, site.missing
+        if not site.live or self.is_whole:
+            return site.jacobian if site.live else None
+        if not self.is_numeric or sum(map(np.size, self.values)) > LARGEST:
+            return None
+        columns, start = [], 0
         try:
             context = code_of(site.with_part(self.node, PUT))
             for scope, value in zip(site.scopes, self.values):
                 within, v = _within(context, scope), np.asarray(value, float)
-                here = within(v)
-                J = site.jacobian[:, start : start + here.size]
-                missing = missing - J @ (here - site.base[start : start + here.size])    # in a loop lived again
-                start += here.size
-                step = np.random.default_rng(1).normal(size=v.shape)
+                here, step = within(v), np.random.default_rng(1).normal(size=v.shape)
                 D = np.stack([within(v + one) - here for one in np.eye(v.size).reshape(v.size, *v.shape)], 1)
                 if not np.allclose(within(v + step) - here, D @ step.ravel(), rtol=1e-7, atol=1e-9):
-                    return None, missing
-                columns.append(J @ D)
+                    return None
+                columns.append(site.jacobian[:, start : start + here.size] @ D)
+                start += here.size
         except FAILURES:
-            return None, missing
+            return None
         J = np.concatenate(columns, 1)
-        return (J if site.target.solution(J, missing) is not None else None), missing
+        return J if site.target.solution(J, site.missing) is not None else None
+
+
+def sites_in(source: Source, target: Target | None = None) -> Iterator[Site]:
+    """The Sites of a function and of those inside it"""
+    waiting = [(source.node, [])]                        # a node, and the functions around it
+    while waiting:
+        node, functions = waiting.pop(0)
+        inside, parts = ast.iter_child_nodes(node), ()
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            functions, inside = [*functions, node], node.body if isinstance(node.body, list) else [node.body]
+        if isinstance(node, ast.Lambda):
+            parts = [(part, True) for part in values_in(node.body)]
+        elif isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
+            parts = expressions_in(node)
+        yield from (Site(source, node, part, functions, is_value, target) for part, is_value in parts)
+        waiting[:0] = [(child, functions) for child in inside if not isinstance(child, ast.ClassDef)]
 
 
 def _within(context, scope):

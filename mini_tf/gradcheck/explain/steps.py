@@ -15,7 +15,7 @@ from mini_tf.gradcheck.errors import FAILURES, Refused
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import watched_relus
 from mini_tf.gradcheck.program import functions_that_run, is_theirs
-from mini_tf.gradcheck.report import AFTER, CONTAINS, RIGHT, WRONG, Report, Step
+from mini_tf.gradcheck.report import AFTER, RIGHT, WRONG, Report, Step
 from mini_tf.gradcheck.source import Unavailable, function_of
 from mini_tf.gradcheck.subject import Subject
 from mini_tf.gradcheck.verdict import judged, seems_right
@@ -41,7 +41,7 @@ def find_steps(report: Report, subject: Subject, evidence: Evidence, seed: int, 
             break
     for call in calls:
         status = RIGHT if wrong is None or call.ended < wrong.ended else AFTER
-        status = WRONG if call is wrong else CONTAINS if wrong is not None and call in wrong.parents else status
+        status = WRONG if call is wrong else status
         where = source_line(call.backward, call.f)
         report.steps.append(Step(call.name, call.line, where, status, own if call is wrong else None))
 

@@ -61,24 +61,18 @@ class Target:
     def compare(self, row: Array) -> None:
         """Note which of these gradients, in a row, are wrong for the judge, and which belong to right tensors."""
         self.wrong = ~(np.abs(row - self.goal) <= self.tolerance)
-        self.in_right = np.ones(row.size, bool)
-        for rows in map(self.of, self.names):
-            self.in_right[rows] = not self.wrong[rows].any()
+        ends = np.cumsum([self.entries[name].size for name in self.names])
+        right = [~np.full_like(part, part.any()) for part in np.split(self.wrong, ends[:-1])]
+        self.in_right = np.concatenate(right)
 
-    def of(self, name: str) -> slice:
-        """Where a tensor stands in the rows"""
-        start = sum(self.entries[one].size for one in self.names[: self.names.index(name)])
-        return slice(start, start + self.entries[name].size)
-
-    def solution(self, jacobian: Array, missing: Array, rows: slice = slice(None)) -> Array | None:
-        """What has to be added to a value so that the gradients in these rows are right; None if nothing helps"""
-        J, rest = jacobian[rows], missing[rows]
-        squares, step = J.T @ J, np.zeros(jacobian.shape[1])
+    def solution(self, J: Array, missing: Array) -> Array | None:
+        """What has to be added to a value so that the gradients are right; None if nothing helps"""
+        squares, step, rest = J.T @ J, np.zeros(J.shape[1]), missing
         squares += RIDGE * max(squares.diagonal().max(initial=0), 1e-300) * np.eye(len(step))
         for _ in range(REFINED):                         # faster than singular values, and exact enough
             step += np.linalg.solve(squares, J.T @ rest)
-            rest = missing[rows] - J @ step
-        slack = 10 * self.tolerance[rows] + 1e-9 * np.abs(self.goal[rows]).max(initial=0)
+            rest = missing - J @ step
+        slack = 10 * self.tolerance + 1e-9 * np.abs(self.goal).max(initial=0)
         return step if bool((np.abs(rest) <= slack).all()) else None
 
     def near(self, rows: Array) -> Array:

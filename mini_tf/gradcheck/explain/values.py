@@ -105,7 +105,7 @@ class Scope:
     """
 
     def __init__(self, site: Site, sites: Sequence[Site]):
-        self.site, self.sites, self._pairs = site, sites, {}
+        self.site, self.sites, self._composed = site, sites, {}
 
     @cached_property
     def values(self) -> list[Candidate]:
@@ -151,10 +151,7 @@ class Scope:
 
     def _first(self, text):
         """What a text is when the site first runs; None if nothing"""
-        try:
-            return eval(code_of(text), self.site.scopes[0])
-        except FAILURES:
-            return None
+        return (self._evaluated(text) or [None])[0]
 
     def _evaluated(self, text):
         try:
@@ -188,12 +185,12 @@ class Scope:
         made = (of(template, one) for template, one in product(OF_ONE, simple))
         return [*simple, *(one for one in made if one and np.size(one.values[0]) <= LARGEST)][:FUNCTIONS]
 
-    def pairs(self, e: Expression) -> tuple[list[Candidate], Array]:
-        """Functions of two values, as rows for this expression"""
+    def composed(self, e: Expression) -> tuple[list[Candidate], Array]:
+        """Functions of a value and of two, as rows for this expression"""
         key = tuple(map(np.shape, e.values))
-        if key not in self._pairs:
-            self._pairs[key] = rows(e, self._of_two)
-        return self._pairs[key]
+        if key not in self._composed:
+            self._composed[key] = rows(e, [*self.functions, *self._of_two])
+        return self._composed[key]
 
     @cached_property
     def _of_two(self):
@@ -212,7 +209,8 @@ class Scope:
             for value, sign in ((x / y, "/"), (x * y, "*")):
                 if (a, sign) == ("1", "*"):
                     continue                             # it is there as b, too
-                text = " ".join([a if factor == 1 else f"{factor} * {a}", *([sign, b] if b != "1" else [])])
+                first = {1: a, -1: f"-{a}"}.get(factor, f"{factor} * {a}")
+                text = " ".join([first, *([sign, b] if b != "1" else [])])
                 text = text.replace(" * 1 /", " /").removesuffix(" * 1")
                 found.setdefault(f"{factor * value:.6g}", []).append(text)
         return found

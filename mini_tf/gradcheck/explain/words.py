@@ -1,4 +1,4 @@
-"""What a wrong gradient is, in words: a factor, a transpose, a missing path, some entries.
+"""What a wrong gradient is, in words: a factor, a missing path, ids that occur more than once.
 
 A sentence holds at both points, and at other sizes, within the judge's own tolerance.
 """
@@ -25,10 +25,10 @@ def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
             point.gradients = point.subject.run(point.dy_again())
     evidence.back_to_the_point()
     names = [name for name in evidence.wrong[:TENSORS] if np.isfinite(evidence.gradients[name]).all()]
-    found = {name: _factor(points, name) or _transposed(points, name) for name in names}
+    found = {name: _factor(points, name) for name in names}
     rest = [name for name in names if not found[name]]
     found |= missing_paths(points, rest)
-    found |= {name: _entries(evidence, name) for name in rest if not found[name]}
+    found |= {name: _repeated(evidence, name) for name in rest if not found[name]}
     return {name: words for name, words in found.items() if words}
 
 
@@ -64,61 +64,26 @@ def _factor(points, name):
 
 
 def _numbers(points) -> Iterator[tuple[str, Array]]:
-    """(text, its value at each point) of sizes, counts and numbers, of their reciprocals and roots"""
-    arrays, subject = [_arrays(point) for point in points], points[0].subject
+    """(text, its value at each point) of sizes, 2 and 3, of their reciprocals and roots"""
     atoms = [("2", [2]), ("3", [3])]
-    for name, x in arrays[0].items():
-        same = [every[name] for every in arrays]
+    for name, x in points[0].everything.items():
+        same = [point.everything[name] for point in points]
         atoms += [(f"{x.shape[axis]} (axis {axis} of {name})", [y.shape[axis] for y in same]) for axis in range(x.ndim)]
         if x.ndim > 2:
             atoms.append((f"{x.size // x.shape[-1]} (rows of {name})", [y.size / y.shape[-1] for y in same]))
-        if x.dtype.kind in "bi":
-            words = f"{np.count_nonzero(x)} (entries of {name} that are not 0)"
-            atoms.append((words, [np.count_nonzero(y) for y in same]))
-    given = {**subject.options, **dict(zip(subject.names, subject.given))}
-    atoms += [(f"{n} = {x:g}", [x]) for n, x in given.items() if type(x) in (int, float)]
     for text, values in atoms:
         values = np.array(values, float)
         yield from [(text, values), (f"1/{text}", 1 / values)]
         yield from [(f"√{text}", np.sqrt(values)), (f"1/√{text}", 1 / np.sqrt(values))]
 
 
-def _arrays(point):
-    """All arrays that f is given, constants by name, too"""
-    return {n: x for n, x in point.subject.options.items() if isinstance(x, np.ndarray)} | point.everything
-
-
-def _transposed(points, name):
-    pairs = [(point, yours) for point, yours, _ in _pairs(points, name)]
-    turned = all(yours.ndim > 1 and point.fits(name, yours.swapaxes(-1, -2)) for point, yours in pairs)
-    return "It is transposed." if turned else ""
-
-
-def _entries(point, name):
-    """Right in most entries: wrong are those of a mask, of ids that occur more than once, or of one slice"""
+def _repeated(point, name):
+    """Whether only rows of ids that occur more than once are wrong"""
     with np.errstate(invalid="ignore"):
         wrong = np.abs(point.gradients[name] - point.slopes[name]) > point.tolerances[name]
-    if not wrong.any() or np.count_nonzero(wrong) > 0.8 * wrong.size:
-        return ""
-    for other, x in _arrays(point).items():
-        if x.dtype == bool:
-            for value in (False, True):
-                if _marks(x == value, wrong):
-                    return f"It is wrong exactly where {other} is {value}."
-        elif x.dtype.kind in "iu" and wrong.ndim > 1 and x.size and 0 <= x.min() <= x.max() < len(wrong):
+    for other, x in point.everything.items():
+        if x.dtype.kind in "iu" and wrong.ndim > 1 and x.size and 0 <= x.min() <= x.max() < len(wrong):
             once = np.bincount(x.ravel(), minlength=len(wrong)) < 2
-            if not wrong[once].any():
+            if wrong.any() and not wrong[once].any():
                 return f"It is wrong only for ids in {other} that occur more than once: each time has to count."
-    for axis, size in enumerate(wrong.shape):
-        lines = np.flatnonzero(wrong.any(tuple(a for a in range(wrong.ndim) if a != axis)))
-        if len(lines) == 1 < size:
-            where = [":"] * axis + [str(lines[0])] + [":"] * (wrong.ndim - axis - 1)
-            return f"It is wrong only in [{', '.join(where)}]."
     return ""
-
-
-def _marks(mask, wrong):
-    """Whether a mask, as wide as the gradient's first axes or its last, is where it is wrong"""
-    first, last = (mask.shape == axes for axes in (wrong.shape[: mask.ndim], wrong.shape[-mask.ndim :]))
-    mask = mask.reshape(mask.shape + (1,) * (wrong.ndim - mask.ndim)) if first else mask
-    return (first or last) and np.array_equal(mask & np.ones_like(wrong), wrong)

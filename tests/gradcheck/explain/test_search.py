@@ -136,7 +136,7 @@ def test_of_a_square_matrix_the_right_axis():
 
 
 def row_by_row(x):
-    """A while-loop without calls: without `t += 1` it would never end"""
+    """A while-loop: without `t += 1` it would never end"""
     def backward(dy):
         dx, t = np.zeros_like(x), 1
         while t < len(x):
@@ -157,8 +157,6 @@ def test_no_change_is_shown_where_none_is_right():
     assert report.changes == []
     assert "No single change" in report.tried
     assert [line.split("  ", 1)[1] for line in report.suspects] == ["dz = np.sin(z)"]
-    assert "np.sin(z)" in report.need
-    assert "would have to be" in report.need
 
 
 def test_the_lines_of_two_mistakes():
@@ -183,18 +181,3 @@ def test_twice_the_same_without_threads(monkeypatch):
         first, second = (str(run(gradcheck, name, wrong)) for _ in range(2))
         assert first == second
         assert "could not be looked for" not in first
-
-
-def test_a_derivative_that_every_use_of_dy_lacks_is_one_line_more():
-    def dense(x, W, b):
-        y = np.tanh(x @ W + b)
-
-        def backward(dy):
-            return dy @ W.T, x.T @ dy, dy.sum(0)
-
-        return y, backward
-
-    change = gradcheck(dense, *normal((5, 3), (3, 4), (4,))).repair
-    assert change.before == "(a first line is missing)"
-    assert change.after == "dy = dy * (1 - y ** 2)"
-    assert change.makes_right == ["x", "W", "b"]

@@ -29,7 +29,6 @@ def test_of_a_language_transformer(name, right, rng):
     assert step.report.repair.makes_right == [t.name for t in step.report.tensors]
     before = report.steps[: report.steps.index(step)]
     assert {one.status for one in before} <= {"right"}
-    assert any(one.status == "contains the wrong one" for one in report.steps)
 
 
 def steps(report):

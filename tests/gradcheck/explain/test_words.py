@@ -26,7 +26,6 @@ def said(thing, inputs, of=None):
     ("dense", "dz @ W.T", "-dz @ W.T", {"x": "It has the wrong sign."}),
     ("dense", "return dx, dW", "return dx * 2, dW", {"x": "It is the right one times 2."}),
     ("relu", "return dx", "return 0 * dx", {"x": "It is zero everywhere: nothing comes back."}),
-    ("relu", "return dx", "return dx * [[1], [3], [1]]", {"x": "It is wrong only in [1, :]."}),
 ])  # fmt: skip
 def test_words(name, old, new, words):
     assert said(edited(FUNCTIONS[name], old, new), INPUTS[name]()) == words
@@ -50,16 +49,9 @@ def test_beside_a_change_words_are_for_hints():
     assert "dx = dz @ W.T" not in str(report)
 
 
-def test_transposed():
-    wrong = edited(right.sech, "dW = X.T @ dz", "dW = dz.T @ X")
-    assert said(wrong, normal((5, 4), (4, 4))) == {"W": "It is transposed."}
-
-
-def test_repeated_ids_and_masks():
+def test_repeated_ids():
     wrong = edited(right.lookup, "np.add.at(dW, ids, 2 * dy * W[ids])", "dW[ids] += 2 * dy * W[ids]")
     assert "ids that occur more than once: each time has to count" in said(wrong, INPUTS["lookup"]())["W"]
-    x, other = normal((3, 4), (3, 4))
-    assert said(edited(right.masked, " * mask", ""), [x, other > 0])["x"].endswith("exactly where mask is False.")
 
 
 @pytest.mark.parametrize(("name", "old", "new", "tensor", "words"), [
