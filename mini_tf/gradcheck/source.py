@@ -79,14 +79,22 @@ def function_of(target: Any) -> FunctionType:
 def source_of(function: Callable) -> Source:
     """The Source of a function, method or layer. Raises Unavailable if there is none, or not that one."""
     function = function_of(function)
+    try:
+        text = "".join(inspect.findsource(function.__code__)[0])
+    except (OSError, IndexError):
+        raise Unavailable(f"the source of {function.__qualname__} is not available") from None
+    return source_in(text, function)
+
+
+def source_in(text: str, function: FunctionType) -> Source:
+    """The Source of a function in the text of its file, or in that text changed. Raises Unavailable."""
     code = function.__code__
     try:
-        text = "".join(inspect.findsource(code)[0])
         begins = code.co_name, code.co_firstlineno
         found = _functions(text).get(begins, [])
         inside = [one for one in codes_inside(code) if (one.co_name, one.co_firstlineno) == begins]
         found = found[:1] if len(inside) == len(found) else found        # a lambda with lambdas in it, in one line
-    except (OSError, IndexError, SyntaxError):
+    except SyntaxError:
         raise Unavailable(f"the source of {function.__qualname__} is not available") from None
     if len(found) != 1:
         raise Unavailable(

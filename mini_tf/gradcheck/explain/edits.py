@@ -66,6 +66,8 @@ class Edit:
     @property
     def before(self) -> str:
         """The statement as it is, of a loop or a condition its first line"""
+        if self.site.is_parameter:
+            return "(a first line is missing)"
         start, end = self._shown
         return one_line(self.source.file.text[start:end])
 
@@ -84,8 +86,8 @@ class Edit:
         return start, self.source.file.span(body[0])[0] if isinstance(body, list) else end
 
     @cached_property
-    def cost(self) -> tuple[int, int, int]:
-        """About how much it changes, and how strange it is: words and signs, those that occur nowhere else, letters"""
+    def cost(self) -> tuple[int, bool, int, int]:
+        """About how much it changes, and how strange it is: words and signs, what is there twice, or new, letters"""
         old, new = words(self.source.file.text[self.start : self.end]), words(self.new)
         left = list(old)
         added = [word for word in new if word not in left or left.remove(word)]
@@ -93,9 +95,10 @@ class Edit:
         neutral = NEUTRAL.search(self.after) and not NEUTRAL.search(self.before)
         strange = sum(map(bool, (neutral, self._is_a_number, {"==", "!="} & {*added})))
         amount = 1 if self.kind is Kind.REPEATS else max(len(added), len(left))          # one thing, in many words
-        amount += 2 * (self.kind is Kind.STATEMENT)              # a whole line more
+        amount += 2 * (self.kind is Kind.STATEMENT) + 3 * self.site.is_parameter         # a whole line more
         size = round(2 * math.log2(1 + amount + 3 * strange))
-        return size, sum(w not in known for w in added), len(self.after)
+        twice = old != [] and self.kind is Kind.TERM and new.count(old[0]) > old.count(old[0])         # e - e * v
+        return size, twice, sum(w not in known for w in added), len(self.after)
 
     @property
     def _is_a_number(self):
@@ -106,8 +109,8 @@ class Edit:
 
 @lru_cache(256)
 def words(text: str) -> list[str]:
-    """The words, numbers with their signs, and other signs of a text"""
-    return re.findall(r"(?<![\w)\]] )-\d[\d.]*|\w+|[=!<>]=|[^\w\s]", text)
+    """The words, numbers with their signs, and other signs of a text, without its brackets"""
+    return re.findall(r"(?<![\w)\]] )-\d[\d.]*|\w+|[=!<>]=|[^\w\s()]", text)
 
 
 def replacing(site: Site, node: ast.AST, new: str, kind: Kind) -> Edit:

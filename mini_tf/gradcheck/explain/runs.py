@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks
+from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks, with_parameters
 from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
 from mini_tf.gradcheck.explain.target import Target
 from mini_tf.gradcheck.program import functions_that_run
@@ -36,7 +36,7 @@ class Program:
         self.evidence.back_to_the_point()
         for function in functions_that_run(lambda: self.subject.run(self.evidence.dy_again()), self.evidence.sound):
             try:
-                source = source_of(function)
+                source = with_parameters(source_of(function))
                 sites = list(sites_in(source, target))
                 self._codes[function] = with_hooks(source, [site.node for site in sites], len(self.sites))
             except (Unavailable, SyntaxError, StopIteration):

@@ -71,7 +71,7 @@ class Search:
                 self.sites = self.program.that_count()
                 self._by_stages()
                 self.hits.sort(key=lambda edit: edit.cost)
-            self.lines = [site for site in self.sites if site.live]
+            self.lines = [site for site in self.sites if site.live and not site.is_parameter]
             evidence.back_to_the_point()
 
     def _by_stages(self):
@@ -205,7 +205,8 @@ class Search:
 
     def _statements(self):
         """Edits of statements"""
-        for statement in {id(site.statement): site.statement for site in self._some}.values():
+        some = [site for site in self._some if not site.is_parameter]
+        for statement in {id(site.statement): site.statement for site in some}.values():
             sites = [site for site in self.sites if site.statement is statement]
             moved = [self.target.wrong if site.moves is None else site.moves for site in sites]
             if np.any(moved, 0)[self.target.wrong].all() and not sites[0].may_be_endless:

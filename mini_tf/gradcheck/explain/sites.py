@@ -49,6 +49,11 @@ class Site:
         """The statement in one line"""
         return self.of(self.statement)
 
+    @property
+    def is_parameter(self) -> bool:
+        """True for `dy = dy`, which stands for a function's parameter"""
+        return isinstance(self.statement, ast.Assign) and self.text.split(" = ") == 2 * [self.of(self.node)]
+
     @cached_property
     def may_be_endless(self) -> bool:
         """True in a function with a while-loop: what cannot be put in, and be stopped, is not changed there"""

@@ -1,4 +1,4 @@
-"""What a wrong gradient is, in words: a factor, a missing path, ids that occur more than once.
+"""What a wrong gradient is, in words: a factor, a transpose, a missing path, a mask, repeated ids.
 
 A sentence holds at both points, and at other sizes, within the judge's own tolerance.
 """
@@ -25,10 +25,10 @@ def sentences(evidence: Evidence, others: Sequence[Evidence]) -> dict[str, str]:
             point.gradients = point.subject.run(point.dy_again())
     evidence.back_to_the_point()
     names = [name for name in evidence.wrong[:TENSORS] if np.isfinite(evidence.gradients[name]).all()]
-    found = {name: _factor(points, name) for name in names}
+    found = {name: _factor(points, name) or _transposed(points, name) for name in names}
     rest = [name for name in names if not found[name]]
     found |= missing_paths(points, rest)
-    found |= {name: _repeated(evidence, name) for name in rest if not found[name]}
+    found |= {name: _entries(evidence, name) for name in rest if not found[name]}
     return {name: words for name, words in found.items() if words}
 
 
@@ -77,11 +77,19 @@ def _numbers(points) -> Iterator[tuple[str, Array]]:
         yield from [(f"√{text}", np.sqrt(values)), (f"1/√{text}", 1 / np.sqrt(values))]
 
 
-def _repeated(point, name):
-    """Whether only rows of ids that occur more than once are wrong"""
+def _transposed(points, name):
+    pairs = [(point, yours) for point, yours, _ in _pairs(points, name)]
+    turned = all(yours.ndim > 1 and point.fits(name, yours.swapaxes(-1, -2)) for point, yours in pairs)
+    return "It is transposed." if turned else ""
+
+
+def _entries(point, name):
+    """Whether only entries of a mask, or rows of ids that occur more than once, are wrong"""
     with np.errstate(invalid="ignore"):
         wrong = np.abs(point.gradients[name] - point.slopes[name]) > point.tolerances[name]
     for other, x in point.everything.items():
+        if x.dtype == bool and x.shape == wrong.shape and (np.array_equal(x, wrong) or np.array_equal(~x, wrong)):
+            return f"It is wrong exactly where {other} is {bool(x[wrong][0])}."
         if x.dtype.kind in "iu" and wrong.ndim > 1 and x.size and 0 <= x.min() <= x.max() < len(wrong):
             once = np.bincount(x.ravel(), minlength=len(wrong)) < 2
             if wrong.any() and not wrong[once].any():

@@ -181,3 +181,19 @@ def test_twice_the_same_without_threads(monkeypatch):
         first, second = (str(run(gradcheck, name, wrong)) for _ in range(2))
         assert first == second
         assert "could not be looked for" not in first
+        assert "could not be looked for" not in first
+
+
+def test_a_derivative_that_every_use_of_dy_lacks_is_one_line_more():
+    def dense(x, W, b):
+        y = np.tanh(x @ W + b)
+
+        def backward(dy):
+            return dy @ W.T, x.T @ dy, dy.sum(0)
+
+        return y, backward
+
+    change = gradcheck(dense, *normal((5, 3), (3, 4), (4,))).repair
+    assert change.before == "(a first line is missing)"
+    assert change.after == "dy = dy * (1 - y ** 2)"
+    assert change.makes_right == ["x", "W", "b"]

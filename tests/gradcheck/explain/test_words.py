@@ -49,9 +49,16 @@ def test_beside_a_change_words_are_for_hints():
     assert "dx = dz @ W.T" not in str(report)
 
 
-def test_repeated_ids():
+def test_transposed():
+    wrong = edited(right.sech, "dW = X.T @ dz", "dW = dz.T @ X")
+    assert said(wrong, normal((5, 4), (4, 4))) == {"W": "It is transposed."}
+
+
+def test_repeated_ids_and_masks():
     wrong = edited(right.lookup, "np.add.at(dW, ids, 2 * dy * W[ids])", "dW[ids] += 2 * dy * W[ids]")
     assert "ids that occur more than once: each time has to count" in said(wrong, INPUTS["lookup"]())["W"]
+    x, other = normal((3, 4), (3, 4))
+    assert said(edited(right.masked, " * mask", ""), [x, other > 0])["x"].endswith("exactly where mask is False.")
 
 
 @pytest.mark.parametrize(("name", "old", "new", "tensor", "words"), [
