@@ -18,10 +18,10 @@ def nvrtc():
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(folder) for folder in (spec.submodule_search_locations if spec else ())]
     found = [str(path) for folder in folders for path in sorted(folder.glob("*/lib/libnvrtc.so.*"))]
-    for name in [*found, ctypes.util.find_library("nvrtc"), "/usr/local/cuda/lib64/libnvrtc.so"]:
+    for name in filter(None, [*found, ctypes.util.find_library("nvrtc"), "/usr/local/cuda/lib64/libnvrtc.so"]):
         try:
             return ctypes.CDLL(name)
-        except (OSError, TypeError):
+        except OSError:
             continue
     return pytest.skip("needs NVRTC: pip install nvidia-cuda-nvrtc")
 
