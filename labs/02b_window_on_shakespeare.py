@@ -156,7 +156,7 @@ def learn(model, words, steps, every, batch, **options):
 model = new_model(train)
 untrained = cross_entropy(model, test, MOST)
 model.readout.b.data[:] = 0
-print("\n  trainable parameters: " + ", ".join(f"{name} {p.data.size:,}" for name, p in model.parameters().items()))
+print("\n  parameters: " + ", ".join(f"{name} {p.data.size:,}" for name, p in model.parameters().items()))
 print(f"  untrained, on {MOST} test words:")
 expect("b₂ = 0: nats per word", about(9.568, within=0.001), cross_entropy(model, test, MOST), form="{:.3f}")
 unigram = cross_entropy(ngrams[1], test, MOST)

@@ -56,7 +56,12 @@ class Comparison:
             return "not a finite number"
         if abs(self.measured) <= 10 * self.uncertainty:
             return "where 0 is right"
-        percent = 100 * abs(self.yours / self.measured - 1)
+        ratio = self.yours / self.measured
+        if abs(ratio + 1) < 0.01:
+            return "of the other sign"
+        if abs(ratio) >= 10:
+            return f"{abs(ratio):,.0f} times as large"
+        percent = 100 * abs(ratio - 1)
         return f"off by {percent:,.0f} %" if percent >= 1 else f"off by {percent:.1g} %"
 
     @property
