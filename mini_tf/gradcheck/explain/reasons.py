@@ -89,8 +89,9 @@ def _add_words(report, search):
 
 
 def _lines(search: Search) -> list[str]:
-    """The lines in which another value could make the gradients right; if none could, those that could mend one"""
-    live = [site for site in search.lines if "backward" in site.phases] or search.lines
+    """The lines in which another value could make the gradients right, or one of them; else those not ruled out"""
+    some = search.lines or [site for site in search.sites if site.reachable and not site.is_parameter]
+    live = [site for site in some if "backward" in site.phases] or some
     seen = {(site.source.path, site.line): site.text for site in live}
     return [f"{place(path, line)}  {text}" for (path, line), text in sorted(seen.items())][:LINES]
 
