@@ -20,9 +20,9 @@ from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES
 from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
-from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of
 from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.values import filled
+from mini_tf.gradcheck.hooks import expressions_in, nodes_of
 from mini_tf.gradcheck.measure.points import random_dy
 from mini_tf.gradcheck.program import codes_that_run
 from mini_tf.gradcheck.report import FAIL, PASS

@@ -12,9 +12,9 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import combinations, product
 
-from mini_tf.gradcheck.explain.hooks import is_library
 from mini_tf.gradcheck.explain.sites import Site, one_line
 from mini_tf.gradcheck.explain.values import filled, fitted, same
+from mini_tf.gradcheck.hooks import is_library
 
 import numpy as np
 

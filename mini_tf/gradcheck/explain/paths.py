@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.explain.sites import Expression, sites_in
+from mini_tf.gradcheck.hooks import copied, running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.report import listed

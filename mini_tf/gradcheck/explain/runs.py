@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import copied, running_with, with_hooks, with_parameters
 from mini_tf.gradcheck.explain.sites import LARGEST, Site, flat, sites_in
 from mini_tf.gradcheck.explain.target import Target
+from mini_tf.gradcheck.hooks import copied, running_with, with_hooks, with_parameters
 from mini_tf.gradcheck.program import functions_that_run
 from mini_tf.gradcheck.source import Unavailable, source_of
 from mini_tf.types import Array

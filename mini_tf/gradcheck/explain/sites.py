@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.hooks import expressions_in, nodes_of, values_in
 from mini_tf.gradcheck.explain.target import Target
+from mini_tf.gradcheck.hooks import expressions_in, nodes_of, values_in
 from mini_tf.gradcheck.source import Source, own_nodes
 from mini_tf.types import Array
 

@@ -10,14 +10,15 @@ the gradient is judged again.
 
 import ast
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mini_tf.gradcheck.errors import FAILURES
+from mini_tf.gradcheck.hooks import running_with, with_hooks
 from mini_tf.gradcheck.measure.evidence import Evidence
 from mini_tf.gradcheck.measure.slopes import Phi
 from mini_tf.gradcheck.program import functions_that_run
-from mini_tf.gradcheck.source import Source, Unavailable, compiled, running_as, source_of
+from mini_tf.gradcheck.source import Source, Unavailable, source_of
 from mini_tf.types import Array
 
 import numpy as np
@@ -30,7 +31,6 @@ WAY = 16                 # or at so many points on the way
 LONG = 3                 # differences of a sweep over long steps, 0.1 to 0.001
 ENTRIES = 200            # of a gradient that are judged again
 BOUNDING = "clip", "maximum", "minimum", "max", "min"
-HOOK = "_guard_"
 CLIPPED = "at another point, the gradient is clipped: beyond a bound in the code, that bound comes back"
 
 
@@ -104,7 +104,9 @@ def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = Fal
     for function in functions_that_run(lambda: evidence.subject.run(evidence.dy_again())):
         with suppress(Unavailable, SyntaxError, StopIteration):
             source = source_of(function)
-            codes[function] = compiled(function, _hooked(source, guards, sums), source.file.text)
+            nodes = _guards_in(source, sums)
+            codes[function] = with_hooks(source, nodes, len(guards))
+            guards += [_in_words(source, node) for node in nodes]
 
     def hook(k, x):
         other = changed(x)
@@ -112,28 +114,23 @@ def _read_as(evidence: Evidence, changed: Callable[[Any], Any], sums: bool = Fal
             read.append(words)
         return other
 
-    with ExitStack() as stack:
-        stack.enter_context(running_as(codes))
-        for space in [function.__globals__ for function in codes]:
-            space[HOOK] = hook
-            stack.callback(space.pop, HOOK, None)
+    with running_with(codes, hook):
         yield read
 
 
-def _hooked(source: Source, guards: list[str], sums: bool) -> str:
-    """The file's text with _guard_(k, …) around what may be a guard, of which guards[k] are the words"""
-    text, places = source.file.text, {}
-    for start, end in sorted(source.file.span(node) for node in _guards_in(source.node, sums)):
-        places[start] = end                              # of `self` and `self.eps` the longer one
-    for start, end in sorted(places.items(), reverse=True):
-        code = text[start:end]
-        text = f"{text[:start]}{HOOK}({len(guards)}, {code}){text[end:]}"
-        named = code[0].isalpha() or code[0] == "_"
-        guards.append(f"{code} = {{x:g}}" if named else f"the {{x:g}} in line {source.file.line_of(start)}")
-    return text
+def _in_words(source: Source, node: ast.expr) -> str:
+    """What a guard is called, with a place for its value"""
+    named = not isinstance(node, ast.Constant)
+    return f"{source.file.of(node)} = {{x:g}}" if named else f"the {{x:g}} in line {node.lineno}"
 
 
-def _guards_in(tree, sums):
+def _guards_in(source: Source, sums: bool) -> list[ast.expr]:
+    """The nodes of what may be a guard; of `self` and `self.eps` the longer one"""
+    found = sorted(_numbers_and_names(source.node, sums), key=source.file.span)
+    return [*{source.file.span(node)[0]: node for node in found}.values()]
+
+
+def _numbers_and_names(tree, sums):
     """The nodes of numbers and names that may be guards: arguments of a clip or a maximum, and, in sums, p + 1e-12
 
     A sum that is a factor has none: (y + 1e-5) * dy is no logarithm and no denominator.

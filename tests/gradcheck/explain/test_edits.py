@@ -3,8 +3,8 @@
 import ast
 
 from mini_tf.gradcheck.explain.edits import Kind, of_syntax, replacing
-from mini_tf.gradcheck.explain.hooks import nodes_of
 from mini_tf.gradcheck.explain.sites import Site
+from mini_tf.gradcheck.hooks import nodes_of
 from mini_tf.gradcheck.source import source_of as parsed
 
 import pytest
