@@ -96,11 +96,10 @@ def check_point(
     """Judge all gradients at the subject's point, add that to the report, and give the Evidence."""
     y, backward = check_forward(subject)
     dy = random_dy(y, rng, backward)
-    gradients, findings, notes = check_backward(subject, backward, dy)
-    evidence = Evidence(subject, y, backward, dy, gradients, patterns)
+    gradients, findings, notes, misfits = check_backward(subject, backward, dy)
+    evidence = Evidence(subject, y, backward, dy, gradients, patterns, misfits=misfits)
     report.findings += findings
     report.notes += notes
-    evidence.misfits += [n for n in subject.tensors if n not in gradients and f"y does not depend on {n}" not in notes]
     phi = Phi(subject, dy, patterns)
     for name in gradients:
         x = subject.tensors[name]

@@ -21,7 +21,7 @@ class Evidence:
     gradients     {name: array} that can be compared;  backward: the function that gave them
     slopes        {name: array} measured, NaN where not known;  tolerances: how well each is known
     comparisons   {name: Comparison} of the two;  wrong, right: names of the tensors whose gradients are so
-    misfits       names of those whose gradients have another shape
+    misfits       names of those whose gradients lack, or have another form
     allowed       broken promises that are no mistake here;  sound: functions inside in which there is none
     """
 

@@ -79,8 +79,13 @@ def _line_that_writes(array, run):
     return ""
 
 
-def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> tuple[Gradients, list[str], list[str]]:
-    """({name: gradient} that can be compared, findings, notes). Raises Refused."""
+def check_backward(
+    subject: Subject, backward: Callable, dy: Array | float
+) -> tuple[Gradients, list[str], list[str], list[str]]:
+    """({name: gradient} that can be compared, findings, notes, names of misfits). Raises Refused.
+
+    misfits: tensors whose gradients are due, and lack or have another form
+    """
     given = subject.arrays | ({THE_DY: dy} if isinstance(dy, np.ndarray) else {})
     before = {name: np.copy(x) for name, x in given.items()}
     first = {name: np.copy(g) if isinstance(g, np.ndarray) else g for name, g in _run("backward", backward, dy).items()}
@@ -91,15 +96,17 @@ def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> t
         line = _line_that_writes(given[name], lambda: subject.forward()[1](dy))
         findings.append(f"backward wrote into {name}; another op may hold the same array{line}")
     _changed(given, before)
-    gradients, lacking = {}, []
+    gradients, lacking, misfits = {}, [], []
     for name, x in subject.tensors.items():
         finding = _incomparable(name, x, first.get(name))
         if finding is not None:
             findings.append(finding)
+            misfits.append(name)
         elif first.get(name) is not None:
             gradients[name] = np.asarray(first[name])
         elif subject.depends_on(name):
             lacking.append(name)
+            misfits.append(name)
         else:
             notes.append(f"y does not depend on {name}")
     if lacking:
@@ -107,7 +114,7 @@ def check_backward(subject: Subject, backward: Callable, dy: Array | float) -> t
         if subject.refusals:                             # an object may keep all of them where no rule finds them
             raise Refused(sentence)
         findings.append(sentence)
-    return gradients, findings, notes
+    return gradients, findings, notes, misfits
 
 
 def _about_none(subject, backward, names, nothing):
