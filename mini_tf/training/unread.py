@@ -49,8 +49,10 @@ class Unread:
         training, k = self.training, len(self.steps)
         optimizer, parameters = training.optimizer, training.parameters
         self.steps.append(Step(batch, before, dict(optimizer.memory.get("t", {})), words))
-        gradients = [updates.contiguous(parameter.grad) for _, parameter in with_gradient(parameters)]
-        updates.note(self.record, k, updates.contiguous(loss), gradients)
+        trained = [parameter for _, parameter in with_gradient(parameters)]
+        for parameter in trained:                        # here, so that the optimizer finds it so
+            parameter.grad = updates.contiguous(parameter.grad)
+        updates.note(self.record, k, updates.contiguous(loss), [parameter.grad for parameter in trained])
         optimizer.step(parameters, record=self.record, step=k, most=training.clip or 0.0)
 
     def due(self) -> bool:
