@@ -19,7 +19,7 @@ from mini_tf.errors import UserError
 from mini_tf.gradcheck.adapters import Loss
 from mini_tf.gradcheck.check import judge
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
+from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.sites import Site
 from mini_tf.gradcheck.explain.values import filled
 from mini_tf.gradcheck.hooks import expressions_in, nodes_of
@@ -95,7 +95,7 @@ def self_test(
         maker, right = _maker(subject, backward.function), _outcomes(subject, evidence)
         for m in mutants(backward):
             with suppress(SyntaxError), np.errstate(all="ignore"):       # what is no program needs none either
-                wrong = compiled(maker, m.text, backward.file.text)
+                wrong = compiled(maker, changed([m]), backward.file.text)
                 if wrong.co_freevars == maker.__code__.co_freevars:      # else Python does not let it run in this place
                     fate(wrong).append(m)
     return result

@@ -7,7 +7,7 @@ np.add.at, a statement dropped or moved, returned values exchanged, a copy missi
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 from itertools import combinations, product
@@ -52,12 +52,6 @@ class Edit:
         self.kind, self.site, self.start, self.end, self.new = kind, site, start, end, new
         self.source = site.source
         self.statement = statement or site.statement
-
-    @property
-    def text(self) -> str:
-        """The file's text with the change"""
-        text = self.source.file.text
-        return text[: self.start] + self.new + text[self.end :]
 
     @property
     def line(self) -> int:
@@ -105,6 +99,14 @@ class Edit:
         """Whether a number that is written out takes the place of a name: by chance, most often"""
         old, new = (text.replace(".", "") for text in (self.source.file.text[self.start : self.end], self.new))
         return new.isdigit() and not old.isdigit()
+
+
+def changed(edits: Sequence[Edit]) -> str:
+    """The text of the file, one for all of them, with these edits"""
+    text = edits[0].source.file.text
+    for edit in sorted(edits, key=lambda edit: -edit.start):
+        text = text[: edit.start] + edit.new + text[edit.end :]
+    return text
 
 
 @lru_cache(256)

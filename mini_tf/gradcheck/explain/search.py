@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from mini_tf.gradcheck.errors import FAILURES
-from mini_tf.gradcheck.explain.edits import Edit, Kind, of_statement, of_syntax, replacing
+from mini_tf.gradcheck.explain.edits import Edit, Kind, changed, of_statement, of_syntax, replacing
 from mini_tf.gradcheck.explain.elsewhere import other_sizes
 from mini_tf.gradcheck.explain.runs import Program
 from mini_tf.gradcheck.explain.sites import Site, flat, is_numeric
@@ -242,10 +242,8 @@ def all_hold(edits: Sequence[Edit], points: Iterable[Evidence], names: Sequence[
     codes = dict(program.originals)
     try:
         for source in {edit.source.function: edit.source for edit in edits}.values():
-            changed, own = source.file.text, [edit for edit in edits if edit.source.function is source.function]
-            for edit in sorted(own, key=lambda edit: -edit.start):
-                changed = changed[: edit.start] + edit.new + changed[edit.end :]
-            codes[source.function] = compiled(source.function, changed, source.file.text)
+            own = [edit for edit in edits if edit.source.function is source.function]
+            codes[source.function] = compiled(source.function, changed(own), source.file.text)
         with running_as(codes), np.errstate(all="ignore"):
             for point in points:
                 if not holds(point, [name for name in names if name in point.slopes]):
