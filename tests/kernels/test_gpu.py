@@ -293,32 +293,9 @@ def test_a_gradient_of_the_host_is_refused(device, monkeypatch, rng):
 
 
 @pytest.mark.parametrize("special", cases.SPECIAL)
-@pytest.mark.parametrize("name", [*cases.OF_ROWS, "attention", "attention, biased", "cross_entropy, smoothed"])
+@pytest.mark.parametrize("name", cases.OF_SPECIAL)
 def test_special_numbers_come_out_as_in_the_formula(device, name, special, rng):
-    """In each of the inputs, and in dy: NaN and ∞ are where the formula has them, and all else is as large."""
-    name, _, kind = name.partition(", ")
-    if name == "attention":
-        inputs = [*normal(rng, 3, 4, 5, 9), np.tri(5, dtype=bool), 0.5, *([normal(rng, 5, 5)] if kind else [])]
-    else:
-        inputs = [*of_rows(name, rng, (6, 41)), *([None, 0.1] if kind else [])]
-    formula = getattr(ops, name).formula
-    given = [*inputs, np.asarray(normal(rng, *formula(*inputs)[0].shape))]       # the last is dy
-    for place, x in enumerate(given):
-        if getattr(x, "dtype", None) != np.float32:
-            continue
-        if name == "layer_norm" and x is not inputs[0] and abs(special) > 1e38:
-            continue                                     # sums overflow, or not, depending on their order
-        x = np.array(x)
-        x.reshape(-1)[x.size // 2] = special
-        *changed, dy = [*given[:place], x, *given[place + 1 :]]
-        with np.errstate(all="ignore"):
-            y, backward = device.call(name, *map(device.to, changed))
-            y_exact, backward_exact = formula(*changed)
-            pairs = zip([y, *as_list(backward(device.to(dy)))], [y_exact, *as_list(backward_exact(dy))])
-        for found, expected in pairs:
-            if expected is not None:
-                size = min(np.abs(expected).max(initial=1, where=np.isfinite(expected)), 1e30)
-                np.testing.assert_allclose(to_host(found), expected, rtol=1e-4, atol=1e-5 * size)
+    cases.check_special_numbers(name, special, rng, device.call, device.to)
 
 
 LAUNCHES = {                                             # forward, backward
