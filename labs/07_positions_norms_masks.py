@@ -393,7 +393,7 @@ expect("one word: largest difference from β", 0, np.abs(alone - beta).max())
 sentence = corpus.test[T + 5 : T + 13]                   # eight different words
 labels = [repr(word) if word == "\n" else word for word in (corpus.vocabulary.decode([i]) for i in sentence)]
 model = new_model(positions="geometric", scaled_attention=True)
-x, _ = model.trunk.enter(sentence[None])                 # (1, 8, n)
+x, _ = model.trunk.embed(sentence[None])                 # (1, 8, n)
 
 print("\nTask 6.12: three masks")
 past = np.tri(8, dtype=bool)                             # row i, column j: j ≤ i

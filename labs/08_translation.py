@@ -549,7 +549,7 @@ expect("parameters that pass", 62, sum(tensor.verdict == "PASS" for tensor in re
 # %%
 class FirstLayerOnly(Decoder):
     def __call__(self, ids, z, z_mask=None, rng=None):
-        x, enter_backward = self.enter(ids, rng)
+        x, embed_backward = self.embed(ids, rng)
         mask, layer_backwards = self.mask(ids), []
         for layer in self.layers:
             x, layer_backward = layer(x, z, mask, z_mask, rng)
@@ -559,7 +559,7 @@ class FirstLayerOnly(Decoder):
             dz = 0
             while layer_backwards:
                 dx, dz = layer_backwards.pop()(dx)       # should be: dx, dz_layer = …, dz = dz + dz_layer
-            enter_backward(dx)
+            embed_backward(dx)
             return dz
 
         return x, backward

@@ -95,7 +95,7 @@ def to_host(array: ArrayLike) -> np.ndarray:
     return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
-def beside(array: Array, reference: Array) -> Array:
+def to_device_of(array: Array, reference: Array) -> Array:
     """The host array `array`, moved to the device of `reference`: ids to the embeddings, a mask to the scores."""
     library = _library(reference)
     if library.__name__ == "cupy":
@@ -103,11 +103,11 @@ def beside(array: Array, reference: Array) -> Array:
     return library.asarray(array)
 
 
-def constant_beside(array: Array, reference: Array, dtype: DTypeLike = None) -> Array:
+def constant_to_device_of(array: Array, reference: Array, dtype: DTypeLike = None) -> Array:
     """The same, in that dtype, for a host array that never changes: it is sent once, and kept there while it lives."""
     place = id(array), device_of(reference), dtype
     if isinstance(reference, np.ndarray) or place not in _sent:
-        sent = beside(array if dtype is None else array.astype(dtype, copy=False), reference)
+        sent = to_device_of(array if dtype is None else array.astype(dtype, copy=False), reference)
         if isinstance(reference, np.ndarray):
             return sent
         weakref.finalize(array, _sent.pop, place, None).atexit = False

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray                                       # or CuPy's, whose arrays have the same methods
+Array = NDArray[Any]                                     # or CuPy's, whose arrays have the same methods
 Backward = Callable[..., Any]                            # dy → dx, or a tuple with a gradient for each array argument
 PathLike = str | os.PathLike[str]                        # what Path() takes

@@ -131,7 +131,7 @@ def _unwrap(value):
     if isinstance(value, (tuple, list)):
         return type(value)(_unwrap(v) for v in value)
     if isinstance(value, np.ndarray):
-        raise TypeError(f"a host array of shape {value.shape} met a device array; move it with backend.beside")
+        raise TypeError(f"a host array of shape {value.shape} met a device array; move it with backend.to_device_of")
     if isinstance(value, (*SCALARS, np.generic, np.dtype, type, str)):
         return value
     raise TypeError(f"a device array met {type(value).__name__}")

@@ -3,17 +3,17 @@
 from mini_tf import backend
 from mini_tf.backend import (
     array_module,
-    beside,
-    constant_beside,
+    constant_to_device_of,
     device_of,
     devices,
     resolve_device,
     scatter_add,
     to_device,
+    to_device_of,
     to_host,
 )
 from mini_tf.errors import UserError
-from mini_tf.ops.shapes import ids_beside
+from mini_tf.ops.shapes import ids_to_device_of
 from tests.strict import StrictArray, counting, strict, strict_library
 
 import numpy as np
@@ -46,18 +46,18 @@ def test_an_array_on_the_cpu_stays_the_same_object():
 
 
 def test_beside_moves_a_host_array_to_its_reference():
-    assert isinstance(beside(np.arange(3), strict(np.zeros(2))), StrictArray)
-    assert to_host(beside(np.arange(3), strict(np.zeros(2)))).tolist() == [0, 1, 2]
-    assert isinstance(beside(np.arange(3), np.zeros(2)), np.ndarray)
+    assert isinstance(to_device_of(np.arange(3), strict(np.zeros(2))), StrictArray)
+    assert to_host(to_device_of(np.arange(3), strict(np.zeros(2)))).tolist() == [0, 1, 2]
+    assert isinstance(to_device_of(np.arange(3), np.zeros(2)), np.ndarray)
 
 
 def test_a_constant_is_sent_once():
     mask, x = np.tri(3), strict(np.zeros(2, np.float32))
     with counting() as counts:
-        first, second = (constant_beside(mask, x, x.dtype) for _ in range(2))
+        first, second = (constant_to_device_of(mask, x, x.dtype) for _ in range(2))
     assert first is second
     assert (first.dtype, counts["copies"]) == (np.float32, 1)
-    assert constant_beside(mask, np.zeros(2)) is mask
+    assert constant_to_device_of(mask, np.zeros(2)) is mask
     held = len(backend._sent)
     del mask
     assert len(backend._sent) == held - 1
@@ -66,10 +66,10 @@ def test_a_constant_is_sent_once():
 def test_ids_are_checked_before_they_leave_the_host():
     table = strict(np.zeros((3, 2), np.float32))
     with counting() as counts:
-        ids_beside("embedding", "ids", np.array([0, 2, -1]), table, 3, "rows", absent=-1)
+        ids_to_device_of("embedding", "ids", np.array([0, 2, -1]), table, 3, "rows", absent=-1)
     assert counts == {"copies": 1}
     with pytest.raises(ValueError, match="embedding: ids has the id 3, expected ids from 0 to 2"):
-        ids_beside("embedding", "ids", np.array([0, 3]), table, 3, "rows")
+        ids_to_device_of("embedding", "ids", np.array([0, 3]), table, 3, "rows")
 
 
 def test_scatter_add_counts_repeats():

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from mini_tf import ops
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.layers import (
     Dropout,
@@ -91,7 +91,7 @@ class PointerTransformer(TextModel, Layer):
         self.check_present(given)
         h, trunk_backward = self.trunk(given, rng)               # (B, T, n)
         own, copying, gate, parts_backward = self.parts(h, rng)
-        given, following = beside(given, h), beside(following, h)
+        given, following = to_device_of(given, h), to_device_of(following, h)
         copied, copied_backward = ops.copied(copying, given, following)          # (B, T)
         loss, loss_backward = ops.mixture_cross_entropy(own, gate, copied, following)
 
@@ -135,8 +135,8 @@ class PointerTransformer(TextModel, Layer):
         It is attention whose values are the rows of the identity matrix, so that its output is its weights.
         """
         B, T, _ = key.shape
-        places = beside(np.eye(T, dtype=key.dtype)[None].repeat(B, axis=0), key)
-        mask = beside(np.tri(T, dtype=bool)[T - query.shape[1] :], key)      # each word sees itself and those before it
+        places = to_device_of(np.eye(T, dtype=key.dtype)[None].repeat(B, axis=0), key)
+        mask = to_device_of(np.tri(T, dtype=bool)[T - query.shape[1] :], key)  # itself and those before
         return ops.attention(query, key, places, mask, self.scale)
 
     def after_last(self, ids: Array, asked: int) -> tuple[Array, Array, Array]:
@@ -202,7 +202,7 @@ class PointerTransformer(TextModel, Layer):
         """ln p of the last `asked` words, each given those before it, in double precision."""
         given, following = words[None, :-1], words[None, -asked:]
         own, P, gate = self.after_last(given, asked)
-        copied, _ = ops.copied(P, beside(given, P), beside(following, P))
+        copied, _ = ops.copied(P, to_device_of(given, P), to_device_of(following, P))
         copied, gate = no_nan(copied).astype(np.float64), no_nan(gate).astype(np.float64)
         ln_copied = np.log(np.maximum(copied, np.finfo(np.float64).tiny))
         own = log_softmax_at(own, following)

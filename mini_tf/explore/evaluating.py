@@ -41,7 +41,7 @@ FUNCTIONS = {
     np.outer: 2, np.dot: 2, np.einsum: 4, np.tri: 2, np.tril: 2, np.triu: 2, np.expand_dims: 2, np.clip: 3, np.copy: 1,
     np.ravel: 1, np.squeeze: 2, np.full_like: 2, np.repeat: 3, np.argmax: 2, np.concatenate: 2, np.stack: 2,
     np.broadcast_to: 2, np.diag: 2, np.float32: 1, np.float64: 1,
-    shapes.transpose: 1, shapes.sum_to: 2, backend.array_module: 1, backend.beside: 2, backend.to_host: 1,
+    shapes.transpose: 1, shapes.sum_to: 2, backend.array_module: 1, backend.to_device_of: 2, backend.to_host: 1,
     len: 1, float: 1, int: 1, abs: 1, tuple: 1,
 }  # fmt: skip
 OPTIONS = {"axis", "keepdims", "dtype", "k"}

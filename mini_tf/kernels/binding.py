@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TWINS = {"numpy": "mini_tf.kernels.cpu", "cupy": "mini_tf.kernels.gpu"}
 _known = {}                          # id of a code object -> (the code object, its fingerprint)
-NO_PART = {"array_module", "beside", "check_rng", "_library"}    # of which library, or sound, not what is computed
+NO_PART = {"array_module", "to_device_of", "check_rng", "_library"}   # they say where it is computed, not what
 
 
 def name_of(op: "Op") -> str:

@@ -24,7 +24,7 @@ EPS = np.float32(1e-5)               # of layer norm, as in the op
 FEW = 1 << 18                        # multiplications in one product of attention, up to which the loop is faster
 NO_ROW, NO_MATRIX, NO_BIAS = (np.empty(shape, np.float32) for shape in (0, (0, 0), (0, 1, 0)))
 METHODS = [
-    (TransformerLayer, ("__call__", "branch", "before", "after")),
+    (TransformerLayer, ("__call__", "branch", "pre_norm", "post_norm")),
     (MultiHeadAttention, ("__call__", "across", "bias", "split", "join")),
     (KeysAndValues, ("extended", "begin", "all")),
     *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),

@@ -1,7 +1,7 @@
 """Attention with several heads."""
 
 from mini_tf import ops
-from mini_tf.backend import array_module, beside
+from mini_tf.backend import array_module, to_device_of
 from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.positions import distance_bias
@@ -85,7 +85,8 @@ class MultiHeadAttention(Layer):
 
     def bias(self, query: Array, key: Array) -> Array:
         """The distance bias on the scores of these queries, which are the last of the keys' words."""
-        return beside(distance_bias(key.shape[-2], self.H, query.shape[-2]).astype(query.dtype), query)  # (H, Tq, Tk)
+        bias = distance_bias(key.shape[-2], self.H, query.shape[-2])                    # (H, Tq, Tk)
+        return to_device_of(bias.astype(query.dtype), query)
 
     def split(self, x: Array) -> Array:
         """(B, T, H·m) → (B, H, T, m): one matrix for each head"""
@@ -134,7 +135,7 @@ class KeysAndValues:
         """Keep these rows of the batch, an array of B′ indices, in this order; a row may be repeated."""
         if np.array_equal(rows, np.arange(len(self.key))):
             return                                               # they are as they should be: no copy
-        rows = beside(rows, self.key)
+        rows = to_device_of(rows, self.key)
         self.key, self.value = (self._chosen(x, rows) for x in (self.key, self.value))
 
     def _chosen(self, x, rows):

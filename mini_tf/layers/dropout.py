@@ -1,7 +1,7 @@
 """The layer that draws dropout's masks."""
 
 from mini_tf import ops
-from mini_tf.backend import beside
+from mini_tf.backend import to_device_of
 from mini_tf.checks import check_rng
 from mini_tf.kernels.gpu import draws
 from mini_tf.layers.layer import Layer
@@ -31,6 +31,6 @@ class Dropout(Layer):
             return x, lambda dy: dy
         keep = draws.keep(rng, x, self.rate)         # on a GPU the same bits, drawn there
         if keep is None:
-            keep = beside(rng.random(x.shape) >= self.rate, x)
+            keep = to_device_of(rng.random(x.shape) >= self.rate, x)
         y, dropout_backward = ops.dropout(x, keep, self.rate)
         return y, lambda dy: dropout_backward(dy)[0]

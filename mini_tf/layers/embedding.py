@@ -2,7 +2,7 @@
 
 from mini_tf import ops
 from mini_tf.layers.layer import Layer, Parameter
-from mini_tf.ops.shapes import ids_beside
+from mini_tf.ops.shapes import ids_to_device_of
 from mini_tf.types import Array, Backward
 
 import numpy as np
@@ -23,7 +23,7 @@ class Embedding(Layer):
 
     def __call__(self, ids: Array) -> tuple[Array, Backward]:
         table = self.table.data
-        ids = ids_beside("embedding", "ids", ids, table, len(table), "rows in table", ABSENT)
+        ids = ids_to_device_of("embedding", "ids", ids, table, len(table), "rows in table", ABSENT)
         x, embedding_backward = ops.embedding(table, ids, ABSENT)
 
         def backward(dx):

@@ -1,7 +1,7 @@
 """Positional encoding: tell the transformer where a word stands."""
 
 from mini_tf import ops
-from mini_tf.backend import beside, constant_beside
+from mini_tf.backend import constant_to_device_of, to_device_of
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
@@ -85,7 +85,7 @@ class PositionalEncoding(Layer):
         """first: the position of the first word of x."""
         some = slice(first, first + x.shape[1])
         on_host = isinstance(x, np.ndarray)
-        P = self.P[some].astype(x.dtype) if on_host else constant_beside(self.P, x, x.dtype)[some]
+        P = self.P[some].astype(x.dtype) if on_host else constant_to_device_of(self.P, x, x.dtype)[some]
         return x + P, lambda dy: dy
 
 
@@ -102,7 +102,7 @@ class LearnedPositions(Layer):
 
     def __call__(self, x: Array, first: int = 0) -> tuple[Array, Backward]:
         """first: the position of the first word of x."""
-        positions = beside(np.arange(first, first + x.shape[1]), x)
+        positions = to_device_of(np.arange(first, first + x.shape[1]), x)
         p, embedding_backward = ops.embedding(self.P.data, positions)            # (T′, n)
 
         def backward(dy):

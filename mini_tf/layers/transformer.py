@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mini_tf import ops
-from mini_tf.backend import beside
+from mini_tf.backend import to_device_of
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import FeedForward
@@ -73,7 +73,7 @@ class TransformerLayer(Layer):
             if y is not None:
                 return y
         new, past = x.shape[1], memory.words
-        mask = None if new == 1 else beside(np.tri(new, past + new, past, dtype=bool), x)
+        mask = None if new == 1 else to_device_of(np.tri(new, past + new, past, dtype=bool), x)
         return self(x, mask, memory=memory)[0]
 
     def branch(
@@ -81,21 +81,21 @@ class TransformerLayer(Layer):
         rng: np.random.Generator | None,
     ) -> tuple[Array, Backward]:  # fmt: skip
         """norm_after(x + σ(dropout(layer(norm_before(x)))))"""
-        normal, before_backward = self.before(x, norm)
+        normal, pre_norm_backward = self.pre_norm(x, norm)
         y, layer_backward = layer(normal)
-        z, after_backward = self.after(x, y, norm, rng)
+        z, post_norm_backward = self.post_norm(x, y, norm, rng)
 
         def backward(dz):
-            dx, dy = after_backward(dz)
-            return dx + before_backward(layer_backward(dy))      # skip connection + branch
+            dx, dy = post_norm_backward(dz)
+            return dx + pre_norm_backward(layer_backward(dy))      # skip connection + branch
 
         return z, backward
 
-    def before(self, x: Array, norm: LayerNorm | None) -> tuple[Array, Backward]:
+    def pre_norm(self, x: Array, norm: LayerNorm | None) -> tuple[Array, Backward]:
         """What a branch reads: x, normalized if the norm comes before"""
         return norm(x) if self.norm == "before" else (x, _unchanged)
 
-    def after(
+    def post_norm(
         self, x: Array, y: Array, norm: LayerNorm | None, rng: np.random.Generator | None
     ) -> tuple[Array, Backward]:
         """x + σ(dropout(y)), normalized if the norm comes after; the gradients are dx and dy"""
@@ -143,15 +143,15 @@ class DecoderLayer(TransformerLayer):
         rng: np.random.Generator | None = None,
     ) -> tuple[Array, Backward]:  # fmt: skip
         x, attention_backward = self.branch(x, lambda x: self.attention(x, mask), self.attention_norm, rng)
-        normal, before_backward = self.before(x, self.cross_attention_norm)
+        normal, pre_norm_backward = self.pre_norm(x, self.cross_attention_norm)
         y, cross_backward = self.cross_attention.across(normal, z, z_mask)
-        x, after_backward = self.after(x, y, self.cross_attention_norm, rng)
+        x, post_norm_backward = self.post_norm(x, y, self.cross_attention_norm, rng)
         x, feed_forward_backward = self.branch(x, self.feed_forward, self.feed_forward_norm, rng)
 
         def backward(dx):
-            dx, dy = after_backward(feed_forward_backward(dx))
+            dx, dy = post_norm_backward(feed_forward_backward(dx))
             dnormal, dz = cross_backward(dy)
-            return attention_backward(dx + before_backward(dnormal)), dz
+            return attention_backward(dx + pre_norm_backward(dnormal)), dz
 
         return x, backward
 
@@ -168,10 +168,10 @@ class DecoderLayer(TransformerLayer):
         """
         written, read = memory
         x, _ = self.branch(x, lambda x: self.attention(x, memory=written), self.attention_norm, None)
-        normal, _ = self.before(x, self.cross_attention_norm)
+        normal, _ = self.pre_norm(x, self.cross_attention_norm)
         queries = normal.reshape(len(read.key), -1, x.shape[-1])                 # (B, k, n): k texts of each z
         y = self.cross_attention.recall(queries, read, z_mask)
-        x, _ = self.after(x, y.reshape(x.shape), self.cross_attention_norm, None)
+        x, _ = self.post_norm(x, y.reshape(x.shape), self.cross_attention_norm, None)
         return self.branch(x, self.feed_forward, self.feed_forward_norm, None)[0]
 
 

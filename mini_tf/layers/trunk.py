@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from mini_tf.backend import beside, constant_beside, to_host
+from mini_tf.backend import constant_to_device_of, to_device_of, to_host
 from mini_tf.layers.attention import KeysAndValues
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.embedding import ABSENT, Embedding
@@ -59,9 +59,9 @@ class Trunk(Layer):
         self, x: Array, mask: Array | None = None, rng: np.random.Generator | None = None
     ) -> tuple[Array, Backward]:
         """Φ(X) for the words' vectors x = E[ids] (B, T, n), and its backward, which gives dx and runs once."""
-        x, place_backward = self.place(x, rng)
-        backwards = [place_backward]
-        mask = None if mask is None else constant_beside(mask, x)
+        x, positions_backward = self.add_positions(x, rng)
+        backwards = [positions_backward]
+        mask = None if mask is None else constant_to_device_of(mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, mask, rng)
             backwards.append(layer_backward)
@@ -72,18 +72,18 @@ class Trunk(Layer):
 
     def write(self, ids: Array, memory: list[KeysAndValues]) -> Array:
         """Φ of new words ids (B, new), which come after those in the memory: (B, new, n); no backward"""
-        x, _ = self.enter(ids, None, past=memory[0].words if memory else 0)
+        x, _ = self.embed(ids, None, past=memory[0].words if memory else 0)
         for layer, of_layer in zip(self.layers, memory):
             x = layer.write(x, of_layer)
         return x if self.norm is None else self.norm(x)[0]
 
-    def enter(self, ids: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
+    def embed(self, ids: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0, for words that come after `past` others"""
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
-        x, place_backward = self.place(x, rng, past)
-        return x, walk_back([embedding_backward, place_backward])
+        x, positions_backward = self.add_positions(x, rng, past)
+        return x, walk_back([embedding_backward, positions_backward])
 
-    def place(self, x: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
+    def add_positions(self, x: Array, rng: np.random.Generator | None = None, past: int = 0) -> tuple[Array, Backward]:
         """X_0 = scale·x (+ P), with dropout in training: what the first layer reads, of vectors x (B, T, n)"""
         backwards = []
         if self.scale != 1:
@@ -98,8 +98,8 @@ class Trunk(Layer):
 
     def after_each_layer(self, ids: Array) -> list[Array]:
         """[X_0, X_1, …, X_L]: what the first layer reads, and what each layer makes of it; no backward"""
-        states, mask = [self.enter(ids)[0]], self.mask(ids)
-        mask = None if mask is None else beside(mask, states[0])
+        states, mask = [self.embed(ids)[0]], self.mask(ids)
+        mask = None if mask is None else to_device_of(mask, states[0])
         for layer in self.layers:
             states.append(layer(states[-1], mask)[0])
         return states
@@ -151,23 +151,23 @@ class Decoder(Trunk):
     def __call__(
         self, ids: Array, z: Array, z_mask: Array | None = None, rng: np.random.Generator | None = None
     ) -> tuple[Array, Backward]:
-        x, enter_backward = self.enter(ids, rng)                 # (B, T, n)
-        mask, backwards = constant_beside(self.mask(ids), x), [enter_backward]
-        z_mask = None if z_mask is None else beside(z_mask, x)
+        x, embed_backward = self.embed(ids, rng)                 # (B, T, n)
+        mask, backwards = constant_to_device_of(self.mask(ids), x), [embed_backward]
+        z_mask = None if z_mask is None else to_device_of(z_mask, x)
         for layer in self.layers:
             x, layer_backward = layer(x, z, mask, z_mask, rng)
             backwards.append(layer_backward)
         x, norm_backward = (x, None) if self.norm is None else self.norm(x)
 
         def backward(dx):
-            enter_backward, *steps = taken(backwards)
+            embed_backward, *steps = taken(backwards)
             if norm_backward is not None:
                 dx = norm_backward(dx)
             dz = 0
             while steps:                                         # frees what each layer kept, as walk_back does
                 dx, dz_layer = steps.pop()(dx)
                 dz = dz + dz_layer
-            enter_backward(dx)
+            embed_backward(dx)
             return dz
 
         return x, backward
@@ -181,8 +181,8 @@ class Decoder(Trunk):
     ) -> Array:
         """Φ of new words (B·k, 1), which come after those in the memory: (B·k, 1, n); no backward. See DecoderLayer."""
         past = memory[0][0].words
-        x, _ = self.enter(ids, None, past)
-        z_mask = None if z_mask is None else beside(z_mask, x)
+        x, _ = self.embed(ids, None, past)
+        z_mask = None if z_mask is None else to_device_of(z_mask, x)
         for layer, of_layer in zip(self.layers, memory):
             x = layer.write(x, of_layer, z_mask)
         return x if self.norm is None else self.norm(x)[0]

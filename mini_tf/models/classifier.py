@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Self
 
 from mini_tf import ops
-from mini_tf.backend import array_module, beside, to_host
+from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.checks import check_rng, generator
 from mini_tf.errors import UserError
 from mini_tf.layers import (
@@ -166,7 +166,7 @@ class Classifier(MadeOfWordVectors, Layer):
 
 def _mean(Phi, present):
     """e = mean of Φ_t over the words that are there: padding that counted would pull short texts to its own vector"""
-    e, pool_backward = ops.mean_pool(Phi, beside(present, Phi))
+    e, pool_backward = ops.mean_pool(Phi, to_device_of(present, Phi))
     return e, lambda de: pool_backward(de)[0]
 
 

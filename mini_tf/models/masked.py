@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mini_tf import ops
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import check_rng, generator, is_number
 from mini_tf.errors import UserError
 from mini_tf.layers import (
@@ -91,7 +91,7 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
 def _at(Phi, which):
     """The vectors of some words: Φ (B, T, n), which bool (B, T) → (words, n);  dΦ has 0 for all other words"""
     B, T, n = Phi.shape
-    places = beside(np.flatnonzero(to_host(which)), Phi)
+    places = to_device_of(np.flatnonzero(to_host(which)), Phi)
     some, embedding_backward = ops.embedding(Phi.reshape(B * T, n), places)      # rows of a table, as word vectors are
     return some, lambda dsome: embedding_backward(dsome)[0].reshape(B, T, n)
 

@@ -2,7 +2,7 @@
 
 from mini_tf import ops
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.ops.shapes import ids_beside
+from mini_tf.ops.shapes import ids_to_device_of
 from mini_tf.types import Array, Backward
 
 
@@ -13,7 +13,7 @@ def right_class(
 
     ignore, smoothing: see ops.cross_entropy
     """
-    labels = ids_beside("cross_entropy", "targets", labels, logits, logits.shape[-1], "words", ignore)
+    labels = ids_to_device_of("cross_entropy", "targets", labels, logits, logits.shape[-1], "words", ignore)
     loss, loss_backward = ops.cross_entropy(logits, labels, ignore, smoothing)
     return loss, lambda dloss=1.0: loss_backward(dloss)[0]
 

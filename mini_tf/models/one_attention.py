@@ -1,6 +1,6 @@
 """The smallest language model with attention: one layer, and nothing around it."""
 
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, LearnedPositions, Linear, MultiHeadAttention, walk_back
@@ -53,7 +53,7 @@ class OneAttention(WindowModel):
         x, positions_backward = self.positions(x)
         T = ids.shape[1]
         mask = np.tri(T, dtype=bool) & (to_host(ids) != ABSENT)[:, None, None, :]
-        y, attention_backward = self.attention(x, beside(mask, x))
+        y, attention_backward = self.attention(x, to_device_of(mask, x))
         logits, A_backward = self.A(y)
         return logits, walk_back([embedding_backward, positions_backward, attention_backward, A_backward])
 

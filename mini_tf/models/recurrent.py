@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
 from mini_tf.metrics import log_shares, log_softmax_at
@@ -184,5 +184,5 @@ class CarriedState(Layer):
     def restore(self, state: dict[str, Array]) -> None:
         self.carried, self.last_words, self.batches = None, None, 0
         if state:
-            self.carried = beside(state["carried"], self.model.recurrent.h0.data)
+            self.carried = to_device_of(state["carried"], self.model.recurrent.h0.data)
             self.last_words, self.batches = state["last_words"], int(state["batches"][0])

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Callable
 
-from mini_tf.backend import array_module, beside, in_use, place_of
+from mini_tf.backend import array_module, in_use, place_of, to_device_of
 from mini_tf.types import Array
 
 from numpy import ndarray
@@ -93,13 +93,13 @@ def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
         raise ValueError(f"{op}: {name} has the id {first}, expected ids from 0 to {size - 1} ({size} {what})")
 
 
-def ids_beside(
+def ids_to_device_of(
     op: str, name: str, ids: Array, reference: Array, size: int, what: str, absent: int | None = None
 ) -> Array:  # fmt: skip
-    """`backend.beside` for ids, checked by `check_ids` before they leave the host: later that would mean waiting."""
+    """`to_device_of` for ids, which `check_ids` checks before they leave the host: later that would mean waiting."""
     if isinstance(ids, ndarray) and not isinstance(reference, ndarray):
         check_ids(op, name, ids if absent is None else ids[ids != absent], size, what)
-    return beside(ids, reference)
+    return to_device_of(ids, reference)
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:

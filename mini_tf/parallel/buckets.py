@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from itertools import count
 
-from mini_tf.backend import array_module, beside, device_of, to_host, wait_for
+from mini_tf.backend import array_module, device_of, to_device_of, to_host, wait_for
 from mini_tf.kernels.memory import empty
 from mini_tf.layers import Parameter
 from mini_tf.parallel.shares import rows_of
@@ -50,7 +50,7 @@ def room(numbers: int, like: Array) -> Array:
 
 def at_home(array: Array, reference: Array) -> Array:
     """The array on the device of `reference`"""
-    return array if device_of(array) == device_of(reference) else beside(array, reference)
+    return array if device_of(array) == device_of(reference) else to_device_of(array, reference)
 
 
 @cache

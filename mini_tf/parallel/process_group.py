@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mini_tf.backend import beside, to_host
+from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import first_difference
 from mini_tf.errors import UserError
 from mini_tf.layers import Parameter
@@ -186,7 +186,7 @@ class ProcessGroup(SingleProcess):
     def _array_of_first(self, array):
         host = np.ascontiguousarray(to_host(array))
         self.comm.Bcast(host)
-        return beside(host, array)
+        return to_device_of(host, array)
 
     def check_alike(self, parameters: dict[str, Parameter]) -> None:
         """Raises UserError if the processes no longer have the same parameters."""

@@ -86,7 +86,7 @@ def test_attention_weights_are_those_of_the_model(rng):
     # Layer 1's attention to the encoder, once more, from the formula
     layer = model.decoder.layers[0]
     Z, _ = model.encoder(source[None])
-    x = model.decoder.enter(target[None])[0]
+    x = model.decoder.embed(target[None])[0]
     x, _ = layer.branch(x, lambda x: layer.attention(x, np.tri(3, dtype=bool)), layer.attention_norm, None)
     across = layer.cross_attention
     Q, K = (across.split(product(y)[0])[0] for product, y in (

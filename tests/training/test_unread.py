@@ -1,6 +1,6 @@
 """Steps on a GPU whose losses are read later: the same training as with losses read at once, and no waiting."""
 
-from mini_tf.backend import array_module, beside, to_host
+from mini_tf.backend import array_module, to_device_of, to_host
 from mini_tf.layers import Layer, Parameter
 from mini_tf.models import LanguageTransformer
 from mini_tf.training import SGD, Adam, RandomWindows, Training, Watcher, fit
@@ -23,7 +23,7 @@ class Line(Layer):
         self.w, self.T = Parameter(move(np.full(3, 0.5, np.float32))), 0
 
     def loss(self, batch, rng=None):
-        x = beside(batch, self.w.data)
+        x = to_device_of(batch, self.w.data)
         error = self.w.data * x - 1
 
         def backward():

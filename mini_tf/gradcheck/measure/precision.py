@@ -36,7 +36,7 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
         given = [*subject.tensors.values()]
     if all(type(x) is np.ndarray and x.dtype == np.float64 for x in given):
         return
-    from mini_tf.backend import beside, device_of, to_host  # here, as most inputs are float64 arrays on the host
+    from mini_tf.backend import device_of, to_device_of, to_host  # here, as most inputs are float64 arrays on the host
 
     kinds = {(x.dtype, device_of(x)) for x in given}
     if len(kinds) != 1:
@@ -46,7 +46,7 @@ def check_precision(evidence: Evidence, report: Report, rng: np.random.Generator
     # Ops promise that the dtype follows the inputs; other styles do not.
     widened, why = (report.findings, f": {WIDENED}") if isinstance(subject.adapter, Closure) else (report.notes, "")
     try:
-        own_dy = beside(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy
+        own_dy = to_device_of(np.asarray(dy, dtype), given[0]) if np.ndim(dy) else dy
         y, came, switched = rerun(evidence, subject.as_given(), own_dy)
     except FAILURES as error:
         report.findings.append(f"in {where}, as given, it raised {told(error)}")
