@@ -17,7 +17,7 @@ from mini_tf.types import Array
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Measures the loss of a part, such as a batch, and gives (mean loss, over how many predictions).
+# Computes the loss of a part, such as a batch: (mean loss, number of predictions)
 LossPart = Callable[[], tuple[float, int]]
 
 
@@ -29,7 +29,7 @@ def mean_of(parts: Iterable[LossPart]) -> float:
 
 def sums_of(parts: Iterable[LossPart]) -> tuple[float, int]:
     """(sum of the losses, number of predictions) of the parts"""
-    total = count = 0
+    total, count = 0.0, 0
     for part in parts:
         loss, predictions = part()
         total, count = total + float(loss) * predictions, count + predictions

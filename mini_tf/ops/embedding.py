@@ -3,7 +3,7 @@
 from mini_tf.backend import array_module, scatter_add
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("table (c, n), ids (*) int")
@@ -24,7 +24,7 @@ def embedding(table: Array, ids: Array, absent: int | None = None) -> tuple[Arra
     x = xp.zeros((*ids.shape, table.shape[1]), dtype=table.dtype)
     x[present] = table[words]
 
-    def backward(dx):                                    # keeps words, present and the shape of table
+    def backward(dx: Array) -> Gradients:                # keeps words, present and the shape of table
         dtable = xp.zeros(table.shape, dtype=dx.dtype)
         scatter_add(dtable, words, dx[present])
         return dtable, None

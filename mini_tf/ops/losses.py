@@ -5,7 +5,7 @@ import math
 from mini_tf.backend import array_module
 from mini_tf.ops.op import op
 from mini_tf.ops.shapes import check_ids, rows_of
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Gradients
 
 
 @op("logits (…, c), targets (…) int")
@@ -46,7 +46,7 @@ def cross_entropy(
         expected = (1 - smoothing) * expected + smoothing * shifted.mean(-1)
     loss = ((xp.log(total) - expected) * counted).sum() / rows
 
-    def backward(dloss=1.0):                             # keeps e, total, target, counted
+    def backward(dloss: float = 1.0) -> Gradients:       # keeps e, total, target, counted
         weight = (dloss / rows * counted).astype(e.dtype)            # (N,), 0 for the rows that do not count
         dz = e * (weight / total)[:, None]               # dloss·softmax/rows
         if smoothing:
@@ -73,7 +73,7 @@ def mse(prediction: Array, target: Array) -> tuple[float, Backward]:
     if entries == 0:
         raise ValueError(f"mse: prediction has shape {prediction.shape}, expected at least one entry")
 
-    def backward(dloss=1.0):                             # keeps difference
+    def backward(dloss: float = 1.0) -> Gradients:       # keeps difference
         dprediction = (dloss * 2 / entries) * difference
         return dprediction, -dprediction
 

@@ -35,7 +35,7 @@ def check_twins(evidence: Evidence, report: Report, rng: np.random.Generator) ->
     ran, edited = set(), set()
 
     def watch(op, run, *inputs, **options):
-        if op.chosen(inputs, options) is not op.formula:
+        if op.implementation(inputs, options) is not op.formula:
             ran.add(op.name)
         elif binding.bound(op) and binding.edited(op):
             edited.add(op.name)
