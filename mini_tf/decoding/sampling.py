@@ -51,9 +51,7 @@ def sample(logits: Array, rng: np.random.Generator, temperature: float = 1.0, to
     return (cumulative > u).argmax(-1)                                       # the first word whose share reaches u
 
 
-def generate(
-    model: TextModel, prompt: ArrayLike, words: int, choose: Callable[[Array], Array]
-) -> Iterator[int]:
+def generate(model: TextModel, prompt: ArrayLike, words: int, choose: Callable[[Array], Array]) -> Iterator[int]:
     """Write `words` more words after the prompt, one at a time: an iterator over their ids.
 
     X_u = [x_u, …, x_{T−1+u}],   x_{T+u} = choose(logits(X_u)):  each word written joins the history, which moves along.

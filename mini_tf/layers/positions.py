@@ -83,9 +83,9 @@ class PositionalEncoding(Layer):
 
     def __call__(self, x: Array, first: int = 0) -> tuple[Array, Backward]:
         """first: the position of the first word of x."""
-        some = slice(first, first + x.shape[1])
+        positions = slice(first, first + x.shape[1])
         on_host = isinstance(x, np.ndarray)
-        P = self.P[some].astype(x.dtype) if on_host else constant_to_device_of(self.P, x, x.dtype)[some]
+        P = self.P[positions].astype(x.dtype) if on_host else constant_to_device_of(self.P, x, x.dtype)[positions]
         return x + P, lambda dy: dy
 
 
@@ -105,7 +105,7 @@ class LearnedPositions(Layer):
         positions = to_device_of(np.arange(first, first + x.shape[1]), x)
         p, embedding_backward = ops.embedding(self.P.data, positions)            # (T′, n)
 
-        def backward(dy):
+        def backward(dy: Array) -> Array:
             dP, _ = embedding_backward(sum_to(dy, p.shape))
             self.P.accumulate(dP)
             return dy

@@ -31,7 +31,7 @@ class Recurrent(Layer):
         start = self.start(len(x)) if state is None else state
         h, rnn_backward = ops.rnn(x, start, self.Wx.data, self.Wh.data, self.b.data, activation=self.activation)
 
-        def backward(dh):
+        def backward(dh: Array) -> Array:
             dx, dstart, dWx, dWh, db = rnn_backward(dh)
             self.Wx.accumulate(dWx)
             self.Wh.accumulate(dWh)

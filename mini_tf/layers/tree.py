@@ -1,7 +1,7 @@
 """How a layer or a model shows itself: as a tree, with its parameters' shapes and the count of trainable parameters."""
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mini_tf.checks import shown
 
@@ -25,7 +25,8 @@ def tree(layer: "Layer") -> str:
     """
     options = getattr(layer, "config", None)
     given = [f"{name}={shown(value)}" for name, value in options.items()] if isinstance(options, dict) else []
-    own, inside = _own(layer, "", seen := {}), _inside(layer, "", seen, "  ")
+    seen: dict[int, str] = {}
+    own, inside = _own(layer, "", seen), _inside(layer, "", seen, "  ")
     learned = _learned(layer)
     name = f"{type(layer).__name__}({', '.join(given)})" if given else type(layer).__name__
     head = f"{name}: {f'{learned:,}' if learned else 'no'} trainable parameters"
@@ -35,11 +36,12 @@ def tree(layer: "Layer") -> str:
     return "\n".join([head, *(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)])
 
 
-def _inside(layer, path, seen, indent):
-    """[(name and class, trainable parameters, own ones)] of the layers inside that have parameters, outer first"""
-    alike = []                                           # (names of neighbours that look alike, how they look)
-    for name, member in layer.own_members():
-        if _is_parameter(member) or not member.parameters():
+def _inside(layer: "Layer", path: str, seen: dict[int, str], indent: str) -> list[tuple[str, str, str]]:
+    """[(name and class, trainable parameters, own parameters)] of the layers inside that have some, outer first"""
+    alike: list[tuple[list[str], Any]] = []              # (names of neighbours that look alike, how they look)
+    members: list[tuple[str, Any]] = list(layer.own_members())
+    for name, member in members:
+        if not hasattr(member, "own_members") or not member.parameters():
             continue
         own = _own(member, f"{path}{name}.", seen)
         looks = type(member).__name__, _learned(member), own, _inside(member, f"{path}{name}.", seen, f"{indent}  ")
@@ -55,7 +57,7 @@ def _inside(layer, path, seen, indent):
     return rows
 
 
-def _follows(before, name):
+def _follows(before: str, name: str) -> bool:
     """True for layers.1 after layers.0, and for names without numbers"""
     (place, number), (new_place, new_number) = (one.rpartition(".")[::2] for one in (before, name))
     if number.isdecimal() and new_number.isdecimal():
@@ -63,11 +65,11 @@ def _follows(before, name):
     return not (number.isdecimal() or new_number.isdecimal())
 
 
-def _own(layer, path, seen):
+def _own(layer: "Layer", path: str, seen: dict[int, str]) -> str:
     """The layer's own parameters: "W (16, 64), b (64,)". seen: {id: path} of all parameters so far"""
     found = []
     for name, member in layer.own_members():
-        if not _is_parameter(member):
+        if hasattr(member, "own_members"):                # a layer
             continue
         if id(member) in seen:
             found.append(f"{name} is {seen[id(member)]}")
@@ -78,10 +80,6 @@ def _own(layer, path, seen):
     return ", ".join(found)
 
 
-def _is_parameter(member):
-    return not hasattr(member, "own_members")
-
-
-def _learned(layer):
+def _learned(layer: "Layer") -> int:
     """The number of trainable parameters; of a layer that is half built, those that are there."""
     return sum(getattr(p.data, "size", 0) for p in layer.parameters().values() if p.trainable)

@@ -19,7 +19,7 @@ from mini_tf.layers import (
     PositionalEncoding,
     Trunk,
     gpt_layers,
-    walk_back,
+    chain_rule,
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import right_class
@@ -102,7 +102,7 @@ class Classifier(MadeOfWordVectors, Layer):
         """The mean cross-entropy of the labels, in nats, and its backward, which runs once. An rng turns dropout on."""
         logits, logits_backward = self(batch.ids, rng)
         loss, loss_backward = right_class(logits, batch.labels)
-        backward = walk_back([logits_backward, loss_backward])
+        backward = chain_rule([logits_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def logits(self, ids: Array) -> Array:
@@ -118,11 +118,9 @@ class Classifier(MadeOfWordVectors, Layer):
             ids = np.where(rng.random(ids.shape) < self.word_dropout, ABSENT, to_host(ids))
         x, embedding_backward = self.trunk.embedding(ids)        # (B, T′, n)
         logits, vectors_backward = self.from_vectors(x, to_host(ids) != ABSENT, rng)
-        return logits, walk_back([embedding_backward, vectors_backward])
+        return logits, chain_rule([embedding_backward, vectors_backward])
 
-    def from_vectors(
-        self, x: Array, present: Array, rng: np.random.Generator | None = None
-    ) -> tuple[Array, Backward]:
+    def from_vectors(self, x: Array, present: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """logits (B, classes) for the words' vectors x (B, T′, n), and the backward, which gives dx.
 
         present: bool (B, T′), False for padding
@@ -141,7 +139,7 @@ class Classifier(MadeOfWordVectors, Layer):
             backwards.append(block_backward)
         e, norm_backward = self.norm(e)
         logits, A_backward = self.A(e)                           # (B, classes)
-        return logits, walk_back([*backwards, norm_backward, A_backward])
+        return logits, chain_rule([*backwards, norm_backward, A_backward])
 
     def start_from(self, model: "GPT | Classifier") -> Self:
         """Take over the trunk of a trained model of the same sizes, such as a GPT. Raises UserError if it differs."""

@@ -2,7 +2,7 @@
 
 from mini_tf import ops
 from mini_tf.checks import generator
-from mini_tf.layers import Dropout, Embedding, Linear, walk_back
+from mini_tf.layers import Dropout, Embedding, Linear, chain_rule
 from mini_tf.metrics import log_shares
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
@@ -62,7 +62,7 @@ class FixedWindowModel(WindowModel):
         self.check_windows(windows)
         logits, forward_backward = self.forward(windows[:, :-1], rng)
         loss, loss_backward = next_words(logits, windows[:, -1])
-        backward = walk_back([forward_backward, loss_backward])
+        backward = chain_rule([forward_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def forward(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
@@ -74,7 +74,7 @@ class FixedWindowModel(WindowModel):
         h, activation_backward = ACTIVATIONS[self.activation](a)
         h, h_dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(h)               # (B, c)
-        return logits, walk_back([
+        return logits, chain_rule([
             embedding_backward, compose_backward, e_dropout_backward, hidden_backward, activation_backward,
             h_dropout_backward, readout_backward,
         ])  # fmt: skip

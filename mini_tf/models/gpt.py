@@ -1,7 +1,7 @@
 """A small GPT over words: the decoder-only transformer in common use today."""
 
 from mini_tf.checks import generator
-from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers, walk_back
+from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers, chain_rule
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.reading import ReadsWithMemory
@@ -51,5 +51,5 @@ class GPT(ReadsWithMemory, WindowModel):
         Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
         logits, head_backward = self.A(Phi)                      # (B, T, c)
         loss, loss_backward = next_words(logits, windows[:, 1:])
-        backward = walk_back([trunk_backward, head_backward, loss_backward])
+        backward = chain_rule([trunk_backward, head_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)

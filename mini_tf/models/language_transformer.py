@@ -3,11 +3,11 @@
 from mini_tf import ops
 from mini_tf.checks import generator, is_number, shown
 from mini_tf.errors import UserError
-from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, walk_back
+from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, chain_rule
 from mini_tf.layers.positions import FREQUENCIES
 from mini_tf.models.objectives import next_vector, next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
-from mini_tf.models.reading import MemoryReader, ReadsWithMemory, WindowReader
+from mini_tf.models.reading import CachedReader, ReadsWithMemory, WindowReader
 from mini_tf.models.windows import WindowModel
 from mini_tf.ops.shapes import transpose
 from mini_tf.types import Array, Backward
@@ -80,7 +80,7 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
             loss, loss_backward = next_vector(prediction, self.trunk.embedding(following[:, -1])[0])
         else:
             loss, loss_backward = next_words(prediction, following)
-        backward = walk_back([trunk_backward, head_backward, loss_backward])
+        backward = chain_rule([trunk_backward, head_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def head(self, Phi: Array) -> tuple[Array, Backward]:
@@ -124,8 +124,8 @@ class LanguageTransformer(ReadsWithMemory, WindowModel):
         """
         return self.loss(windows)[0] if self.readout == "average" else super().next_word_loss(windows)
 
-    def reader(self) -> MemoryReader | WindowReader:
-        """A reader with memory for "shared", which is causal; else one that reads the window anew for each word."""
+    def reader(self) -> CachedReader | WindowReader:
+        """A reader with cache for "shared", which is causal; else one that reads the window anew for each word."""
         return super().reader() if self.readout == "shared" else WindowReader(self)
 
 

@@ -15,7 +15,7 @@ from mini_tf.layers import (
     PositionalEncoding,
     TiedReadout,
     gpt_layers,
-    walk_back,
+    chain_rule,
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_shares, log_softmax
@@ -71,7 +71,7 @@ class MaskedWordModel(MadeOfWordVectors, Layer):
         some, pick_backward = _at(Phi, hidden)                                   # (hidden words, n)
         logits, A_backward = self.A(some)                                        # (hidden words, c)
         loss, loss_backward = right_class(logits, batch.targets[hidden])
-        backward = walk_back([trunk_backward, pick_backward, A_backward, loss_backward])
+        backward = chain_rule([trunk_backward, pick_backward, A_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def log_probabilities(self, ids: Array, place: int) -> Array:

@@ -9,7 +9,7 @@
 
 from typing import TYPE_CHECKING
 
-from mini_tf.layers import KeysAndValues
+from mini_tf.layers import KVCache
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.types import Array
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ReadsWithMemory:
-    """For a model with a causal trunk and a readout A at every word: its scores, read with or without memory."""
+    """For a model with a causal trunk and a readout A at every word: its scores, read with or without cache."""
 
     def logits(self, ids: Array) -> Array:
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T."""
@@ -31,16 +31,16 @@ class ReadsWithMemory:
         """Scores (B, T′, c) of the word after each word of histories (B, T′)."""
         return self.A(self.trunk(self.check_histories(ids))[0])[0]
 
-    def reader(self) -> "MemoryReader | WindowReader":
-        return MemoryReader(self) if self.trunk.layers else WindowReader(self)
+    def reader(self) -> "CachedReader | WindowReader":
+        return CachedReader(self) if self.trunk.layers else WindowReader(self)
 
-    def new_memory(self) -> list[KeysAndValues]:
-        """An empty memory for the trunk."""
-        return self.trunk.new_memory()
+    def new_cache(self) -> list[KVCache]:
+        """An empty cache for the trunk."""
+        return self.trunk.new_cache()
 
-    def read(self, ids: Array, memory: list[KeysAndValues] | None = None) -> Array:
-        """Scores (B, c) of the word that follows the new words (B, new), which come after those in the memory."""
-        Phi = self.trunk(ids)[0] if memory is None else self.trunk.write(ids, memory)
+    def read(self, ids: Array, cache: list[KVCache] | None = None) -> Array:
+        """Scores (B, c) of the word that follows the new words (B, new), which come after those in the cache."""
+        Phi = self.trunk(ids)[0] if cache is None else self.trunk.decode(ids, cache)
         return self.A(Phi[:, -1])[0]                     # only the last word's prediction is wanted
 
 
@@ -57,12 +57,12 @@ class WindowReader:
         return self.model.logits(self.words[None])
 
 
-class MemoryReader:
+class CachedReader:
     """Keeps what a causal model computed for the words so far, so that it computes new words only.
 
-    model     has new_memory() and read(ids (1, new), memory) → logits (1, c)
+    model     has new_cache() and read(ids (1, new), cache) → logits (1, c)
 
-    After T words the memory is full. Then the older half is forgotten, and the newer half is read again together with
+    After T words the cache is full. Then the older half is forgotten, and the newer half is read again together with
     the new words, because its positions have changed and its values depended on the forgotten words. So a word is
     predicted from the T/2 to T words before it, exactly as the model would predict it from these words alone.
     """
@@ -70,14 +70,14 @@ class MemoryReader:
     def __init__(self, model: "TextModel"):
         self.model, self.T = model, model.T
         self.words = np.zeros(0, dtype=np.int64)
-        self.memory = None
+        self.cache = None
 
     def read(self, new: Array) -> Array:
-        if self.memory is None or len(self.words) + len(new) > self.T:
+        if self.cache is None or len(self.words) + len(new) > self.T:
             recent = self.words[max(len(self.words) - self.T // 2, 0) :]
             new = np.concatenate([recent, new])[-self.T :]
-            self.words, self.memory = self.words[:0], self.model.new_memory()
+            self.words, self.cache = self.words[:0], self.model.new_cache()
         self.words = np.concatenate([self.words, new])
         if not len(self.words):
             return self.model.logits(self.words[None])   # no words yet: nothing to remember
-        return self.model.read(new[None], self.memory)
+        return self.model.read(new[None], self.cache)

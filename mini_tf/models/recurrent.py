@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
-from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, walk_back
+from mini_tf.layers import Dropout, Embedding, Layer, Linear, Recurrent, chain_rule
 from mini_tf.metrics import log_shares, log_softmax_at
 from mini_tf.models.objectives import next_words
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
@@ -74,7 +74,7 @@ class RecurrentModel(TextModel, Layer):
         kept, dropout_backward = self.dropout(h, rng)
         logits, readout_backward = self.readout(kept)            # (B, T, c)
         loss, loss_backward = next_words(logits, windows[:, 1:])
-        backward = walk_back([read_backward, dropout_backward, readout_backward, loss_backward])
+        backward = chain_rule([read_backward, dropout_backward, readout_backward, loss_backward])
         return loss, (lambda dloss=1.0: backward(dloss)), h[:, -1].copy()      # not a view, which would keep all of h
 
     def read(
@@ -84,7 +84,7 @@ class RecurrentModel(TextModel, Layer):
         x, embedding_backward = self.embedding(ids)              # (B, T, n)
         x, dropout_backward = self.dropout(x, rng)
         h, recurrent_backward = self.recurrent(x, state)         # (B, T, k)
-        return h, walk_back([embedding_backward, dropout_backward, recurrent_backward])
+        return h, chain_rule([embedding_backward, dropout_backward, recurrent_backward])
 
     def logits_after_each(self, ids: Array, state: Array | None = None) -> Array:
         """Scores (B, T, c) of the word after each of (B, T) words."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
 from mini_tf.metrics import LossPart, log_softmax, mean_of
-from mini_tf.models.reading import MemoryReader, WindowReader
+from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.saved import MadeOfWordVectors
 from mini_tf.types import Array
 
@@ -56,7 +56,7 @@ class TextModel(MadeOfWordVectors):
             ids = ids[: self.T + most]
         return [lambda: (-self.log_probabilities(ids, self.T, on_batch).mean(), 1)]      # the weight of the only part
 
-    def reader(self) -> "WindowReader | MemoryReader | StateReader":
+    def reader(self) -> "WindowReader | CachedReader | StateReader":
         """A reader that takes a text from left to right, to continue it: see `models/reading.py`."""
         return WindowReader(self)
 

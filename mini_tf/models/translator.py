@@ -15,7 +15,7 @@ from mini_tf.layers import (
     PositionalEncoding,
     TiedReadout,
     TransformerLayer,
-    walk_back,
+    chain_rule,
 )
 from mini_tf.layers.linear import normal
 from mini_tf.models.objectives import words_of_sentences
@@ -115,7 +115,7 @@ class Translator(SavedModel, Layer):
         logits, readout_backward = self.readout(Phi)                                 # (B, U + 1, c)
         smoothing = 0.0 if rng is None else self.smoothing
         loss, loss_backward = words_of_sentences(logits, batch.target[:, 1:], smoothing)
-        backward = walk_back([encoder_backward, decoder_backward, readout_backward, loss_backward])
+        backward = chain_rule([encoder_backward, decoder_backward, readout_backward, loss_backward])
         return loss, lambda dloss=1.0: backward(dloss)
 
     def logits(self, source: Array, target: Array) -> Array:
@@ -142,18 +142,18 @@ class Writer:
     def __init__(self, model: Translator, source: Array):
         self.model, self.sentences, self.k = model, len(source), 1
         self.mask = model.encoder.mask(source)
-        self.memory = model.decoder.new_memory(model.encoder(source)[0], model.T)
+        self.cache = model.decoder.new_cache(model.encoder(source)[0], model.T)
 
     def read(self, words: Array) -> Array:
         """Scores (B, k, c) of what follows one more word of each hypothesis: words (B, k)"""
         B, self.k = words.shape
-        Phi = self.model.decoder.write(words.reshape(B * self.k, 1), self.memory, self.mask)
+        Phi = self.model.decoder.decode(words.reshape(B * self.k, 1), self.cache, self.mask)
         return self.model.readout(Phi.reshape(B, self.k, -1))[0]
 
     def choose(self, sentences: Array, hypotheses: Array) -> None:
         """Go on with these sentences (B′,), and these hypotheses of each (B′, k′)."""
         rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
-        for written, read in self.memory:
+        for written, read in self.cache:
             written.choose(rows)
             read.choose(sentences)
         if self.mask is not None:

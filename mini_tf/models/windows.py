@@ -25,9 +25,7 @@ class WindowModel(TextModel, Layer):
     def check_windows(self, windows: Array) -> None:
         """Raise ValueError unless windows are (B, T + 1)."""
         if windows.ndim != 2 or windows.shape[1] != self.T + 1:
-            raise ValueError(
-                f"{type(self).__name__}: windows have shape {windows.shape}, expected (B, {self.T + 1})"
-            )
+            raise ValueError(f"{type(self).__name__}: windows have shape {windows.shape}, expected (B, {self.T + 1})")
 
     def check_histories(self, ids: Array) -> Array:
         """The ids (B, T′) themselves. Raises ValueError for more than T words."""
