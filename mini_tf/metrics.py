@@ -68,7 +68,7 @@ def unigram_cross_entropy(train: Array, test: Array, c: int, discount: float = 0
     return float(-np.log(p[test]).mean())
 
 
-def log_shares(frequencies: Array | None, c: int) -> Array:
+def log_frequencies(frequencies: Array | None, c: int) -> Array:
     """ln((count + ½)/(N + c/2)): the bias with which a readout predicts words by their frequency alone
 
     frequencies (c,), how often each word occurs among the N of the training text; None for all alike  →  (c,)

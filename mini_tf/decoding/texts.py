@@ -8,7 +8,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import confusion
 from mini_tf.models.classifier import Classifier
 from mini_tf.models.masked import MaskedWordModel
-from mini_tf.models.saliency import Saliency, attention_seen, saliency
+from mini_tf.models.saliency import Saliency, record_attention, saliency
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import split_sentence
 from mini_tf.text.tokens import Vocabulary, join, tokenize
@@ -64,14 +64,14 @@ def save_words(
     from mini_tf.training.figures import draw_words, save_figure
 
     attention = attention_received(model, vocabulary.encode(words))
-    save_figure(path, draw_words(words, found, vocabulary.classes, attention))
+    save_figure(path, draw_words(words, found, list(vocabulary.classes), attention))
 
 
 def attention_received(model: Classifier, ids: Array) -> Array | None:
     """(T,) how much of the attention of all words each word of a text gets, in the mean over layers, heads and words;
     None for a bag of words, which has no attention. With [CLS] it is the attention of [CLS] that counts.
     """
-    seen = attention_seen(lambda: model.logits(ids[None]))               # L times (1, H, T, T)
+    seen = record_attention(lambda: model.logits(ids[None]))               # L times (1, H, T, T)
     if not seen:
         return None
     weights = np.mean([A[0] for A in seen], axis=(0, 1))                 # (T, T)

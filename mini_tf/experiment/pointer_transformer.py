@@ -20,7 +20,7 @@ from mini_tf.layers import (
     chain_rule,
 )
 from mini_tf.layers.embedding import ABSENT
-from mini_tf.metrics import log_shares, log_softmax_at, no_nan
+from mini_tf.metrics import log_frequencies, log_softmax_at, no_nan
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
 from mini_tf.models.reading import CachedReader
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
@@ -74,7 +74,7 @@ class PointerTransformer(TextModel, Layer):
             norm=LayerNorm(n, dtype), scale=math.sqrt(n), dropout=1.5 * dropout,         # word vectors of variance 1
         )  # fmt: skip
         self.readout_dropout = Dropout(1.5 * dropout)
-        self.b = Parameter(log_shares(frequencies, self.c).astype(dtype), trainable=False)
+        self.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype), trainable=False)
         self.readout = TiedReadout(self.trunk.embedding, self.b)
         self.query, self.key = (Linear(n, m, rng, bias=False, dtype=dtype) for _ in range(2))
         self.gate = Linear(n, 1, dtype=dtype)

@@ -33,7 +33,7 @@ OPS = ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS
 
 
 class LayerDecoding:
-    """TransformerLayer.decode as `binding` sees an op: its name, its formula, the functions that this uses, its twin."""
+    """TransformerLayer.decode as `binding` sees an op: its name, its formula, the functions it uses, its twin."""
 
     __module__ = TransformerLayer.__module__
     name, formula = "TransformerLayer.decode", TransformerLayer.decode

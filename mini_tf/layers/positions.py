@@ -2,6 +2,7 @@
 
 from mini_tf import ops
 from mini_tf.backend import constant_to_device_of, to_device_of
+from mini_tf.checks import shown
 from mini_tf.errors import UserError
 from mini_tf.layers.layer import Layer, Parameter
 from mini_tf.layers.linear import normal
@@ -16,15 +17,19 @@ def positional_encoding(T: int, n: int, frequencies: ArrayLike) -> Array:
     """P (T, n):  p_t,2i−1 = cos(2π·α_i·t/T),   p_t,2i = sin(2π·α_i·t/T),   columns from 1, t from 0, i = 1 … n/2
 
     frequencies: the n/2 numbers α_i, in turns per history of T words.
+    Raises UserError for an odd n, and unless there are n/2 finite frequencies.
     Source: ESE-2000 Lab 6, Positional Encoding (Task 6.10), a word per row
     """
-    frequencies = np.asarray(frequencies, dtype=np.float64)
-    if n % 2 or frequencies.shape != (n // 2,):
-        raise UserError(
-            f"positional encoding: n = {n} with {frequencies.size} frequencies; n must be even, with one frequency "
-            f"for each of the n/2 pairs of cosine and sine"
-        )
-    angle = 2 * np.pi * frequencies * np.arange(T)[:, None] / T          # (T, n/2)
+    if n % 2:
+        raise UserError(f"n is {n}, expected an even n: positions come in pairs of cosine and sine")
+    try:
+        alpha = np.asarray(frequencies, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        alpha = np.full(0, np.nan)
+    if alpha.shape != (n // 2,) or not np.isfinite(alpha).all():
+        raise UserError(f"positions are {shown(frequencies)}, expected {', '.join(FREQUENCIES)}, or n/2 = {n // 2} "
+                        "finite numbers, one for each pair of cosine and sine")  # fmt: skip
+    angle = 2 * np.pi * alpha * np.arange(T)[:, None] / T          # (T, n/2)
     P = np.empty((T, n))
     P[:, 0::2] = np.cos(angle)
     P[:, 1::2] = np.sin(angle)

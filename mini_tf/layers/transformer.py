@@ -28,7 +28,7 @@ class TransformerLayer(Layer):
               x + σ(attention(norm(x))), so that the path from layer to layer has only sums, and the gradient reaches
               the first layer unchanged
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
-    dropout   share of the entries of each branch's output that is dropped in training (when an rng is given)
+    dropout   fraction of the entries of each branch's output that is dropped in training (when an rng is given)
     distances with True, attention's scores fall with the distance between words
     bias      with True, attention's four products have a bias added
 

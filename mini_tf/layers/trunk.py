@@ -40,7 +40,7 @@ class Trunk(Layer):
     norm         a last LayerNorm, or None
     causal       a word sees itself and the words before it, not those after it
     scale        factor on the word vectors
-    dropout      share of their entries that is dropped in training (when an rng is given)
+    dropout      fraction of their entries that is dropped in training (when an rng is given)
 
     A model's head makes predictions of the vectors; its loss says what it is trained on.
     """
@@ -124,7 +124,7 @@ class Trunk(Layer):
         return causal if present.all() else causal & present[:, None, None, :]
 
     def new_cache(self) -> list[KVCache]:
-        """An empty KVCache for each layer, for `decode`. Only causal trunks can use it: in others, later words matter."""
+        """An empty KVCache for each layer, for `decode`. Causal trunks only: in others new words change old ones."""
         return [KVCache(self.T) for _ in self.layers]
 
 

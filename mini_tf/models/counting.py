@@ -10,6 +10,7 @@ shows what can be read off them.
 """
 
 from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 from mini_tf import ops
 from mini_tf.backend import to_host
@@ -17,12 +18,14 @@ from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import checked_labels, log_softmax
 from mini_tf.models.options import check_sizes
+from mini_tf.models.text_model import checked_ids
 from mini_tf.types import Array, Backward
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+Features: TypeAlias = Array | sparse.sparray             # (N, d), dense or sparse
 MOST_STEPS = 10_000              # of L-BFGS
 SLOPE = 1e-6                     # it stops when no entry of the gradient, in the units of _minimum, is larger
 
@@ -34,7 +37,10 @@ def word_counts(texts: Iterable[ArrayLike], c: int) -> sparse.csr_array:
     Raises UserError for ids outside the vocabulary, and for a text that is no row of integers.
     """
     check_sizes(c=c)
-    rows = [np.zeros(0, dtype=np.int64)] + [_checked_text(text, place, c) for place, text in enumerate(texts)]
+    rows = [np.zeros(0, dtype=np.int64)]
+    for number, text in enumerate(texts):
+        words = checked_ids(text, c, f"word_counts: text {number}", least=ABSENT)
+        rows.append(words[words != ABSENT])
     starts = np.cumsum([len(row) for row in rows])
     ids = np.concatenate(rows)
     counts = sparse.csr_array((np.ones(len(ids)), ids, starts), shape=(len(rows) - 1, c))
@@ -45,14 +51,17 @@ def word_counts(texts: Iterable[ArrayLike], c: int) -> sparse.csr_array:
 class LinearClassifier:
     """p(class | features) = softmax(features·W + b), with W (d, classes) and b (classes,) in double precision."""
 
-    def log_probabilities(self, features: Array | sparse.sparray) -> Array:
+    W: Array
+    b: Array
+
+    def log_probabilities(self, features: Features) -> Array:
         """ln p of each class:  features (N, d), dense or sparse → (N, classes)
 
         Raises UserError when the model was made from features of another width.
         """
         return log_softmax(_checked_features(features, len(self.W)) @ self.W + self.b)
 
-    def predict(self, features: Array | sparse.sparray) -> Array:
+    def predict(self, features: Features) -> Array:
         """The most probable class of each row, the first one of equals:  features (N, d) → (N,) int"""
         return self.log_probabilities(features).argmax(-1)
 
@@ -71,22 +80,20 @@ class NaiveBayes(LinearClassifier):
     Source: Manning, Raghavan, Schütze 2008, Introduction to Information Retrieval, chapter 13; there, k = 1
     """
 
-    def __init__(self, counts: Array | sparse.sparray, labels: ArrayLike, classes: int, k: float = 1.0):
+    def __init__(self, counts: Features, labels: ArrayLike, classes: int, k: float = 1.0):
         counts, labels = _checked_training(counts, labels, classes)
         _check_positive("k", k, "at 0, a word that a class never used would be impossible")
         if counts.shape[1] and counts.min() < 0:
             raise UserError(f"a count is {counts.min():g}, expected none below 0; for other features than counts, try "
                             "LogisticRegression")  # fmt: skip
-        N = len(labels)
-        in_class = sparse.csr_array((np.ones(N), labels, np.arange(N + 1)), shape=(N, classes))      # 1 at the label
-        of_words = counts.T @ in_class                   # (c, classes)
-        of_words = (of_words.toarray() if sparse.issparse(of_words) else of_words) + k
-        self.W = np.log(of_words) - np.log(of_words.sum(0))
-        self.b = np.log(np.bincount(labels, minlength=classes) / N)
+        in_class = np.eye(classes)[labels]               # (N, classes): 1 at the label
+        totals = counts.T @ in_class + k                 # (c, classes)
+        self.W = np.log(totals) - np.log(totals.sum(0))
+        self.b = np.log(in_class.mean(0))
 
 
 def regression_loss(
-    features: Array | sparse.sparray, labels: Array, W: Array, b: Array, penalty: float
+    features: Features, labels: Array, W: Array, b: Array, penalty: float
 ) -> tuple[float, Backward]:
     """loss = mean over rows of −ln softmax(features·W + b)[label] + penalty/(2N)·‖W‖²
 
@@ -98,7 +105,7 @@ def regression_loss(
     N = len(labels)
     loss, loss_backward = ops.cross_entropy(features @ W + b, labels)
 
-    def backward(dloss=1.0):                             # keeps features and W
+    def backward(dloss: float = 1.0) -> tuple[Array, Array]:         # keeps features and W
         dlogits, _ = loss_backward(dloss)                # (N, classes)
         return features.T @ dlogits + dloss * penalty / N * W, dlogits.sum(0)
 
@@ -120,7 +127,7 @@ class LogisticRegression(LinearClassifier):
     """
 
     def __init__(
-        self, features: Array | sparse.sparray, labels: ArrayLike, classes: int, penalty: float = 1.0,
+        self, features: Features, labels: ArrayLike, classes: int, penalty: float = 1.0,
         standardize: bool = False,
     ):  # fmt: skip
         features, labels = _checked_training(features, labels, classes)
@@ -136,17 +143,17 @@ class LogisticRegression(LinearClassifier):
         self.b = b - mean @ self.W
 
 
-def _minimum(features, labels, classes, penalty):
+def _minimum(features: Features, labels: Array, classes: int, penalty: float) -> tuple[Array, Array]:
     """W and b at the minimum of regression_loss, from W = 0 and b = 0.
 
     L-BFGS moves V = [W; b]/scale, in which the loss is curved about alike in all directions: "the" may occur 100 times
     in a text, and most words in one text of 10,000.
     """
-    from scipy.optimize import minimize  # takes almost half a second, which a mere import of mini_tf should not
+    from scipy.optimize import minimize  # here, because it takes almost half a second to import
 
     scale = _scale(features, penalty)                    # (d + 1, 1)
 
-    def loss_and_gradient(V):
+    def loss_and_gradient(V: Array) -> tuple[float, Array]:
         W_and_b = scale * V.reshape(-1, classes)
         loss, backward = regression_loss(features, labels, W_and_b[:-1], W_and_b[-1], penalty)
         return loss, (scale * np.vstack(backward())).ravel()
@@ -163,7 +170,7 @@ def _minimum(features, labels, classes, penalty):
     return W_and_b[:-1], W_and_b[-1]
 
 
-def _scale(features, penalty):
+def _scale(features: Features, penalty: float) -> Array:
     """1/√(mean of x²/4 + penalty/N) of each feature x, and of the feature 1 of b, without a penalty:  (d + 1, 1)
 
     The second derivative of the loss by an entry of W is mean of x²·p·(1 − p), + penalty/N, and p·(1 − p) ≤ 1/4.
@@ -173,27 +180,13 @@ def _scale(features, penalty):
     return np.append(curvature, 1 / 4)[:, None] ** -0.5
 
 
-def _one_over_deviation(features):
+def _one_over_deviation(features: Array) -> Array:
     """1/√variance of each feature, (N, d) → (d,);  0 for a constant one, whose variance rounding may put above 0"""
     changes = features.max(0) > features.min(0)
     return np.divide(1, features.std(0), out=np.zeros(features.shape[1]), where=changes)
 
 
-def _checked_text(text, place, c):
-    """The ids of a text without its padding. Raises UserError: see word_counts."""
-    text = to_host(text)
-    if text.ndim != 1 or (text.size and text.dtype.kind not in "iu"):
-        raise UserError(f"word_counts: text {place} has shape {text.shape} and dtype {text.dtype}, expected integers "
-                        "in one row")  # fmt: skip
-    words = text[text != ABSENT].astype(np.int64)
-    outside = words[(words < 0) | (words >= c)]
-    if outside.size:
-        raise UserError(f"word_counts: text {place} has the id {outside[0]}, expected ids from 0 to {c - 1}, and "
-                        f"{ABSENT} for padding")  # fmt: skip
-    return words
-
-
-def _checked_features(features, width=None):
+def _checked_features(features: Any, width: int | None = None) -> Any:
     """Features (N, width) in double precision, a csr_array if they are sparse. Raises UserError if they do not fit."""
     if sparse.issparse(features):
         features = sparse.csr_array(features, dtype=np.float64)
@@ -208,7 +201,7 @@ def _checked_features(features, width=None):
     return features
 
 
-def _checked_training(features, labels, classes):
+def _checked_training(features: Any, labels: ArrayLike, classes: int) -> tuple[Any, Array]:
     """Features and labels to learn from. Raises UserError if they do not fit, or if a class has no text."""
     check_sizes(classes=classes)
     features, labels = _checked_features(features), checked_labels("labels", labels, classes)
@@ -222,6 +215,6 @@ def _checked_training(features, labels, classes):
     return features, labels
 
 
-def _check_positive(name, value, why):
+def _check_positive(name: str, value: Any, why: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
         raise UserError(f"{name} is {value!r}, expected a number above 0: {why}")

@@ -2,9 +2,9 @@
 
 from mini_tf import ops
 from mini_tf.checks import generator
-from mini_tf.layers import Dropout, Embedding, Linear, chain_rule
-from mini_tf.metrics import log_shares
-from mini_tf.models.objectives import next_words
+from mini_tf.layers import Dropout, Embedding, Linear, Parameter, chain_rule
+from mini_tf.metrics import log_frequencies
+from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 from mini_tf.types import Array, Backward
@@ -28,7 +28,7 @@ class FixedWindowModel(WindowModel):
     k                    hidden units
     composition          "concatenation", "sum" or "mean": see COMPOSITIONS
     train_embeddings     learn the word vectors too, as Bengio et al. do
-    dropout              share of the entries of e and of h that is dropped in training
+    dropout              fraction of the entries of e and of h that is dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; the last is predicted from the others. U starts
     at 0, so an untrained model knows the words' frequencies and nothing else; without them, its loss is ln c.
@@ -55,15 +55,14 @@ class FixedWindowModel(WindowModel):
         self.dropout = Dropout(dropout)
         self.hidden = Linear(T * n if composition == "concatenation" else n, k, rng, dtype=dtype)    # W, b₁
         self.readout = Linear(k, self.c, dtype=dtype)                                                # U, b₂
-        self.readout.b.data[...] = log_shares(frequencies, self.c)
+        self.readout.b = Parameter(log_frequencies(frequencies, self.c).astype(dtype))
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean cross-entropy of the last words of windows (B, T + 1), and its backward. An rng turns dropout on."""
         self.check_windows(windows)
         logits, forward_backward = self.forward(windows[:, :-1], rng)
-        loss, loss_backward = next_words(logits, windows[:, -1])
-        backward = chain_rule([forward_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, -1])
+        return loss, chain_rule([forward_backward, loss_backward])
 
     def forward(self, ids: Array, rng: np.random.Generator | None = None) -> tuple[Array, Backward]:
         """ids (B, T) → logits (B, c), backward"""

@@ -1,22 +1,21 @@
 """A small GPT over words: the decoder-only transformer in common use today."""
 
 from mini_tf.checks import generator
-from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, gpt_layers, chain_rule
-from mini_tf.models.objectives import next_words
+from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, chain_rule, gpt_layers
+from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
-from mini_tf.models.reading import ReadsWithMemory
-from mini_tf.models.windows import WindowModel
+from mini_tf.models.windows import CausalTransformer
 from mini_tf.types import Array, Backward
 
 import numpy as np
 
 
-class GPT(ReadsWithMemory, WindowModel):
+class GPT(CausalTransformer):
     """logits_t = Φ(X)_t·Eᵀ,   Φ a trunk of layers with the norm before each branch, and a last norm
 
     embeddings (c, n)    initial word vectors E, shared with the readout; entries of variance 1/n
     T, L, H, m, f        history length in words, layers, heads, dimension of a head, hidden units of feed-forward
-    dropout              share of the entries of word vectors and of each branch's output dropped in training
+    dropout              fraction of the entries of word vectors and of each branch's output dropped in training
 
     A batch is an integer array (B, T + 1) of consecutive words; all but the first are predicted.
     Raises UserError for sizes that do not fit.
@@ -50,6 +49,5 @@ class GPT(ReadsWithMemory, WindowModel):
         self.check_windows(windows)
         Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
         logits, head_backward = self.A(Phi)                      # (B, T, c)
-        loss, loss_backward = next_words(logits, windows[:, 1:])
-        backward = chain_rule([trunk_backward, head_backward, loss_backward])
-        return loss, lambda dloss=1.0: backward(dloss)
+        loss, loss_backward = next_word_cross_entropy(logits, windows[:, 1:])
+        return loss, chain_rule([trunk_backward, head_backward, loss_backward])

@@ -7,7 +7,7 @@ from mini_tf.ops.op import op
 from mini_tf.ops.shapes import sum_to, transpose
 from mini_tf.types import Array, Backward, Gradients
 
-ACTIVATIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {            # h = f(a), and f′(a) in terms of h
+ACTIVATIONS: dict[str, tuple[Callable[..., Array], Callable[..., Array]]] = {  # h = f(a), and f′(a) in terms of h
     "tanh": (lambda xp, a: xp.tanh(a), lambda h: 1 - h * h),
     "relu": (lambda xp, a: xp.maximum(a, 0), lambda h: h > 0),
 }

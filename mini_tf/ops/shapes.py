@@ -102,7 +102,7 @@ def check_ids(op: str, name: str, ids: Array, size: int, what: str) -> None:
 def ids_to_device_of(
     op: str, name: str, ids: Array, reference: Array, size: int, what: str, absent: int | None = None
 ) -> Array:  # fmt: skip
-    """`to_device_of` for ids, which are checked before they leave the host: on a GPU, that would mean waiting for it."""
+    """`to_device_of` for ids, which are checked on the host: on a GPU, that would mean waiting for the result."""
     if isinstance(ids, ndarray) and not isinstance(reference, ndarray):
         check_ids(op, name, ids if absent is None else ids[ids != absent], size, what)
     return to_device_of(ids, reference)

@@ -227,7 +227,7 @@ def test_fourier_frequencies_with_n_equal_T_are_the_fourier_basis():
 
 
 def test_positions_that_do_not_fit_are_named():
-    with pytest.raises(UserError, match="n = 5 with 2 frequencies; n must be even"):
+    with pytest.raises(UserError, match="n is 5, expected an even n"):
         positional_encoding(4, 5, [1, 2])
     with pytest.raises(UserError, match="'sinus' is unknown, expected one of geometric, fourier"):
         layers.PositionalEncoding(4, 4, "sinus")
