@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from mini_tf.checks import check_whole, generator, shown
 from mini_tf.data.corpus import read_text
-from mini_tf.data.pairs import bare, check_fraction
+from mini_tf.data.pairs import bare, check_share
 from mini_tf.data.shakespeare import spoken_lines
 from mini_tf.data.wheels import Wheel, read_member
 from mini_tf.errors import UserError
@@ -132,7 +132,7 @@ def split_labelled(
     capitals and spaces, stay on one side; they count for the label of the first of them, should they have several.
     Raises UserError for a share that is not between 0 and 1, and for a label with only one text.
     """
-    check_fraction(share)
+    check_share(share)
     group_of_text = {}                                   # {text: numbers of the examples with that text}
     for i, example in enumerate(examples):
         group_of_text.setdefault(bare(example[0]), []).append(i)

@@ -46,7 +46,7 @@ def split_pairs(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    check_fraction(share)
+    check_share(share)
     if len(pairs) < 2:
         raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
 
@@ -80,7 +80,7 @@ def bare(text: str) -> str:
     return "".join(text.lower().replace("’", "'").split())
 
 
-def check_fraction(share: float) -> None:
+def check_share(share: float) -> None:
     """Raises UserError unless 0 < share < 1."""
     if not is_number(share) or not 0 < share < 1:
         raise UserError(f"share is {shown(share)}, expected more than 0 and less than 1: 0.1 holds out a tenth")

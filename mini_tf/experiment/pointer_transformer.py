@@ -21,12 +21,13 @@ from mini_tf.layers import (
 )
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_frequencies, log_softmax_at, no_nan
-from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
 from mini_tf.models.reading import CachedReader
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.types import Array, Backward
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class PointerTransformer(TextModel, Layer):
@@ -57,7 +58,7 @@ class PointerTransformer(TextModel, Layer):
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
-        check_dropout(dropout, below=2 / 3)              # some places drop 1.5 times as much
+        check_rates(2 / 3, dropout=dropout)              # some places drop 1.5 times as much
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T, self.scale = T, m**-0.5
@@ -178,7 +179,7 @@ class PointerTransformer(TextModel, Layer):
         return ln_p_of_all(*self.parts_of(h[:, -1:], keys[:, 0]), cache.ids)[:, 0]
 
     def log_probabilities(
-        self, ids: Array, start: int = 0, on_batch: Callable[[int, int], None] | None = None
+        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
     ) -> Array:
         """ln p of each word from `start` on, given the T/2 to T words before it, or all there are: (words − start,)
 

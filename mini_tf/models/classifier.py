@@ -25,10 +25,9 @@ from mini_tf.layers.embedding import ABSENT
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import (
     check_choice,
-    check_dropout,
     check_embeddings,
     check_flags,
-    check_fraction,
+    check_rates,
     check_sizes,
     check_texts,
     options_of,
@@ -83,8 +82,7 @@ class Classifier(EmbeddingModel, Layer):
         check_sizes(least=0, L=L, f=f, blocks=blocks)
         check_choice("positions", positions, POSITIONS)
         check_choice("pool", pool, POOLS)
-        check_dropout(dropout)
-        check_fraction("word_dropout", word_dropout)
+        check_rates(dropout=dropout, word_dropout=word_dropout)
         check_flags(causal=causal, train_embeddings=train_embeddings)
         if pool == "first" and (causal or L == 0):
             raise UserError("pool='first' with causal=True or L=0: [CLS] would see no word; use pool='mean'")

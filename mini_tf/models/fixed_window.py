@@ -5,7 +5,7 @@ from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Linear, Parameter, chain_rule
 from mini_tf.metrics import log_frequencies
 from mini_tf.models.objectives import next_word_cross_entropy
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
+from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.windows import WindowModel
 from mini_tf.types import Array, Backward
 
@@ -45,7 +45,7 @@ class FixedWindowModel(WindowModel):
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
         check_flags(train_embeddings=train_embeddings)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         check_choice("composition", composition, COMPOSITIONS)
         check_choice("activation", activation, ACTIVATIONS)
         rng = generator(seed)

@@ -3,7 +3,7 @@
 from mini_tf.checks import generator
 from mini_tf.layers import Embedding, LayerNorm, PositionalEncoding, TiedReadout, Trunk, chain_rule, gpt_layers
 from mini_tf.models.objectives import next_word_cross_entropy
-from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, options_of
+from mini_tf.models.options import check_embeddings, check_rates, check_sizes, options_of
 from mini_tf.models.windows import CausalTransformer
 from mini_tf.types import Array, Backward
 
@@ -30,22 +30,17 @@ class GPT(CausalTransformer):
         check_embeddings(embeddings)
         check_sizes(T=T, H=H, m=m, f=f)
         check_sizes(least=0, L=L)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
-        self.trunk = Trunk(
-            Embedding(embeddings), layers, T=T,
-            positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
-        )  # fmt: skip
+        positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
+        self.trunk = Trunk(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
         self.A = TiedReadout(self.trunk.embedding)
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
-        """The mean cross-entropy of windows (B, T + 1) at every word, in nats, and its backward.
-
-        An rng turns dropout on.
-        """
+        """The mean cross-entropy at every word of windows (B, T + 1), in nats, and backward. An rng enables dropout."""
         self.check_windows(windows)
         Phi, trunk_backward = self.trunk(windows[:, :-1], rng)   # (B, T, n)
         logits, head_backward = self.A(Phi)                      # (B, T, c)

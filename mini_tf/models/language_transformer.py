@@ -5,7 +5,7 @@ from mini_tf.checks import generator, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.layers import Embedding, Linear, PositionalEncoding, TiedReadout, TransformerLayer, Trunk, chain_rule
 from mini_tf.models.objectives import next_word_cross_entropy, vector_mse
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
+from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.windows import CausalTransformer
 from mini_tf.ops.shapes import transpose
@@ -53,7 +53,7 @@ class LanguageTransformer(CausalTransformer):
         check_sizes(least=0, L=L)
         check_embeddings(embeddings)
         check_choice("readout", readout, READOUTS)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         check_flags(causal=causal, layer_norm=layer_norm, scaled_attention=scaled_attention)
         check_flags(train_embeddings=train_embeddings, tied=tied)
         if not is_number(position_scale) or not abs(position_scale) <= np.finfo(embeddings.dtype).max:
@@ -64,12 +64,11 @@ class LanguageTransformer(CausalTransformer):
         self.T, self.readout = T, readout
 
         norm, scale = "after" if layer_norm else None, m**-0.5 if scaled_attention else 1.0
-        self.trunk = Trunk(
-            Embedding(embeddings, trainable=train_embeddings),
-            [TransformerLayer(n, H, m, rng, norm=norm, scale=scale, dropout=dropout, dtype=dtype) for _ in range(L)],
-            T=T, causal=causal,
-            positions=None if positions is None else PositionalEncoding(T, n, positions, position_scale),
-        )  # fmt: skip
+        layers = [
+            TransformerLayer(n, H, m, rng, norm=norm, scale=scale, dropout=dropout, dtype=dtype) for _ in range(L)
+        ]
+        encoding = None if positions is None else PositionalEncoding(T, n, positions, position_scale)
+        self.trunk = Trunk(Embedding(embeddings, train_embeddings), layers, T=T, causal=causal, positions=encoding)
         if tied:
             self.A = TiedReadout(self.trunk.embedding)
         elif readout != "average":

@@ -20,7 +20,7 @@ from mini_tf.layers import (
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import log_frequencies, log_softmax
 from mini_tf.models.objectives import label_cross_entropy
-from mini_tf.models.options import check_dropout, check_embeddings, check_sizes, check_texts, options_of
+from mini_tf.models.options import check_embeddings, check_rates, check_sizes, check_texts, options_of
 from mini_tf.models.saved import EmbeddingModel
 from mini_tf.types import Array, Backward
 
@@ -50,15 +50,13 @@ class MaskedWordModel(EmbeddingModel, Layer):
         self.config = options_of(locals())
         check_embeddings(embeddings)
         check_sizes(T=T, L=L, H=H, m=m, f=f)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype
         self.T = T
         layers = gpt_layers(L, n, H, m, f, rng, dropout, dtype)
-        self.trunk = Encoder(
-            Embedding(embeddings), layers, T=T,
-            positions=PositionalEncoding(T, n, scale=n**-0.5), norm=LayerNorm(n, dtype), dropout=dropout,
-        )  # fmt: skip
+        positions, norm = PositionalEncoding(T, n, scale=n**-0.5), LayerNorm(n, dtype)
+        self.trunk = Encoder(Embedding(embeddings), layers, T=T, positions=positions, norm=norm, dropout=dropout)
         self.A = TiedReadout(self.trunk.embedding, Parameter(log_frequencies(frequencies, self.c).astype(dtype)))
 
     def loss(self, batch: "MaskedBatch", rng: np.random.Generator | None = None) -> tuple[float, Backward]:

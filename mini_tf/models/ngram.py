@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from mini_tf.checks import check_whole, is_number
 from mini_tf.errors import UserError
+from mini_tf.models.options import check_choice, check_sizes
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.types import Array
 
@@ -38,8 +40,7 @@ def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Arra
     Source: CSCI 567 lecture 8; CS685, n-gram models. In the last line of the lecture's log-likelihood a bare π is
     surplus: the term with ln π is there already. Lab 01 shows what the surplus does.
     """
-    if not isinstance(size, (int, np.integer)) or size < 1:
-        raise UserError(f"markov_chain: size is {size!r}, expected how many states there are")
+    check_sizes(size=size)
     starts, transitions = np.zeros(size), np.zeros((size, size))
     for sequence in sequences:
         sequence = checked_ids(sequence, size, "markov_chain")
@@ -224,16 +225,11 @@ class NGramModel(TextModel):
         self, order: int, size: int, smoothing: str = "kneser-ney", discount: float = 0.75, k: float = 1.0,
         backoff: float = 0.4, p_0: ArrayLike | None = None,
     ):  # fmt: skip
-        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order not in ORDERS:
-            raise UserError(
-                f"order is {order!r}, expected {ORDERS[0]} to {ORDERS[-1]}: the words in a gram, with the predicted one"
-            )
-        if not isinstance(smoothing, str) or smoothing not in SMOOTHINGS:
-            raise UserError(f"smoothing {smoothing!r} is unknown, expected one of {', '.join(SMOOTHINGS)}")
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= 10**8:
-            raise UserError(f"size is {size!r}, expected the number of words in the vocabulary: try len(vocabulary)")
+        check_whole(ORDERS[0], ORDERS[-1], order=order)
+        check_choice("smoothing", smoothing, SMOOTHINGS)
+        check_sizes(size=size)
         for name, value, most in (("discount", discount, 1), ("k", k, 1e6), ("backoff", backoff, 1)):
-            if not isinstance(value, (int, float, np.number)) or not LEAST <= value <= most:
+            if not is_number(value) or not LEAST <= value <= most:
                 raise UserError(f"{name} is {value!r}, expected a number from {LEAST} to {most:g}: at 0, words that "
                                 "were not seen would be impossible")  # fmt: skip
         self.order, self.size, self.smoothing = int(order), int(size), smoothing

@@ -59,15 +59,11 @@ def check_choice(name: str, value: str | None, choices: Collection[str | None]) 
         raise UserError(f"{name} {shown(value)} is unknown, expected one of {', '.join(map(str, choices))}")
 
 
-def check_fraction(name: str, value: float, below: float = 1) -> None:
-    """Raises UserError unless 0 ≤ value < below."""
-    if not is_number(value) or not 0 <= value < below:
-        raise UserError(f"{name} is {shown(value)}, expected 0 ≤ {name} < {below:.3g}")
-
-
-def check_dropout(rate: float, below: float = 1) -> None:
-    """Raises UserError unless 0 ≤ rate < below."""
-    check_fraction("dropout", rate, below)
+def check_rates(below: float = 1, /, **rates: float) -> None:
+    """Raises UserError for the first that is not 0 ≤ rate < below."""
+    for name, value in rates.items():
+        if not is_number(value) or not 0 <= value < below:
+            raise UserError(f"{name} is {shown(value)}, expected 0 ≤ {name} < {below:.3g}")
 
 
 def check_texts(ids: Array, T: int, model: str) -> Array:

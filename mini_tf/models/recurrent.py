@@ -7,7 +7,7 @@ from mini_tf.checks import generator
 from mini_tf.layers import Dropout, Embedding, Layer, Linear, Parameter, Recurrent, chain_rule
 from mini_tf.metrics import log_frequencies, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
-from mini_tf.models.options import check_choice, check_dropout, check_embeddings, check_flags, check_sizes, options_of
+from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
 from mini_tf.types import Array, Backward
@@ -43,7 +43,7 @@ class RecurrentModel(TextModel, Layer):
         check_embeddings(embeddings)
         check_sizes(T=T, k=k)
         check_flags(train_embeddings=train_embeddings)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         check_choice("activation", activation, ACTIVATIONS)
         rng = generator(seed)
         (self.c, n), dtype = embeddings.shape, embeddings.dtype

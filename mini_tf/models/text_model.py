@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mini_tf.backend import to_host
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.metrics import LossPart, log_softmax, mean_of
+from mini_tf.metrics import LossPart, mean_of
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.saved import EmbeddingModel
 from mini_tf.types import Array
@@ -39,10 +39,6 @@ class TextModel(EmbeddingModel):
     ) -> Array:
         """ln p of each word of a text from `start` on, given the words before it."""
         raise NotImplementedError
-
-    def next_word_log_probabilities(self, ids: Array) -> Array:
-        """ln p (B, c) of the word that follows histories (B, T′), in double precision, on the host."""
-        return log_softmax(self.logits(ids))
 
     def mean_loss(
         self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None

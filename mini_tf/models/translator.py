@@ -22,10 +22,9 @@ from mini_tf.layers.linear import normal
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import (
     check_choice,
-    check_dropout,
     check_dtype,
     check_flags,
-    check_fraction,
+    check_rates,
     check_sizes,
     check_texts,
     options_of,
@@ -75,8 +74,7 @@ class Translator(SavedModel, Layer):
         check_sizes(source_words=source_words, target_words=target_words, n=n, T=T, L=L, H=H, m=m, f=f)
         check_choice("norm", norm, ("before", "after"))
         check_choice("tied", tied, TIES)
-        check_dropout(dropout)
-        check_fraction("smoothing", smoothing)
+        check_rates(dropout=dropout, smoothing=smoothing)
         check_flags(bias=bias)
         check_dtype(dtype)
         if tied == "all" and source_words != target_words:
@@ -84,15 +82,13 @@ class Translator(SavedModel, Layer):
                             f"{target_words}")  # fmt: skip
         rng = generator(seed)
         self.T, self.sizes, self.smoothing = T, (source_words, target_words), smoothing
-
-        def table(size: int) -> Embedding:
-            return Embedding(normal(rng, (size, n), n**-0.5, dtype))
-
         sizes: dict[str, Any] = {"f": f, "scale": m**-0.5, "dropout": dropout, "dtype": dtype}
         options: dict[str, Any] = {"T": T, "positions": PositionalEncoding(T, n), "scale": n**0.5, "dropout": dropout}
         last_norms = [LayerNorm(n, dtype) if norm == "before" else None for _ in range(2)]
-        source_table = table(source_words)
-        target_table = source_table if tied == "all" else table(target_words)
+        source_table = Embedding(normal(rng, (source_words, n), n**-0.5, dtype))
+        target_table = source_table
+        if tied != "all":
+            target_table = Embedding(normal(rng, (target_words, n), n**-0.5, dtype))
         encoder_layers = [TransformerLayer(n, H, m, rng, relu=False, norm=norm, bias=bias, **sizes) for _ in range(L)]
         decoder_layers = [DecoderLayer(n, H, m, rng, norm=norm, bias=bias, **sizes) for _ in range(L)]
         self.encoder = Encoder(source_table, encoder_layers, norm=last_norms[0], **options)

@@ -4,7 +4,7 @@ from functools import partial
 
 from mini_tf.decoding import generate, greedy
 from mini_tf.experiment import PointerTransformer
-from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer, RecurrentModel
+from mini_tf.models import GPT, FixedWindowModel, LanguageTransformer
 from mini_tf.models.reading import CachedReader, WindowReader
 from tests.models.test_devices import made_strict
 
@@ -98,13 +98,3 @@ def test_memory_has_room_for_T_words(rng):
     model = make(WITH_MEMORY["pointer"], rng)
     with pytest.raises(ValueError, match="9 words, expected at most T = 8; forget some first"):
         model.read(np.zeros((1, 9), int), model.new_cache())
-
-
-@pytest.mark.parametrize("build", [*WITH_MEMORY.values(), *WITHOUT.values(), partial(RecurrentModel, T=T, k=4)])
-def test_probabilities_of_the_next_word(build, rng):
-    model, ids = make(build, rng), rng.integers(0, c, (2, 4))
-    log_p = model.next_word_log_probabilities(ids)
-    assert log_p.shape == (2, c)
-    assert log_p.dtype == np.float64
-    np.testing.assert_allclose(np.exp(log_p).sum(-1), 1)
-    np.testing.assert_allclose(log_p - log_p[:, :1], model.logits(ids) - model.logits(ids)[:, :1], atol=1e-9)
