@@ -85,7 +85,7 @@ def to_device(array: Array, device: str) -> Array:
     array = to_host(array)
     if device == "cpu":
         return array
-    import cupy
+    import cupy  # an optional package
 
     with cupy.cuda.Device(_gpu_number(device)):
         return cupy.asarray(array)
@@ -148,7 +148,7 @@ def devices() -> list[str]:
 def gpu_count() -> tuple[int, str]:
     """(how many GPUs work, why none does). CuPy can be installed without a GPU, so the driver is asked."""
     try:
-        import cupy
+        import cupy  # an optional package
     except ImportError:
         return 0, "CuPy is not installed"
     try:
@@ -171,7 +171,7 @@ def erf(x: Array) -> Array:
     """The error function 2/√π · ∫₀ˣ exp(−t²) dt, from the special functions of the array's library."""
     library = _library(x)
     if library is np:
-        from scipy.special import erf
+        from scipy.special import erf  # here, because it is slow to import
     elif library.__name__ == "cupy":
         from cupyx.scipy.special import erf
     else:

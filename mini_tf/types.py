@@ -9,4 +9,5 @@ from numpy.typing import NDArray
 Array = NDArray[Any]                                     # or CuPy's, whose arrays have the same methods
 Gradients = tuple[Array | None, ...]                     # one for each array argument; None for ids and masks
 Backward = Callable[..., Any]                            # dy → dx, or Gradients
+Progress = Callable[[int, int], None] | None             # on_batch(done, of), for a progress bar
 PathLike = str | os.PathLike[str]                        # what Path() takes

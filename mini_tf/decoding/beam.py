@@ -1,6 +1,6 @@
 """Beam search: from scores of the next word to the most probable sentence that can be found."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import no_nan
 from mini_tf.models.translator import Translator, Writer
 from mini_tf.text.sentences import EOS, SOS, UNK, padded
-from mini_tf.types import Array
+from mini_tf.types import Array, Progress
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def _continued(log_p: Array, logits: Array, most: int, never: Collection[int]) -
 
 def translations(
     model: Translator, sources: Sequence[Array], beam: int = 1, length_penalty: float = 0.0, batch: int = 128,
-    on_batch: Callable[[int, int], None] | None = None,
+    on_batch: Progress = None,
 ) -> list[Hypothesis]:  # fmt: skip
     """The Hypotheses that beam search finds for source sentences, a list of arrays of ids, in their order.
 

@@ -47,7 +47,7 @@ def classify_table(
 
     Raises UserError for a text without words, and for a label that does not occur in training.
     """
-    from mini_tf.training.classification import log_probabilities
+    from mini_tf.training.classification import log_probabilities  # here, because it imports this module
 
     texts, labels = vocabulary.read_all(examples)
     long = sum(len(ids) > model.T for ids in texts)
@@ -61,7 +61,7 @@ def save_words(
     path: PathLike, model: Classifier, vocabulary: ClassVocabulary, words: list[str], found: Saliency
 ) -> None:
     """A picture of the attention that each word of a text receives, and of its saliency."""
-    from mini_tf.training.figures import draw_words, save_figure
+    from mini_tf.training.figures import draw_words, save_figure  # here, because it loads Matplotlib
 
     attention = attention_received(model, vocabulary.encode(words))
     save_figure(path, draw_words(words, found, list(vocabulary.classes), attention))

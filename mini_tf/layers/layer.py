@@ -22,20 +22,20 @@ _separate: ContextVar["dict[Parameter, Array] | None"] = ContextVar("separate", 
 class MemoryFreed(RuntimeError):
     """A model's backward was called a second time. It runs once, because it frees the forward's arrays on its way.
 
-    A call that ended in an error, such as a MemoryError, counts, too: some gradients have been added by then.
+    A call that ended in an error, such as a MemoryError, counts as well: some gradients have been added by then.
     """
 
 
 class Parameter:
-    """An array that is learned: `.data`, and `.grad`, the gradient of the loss with respect to it (None before any).
+    """An array that is learned: `.data`, and `.grad`, the gradient of the loss with respect to it, at first None.
 
     With trainable=False it is a constant of the model, such as fixed word embeddings: saved and moved with the model,
     but without a gradient.
-    Raises UserError for what is no array.
+    Raises UserError for anything but an array.
     """
 
     def __init__(self, data: Array, trainable: bool = True):
-        if not hasattr(data, "shape") or isinstance(data, np.generic):           # no place that an update could change
+        if not hasattr(data, "shape") or isinstance(data, np.generic):           # a scalar cannot be updated in place
             raise UserError(f"a Parameter's data are {shown(data)}, expected an array: np.array(…)")
         self.data = data
         self.grad: Array | None = None

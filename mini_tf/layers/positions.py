@@ -98,7 +98,7 @@ class LearnedPositions(Layer):
     """y = x + P;  x (B, T′, n), P (T, n) learned → y (B, T′, n),   dx = dy,   dP = Σ dy over the texts of the batch
 
     P_t is the vector of position t, as E_i is that of word i: an embedding whose ids are 0, 1, 2, … P starts random,
-    with entries of size `scale`. A position that no text in training reaches keeps its random vector.
+    with entries of size `scale`. A position beyond all training texts keeps its random vector.
     Source: multi-head attention encoders, a course notebook, `MyLanguageModel`; Devlin et al. 2019, arXiv:1810.04805
     """
 

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 class Recurrent(Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b);  x (B, T, n) → the states h_1 … h_T (B, T, k);  f = tanh or relu
 
-    The first state is h_0, which is learned, or a given state (B, k), a constant: no gradient goes back beyond it.
+    The first state is h_0, which is learned, or `state` (B, k), a constant: no gradient flows back beyond it.
     Wh starts as a random orthogonal matrix, which neither shrinks nor stretches the state.
     Source: CSCI 567 lecture 8; CS685, recurrent models
     """

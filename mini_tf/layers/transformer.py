@@ -28,7 +28,7 @@ class TransformerLayer(Layer):
               x + σ(attention(norm(x))), so that the path from layer to layer has only sums, and the gradient reaches
               the first layer unchanged
     f         hidden units of feed-forward, with that `activation`; 0: attention alone
-    dropout   fraction of the entries of each branch's output that is dropped in training (when an rng is given)
+    dropout   fraction of the entries of each branch's output dropped in training, with an rng
     distances with True, attention's scores fall with the distance between words
     bias      with True, attention's four products have a bias added
 
@@ -69,7 +69,7 @@ class TransformerLayer(Layer):
         if len(x) == 1:
             from mini_tf.kernels import decode_layer  # here, because it imports this class
 
-            y = decode_layer.decode(self, x, cache)              # by a twin, if there is one for this layer and x
+            y = decode_layer.decode(self, x, cache)              # None if no twin applies to this layer and x
             if y is not None:
                 return y
         new, past = x.shape[1], cache.words
@@ -166,11 +166,11 @@ class DecoderLayer(TransformerLayer):
 
         The cache has the words before x and, once for all k texts, those of z.
         """
-        of_x, of_z = cache
-        x, _ = self.branch(x, lambda x: self.attention(x, cache=of_x), self.attention_norm, None)
+        x_cache, z_cache = cache
+        x, _ = self.branch(x, lambda x: self.attention(x, cache=x_cache), self.attention_norm, None)
         normal, _ = self.pre_norm(x, self.cross_attention_norm)
-        queries = normal.reshape(len(of_z.key), -1, x.shape[-1])                 # (B, k, n): k texts of each z
-        y = self.cross_attention.across_cached(queries, of_z, z_mask)
+        queries = normal.reshape(len(z_cache.key), -1, x.shape[-1])                 # (B, k, n): k texts of each z
+        y = self.cross_attention.across_cached(queries, z_cache, z_mask)
         x, _ = self.post_norm(x, y.reshape(x.shape), self.cross_attention_norm, None)
         return self.branch(x, self.feed_forward, self.feed_forward_norm, None)[0]
 

@@ -20,15 +20,15 @@ def tree(layer: "Layer") -> str:
         layers.0 to layers.2, each: TransformerLayer            568
           …
 
-    Layers that are alike are shown once, and those without parameters not at all. A parameter that is used twice is
-    shown where it comes first, and then by its name; one that is not trained is "fixed".
+    Neighbours that look the same are shown once, layers without parameters not at all. A parameter that is used twice
+    is shown where it comes first, and then by its name; one that is not trained is "fixed".
     """
     options = getattr(layer, "config", None)
-    given = [f"{name}={shown(value)}" for name, value in options.items()] if isinstance(options, dict) else []
+    arguments = [f"{name}={shown(value)}" for name, value in options.items()] if isinstance(options, dict) else []
     seen: dict[int, str] = {}
     own, inside = _own(layer, "", seen), _inside(layer, "", seen, "  ")
     learned = _learned(layer)
-    name = f"{type(layer).__name__}({', '.join(given)})" if given else type(layer).__name__
+    name = f"{type(layer).__name__}({', '.join(arguments)})" if arguments else type(layer).__name__
     head = f"{name}: {f'{learned:,}' if learned else 'no'} trainable parameters"
     head = textwrap.fill(f"{head}  {own}".rstrip(), WIDTH, subsequent_indent="    ", break_long_words=False)
     widest = max((len(left) for left, _, _ in inside), default=0)
@@ -38,19 +38,19 @@ def tree(layer: "Layer") -> str:
 
 def _inside(layer: "Layer", path: str, seen: dict[int, str], indent: str) -> list[tuple[str, str, str]]:
     """[(name and class, trainable parameters, own parameters)] of the layers inside that have some, outer first"""
-    alike: list[tuple[list[str], Any]] = []              # (names of neighbours that look alike, how they look)
+    groups: list[tuple[list[str], Any]] = []             # (names of neighbours that look the same, how they look)
     members: list[tuple[str, Any]] = list(layer.own_members())
     for name, member in members:
         if not hasattr(member, "own_members") or not member.parameters():
             continue
         own = _own(member, f"{path}{name}.", seen)
         looks = type(member).__name__, _learned(member), own, _inside(member, f"{path}{name}.", seen, f"{indent}  ")
-        if alike and alike[-1][1] == looks and _follows(alike[-1][0][-1], name):
-            alike[-1][0].append(name)
+        if groups and groups[-1][1] == looks and _follows(groups[-1][0][-1], name):
+            groups[-1][0].append(name)
         else:
-            alike.append(([name], looks))
+            groups.append(([name], looks))
     rows = []
-    for names, (kind, learned, own, inner) in alike:
+    for names, (kind, learned, own, inner) in groups:
         in_a_list = names[0].rpartition(".")[2].isdecimal()
         which = ", ".join(names) if not in_a_list or len(names) == 1 else f"{names[0]} to {names[-1]}"
         rows += [(f"{indent}{which}{', each' if len(names) > 1 else ''}: {kind}", f"{learned:,}", own), *inner]
@@ -81,5 +81,5 @@ def _own(layer: "Layer", path: str, seen: dict[int, str]) -> str:
 
 
 def _learned(layer: "Layer") -> int:
-    """The number of trainable parameters; of a layer that is half built, those that are there."""
+    """The number of trainable parameters; of a half-built layer, of those it has so far."""
     return sum(getattr(p.data, "size", 0) for p in layer.parameters().values() if p.trainable)

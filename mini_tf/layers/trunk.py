@@ -40,9 +40,9 @@ class Trunk(Layer):
     norm         a last LayerNorm, or None
     causal       a word sees itself and the words before it, not those after it
     scale        factor on the word vectors
-    dropout      fraction of their entries that is dropped in training (when an rng is given)
+    dropout      fraction of their entries dropped in training, with an rng
 
-    A model's head makes predictions of the vectors; its loss says what it is trained on.
+    A model's head turns the vectors into predictions; its loss is what it is trained on.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class Trunk(Layer):
         return states
 
     def mask(self, ids: Array) -> Array | None:
-        """Which word may see which: see `mask_of`; the id −1 is a word that is not there."""
+        """The attention mask of `mask_of`; the id −1 is an absent word."""
         return self.mask_of(to_host(ids) != ABSENT)
 
     def mask_of(self, present: Array) -> Array | None:
-        """Which word may see which: bool (T, T), or (B, 1, T, T) if words are absent; None if all see all.
+        """The attention mask: bool (T, T), or (B, 1, T, T) if words are absent; None if all words see all.
 
-        present: bool (B, T), True where there is a word
+        present: bool (B, T), False for absent words
         """
         if not self.causal:
             return None
@@ -129,7 +129,7 @@ class Trunk(Layer):
 
 
 class Encoder(Trunk):
-    """A trunk in which every word sees all words that are there: Φ(X) is what a decoder reads
+    """A trunk in which every word sees all words that are present: Φ(X) is what a decoder reads
 
     The id −1 stands for padding, which no word sees. A sequence of nothing but padding gives no NaN: a query without
     keys gets zeros from attention.
@@ -139,7 +139,7 @@ class Encoder(Trunk):
         super().__init__(embedding, layers, causal=False, **options)
 
     def mask_of(self, present: Array) -> Array | None:
-        """Which words are there: bool (B, 1, 1, T), the same for all heads and queries; None if all are."""
+        """The attention mask: bool (B, 1, 1, T), the same for all heads and queries; None if all words are present."""
         return None if present.all() else present[:, None, None, :]
 
 

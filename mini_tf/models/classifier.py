@@ -22,6 +22,7 @@ from mini_tf.layers import (
     gpt_layers,
 )
 from mini_tf.layers.embedding import ABSENT
+from mini_tf.models.gpt import GPT
 from mini_tf.models.objectives import label_cross_entropy
 from mini_tf.models.options import (
     check_choice,
@@ -38,7 +39,6 @@ from mini_tf.types import Array, Backward
 import numpy as np
 
 if TYPE_CHECKING:
-    from mini_tf.models.gpt import GPT
     from mini_tf.training.text_batches import TextBatch
 
 POSITIONS = (None, "sinusoidal", "learned")
@@ -52,7 +52,7 @@ class Classifier(EmbeddingModel, Layer):
     """logits = norm(e)·A + b,   e the vector of a text: pooled from Φ(X), then in blocks e ← e + feed-forward(norm(e))
 
     embeddings (c, n)    initial word vectors E
-    classes              how many there are
+    classes              the number of classes
     T                    the most words of a text
     L, H, m, f           layers of attention, heads, dimension of a head, hidden units of feed-forward (0: without).
                          With L = 0 no word sees another: the text is a bag of words

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from mini_tf import ops
 from mini_tf.backend import to_host
+from mini_tf.checks import is_number
 from mini_tf.errors import UserError
 from mini_tf.layers.embedding import ABSENT
 from mini_tf.metrics import checked_labels, log_softmax
@@ -92,9 +93,7 @@ class NaiveBayes(LinearClassifier):
         self.b = np.log(in_class.mean(0))
 
 
-def regression_loss(
-    features: Features, labels: Array, W: Array, b: Array, penalty: float
-) -> tuple[float, Backward]:
+def regression_loss(features: Features, labels: Array, W: Array, b: Array, penalty: float) -> tuple[float, Backward]:
     """loss = mean over rows of −ln softmax(features·W + b)[label] + penalty/(2N)·‖W‖²
 
     features (N, d) dense or sparse, labels (N,) int, W (d, classes), b (classes,)  →  loss, a scalar
@@ -119,7 +118,7 @@ class LogisticRegression(LinearClassifier):
     labels        (N,) integers, 0 … classes − 1
     penalty       of ‖W‖², above 0: without one, classes that can be separated would have no best W
     standardize   shift and scale each dense feature to mean 0 and variance 1 over the training rows, before the penalty
-                  is applied; a feature that is constant there gets weight 0. W and b are for features as they are given
+                  is applied; a feature that is constant there gets weight 0. W and b apply to the original features
 
     The minimum is unique, but for a number added to all of b; here b sums to 0, unless features are standardized.
     Raises UserError for labels that do not fit, for a class without a text, and if L-BFGS does not get to the minimum.
@@ -127,9 +126,8 @@ class LogisticRegression(LinearClassifier):
     """
 
     def __init__(
-        self, features: Features, labels: ArrayLike, classes: int, penalty: float = 1.0,
-        standardize: bool = False,
-    ):  # fmt: skip
+        self, features: Features, labels: ArrayLike, classes: int, penalty: float = 1.0, standardize: bool = False
+    ):
         features, labels = _checked_training(features, labels, classes)
         _check_positive("penalty", penalty, "at 0, classes that can be separated would have no best W")
         if not standardize:
@@ -146,8 +144,8 @@ class LogisticRegression(LinearClassifier):
 def _minimum(features: Features, labels: Array, classes: int, penalty: float) -> tuple[Array, Array]:
     """W and b at the minimum of regression_loss, from W = 0 and b = 0.
 
-    L-BFGS moves V = [W; b]/scale, in which the loss is curved about alike in all directions: "the" may occur 100 times
-    in a text, and most words in one text of 10,000.
+    L-BFGS moves V = [W; b]/scale, in which the loss curves alike in all directions: "the" may occur 100 times
+    in a text, and most words in only one of 10,000 texts.
     """
     from scipy.optimize import minimize  # here, because it takes almost half a second to import
 
@@ -162,10 +160,8 @@ def _minimum(features: Features, labels: Array, classes: int, penalty: float) ->
     found = minimize(loss_and_gradient, np.zeros(scale.size * classes), method="L-BFGS-B", jac=True, options=options)
     slope = abs(found.jac).max()
     if not slope <= SLOPE:
-        raise UserError(
-            f"LogisticRegression: after {found.nit:,} steps the gradient still has an entry of {slope:.1e}, expected "
-            f"at most {SLOPE}; try standardize=True, which dense features can have, or a larger penalty"
-        )
+        raise UserError(f"LogisticRegression: the gradient has an entry of {slope:.1e} after {found.nit:,} steps, "
+                        f"expected at most {SLOPE}; try standardize=True, or a larger penalty")  # fmt: skip
     W_and_b = scale * found.x.reshape(-1, classes)
     return W_and_b[:-1], W_and_b[-1]
 
@@ -194,8 +190,8 @@ def _checked_features(features: Any, width: int | None = None) -> Any:
     else:
         numbers = features = to_host(features).astype(np.float64)
     if features.ndim != 2 or width not in (None, features.shape[1]):
-        wanted = "(N, d)" if width is None else f"(N, {width}), as in training"
-        raise UserError(f"the features have shape {features.shape}, expected {wanted}")
+        expected = "(N, d)" if width is None else f"(N, {width}), as in training"
+        raise UserError(f"the features have shape {features.shape}, expected {expected}")
     if not np.isfinite(numbers).all():
         raise UserError("the features have infinite entries or some that are not numbers (NaN), expected finite ones")
     return features
@@ -211,10 +207,10 @@ def _checked_training(features: Any, labels: ArrayLike, classes: int) -> tuple[A
     unseen = np.flatnonzero(np.bincount(labels, minlength=classes) == 0)
     if unseen.size:
         raise UserError(f"no label is {unseen[0]}, expected at least one text of each of the {classes} classes; try "
-                        "more texts, or numbering the classes that there are from 0")  # fmt: skip
+                        "more texts, or number the classes that occur from 0")  # fmt: skip
     return features, labels
 
 
 def _check_positive(name: str, value: Any, why: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+    if not is_number(value) or not 0 < value < np.inf:
         raise UserError(f"{name} is {value!r}, expected a number above 0: {why}")

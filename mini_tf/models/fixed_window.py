@@ -23,7 +23,7 @@ class FixedWindowModel(WindowModel):
     """logits = h·U + b₂,   h = f(e·W + b₁),   e = the vectors x_1 … x_T of the last T words, composed;   f tanh or relu
 
     embeddings (c, n)    initial word vectors
-    frequencies (c,)     how often each word occurs in training: b₂ starts at the ln of its share; equal if not given
+    frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default
     T                    words in the window; the missing words of a shorter history are vectors of zeros
     k                    hidden units
     composition          "concatenation", "sum" or "mean": see COMPOSITIONS

@@ -1,4 +1,4 @@
-"""Masked words: a model that sees the words on both sides of a gap, and says what was there."""
+"""Masked words: a model that sees the words on both sides of a gap, and predicts what it hides."""
 
 from dataclasses import dataclass
 
@@ -26,14 +26,14 @@ from mini_tf.types import Array, Backward
 
 import numpy as np
 
-MASK = 0                             # the id of the word "[MASK]", which stands where a word is hidden
+MASK = 0                             # the id of the word "[MASK]", which replaces a hidden word
 
 
 class MaskedWordModel(EmbeddingModel, Layer):
     """logits_t = Φ(X)_t·Eᵀ + b at the hidden words,   Φ an encoder: every word sees the words on both sides of it
 
     embeddings (c, n)    initial word vectors E, shared with the readout; the word 0 is [MASK]
-    frequencies (c,)     how often each word occurs in training: b starts at the ln of its share; equal if not given
+    frequencies (c,)     counts of the words in the training text: b starts at their log frequencies; equal by default
     T, L, H, m, f        most words of a text, layers, heads, dimension of a head, hidden units of feed-forward
     dropout              fraction of the entries of word vectors and of each branch's output dropped in training
 
@@ -69,7 +69,7 @@ class MaskedWordModel(EmbeddingModel, Layer):
         return loss, chain_rule([trunk_backward, select_backward, A_backward, loss_backward])
 
     def log_probabilities(self, ids: Array, place: int) -> Array:
-        """ln p (c,) of each word at a place of a text (T′,), given all the others; [MASK] itself has none."""
+        """ln p (c,) of each word at a place of a text (T′,), given all other words; −∞ for [MASK] itself."""
         Phi, _ = self.trunk(check_texts(ids[None], self.T, "MaskedWordModel"))
         logits = self.A(Phi[:, place])[0]                                        # (1, c)
         log_p = log_softmax(logits[:, MASK + 1 :])[0]

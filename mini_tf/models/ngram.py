@@ -18,7 +18,7 @@ from mini_tf.checks import check_whole, is_number
 from mini_tf.errors import UserError
 from mini_tf.models.options import check_choice, check_sizes
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
-from mini_tf.types import Array
+from mini_tf.types import Array, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ def markov_chain(sequences: Iterable[ArrayLike], size: int) -> tuple[Array, Arra
     which maximum likelihood gives 0/0, is uniform.
     Raises UserError when there is no sequence, an empty one, or a state outside 0 … size − 1.
     Source: CSCI 567 lecture 8; CS685, n-gram models. In the last line of the lecture's log-likelihood a bare π is
-    surplus: the term with ln π is there already. Lab 01 shows what the surplus does.
+    superfluous: the term with ln π is there already. Lab 01 shows what it would do.
     """
     check_sizes(size=size)
     starts, transitions = np.zeros(size), np.zeros((size, size))
@@ -66,7 +66,7 @@ class Grams:
     count: np.ndarray            # (G,) how often each occurs
     shorter: np.ndarray          # (G,) the number, at order K − 1, of the gram without its first word
     history: np.ndarray          # (G,) the number, at order K − 1, of the gram without its last word
-    histories: int               # how many different grams of order K − 1 there are
+    histories: int               # the number of different grams of order K − 1
 
     def sums(self, values: Array) -> Array:
         """For each history, the sum of the values of the grams that continue it: (G,) → (histories,)"""
@@ -194,9 +194,9 @@ class Level:
 
     def find(self, history: Array, word: Array, size: int) -> Array:
         """The numbers of the grams (history, word), UNSEEN for those that never occur."""
-        wanted = history * size + word
-        number = np.searchsorted(self.key[:-1], wanted)
-        return np.where((history != UNSEEN) & (self.key[number] == wanted), number, UNSEEN)
+        key = history * size + word
+        number = np.searchsorted(self.key[:-1], key)
+        return np.where((history != UNSEEN) & (self.key[number] == key), number, UNSEEN)
 
     def following(self, history: int, size: int) -> tuple[Array, Array]:
         """(words, shares) of the grams that continue one history."""
@@ -262,9 +262,7 @@ class NGramModel(TextModel):
         ]
         return self
 
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word from `start` on, given the words before it:  ids (words,) → (words − start,)
 
         Raises UserError when a probability is 0, which maximum likelihood alone can give.

@@ -1,6 +1,5 @@
 """The recurrent language model: one state, updated by every word."""
 
-from collections.abc import Callable
 
 from mini_tf.backend import to_device_of, to_host
 from mini_tf.checks import generator
@@ -10,7 +9,7 @@ from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.options import check_choice, check_embeddings, check_flags, check_rates, check_sizes, options_of
 from mini_tf.models.text_model import TextModel, checked_ids, checked_start
 from mini_tf.ops.recurrent import ACTIVATIONS
-from mini_tf.types import Array, Backward
+from mini_tf.types import Array, Backward, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +21,7 @@ class RecurrentModel(TextModel, Layer):
     """h_t = f(x_t·Wx + h_{t−1}·Wh + b),   logits_t = h_t·U + b₂;   f tanh or relu, h_0 learned
 
     embeddings (c, n)    initial word vectors
-    frequencies (c,)     how often each word occurs in training: b₂ starts at the ln of its share; equal if not given
+    frequencies (c,)     counts of the words in the training text: b₂ starts at their log frequencies; equal by default
     k                    entries of the state
     T                    words in a batch's windows; gradients go back through so many
     train_embeddings     learn the word vectors too
@@ -57,12 +56,11 @@ class RecurrentModel(TextModel, Layer):
     def loss(
         self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
     ) -> tuple[float, Backward]:
-        """The mean cross-entropy of windows (B, T + 1) at every word, and its backward, from h_0 or from a state (B, k)
+        """The mean cross-entropy of windows (B, T + 1) at every word, and its backward. An rng turns dropout on.
 
-        An rng turns dropout on.
+        The states start from h_0, or from a state (B, k).
         """
-        loss, backward, _ = self.loss_and_state(windows, rng, state)
-        return loss, backward
+        return self.loss_and_state(windows, rng, state)[:2]
 
     def loss_and_state(
         self, windows: Array, rng: np.random.Generator | None = None, state: Array | None = None
@@ -102,9 +100,7 @@ class RecurrentModel(TextModel, Layer):
         """A reader that keeps the state: it depends on every word read."""
         return StateReader(self)
 
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word from `start` on, given all words before it, read once from left to right: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each piece, for a progress bar.

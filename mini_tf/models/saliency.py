@@ -1,4 +1,4 @@
-"""What a model looks at: the weights of its attention, and the gradient of its answer with respect to each word."""
+"""Saliency: the weights of attention, and the gradient of a classifier's answer with respect to each word."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ class Saliency:
     """How a classifier's answer depends on each of T words.
 
     log_p         (classes,) ln p of each class
-    chosen        the class asked about, k
+    chosen        the class in question, k
     norm          (T,)  ‖dx_t‖, where dx_t = ∂ ln p_k/∂x_t: how much a small change of the word's vector could change
                   the answer
     contribution  (T,)  dx_t·x_t: what ln p_k would lose, to first order, if the vector shrank to nothing. Above 0 the
-                  word speaks for the class, below 0 against it. A layer that begins with a norm hardly minds a shorter
-                  vector, so these numbers are small; lab 09 compares them with dx_t·(x_t − mean of all words)
+                  word speaks for the class, below 0 against it. A layer that begins with a norm hardly depends on the
+                  vector's length, so these numbers are small; lab 09 compares them with dx_t·(x_t − mean of all words)
     """
 
     log_p: np.ndarray

@@ -1,7 +1,6 @@
 """The interface of every language model."""
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mini_tf.backend import to_host
@@ -10,7 +9,7 @@ from mini_tf.errors import UserError
 from mini_tf.metrics import LossPart, mean_of
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.saved import EmbeddingModel
-from mini_tf.types import Array
+from mini_tf.types import Array, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,24 +33,18 @@ class TextModel(EmbeddingModel):
         """Scores (B, c) of the word that follows histories (B, T′) of any length T′ from 0 to T: softmax gives p."""
         raise NotImplementedError
 
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word of a text from `start` on, given the words before it."""
         raise NotImplementedError
 
-    def mean_loss(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-    ) -> float:
+    def mean_loss(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> float:
         """The mean loss of the words of ids from the T-th on, in nats; with `most`, of so many of them.
 
         Raises UserError when there is no such word, and for most < 1.
         """
         return mean_of(self.loss_parts(ids, most, on_batch))
 
-    def loss_parts(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-    ) -> list[LossPart]:
+    def loss_parts(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> list[LossPart]:
         """The parts of this mean loss; here one, since the text is read from left to right, up to the `most`-th."""
         checked_long_enough(ids, self.T)
         if most is not None:

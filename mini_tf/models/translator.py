@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mini_tf.training.pair_batches import SentenceBatch
 
 TIES = {
-    "none": "three matrices: the vectors of source words, those of target words, and the readout",
+    "none": "three matrices: the vectors of source words, the vectors of target words, and the readout",
     "readout": "the readout is the table of the target words' vectors, transposed",
     "all": "one table for source words, target words and the readout; both languages share one vocabulary",
 }
@@ -127,7 +127,7 @@ class Translator(SavedModel, Layer):
 
 
 class Writer:
-    """Writes translations word by word, several hypotheses for each of B sentences; remembers keys and values."""
+    """Incremental decoding: writes translations word by word, k hypotheses for each of B sentences, with a KV cache."""
 
     def __init__(self, model: Translator, source: Array):
         self.model, self.sentences, self.k = model, len(source), 1
@@ -141,17 +141,17 @@ class Writer:
         return self.model.readout(Phi.reshape(B, self.k, -1))[0]
 
     def choose(self, sentences: Array, hypotheses: Array) -> None:
-        """Go on with these sentences (B′,), and these hypotheses of each (B′, k′)."""
+        """Continue with these sentences (B′,), and these hypotheses of each (B′, k′)."""
         rows = (sentences[:, None] * self.k + hypotheses).reshape(-1)
-        for of_target, of_source in self.cache:
-            of_target.select(rows)
-            of_source.select(sentences)
+        for target_cache, source_cache in self.cache:
+            target_cache.select(rows)
+            source_cache.select(sentences)
         if self.mask is not None:
             self.mask = self.mask[sentences]
 
 
 def attention_weights(model: Translator, source: Array, target: Array) -> dict[str, Array]:
-    """How much each word attends to each word: every A, while the model reads source (S,) and target (U,).
+    """The attention matrices A of all layers and heads, while the model reads source (S,) and target (U,).
 
     {"encoder": (L, H, S, S), "decoder": (L, H, U, U), "across": (L, H, U, S)}: layers, heads, queries, keys
     """

@@ -1,6 +1,5 @@
 """Models that predict the next word from a window of the words before it."""
 
-from collections.abc import Callable
 from functools import partial
 
 from mini_tf.backend import to_host
@@ -12,7 +11,7 @@ from mini_tf.metrics import LossPart, log_softmax_at
 from mini_tf.models.objectives import next_word_cross_entropy
 from mini_tf.models.reading import CachedReader, WindowReader
 from mini_tf.models.text_model import TextModel, checked_ids, checked_long_enough, checked_start
-from mini_tf.types import Array
+from mini_tf.types import Array, Progress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,9 +44,7 @@ class WindowModel(TextModel, Layer):
         """The cross-entropy of the last word of windows (B, T + 1), given the words before it; no backward."""
         return next_word_cross_entropy(self.logits(windows[:, :-1]), windows[:, -1])[0]
 
-    def loss_parts(
-        self, ids: Array, most: int | None = None, on_batch: Callable[[int, int], None] | None = None
-    ) -> list[LossPart]:
+    def loss_parts(self, ids: Array, most: int | None = None, on_batch: Progress = None) -> list[LossPart]:
         """For the words of ids from the T-th on, each given T words; or for `most` of them, evenly spaced."""
         checked_long_enough(ids, self.T)
         if most is not None:
@@ -65,9 +62,7 @@ class WindowModel(TextModel, Layer):
 
         return [partial(measure, first) for first in range(0, len(ends), BATCH)]
 
-    def log_probabilities(
-        self, ids: ArrayLike, start: int = 0, on_batch: Callable[[int, int], None] | None = None
-    ) -> Array:
+    def log_probabilities(self, ids: ArrayLike, start: int = 0, on_batch: Progress = None) -> Array:
         """ln p of each word from `start` on, given the T words before it, or as many as there are: (words − start,)
 
         ids (words,); on_batch(done, of) is called after each batch, for a progress bar.

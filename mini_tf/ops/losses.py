@@ -17,8 +17,8 @@ def cross_entropy(
     logits (…, c), targets (…) int  →  loss, a scalar;   ε is smoothing: with ε = 0, −log softmax(logits)[target]
     dlogits = dloss·(softmax(logits) − q) / rows;   None for the targets
 
-    Rows whose target is `ignore` do not count: not in the mean, not in the gradient.
-    Label smoothing, ε > 0, asks for a little probability on every word, and so keeps the logits from growing forever.
+    Rows whose target is `ignore` do not count, neither in the mean nor in the gradient.
+    Label smoothing, ε > 0, leaves every word a little probability, and so keeps the logits from growing forever.
     Softmax and logarithm are one op, because −log softmax(z)[i] = log Σ_j exp(z_j) − z_i stays accurate where
     softmax(z)[i] underflows to 0 and its logarithm would be −∞.
     Raises ValueError for targets outside 0 … c − 1, when no row counts, and unless 0 ≤ smoothing < 1.

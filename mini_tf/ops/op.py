@@ -6,7 +6,7 @@
         return y, backward
 
 `ops.layer_norm` is then an Op. Calling it checks x, gamma and beta against their shapes and runs the formula or,
-if there is one for these arrays, its twin in `mini_tf/kernels`. The caller need not know which.
+if there is one for these arrays, its twin in `mini_tf/kernels`. The caller does not see which.
 """
 
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ class Op(Generic[P, R]):
         return run(*inputs, **options)
 
     def unwatched(self, *inputs: P.args, **options: P.kwargs) -> R:
-        """The call itself. A twin that is not made for these arguments gives NotImplemented: then the formula runs."""
+        """The call itself. A twin returns NotImplemented for unsupported arguments: then the formula runs."""
         result = self.implementation(inputs, options)(*inputs, **options)
         return self.formula(*inputs, **options) if result is NotImplemented else result
 

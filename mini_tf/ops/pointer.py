@@ -10,7 +10,7 @@ from mini_tf.types import Array, Backward, Gradients
 
 @op("weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int")
 def copied(weights: Array, words: Array, targets: Array) -> tuple[Array, Backward]:
-    """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention that falls on occurrences of the target
+    """y_t = Σ_j weights_tj·1(words_j = targets_t): the attention on occurrences of the target
 
     weights (…, Tq, Tk), words (…, Tk) int, targets (…, Tq) int  →  y (…, Tq)
     dweights_tj = dy_t·1(words_j = targets_t);   None for words and targets
