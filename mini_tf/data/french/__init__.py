@@ -17,8 +17,6 @@ verb_phrases.py the parts of sentences, patterns/ a function for each sentence p
 
 from mini_tf.checks import check_whole, generator
 
-__all__ = ["french_pairs"]
-
 
 def french_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
     """A list of `count` different pairs (french, english), in random order.

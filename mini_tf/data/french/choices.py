@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Either", "Product", "Together", "draw", "each", "size"]
-
 
 class Either(tuple):
     """Lists to choose from, which may be an Either in their turn."""

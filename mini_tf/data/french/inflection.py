@@ -4,8 +4,6 @@ import re
 import tomllib
 from pathlib import Path
 
-__all__ = ["WORDS", "english_forms", "feminine", "french_forms", "french_plural", "with_s"]
-
 WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 IRREGULAR = WORDS["irregular"]
 

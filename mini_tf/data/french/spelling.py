@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["LIAISON", "before_vowel", "english", "english_number", "french", "french_number", "possessive"]
-
 # A vowel, the pronoun y, or an h, but not the h aspiré of the words listed: le hibou, la hache; nor onze: le onze.
 VOWEL = re.compile(r"(?!onze)(?:[aàâeéèêiîoôuœ]|y\b|h(?!ibou|érisson|amster|ache|amac|arpe|aricot|ongrie|uit))", re.I)
 ELISION = re.compile(rf"\b(j|d|l|n|m|t|s|qu)(?:e|(?<=\bl)a) (?={VOWEL.pattern})", re.I)
