@@ -146,17 +146,18 @@ def cooccurrence(ids: ArrayLike, size: int, window: int = 10) -> sparse.csr_arra
     if window % 2:
         raise UserError(f"window is {window}, expected an even number, half of it on either side of a word: "
                         f"try {window + 1}")  # fmt: skip
-    ids, reach = _checked_ids(np.asarray(ids), size), window // 2
+    words, reach = _checked_ids(ids, size), window // 2
     length = max(BLOCK, size)      # every block costs time in proportion to the vocabulary, too
     S_T = sparse.csr_array((size, size), dtype=np.int64)
-    for start in range(0, len(ids), length):
+    for start in range(0, len(words), length):
         first = min(start, reach)
-        S_T = S_T + count_pairs(ids[start - first : start + length].astype(np.uint32), first, size, reach)
-    occurrences = sparse.diags_array(np.bincount(ids, minlength=size), dtype=np.int64).tocsr()
+        S_T = S_T + count_pairs(words[start - first : start + length].astype(np.uint32), first, size, reach)
+    occurrences = sparse.diags_array(np.bincount(words, minlength=size), dtype=np.int64).tocsr()
     return (S_T + occurrences) + S_T.T.tocsr()
 
 
-def _checked_ids(ids, size):
+def _checked_ids(ids: ArrayLike, size: int) -> Array:
+    ids = np.asarray(ids)
     if ids.ndim != 1:
         raise UserError(f"word ids have shape {ids.shape}, expected an array with one dimension")
     if not len(ids):
