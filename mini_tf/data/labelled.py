@@ -52,8 +52,8 @@ def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> l
     Raises UserError as `read_corpus` does; when a column is missing; for a broken row, an empty text and an empty
     label, by the line in which the row begins; and unless there are two labels or more.
     """
-    (_, header), *rows = _rows(path) or [(1, [])]
-    columns = [name.strip() for name in header]
+    rows = _rows(path)
+    columns = [name.strip() for name in next(rows, (1, []))[1]]
     for name in (text, label):
         if name not in columns:
             raise UserError(
@@ -85,21 +85,20 @@ def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> l
 
 
 def _rows(path):
-    """[(line, fields), …] of the rows that are not empty; `line` is the number of the row's first line in the file."""
+    """Yield (line, fields) of the rows that are not empty; `line` is the number of the row's first line in the file."""
     lines = io.StringIO(read_text(path, "a table of labelled texts", "rows"), newline="")
     reader = csv.reader(lines, delimiter="\t" if str(path).lower().endswith(".tsv") else ",", strict=True)
-    rows, line = [], 1
+    line = 1
     try:
         for row in reader:
             if len(row) > 1 or "".join(row).strip():
-                rows.append((line, row))
+                yield line, row
             line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
             f"{path}, line {line}: the row that begins here cannot be read ({error}), most likely for a quote that is "
             'never closed; close it, and write a quote inside a quoted text twice: "a ""good"" film"'
         ) from None
-    return rows
 
 
 # Holding out --------------------------------------------------------------------------------------------
@@ -117,10 +116,10 @@ def split_labelled(
     Raises UserError for a share that is not between 0 and 1, and for a label with only one text.
     """
     check_share(share)
-    group_of_text = {}                                   # {text: numbers of the examples with that text}
+    group_of_text: dict[str, list[int]] = {}             # {text: numbers of the examples with that text}
     for i, example in enumerate(examples):
         group_of_text.setdefault(bare(example[0]), []).append(i)
-    groups_of_label = {example[1]: [] for example in examples}
+    groups_of_label: dict[str, list[list[int]]] = {example[1]: [] for example in examples}
     for group in group_of_text.values():
         groups_of_label[examples[group[0]][1]].append(group)
 

@@ -49,7 +49,7 @@ def split_pairs(
         raise UserError(f"there are {len(pairs)} pair(s), expected at least 2: one to train on and one to hold out")
 
     # A graph: sentences are its nodes, pairs its edges. What hangs together is a connected component.
-    number = {}
+    number: dict[tuple[int, str], int] = {}
     first, second = (
         np.array([number.setdefault((side, bare(pair[side])), len(number)) for pair in pairs]) for side in (0, 1)
     )

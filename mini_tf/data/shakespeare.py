@@ -289,10 +289,7 @@ MENDED = {
     "the-merchant-of-venice": {"\nSCENE II: Belmont": "\n### SCENE II. Belmont"},
     "the-merry-wives-of-windsor": {"**SHALLOW & PAGE & & C**": "**SHALLOW & PAGE**"},
     "the-taming-of-the-shrew": {"younges t daughter": "youngest daughter"},
-    "the-tempest": {
-        "EPILOGUE  \nSPOKEN BY PROSPERO  \n": "**PROSPERO**\n",
-        "_Burthen _\\[dispersedly, within_": "_Burthen, dispersedly, within_",
-    },
+    "the-tempest": {"EPILOGUE  \nSPOKEN BY PROSPERO  \n": "**PROSPERO**\n"},
     "timon-of-athens": {"\nO blessed breeding sun": "\n**TIMON**\nO blessed breeding sun"},
 }
 

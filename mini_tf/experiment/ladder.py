@@ -28,7 +28,7 @@ from mini_tf.types import Array, PathLike
 import numpy as np
 
 BAR = "Kneser-Ney, order 3"      # a neural model has to beat it to show that it learned more than counting does
-TOLD = "the same, told new words"
+ORACLE = "the same, told new words"
 NEURAL = {                       # {preset: how the table calls it}, from the oldest to the best
     "window": "fixed window, 4 words",
     "recurrent": "recurrent network",
@@ -36,7 +36,7 @@ NEURAL = {                       # {preset: how the table calls it}, from the ol
     "pointer": "transformer that copies",
 }
 MIXED = "it, mixed with counts"
-TOLD_SHARE = 0.99                # of p_0 for the new words, if a model is told which they are; not tuned
+ORACLE_SHARE = 0.99              # of p_0 for the new words, if a model is told which they are; not tuned
 DISCOUNTS = np.arange(0.5, 1, 0.05)
 CONTEXT = 1024                   # words that a model may read before the first one that is scored
 SAMPLE = 40
@@ -182,17 +182,17 @@ def counting_models(words: Words) -> dict[str, tuple[Callable[[Array], NGramMode
     modified = partial(fit, smoothing="modified-kneser-ney")
     for order in (3, 5):
         models[f"modified, order {order}"] = partial(modified, order), ""
-    models[TOLD] = partial(modified, 5, p_0=lambda ids: told(ids, c)), ""
+    models[ORACLE] = partial(modified, 5, p_0=lambda ids: oracle_prior(ids, c)), ""
     return models
 
 
-def told(ids: Array, c: int) -> Array:
+def oracle_prior(ids: Array, c: int) -> Array:
     """A p_0 that gives nearly all probability to the words of the vocabulary that do not occur in ids.
 
     The closed vocabulary gives them away: words that do not occur before the test part must be the new words in it.
     """
     new = np.bincount(ids, minlength=c) == 0
-    p_0 = TOLD_SHARE * new / max(new.sum(), 1) + (1 - TOLD_SHARE) / c
+    p_0 = ORACLE_SHARE * new / max(new.sum(), 1) + (1 - ORACLE_SHARE) / c
     return p_0 / p_0.sum()
 
 

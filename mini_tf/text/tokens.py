@@ -130,10 +130,8 @@ def distinct_words(words: Sequence[str], what: str = "the words") -> list[str]:
 
 def row_of_ids(ids: ArrayLike | Iterator[int]) -> list[int]:
     """Ids as a list of integers. Raises UserError for other shapes and dtypes."""
-    if isinstance(ids, Iterator):                        # such as `generate` returns
-        ids = list(ids)
     try:
-        ids = np.asarray(ids)
+        ids = np.asarray(list(ids) if isinstance(ids, Iterator) else ids)        # generate() is an iterator
     except ValueError:                                   # lists of different lengths
         ids = np.asarray(None)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):

@@ -44,7 +44,7 @@ def noun_phrase(
     return Phrase(fr, full, 5 if plural else 2, noun.gender, *others)
 
 
-def nouns(kind: str, determiners: Either | list[tuple[str, ...]], adjectives: bool = True) -> Product | Either:
+def nouns(kind: str, determiners: Sequence[Sequence], adjectives: bool = True) -> Product | Either:
     """All noun phrases of a kind; with `adjectives`, half of those drawn have some."""
     plain = each(noun_phrase, determiners, [False, True], lexicon.NOUNS[kind])
     if not adjectives:
