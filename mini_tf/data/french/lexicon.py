@@ -80,7 +80,7 @@ def _nouns(table):
 
 
 def _adjectives(table):
-    """ "vieux/vieille = old/older": the feminine where it keeps to no rule; the comparative where it is needed"""
+    """ "vieux/vieille = old/older": the feminine if it is irregular; the comparative where it is needed"""
     adjectives = []
     for fr, en in pairs(table):
         m, _, f = fr.partition("/")

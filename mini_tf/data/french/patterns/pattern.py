@@ -12,7 +12,7 @@ Parts = tuple[Pair | Phrase | Place | Verb, ...]         # of a sentence, each w
 
 
 def pattern(*slots, mark: str = ".") -> Callable[[Callable], Callable]:
-    """Give a function its `sentences`: all that it makes of the slots, of those of any decorator above it."""
+    """Set the function's `sentences`: all that it makes of the slots; those of several decorators are added up."""
 
     def register(function):
         ways = each(lambda *chosen: written(function(*chosen), mark), *slots)
