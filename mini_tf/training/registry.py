@@ -14,7 +14,7 @@ from mini_tf.types import PathLike
 
 def every_preset() -> dict[str, Task]:
     """{name: preset} of all kinds of tasks"""
-    return PRESETS | EXPERIMENT | TRANSLATION | CLASSIFICATION | MASKING
+    return {**PRESETS, **EXPERIMENT, **TRANSLATION, **CLASSIFICATION, **MASKING}
 
 
 def preset_named(name: str) -> Task:
