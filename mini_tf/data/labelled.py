@@ -107,16 +107,12 @@ def split_labelled(
     Raises UserError for a share that is not between 0 and 1, and for a label with only one text.
     """
     check_share(share)
-    group_of_text: dict[str, list[int]] = {}             # {text: numbers of the examples with that text}
+    same_text: dict[str, list[int]] = {}                 # {text: numbers of the examples with that text}
     for i, example in enumerate(examples):
-        group_of_text.setdefault(normalized(example[0]), []).append(i)
-    groups_of_label: dict[str, list[list[int]]] = {example[1]: [] for example in examples}
-    for group in group_of_text.values():
-        groups_of_label[examples[group[0]][1]].append(group)
-
-    rng = generator(seed)
-    held_out = set()
-    for label, groups in groups_of_label.items():
+        same_text.setdefault(normalized(example[0]), []).append(i)
+    rng, held_out = generator(seed), set()
+    for label in dict.fromkeys(example[1] for example in examples):
+        groups = [group for group in same_text.values() if examples[group[0]][1] == label]
         if len(groups) < 2:
             raise UserError(
                 f"the label {label!r} has {len(groups)} different text(s) that no other label has, expected one to "
