@@ -30,7 +30,6 @@ from _common import quick_mode, show, shown
 from _drawing import lab_09b
 from _expect import about, above, at_most, below, expect
 from mini_tf import ops
-from mini_tf.data import genre_passages, split_plays
 from mini_tf.decoding.texts import best_words, fill_gaps
 from mini_tf.gradcheck import judge
 from mini_tf.layers.embedding import ABSENT
@@ -40,7 +39,7 @@ from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
 from mini_tf.models.masked import MASK, MaskedBatch, hide_words
 from mini_tf.models.saliency import record_attention
 from mini_tf.progress import training_progress
-from mini_tf.text import cooccurrence, eigenvector_embeddings, join, shakespeare
+from mini_tf.text import cooccurrence, eigenvector_embeddings, genre_passages, join, shakespeare, split_plays
 from mini_tf.text.sentences import padded
 from mini_tf.training import Adam, RandomWindows, Schedule, Training, Watcher, fit, mean_loss, windows_ending_at
 from mini_tf.training.classification import (

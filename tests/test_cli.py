@@ -155,7 +155,7 @@ REFUSED = {
     "a GPU that is not there": (None, ["--device", "gpu:7"], "device 'gpu:7' is not there"),
     "an unknown device": (None, ["--device", "tpu"], "unknown device 'tpu'"),
     "a missing corpus": (None, ["--corpus", "none.txt"], "none.txt"),
-    "a folder for a corpus": (None, ["--corpus", "."], "folder"),
+    "a folder for a corpus": (None, ["--corpus", "."], "Is a directory"),
     "a run that is there": (None, ["--run", "."], "is not empty"),
 }
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from mini_tf.errors import Terminated
+from mini_tf.experiment.presets import EXPERIMENT
 from mini_tf.files import own
 from mini_tf.training import classification, masking, presets, translation
 from mini_tf.training.state import Training
@@ -23,7 +24,7 @@ SOURCES = {"classify": "--table", "translate": "--pairs"}
 @pytest.fixture
 def mini_tf(command, monkeypatch, tmp_path):
     """mini_tf("train", …) → (exit code, stdout, stderr), in a folder with texts to learn from, with tiny presets"""
-    for group in (presets.PRESETS, classification.CLASSIFICATION, masking.MASKING, translation.TRANSLATION):
+    for group in (presets.PRESETS, EXPERIMENT, classification.CLASSIFICATION, masking.MASKING, translation.TRANSLATION):
         for name in list(group):
             monkeypatch.setitem(group, name, tiny.preset(name))
     (tmp_path / "corpus").write_text("\n".join(tiny.lines(160)))

@@ -79,7 +79,7 @@ class PointerTransformer(TextModel, Layer):
         self.readout = TiedReadout(self.trunk.embedding, self.b)
         self.query, self.key = (Linear(n, m, rng, bias=False, dtype=dtype) for _ in range(2))
         self.gate = Linear(n, 1, dtype=dtype)
-        self.gate.b.data[...] = 2                        # at first, g = 0.88
+        self.gate.parameters()["b"].data[...] = 2                        # at first, g = 0.88
 
     def loss(self, windows: Array, rng: np.random.Generator | None = None) -> tuple[float, Backward]:
         """The mean of −ln p over all words of windows (B, T + 1) but the first, in nats, and its backward.
@@ -212,6 +212,8 @@ class PointerTransformer(TextModel, Layer):
 
 class PointerCache:
     """What a PointerTransformer remembers of the words that it has read."""
+
+    ids: Array | None
 
     def __init__(self, model: PointerTransformer):
         self.trunk, self.keys = model.trunk.new_cache(), KVCache(model.T)

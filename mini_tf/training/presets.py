@@ -108,7 +108,7 @@ class Language(Task):
         return results
 
 
-PRESETS = {                          # mini_tf.experiment adds "pointer"
+PRESETS = {
     preset.name: preset
     for preset in (
         Language(

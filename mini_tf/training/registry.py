@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import mini_tf.experiment  # noqa: F401, which adds its preset to the others
 from mini_tf.errors import UserError
+from mini_tf.experiment.presets import EXPERIMENT
 from mini_tf.training.classification import CLASSIFICATION
 from mini_tf.training.masking import MASKING
 from mini_tf.training.presets import PRESETS
@@ -14,7 +14,7 @@ from mini_tf.types import PathLike
 
 def every_preset() -> dict[str, Task]:
     """{name: preset} of all kinds of tasks"""
-    return PRESETS | TRANSLATION | CLASSIFICATION | MASKING
+    return {**PRESETS, **EXPERIMENT, **TRANSLATION, **CLASSIFICATION, **MASKING}
 
 
 def preset_named(name: str) -> Task:

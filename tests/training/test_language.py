@@ -4,15 +4,17 @@ from dataclasses import replace
 from itertools import islice
 
 from mini_tf.experiment import NewWords
+from mini_tf.experiment.presets import EXPERIMENT
 from mini_tf.metrics import log_frequencies
 from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import preset_named
 
 import numpy as np
 import pytest
 
 T, n = 8, 10
-RANDOM = [name for name, preset in PRESETS.items() if preset.vectors == "random"]
+RANDOM = [name for name, preset in (PRESETS | EXPERIMENT).items() if preset.vectors == "random"]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def text():
 
 
 def small(name):
-    preset = PRESETS[name]
+    preset = preset_named(name)
     return replace(preset, n=n, model=preset.model | {"T": T}, batch=4)
 
 

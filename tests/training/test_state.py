@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 from mini_tf.errors import UserError
-from mini_tf.experiment import POINTER
 from mini_tf.layers import Layer, Parameter
 from mini_tf.training import SGD, Adam, RandomWindows, Training, fit, load_training, save_training
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import preset_named
 
 import numpy as np
 import pytest
 
 SIZES = {"T": 6, "L": 1, "H": 2, "m": 3, "f": 8, "k": 6}
-PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", POINTER.name]
+PRESET_NAMES = ["quick", "lab", "window", "recurrent", "gpt", "pointer"]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def corpus():
 
 
 def new_training(name, corpus, optimizer=None):
-    preset = PRESETS[name]
+    preset = preset_named(name)
     options = {letter: SIZES.get(letter, value) for letter, value in preset.model.items()}
     options |= {"dropout": 0.2}
     preset = replace(preset, n=8, model=options, batch=4, anew=3)
