@@ -10,6 +10,7 @@ errors: the twin gives NotImplemented.
 
 import math
 from types import NotImplementedType
+from typing import Any
 
 from mini_tf.kernels import loops
 from mini_tf.kernels.compiling import Loop
@@ -21,6 +22,8 @@ from mini_tf.types import Array, Backward
 import numpy as np
 
 EPS = 1e-5                   # of layer norm, as in the op
+NO_MASK = np.empty((0, 0), bool)
+LOOPS_NEED: Any = "CAW"      # C-contiguous, aligned, writable
 IN_CACHE = 2048              # rows of a weight per product in the backward
 FEW_ROWS = 128               # up to which BLAS is faster with the weight as first factor: by a sixth, with AVX-512
 A_IN_CACHE = 1 << 16         # numbers of attention's A processed at a time
@@ -154,10 +157,10 @@ def attention(
         return NotImplemented
     try:
         bias_of_all = None if bias is None else np.broadcast_to(bias, shape)
-        mask_of_all, queries, times = (None, 0, 0) if mask is None else _mask_rows(mask, shape)
+        mask_of_all, queries, times = (NO_MASK, 0, 0) if mask is None else _mask_rows(mask, shape)
     except ValueError:
         return NotImplemented
-    one_mask = mask is None or len(mask_of_all) <= queries
+    one_mask = len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
     shape_Y = *query.shape[:-1], value.shape[-1]
@@ -225,7 +228,7 @@ def attention(
 
 def cross_entropy(
     logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
-) -> tuple[float, Backward] | NotImplementedType:
+) -> tuple[np.floating, Backward] | NotImplementedType:
     z, target = rows(logits), integers(targets)          # (N, c), (N,)
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
@@ -368,13 +371,13 @@ def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
 
 
 def integers(ids: Array) -> Array:
-    return np.require(ids, np.int64, "CWA").reshape(-1)
+    return np.require(ids, np.int64, LOOPS_NEED).reshape(-1)
 
 
 def _taken(x):
     if x.flags.carray and x.dtype.char in "f?":          # C-contiguous, aligned and writable
         return x
-    return np.require(x, bool if x.dtype == bool else np.float32, "ACW")
+    return np.require(x, bool if x.dtype == bool else np.float32, LOOPS_NEED)
 
 
 def copy_of(x: Array) -> Array:

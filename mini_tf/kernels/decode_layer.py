@@ -7,6 +7,7 @@ run while ops are watched, nor for layers with a part of another class.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from mini_tf import kernels, ops
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
@@ -15,13 +16,13 @@ from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.transformer import NORMS, TransformerLayer
-from mini_tf.ops.op import watched
+from mini_tf.ops.op import Op, watched
 from mini_tf.types import Array
 
 import numpy as np
 
 EPS = np.float32(1e-5)               # of layer norm, as in the op
-FEW = 1 << 18                        # multiplications in one product of attention, up to which the loop is faster
+SMALL = 1 << 18                      # multiplications in one product of attention, up to which the loop is faster
 NO_ROW, NO_MATRIX, NO_BIAS = (np.empty(shape, np.float32) for shape in (0, (0, 0), (0, 1, 0)))
 METHODS = [
     (TransformerLayer, ("__call__", "branch", "pre_norm", "post_norm")),
@@ -29,14 +30,14 @@ METHODS = [
     (KeysAndValues, ("extended", "begin", "all")),
     *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
 ]
-OPS = ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()
+OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
 
 
-class WrittenLayer:
-    """TransformerLayer.write as `binding` sees an op: its name, its formula, the functions that this uses, its twin."""
+class WriteMethod(Op):
+    """TransformerLayer.write in the form of an op: its name, its formula, the functions that this uses, its twin."""
 
     __module__ = TransformerLayer.__module__
-    name, formula = "TransformerLayer.write", TransformerLayer.write
+    name, formula = "TransformerLayer.write", staticmethod(TransformerLayer.write)
 
     def __init__(self):
         self.methods = methods()
@@ -46,16 +47,16 @@ class WrittenLayer:
 
     @staticmethod
     def twin(layer: TransformerLayer) -> Callable[[Array, KeysAndValues], Array | None]:
-        """The function write(x, memory) for the layer as it is: y, or None for arrays that are not made for it."""
-        from mini_tf.kernels import loops  # here, because it loads Numba
+        """The function write(x, memory) for the layer as it is: y, or None for arrays that it cannot take."""
+        from mini_tf.kernels import decode_loop  # here, because it loads Numba
 
         attention, feed_forward = layer.attention, layer.feed_forward
         inner = outer = NO_MATRIX, NO_ROW
         if feed_forward is not None:
             inner, outer = weights(feed_forward.inner), weights(feed_forward.outer)
         projections = attention.query, attention.key, attention.value, attention.output
-        in_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
-        behind = (
+        for_attention = *(array for linear in projections for array in weights(linear)), np.float32(attention.scale)
+        for_the_rest = (
             NORMS.index(layer.norm), EPS, *scaling(layer.attention_norm), layer.relu, *inner, *outer,
             feed_forward is not None and feed_forward.activation == "gelu", *scaling(layer.feed_forward_norm),
         )  # fmt: skip
@@ -66,8 +67,8 @@ class WrittenLayer:
                 memory.begin(x, attention.H, attention.m)
             bias = attention.bias(x[:, None], memory.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
             try:
-                done = loops.write.machine_code(
-                    x[0], *in_attention, bias, memory.key[0], memory.value[0], past, *behind, y[0]
+                done = decode_loop.write.machine_code(
+                    x[0], *for_attention, bias, memory.key[0], memory.value[0], past, *for_the_rest, y[0]
                 )
             except TypeError:                            # not all are NumPy's float32 arrays
                 return None
@@ -79,7 +80,7 @@ class WrittenLayer:
         return write
 
 
-def write(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | None:
+def decode(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | None:
     """y (1, new, n) of the layer for new words x (1, new, n), whose keys and values are added to the memory.
 
     None, and nothing is added, if it has to be done by the formula. The twin is made for the layer as it is when a
@@ -88,12 +89,12 @@ def write(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | N
     if watched() or not isinstance(x, np.ndarray) or not kernels.switched_on():
         return None
     if memory.twin is None:
-        twin = kernels.twin_of(WRITTEN) if methods() == WRITTEN.methods and of_known_classes(layer, memory) else None
-        memory.twin = twin(layer) if twin else unable
-    return memory.twin(x, memory) if x.shape[1] * layer.attention.query.W.data.size <= FEW else None
+        twin = kernels.twin_of(WRITE) if methods() == WRITE.methods and of_known_classes(layer, memory) else None
+        memory.twin = twin(layer) if twin else no_twin
+    return memory.twin(x, memory) if x.shape[1] * layer.attention.query.W.data.size <= SMALL else None
 
 
-def unable(x: Array, memory: KeysAndValues) -> None:
+def no_twin(x: Array, memory: KeysAndValues) -> None:
     """In place of a twin, if there is none: the formula has to run."""
 
 
@@ -113,7 +114,7 @@ def of_known_classes(layer: TransformerLayer, memory: KeysAndValues) -> bool:
 
 
 def methods() -> list[Callable]:
-    """What TransformerLayer.write consists of, as it is now: somebody may have put other functions there."""
+    """The methods that TransformerLayer.write calls, as they are now: they may have been replaced."""
     return [getattr(cls, name) for cls, names in METHODS for name in names]
 
 
@@ -125,4 +126,4 @@ def scaling(norm: LayerNorm | None) -> tuple[Array, Array]:
     return (NO_ROW, NO_ROW) if norm is None else (norm.gamma.data, norm.beta.data)
 
 
-WRITTEN = WrittenLayer()
+WRITE = WriteMethod()

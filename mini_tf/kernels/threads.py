@@ -13,12 +13,8 @@ one_core = ContextVar("one_core", default=False)         # True in a thread that
 
 def count() -> int:
     """The most threads to use: one for each core, or what NUMBA_NUM_THREADS says."""
-    try:
-        from numba import config
-    except Exception:                                    # not installed, or broken
-        given = os.environ.get("NUMBA_NUM_THREADS", "")
-        return int(given) if given.isdecimal() else cores()
-    return config.NUMBA_NUM_THREADS
+    limit = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    return int(limit) if limit.isdecimal() else cores()
 
 
 def cores() -> int:

@@ -1,5 +1,7 @@
 """Attention with several heads."""
 
+from collections.abc import Callable
+
 from mini_tf import ops
 from mini_tf.backend import array_module, to_device_of
 from mini_tf.layers.layer import Layer
@@ -109,7 +111,7 @@ class KeysAndValues:
     def __init__(self, T: int):
         self.T, self.words = T, 0
         self.key = self.value = None                             # (B, H, T, m), filled up to `words`
-        self.twin = None                                         # what writes one word faster: kernels/decode_layer.py
+        self.twin: Callable[..., Array | None] | None = None     # of the layer's write: kernels/decode_layer.py
 
     def extended(self, key: Array, value: Array) -> tuple[Array, Array]:
         """Add the keys and values of new words (B, H, new, m); returns those of all words. ValueError beyond T."""

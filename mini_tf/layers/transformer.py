@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.backend import to_device_of
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
@@ -66,12 +66,8 @@ class TransformerLayer(Layer):
         """The output for new words x (B, new, n), each of which sees those in the memory, the new ones before it, and
         itself; no backward
         """
-        if len(x) == 1:
-            from mini_tf.kernels import decode_layer  # here, because it is made of this class
-
-            y = decode_layer.write(self, x, memory)              # by a twin, if there is one for this layer and x
-            if y is not None:
-                return y
+        if len(x) == 1 and (y := kernels.decode(self, x, memory)) is not None:
+            return y                                             # by a twin, if there is one for this layer and x
         new, past = x.shape[1], memory.words
         mask = None if new == 1 else to_device_of(np.tri(new, past + new, past, dtype=bool), x)
         return self(x, mask, memory=memory)[0]

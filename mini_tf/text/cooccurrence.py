@@ -18,8 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 from mini_tf.errors import UserError
-from mini_tf.kernels.binding import why_uncompiled
-from mini_tf.kernels.compiling import compiled
+from mini_tf.kernels.compiling import compiled, why_uncompiled
 from mini_tf.kernels.threads import count as threads_in_use
 from mini_tf.types import Array
 

@@ -2,7 +2,7 @@
 
 from mini_tf import kernels, ops
 from mini_tf.gradcheck.measure.twins import check_writing
-from mini_tf.kernels import binding, decode_layer, loops
+from mini_tf.kernels import binding, decode_layer, decode_loop
 from mini_tf.layers import KeysAndValues, Linear, TransformerLayer
 from mini_tf.ops.op import replaced, watching
 
@@ -15,13 +15,13 @@ n, H, m, T = 6, 2, 4, 5
 @pytest.fixture
 def runs(monkeypatch):
     """A list that gets True each time that the loop has written."""
-    done, loop = [], loops.write.machine_code
+    done, loop = [], decode_loop.write.machine_code
 
     def count(*arguments):
         done.append(loop(*arguments))
         return done[-1]
 
-    monkeypatch.setitem(vars(loops.write), "machine_code", count)
+    monkeypatch.setitem(vars(decode_loop.write), "machine_code", count)
     return done
 
 
@@ -65,7 +65,7 @@ def test_texts_side_by_side_and_much_at_once_go_by_the_formula(rng, runs, monkey
     assert runs == []
     memory = KeysAndValues(T)
     with monkeypatch.context() as few:
-        few.setattr(decode_layer, "FEW", 2 * n * H * m - 1)
+        few.setattr(decode_layer, "SMALL", 2 * n * H * m - 1)
         layer.write(x[:1, :2], memory)
         assert runs == []
         layer.write(x[:1, 2:], memory)
@@ -142,16 +142,16 @@ def test_what_is_put_in_place_of_a_part_runs(rng, runs, monkeypatch):
 
 
 def test_an_edit_of_any_part_shows(rng, runs, monkeypatch):
-    held = binding.FINGERPRINTS[binding.name_of(decode_layer.WRITTEN)]
-    assert held == binding.fingerprints(decode_layer.WRITTEN)
+    held = binding.FINGERPRINTS[binding.name_of(decode_layer.WRITE)]
+    assert held == binding.fingerprints(decode_layer.WRITE)
     x, layer = text(rng), a_layer(rng)
     for name in ("MultiHeadAttention.across", "layer_norm", "distance_bias"):
         monkeypatch.setitem(held, name, "as it was before")
-        kernels.forget(decode_layer.WRITTEN)
+        kernels.forget(decode_layer.WRITE)
         with pytest.warns(kernels.FormulaEdited, match=f"TransformerLayer.write uses {name}, which was edited: its formula runs"):
             write(layer, x)
         monkeypatch.undo()
-        kernels.forget(decode_layer.WRITTEN)
+        kernels.forget(decode_layer.WRITE)
     assert runs == []
 
 

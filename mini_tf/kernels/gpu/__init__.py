@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from types import NotImplementedType
 
 from mini_tf.backend import array_module
-from mini_tf.kernels.gpu.launching import empty, launch, product
+from mini_tf.kernels.gpu.launching import contiguous, empty, launch, product
 from mini_tf.kernels.gpu.updates import adam, sum_of_squares  # noqa: F401, twins of ops/updates.py
 from mini_tf.ops.shapes import rows_of, sum_to, transpose
 from mini_tf.types import Array, Backward
@@ -58,7 +58,7 @@ def residual_relu(x: Array, y: Array) -> tuple[Array, Backward]:
 def dropout(x: Array, keep: Array, rate: float) -> tuple[Array, Backward] | NotImplementedType:
     if not 0 <= rate < 1:
         return NotImplemented
-    keep, raised = contiguous(keep), 1 / (1 - float(rate))
+    keep, raised = contiguous(keep, bool), 1 / (1 - float(rate))
 
     def backward(dy):                                    # keeps keep
         return scaled_where(keep, as_gradient(dy, keep.shape), raised), None
@@ -74,12 +74,12 @@ def scaled_where(on: Array, x: Array, factor: float) -> Array:
 
 
 def gelu(x: Array, approximate: bool = False) -> tuple[Array, Backward]:
-    x, y, approximate = contiguous(x), empty(x.shape), int(approximate)
-    on_entries("gelu", y.size, x, approximate, y.size, y)
+    x, y, by_tanh = contiguous(x), empty(x.shape), int(approximate)
+    on_entries("gelu", y.size, x, by_tanh, y.size, y)
 
     def backward(dy):                                    # keeps x
         dx = empty(x.shape)
-        on_entries("gelu_backward", x.size, x, as_gradient(dy, x.shape), approximate, x.size, dx)
+        on_entries("gelu_backward", x.size, x, as_gradient(dy, x.shape), by_tanh, x.size, dx)
         return dx
 
     return y, backward
@@ -176,7 +176,7 @@ def attention(
 
 def cross_entropy(
     logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
-) -> tuple[float, Backward] | NotImplementedType:
+) -> tuple[Array, Backward] | NotImplementedType:
     shape, c, N = logits.shape, logits.shape[-1], targets.size
     if N == 0 or c == 0 or not 0 <= smoothing < 1:
         return NotImplemented
@@ -234,8 +234,8 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | N
     if T == 0:
         return NotImplemented
     x, y, weight, threads = contiguous(x), empty((*leading, n)), empty((*leading, T)), threads_for(n)
-    mask = (weight, 0) if mask is None else (contiguous(mask), 1)
-    launch("mean_pool", rows_in(weight), threads, x, *mask, T, n, weight, y)
+    masking = (weight, 0) if mask is None else (contiguous(mask, bool), 1)
+    launch("mean_pool", rows_in(weight), threads, x, *masking, T, n, weight, y)
     shape_x, shape_y = x.shape, y.shape
 
     def backward(dy):                                    # keeps weight
@@ -266,11 +266,6 @@ def optional(number: int | None) -> tuple[int, int]:
     return (0, 0) if number is None else (1, int(number))
 
 
-def contiguous(x: Array) -> Array:
-    """x in C order, a copy only if it is not"""
-    return x if x.flags.c_contiguous else array_module(x).ascontiguousarray(x)
-
-
 def vectors(x: Array) -> Array:
     """x with the entries of its last axis side by side, a copy only if they are not"""
     return x if x.strides[-1] == x.itemsize else contiguous(x)
@@ -278,7 +273,7 @@ def vectors(x: Array) -> Array:
 
 def integers(ids: Array) -> Array:
     """ids in C order and as int64, which kernels take"""
-    return contiguous(ids if ids.dtype == np.int64 else ids.astype(np.int64))
+    return contiguous(ids, np.int64)
 
 
 def as_gradient(dy: Array | float, shape: tuple[int, ...], laid_out: Callable[[Array], Array] = contiguous) -> Array:
