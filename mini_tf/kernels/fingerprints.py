@@ -2,7 +2,7 @@
 
 FINGERPRINTS = {
     "layers.transformer.TransformerLayer.write": {
-        "TransformerLayer.write": "790ea1fc951068ed",
+        "TransformerLayer.write": "f0dbafedb114e605",
         "TransformerLayer.__call__": "2a28466c7b685de3",
         "TransformerLayer.branch": "f2674e46302785c4",
         "TransformerLayer.pre_norm": "28c4cdcbc7c5976c",
