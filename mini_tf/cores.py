@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mini_tf.kernels.threads import one_core, share
 from mini_tf.ops.op import watched
@@ -40,7 +40,8 @@ def all_at_once(work: Callable[[X], Y], pieces: Sequence[X]) -> list[Y]:
     For work of milliseconds: unlike in `side_by_side`, the threads are there already. An error in a piece is raised
     after all have ended.
     """
-    results, contexts = [None] * len(pieces), [copy_context() for _ in pieces]
+    results: list[Any] = [None] * len(pieces)
+    contexts = [copy_context() for _ in pieces]
 
     def on_one(k):
         one_core.set(True)

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import count
+from typing import Any
 
 from mini_tf.backend import array_module, device_of, to_device_of, to_host, wait_for
 from mini_tf.kernels.memory import empty
@@ -62,6 +63,9 @@ def cuda_aware() -> bool:
         return False
 
 
+Piece = Iterator[list[MPI.Request]]      # of a bucket: what to wait for, before each next part of its way
+
+
 class Bucket:
     """Parameters whose gradients travel in one message, side by side.
 
@@ -81,8 +85,8 @@ class Bucket:
     def packed(self, arrays: list[Array | None]) -> Array:
         """The arrays, one for each parameter, in one flat array: not copied, if there is one, and contiguous"""
         if len(arrays) == 1 and arrays[0] is not None:
-            array = within_reach(arrays[0])
-            return array_module(array).ascontiguousarray(array, dtype=self.dtype).reshape(-1)
+            only = within_reach(arrays[0])
+            return array_module(only).ascontiguousarray(only, dtype=self.dtype).reshape(-1)
         flat = room(self.numbers, self.parameters[0].data)
         for array, first, stop in zip(arrays, self.starts, self.starts[1:]):
             flat[first:stop] = 0 if array is None else within_reach(array).reshape(-1)
@@ -103,7 +107,8 @@ class Bucket:
 
 def buckets_of(parameters: dict[str, Parameter]) -> list[Bucket]:
     """Buckets of what is trained of {name: Parameter}, the last parameter first; one dtype in each."""
-    buckets, some = [], []
+    buckets: list[Bucket] = []
+    some: list[tuple[str, Parameter]] = []
     for name, parameter in reversed([item for item in parameters.items() if item[1].trainable]):
         full = sum(p.data.size for _, p in some) + parameter.data.size > BUCKET
         if some and (full or some[0][1].data.dtype != parameter.data.dtype):
@@ -137,15 +142,15 @@ class GradientSums:
         self.comm, self.buckets, self.waited = comm, buckets_of(parameters), 0.0
         self.trained = [p for bucket in self.buckets for p in bucket.parameters]
         self.bucket_of = [k for k, bucket in enumerate(self.buckets) for _ in bucket.parameters]
-        self.expected = None                             # how often each gradient is added to; not known yet
+        self.expected: list[int] | None = None           # how often each gradient is added to; not known yet
 
     @contextmanager
     def on_their_way(self) -> Iterator[None]:
         self.added, self.late = [0] * len(self.trained), False
-        self.totals = []                                 # of the buckets that were sent: their sums, when all is done
-        self.to_send, self.under_way = deque(), {}       # pieces; {piece: MPI's requests that it waits for}
-        self.tags = count()
-        self.missing = [0] * len(self.buckets)
+        self.totals: list[Array] = []                    # of the buckets that were sent: their sums, when all is done
+        self.to_send: deque[Piece] = deque()
+        self.under_way: dict[Piece, Any] = {}            # {piece: MPI's requests that it waits for}
+        self.tags, self.missing = count(), [0] * len(self.buckets)
         for k, number in zip(self.bucket_of, self.expected or []):
             self.missing[k] += number > 0
         for i, parameter in enumerate(self.trained):

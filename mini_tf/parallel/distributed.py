@@ -81,7 +81,7 @@ class DistributedTraining(Training):
         return loss
 
     def agreed(self, signal: int | None) -> int | None:
-        return self.group.highest(signal or 0) or None
+        return int(self.group.highest(signal or 0)) or None
 
     def end(self) -> None:
         super().end()

@@ -167,19 +167,20 @@ class ProcessGroup(SingleProcess):
                                "inside group.work_of_first")  # fmt: skip
         self._tell(what)
         method, *arguments = what
-        return self.meetings.gather(getattr(training, method)(*arguments))
+        return self.meetings.gather(getattr(training, method)(*arguments)) or []
 
     def start_alike(self, training: "Training", found: tuple[dict[str, Array], dict[str, Any]] | None) -> None:
-        numbers = self.of_first(found and found[1])
+        own, numbers = found or ({}, None)
+        numbers = self.of_first(numbers)
         self.preparing, self.busy = False, True
         if numbers is None:
             for parameter in training.parameters.values():
                 parameter.data[...] = self._array_of_first(parameter.data)
             return
-        shapes = self.of_first(self.first and {name: (x.shape, x.dtype.str) for name, x in found[0].items()})
+        shapes = self.of_first({name: (x.shape, x.dtype.str) for name, x in own.items()})
         arrays = {}
         for name, (shape, dtype) in shapes.items():
-            arrays[name] = self._array_of_first(found[0][name] if self.first else np.empty(shape, dtype))
+            arrays[name] = self._array_of_first(own[name] if self.first else np.empty(shape, dtype))
         if not self.first:
             training.restore(arrays, numbers)
 
@@ -202,5 +203,6 @@ class ProcessGroup(SingleProcess):
 
 def failures(found: list[tuple[tuple[int, str] | None, bool, Any]]) -> list[tuple[int, int, str]]:
     """[(rank, exit code, text)] from a meeting's [(failure, has left, value)]: whoever leaves early has failed, too"""
-    early = (2, LEFT) if any(not left for _, left, _ in found) else None
-    return [(rank, *(failure or early)) for rank, (failure, left, _) in enumerate(found) if failure or (left and early)]
+    others_go_on = not all(left for _, left, _ in found)
+    return [(rank, *(failure or (2, LEFT))) for rank, (failure, left, _) in enumerate(found)
+            if failure or (left and others_go_on)]       # fmt: skip

@@ -30,7 +30,8 @@ class ShardedSums(GradientSums):
 
     def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         super().__init__(comm, parameters)
-        self.slices, self.with_gradient = {}, []
+        self.slices: dict[str, Parameter] = {}
+        self.with_gradient: list[str] = []
         for parameter in self.trained:                   # so that slices are views, which can be updated in place
             parameter.data = array_module(parameter.data).ascontiguousarray(parameter.data)
 
@@ -82,6 +83,7 @@ class ShardedTraining(DistributedTraining):
     """A DistributedTraining of which each process keeps the optimizer's memory of its slices only."""
 
     sums_class = ShardedSums
+    sums: ShardedSums
 
     @property
     def updated(self) -> dict[str, Parameter]:
@@ -96,7 +98,7 @@ class ShardedTraining(DistributedTraining):
         self.sums.exchange()
 
     def memory(self) -> dict[str, dict[str, Any]]:
-        kinds = {}                                       # which: {name: a number, or the dtype of an array}
+        kinds: dict[str, dict[str, Any]] = {}            # which: {name: a number, or the dtype of an array}
         for theirs in self.group.ask(self, "memory_kinds"):
             for which, of in theirs.items():
                 kinds.setdefault(which, {}).update(of)

@@ -38,7 +38,7 @@ class TwoCoreTraining(Training):
         shares = self.shares(batch)
         if len(shares) < 2:
             return super().loss(batch)
-        draws = [deepcopy(self.rng) for _ in shares]
+        draws = [self.rng, *(deepcopy(self.rng) for _ in shares[1:])]    # each skips what the others draw
 
         def work(k):
             rows, weight = shares[k]
@@ -48,8 +48,6 @@ class TwoCoreTraining(Training):
             return float(loss) * weight, gradients
 
         losses, gradients_of_shares = zip(*cores.all_at_once(work, range(len(shares))))
-        if self.rng is not None:
-            self.rng.bit_generator.state = draws[0].bit_generator.state       # each has skipped what the others drew
 
         def backward():                                                  # what takes long is done already
             for gradients in gradients_of_shares:
