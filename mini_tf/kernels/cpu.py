@@ -108,29 +108,27 @@ def where(on: Array, x: Array | float, factor: float = 1.0) -> Array:
 
 
 def softmax(z: Array) -> tuple[Array, Backward]:
-    y = copy_of(z)
-    in_pieces(loops.softmax, rows(y), np.float32(1), np.float32(np.nan))
-    return y, _softmax_backward(y)
+    return _softmax(z, np.nan, NO_MASK)
 
 
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
     try:
-        mask_and_order = _mask_rows(mask, z.shape)
+        y, backward = _softmax(z, 0, *_mask_rows(mask, z.shape))
     except ValueError:
         return NotImplemented
-    y = copy_of(z)
-    in_pieces(loops.masked_softmax, rows(y), np.float32(1), *mask_and_order)
-    backward = _softmax_backward(y)
     return y, lambda dy: (backward(dy), None)
 
 
-def _softmax_backward(y):
+def _softmax(z, share_if_masked, mask_rows, queries=1, times=1):
+    y = copy_of(z)
+    in_pieces(loops.softmax, rows(y), np.float32(1), np.float32(share_if_masked), mask_rows, queries, times)
+
     def backward(dy):                                    # keeps y
         dz = copy_of(as_gradient(dy, y.shape))
         in_pieces(loops.softmax_backward, rows(dz), rows(y), np.float32(1))
         return dz
 
-    return backward
+    return y, backward
 
 
 def _mask_rows(mask, shape):
@@ -163,6 +161,7 @@ def attention(
     one_mask = len(mask_of_all) <= queries
     if not one_mask:
         mask_of_each = mask_of_all.reshape(len(query), len(mask_of_all) // len(query), shape[-1])
+    share_if_masked = np.float32(np.nan if mask is None and bias is None else 0)
     shape_Y = *query.shape[:-1], value.shape[-1]
     Y = laid_out_as(query, shape_Y)
     # A is computed in parts of the first axis that fit into the cache. The backward computes a large A again, so.
@@ -185,11 +184,8 @@ def attention(
             in_softmax = np.float32(1)
         if bias is not None:
             A += bias_of_all[some]
-        if mask is None:
-            run(loops.softmax, rows(A), in_softmax, np.float32(np.nan if bias is None else 0))
-        else:
-            mask_of_some = mask_of_all if one_mask else rows(mask_of_each[some])
-            run(loops.masked_softmax, rows(A), in_softmax, mask_of_some, queries, times)
+        mask_of_some = mask_of_all if one_mask else rows(mask_of_each[some])
+        run(loops.softmax, rows(A), in_softmax, share_if_masked, mask_of_some, queries, times)
         return A
 
     def forward(_, first, stop):

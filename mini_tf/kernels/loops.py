@@ -47,26 +47,20 @@ def hide(row, allowed):
         row[j] = row[j] if allowed[j] else MASKED
 
 
-@compiled("void(i8, i8, f4[:, ::1], f4, f4)")
-def softmax(first, stop, y, scale, share_if_masked):
-    """In place: y comes in as z and becomes the softmax of scale·z; see softmax_of_rows"""
-    largest, total = np.empty(SOFTMAX_ROWS, np.float32), np.empty(SOFTMAX_ROWS, np.float32)
-    for start in range(first, stop, SOFTMAX_ROWS):
-        softmax_of_rows(start, min(start + SOFTMAX_ROWS, stop), y, scale, largest, total, share_if_masked)
+@compiled("void(i8, i8, f4[:, ::1], f4, f4, b1[:, ::1], i8, i8)")
+def softmax(first, stop, y, scale, share_if_masked, mask, queries, times):
+    """In place: y comes in as z and becomes the softmax of scale·z over the allowed entries; see softmax_of_rows
 
-
-@compiled("void(i8, i8, f4[:, ::1], f4, b1[:, ::1], i8, i8)")
-def masked_softmax(first, stop, y, scale, mask, queries, times):
-    """In place, as softmax, over the allowed entries; a row with none becomes zeros.
-
-    y and mask have groups of `queries` rows; each group of mask serves `times` consecutive groups of y.
+    y and mask have groups of `queries` rows; each group of mask serves `times` consecutive groups of y. An empty mask
+    allows all.
     """
     largest, total = np.empty(SOFTMAX_ROWS, np.float32), np.empty(SOFTMAX_ROWS, np.float32)
     for start in range(first, stop, SOFTMAX_ROWS):
         end = min(start + SOFTMAX_ROWS, stop)
-        for i in range(start, end):
-            hide(y[i], mask[i // (queries * times) * queries + i % queries])
-        softmax_of_rows(start, end, y, scale, largest, total, ZERO)
+        if mask.size:
+            for i in range(start, end):
+                hide(y[i], mask[i // (queries * times) * queries + i % queries])
+        softmax_of_rows(start, end, y, scale, largest, total, share_if_masked)
 
 
 @compiled("void(i8, i8, f4[:, ::1], f4[:, ::1], f4)")

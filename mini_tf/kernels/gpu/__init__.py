@@ -112,29 +112,28 @@ def column_sums(y: Array) -> Array:
 
 
 def softmax(z: Array) -> tuple[Array, Backward]:
-    y = empty(z.shape)
-    n = z.shape[-1]
-    launch("softmax", rows_in(y), threads_for(n), contiguous(z), n, y)
-    return y, _softmax_backward(y)
+    return _softmax(z, None, NO_STEPS)
 
 
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
     steps = steps_of(mask, z.shape)
     if steps is None:
         return NotImplemented
-    y, (_, H, Q, n) = empty(z.shape), four(z.shape)
-    launch("masked_softmax", rows_in(y), threads_for(n), contiguous(z), mask, H, Q, n, *steps, y)
-    backward = _softmax_backward(y)
+    y, backward = _softmax(z, mask, steps)
     return y, lambda dy: (backward(dy), None)
 
 
-def _softmax_backward(y):
+def _softmax(z, mask, steps):
+    y, (_, H, Q, n) = empty(z.shape), four(z.shape)
+    masking = (y, 0) if mask is None else (mask, 1)
+    launch("softmax", rows_in(y), threads_for(n), contiguous(z), *masking, *steps, H, Q, n, y)
+
     def backward(dy):                                    # keeps y
-        dz, n = empty(y.shape), y.shape[-1]
+        dz = empty(y.shape)
         launch("softmax_backward", rows_in(y), threads_for(n), y, as_gradient(dy, y.shape), n, dz)
         return dz
 
-    return backward
+    return y, backward
 
 
 def attention(

@@ -67,18 +67,6 @@ __global__ void layer_norm_backward(
     for IN_ROW(i, n) dx[i] = r_here * (dy[i] * gamma[i] - g - (x[i] - mu) * r_here * with_normal);
 }
 
-// y = exp(z − max z) / Σ exp(z − max z)
-__global__ void softmax(const float* z, long long n, float* y) {
-    z += blockIdx.x * n;
-    y += blockIdx.x * n;
-    float top = -infinity(), total = 0;
-    for IN_ROW(j, n) top = fmaxf(top, z[j]);
-    top = block_max(top);
-    for IN_ROW(j, n) total += y[j] = expf(z[j] - top);
-    total = block_sum(total);
-    for IN_ROW(j, n) y[j] /= total;
-}
-
 // Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with that many entries between
 // neighbours along B, H and Q
 __device__ long long begin(
@@ -87,25 +75,26 @@ __device__ long long begin(
     return row / (H * Q) * B_step + row / Q % H * H_step + row % Q * Q_step;
 }
 
-// The same over the entries where the mask is True; the others are 0, and so is a row with nothing allowed.
-__global__ void masked_softmax(
-    const float* z, const bool* mask, long long H, long long Q, long long n,
-    long long B_step, long long H_step, long long Q_step, long long step, float* y
+// y = exp(z − max z) / Σ exp(z − max z)  over the entries where the mask is True, if there is one; the others are 0, and
+// so is a row with nothing allowed.
+__global__ void softmax(
+    const float* z, const bool* mask, long long masked, long long mask_B, long long mask_H, long long mask_Q,
+    long long mask_K, long long H, long long Q, long long n, float* y
 ) {
-    mask += begin(blockIdx.x, H, Q, B_step, H_step, Q_step);
+    mask += masked ? begin(blockIdx.x, H, Q, mask_B, mask_H, mask_Q) : 0;
     z += blockIdx.x * n;
     y += blockIdx.x * n;
     float top = -infinity(), total = 0;
-    for IN_ROW(j, n) if (mask[j * step]) top = fmaxf(top, z[j]);
+    for IN_ROW(j, n) if (!masked || mask[j * mask_K]) top = fmaxf(top, z[j]);
     top = block_max(top);
-    if (top == -infinity()) top = 0;
-    for IN_ROW(j, n) total += y[j] = mask[j * step] ? expf(z[j] - top) : 0;
+    if (masked && top == -infinity()) top = 0;
+    for IN_ROW(j, n) total += y[j] = !masked || mask[j * mask_K] ? expf(z[j] - top) : 0;
     total = block_sum(total);
-    if (total == 0) total = 1;
+    if (masked && total == 0) total = 1;
     for IN_ROW(j, n) y[j] /= total;
 }
 
-// dz = y·(dy − Σ y·dy), for both
+// dz = y·(dy − Σ y·dy)
 __global__ void softmax_backward(const float* y, const float* dy, long long n, float* dz) {
     y += blockIdx.x * n;
     dy += blockIdx.x * n;
