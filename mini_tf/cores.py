@@ -10,7 +10,7 @@ from contextvars import copy_context
 from functools import cache
 from typing import Any, TypeVar
 
-from mini_tf.kernels.threads import one_core, share
+from mini_tf.kernels.threads import in_parallel, one_core
 from mini_tf.ops.op import watched
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -48,7 +48,7 @@ def all_at_once(work: Callable[[X], Y], pieces: Sequence[X]) -> list[Y]:
         results[k] = work(pieces[k])
 
     with _blas().limit(limits=1):
-        share(lambda k, *_: contexts[k].run(on_one, k), [(k, k + 1) for k in range(len(pieces))])
+        in_parallel(lambda k, *_: contexts[k].run(on_one, k), [(k, k + 1) for k in range(len(pieces))])
     return results
 
 

@@ -59,11 +59,11 @@ def reference_only() -> Iterator[None]:
 
 @contextmanager
 def with_twins(even_if_edited: bool = False) -> Iterator[None]:
-    """Inside the block, in this thread, twins run, even inside `reference_only()`.
+    """Inside the block, in this thread, twins run, even inside `reference_only()`; all are looked up anew.
 
-    On request, those of edited formulas run, too. The twins are looked up anew.
+    On request, those of edited formulas run, too, also in blocks within this one.
     """
-    before_off, before_unedited = _off.set(False), _unedited.set(not even_if_edited)
+    before_off, before_unedited = _off.set(False), _unedited.set(_unedited.get() and not even_if_edited)
     _twins.clear()
     try:
         yield
@@ -71,11 +71,6 @@ def with_twins(even_if_edited: bool = False) -> Iterator[None]:
         _off.reset(before_off)
         _unedited.reset(before_unedited)
         _twins.clear()
-
-
-def twins_of_edited_formulas() -> bool:
-    """True if twins run even when their formula was edited."""
-    return not _unedited.get()
 
 
 def formulas_only() -> bool:

@@ -13,6 +13,7 @@ from mini_tf import kernels, ops
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
+from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.transformer import NORMS, TransformerLayer
@@ -30,6 +31,10 @@ METHODS = [
     (KeysAndValues, ("extended", "begin", "all")),
     *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
 ]
+PARTS = {                            # of a layer, besides the Linears
+    "attention": MultiHeadAttention, "attention_norm": LayerNorm, "dropout": Dropout,
+    "feed_forward": FeedForward, "feed_forward_norm": LayerNorm,
+}  # fmt: skip
 OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
 
 
@@ -100,17 +105,9 @@ def no_twin(x: Array, memory: KeysAndValues) -> None:
 
 def of_known_classes(layer: TransformerLayer, memory: KeysAndValues) -> bool:
     """True if the layer and its parts are of the classes whose text was compared, not of others derived from them."""
-    attention, feed_forward = layer.attention, layer.feed_forward
-    linears = [attention.query, attention.key, attention.value, attention.output]
-    if feed_forward is not None:
-        linears += [feed_forward.inner, feed_forward.outer]
-    norms = layer.attention_norm, layer.feed_forward_norm
-    return (
-        (type(layer), type(attention), type(memory)) == (TransformerLayer, MultiHeadAttention, KeysAndValues)
-        and type(feed_forward) in (FeedForward, type(None))
-        and all(type(linear) is Linear for linear in linears)
-        and all(type(norm) in (LayerNorm, type(None)) for norm in norms)
-    )
+    parts = {name: part for name, part in layer.members() if isinstance(part, Layer)}
+    known = all(type(part) is PARTS.get(name, Linear) for name, part in parts.items())
+    return known and (type(layer), type(memory)) == (TransformerLayer, KeysAndValues)
 
 
 def methods() -> list[Callable]:

@@ -34,7 +34,7 @@ UNDER_WAY = 3                        # pieces at a time
 TAGS = 1 << 14                       # MPI's tags are numbers up to 32,767 at least
 
 
-def within_reach(array: Array) -> Array:
+def for_mpi(array: Array) -> Array:
     """The array, where MPI can read it: a GPU's comes to the host, unless MPI can read from GPUs."""
     if not cuda_aware():
         return to_host(array)
@@ -42,14 +42,14 @@ def within_reach(array: Array) -> Array:
     return array
 
 
-def room(numbers: int, like: Array) -> Array:
+def new_flat(numbers: int, like: Array) -> Array:
     """A new flat array of so many numbers, where MPI can write into it"""
-    like = within_reach(like[:0])
+    like = for_mpi(like[:0])
     library = array_module(like)
     return empty((numbers,), like.dtype) if library is np else library.empty((numbers,), dtype=like.dtype)
 
 
-def at_home(array: Array, reference: Array) -> Array:
+def back_to_device_of(array: Array, reference: Array) -> Array:
     """The array on the device of `reference`"""
     return array if device_of(array) == device_of(reference) else to_device_of(array, reference)
 
@@ -85,11 +85,11 @@ class Bucket:
     def packed(self, arrays: list[Array | None]) -> Array:
         """The arrays, one for each parameter, in one flat array: not copied, if there is one, and contiguous"""
         if len(arrays) == 1 and arrays[0] is not None:
-            only = within_reach(arrays[0])
+            only = for_mpi(arrays[0])
             return array_module(only).ascontiguousarray(only, dtype=self.dtype).reshape(-1)
-        flat = room(self.numbers, self.parameters[0].data)
+        flat = new_flat(self.numbers, self.parameters[0].data)
         for array, first, stop in zip(arrays, self.starts, self.starts[1:]):
-            flat[first:stop] = 0 if array is None else within_reach(array).reshape(-1)
+            flat[first:stop] = 0 if array is None else for_mpi(array).reshape(-1)
         return flat
 
     def take_gradients(self) -> Array:
@@ -136,7 +136,7 @@ class GradientSums:
     waited      seconds that this process waited for the sums after its backwards, since the beginning
     """
 
-    everywhere = True                                    # every process gets all sums, not only that of its slices
+    all_sums = True                                      # every process gets all sums, not only that of its slices
 
     def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         self.comm, self.buckets, self.waited = comm, buckets_of(parameters), 0.0
@@ -163,12 +163,8 @@ class GradientSums:
         self._finish()
 
     def _accumulate(self, accumulate, i, gradient):
-        """In place of parameter i's own `accumulate`"""
+        """In place of parameter i's own `accumulate`: afterwards, buckets that are complete go on their way."""
         accumulate(gradient)
-        self._one_more(i)
-
-    def _one_more(self, i):
-        """Something was added to gradient i."""
         self.added[i] += 1
         if self.expected is None:
             return
@@ -184,10 +180,10 @@ class GradientSums:
         """Cut the bucket into pieces, which are to be sent: each has up to PIECE numbers of every process's slice."""
         flat, slices = bucket.take_gradients(), slices_of(self.comm.size, bucket.numbers)
         own = slices[self.comm.rank]
-        total = room(flat.size if self.everywhere else own.stop - own.start, flat)
+        total = new_flat(flat.size if self.all_sums else own.stop - own.start, flat)
         for done in range(0, max(piece.stop - piece.start for piece in slices), PIECE):
             parts = [slice(of.start + done, min(of.start + done + PIECE, of.stop)) for of in slices]
-            place = parts[self.comm.rank].start if self.everywhere else done
+            place = parts[self.comm.rank].start if self.all_sums else done
             self.to_send.append(self._piece(flat, parts, total, place, 2 * (next(self.tags) % TAGS)))
         self.totals.append(total)
 
@@ -201,7 +197,7 @@ class GradientSums:
         """
         comm, others = self.comm, [rank for rank in range(self.comm.size) if rank != self.comm.rank]
         own = flat[parts[comm.rank]]
-        theirs = {rank: room(own.size, flat) for rank in others}
+        theirs = {rank: new_flat(own.size, flat) for rank in others}
         wait_for(flat)
         yield [
             *(comm.Irecv(theirs[rank], rank, tag) for rank in others),
@@ -213,7 +209,7 @@ class GradientSums:
         for another in more:
             summed += another
         wait_for(summed)
-        if self.everywhere:
+        if self.all_sums:
             yield [
                 *(comm.Irecv(total[parts[rank]], rank, tag + 1) for rank in others),
                 *(comm.Isend(summed, rank, tag + 1) for rank in others),
@@ -258,4 +254,4 @@ class GradientSums:
     def _put_back(self, has_gradient):
         for bucket, total in zip(self.buckets, self.totals):
             for parameter, gradient in bucket.unpacked(total):
-                parameter.grad = at_home(gradient, parameter.data) if has_gradient[parameter] else None
+                parameter.grad = back_to_device_of(gradient, parameter.data) if has_gradient[parameter] else None

@@ -60,20 +60,18 @@ class ProcessGroup(SingleProcess):
 
     def anywhere(self, masks: list[Array]) -> list[Array]:
         """A list of bool arrays, each True wherever it is True in one of the processes."""
-        if not masks:
-            return masks
-        host = [to_host(mask) for mask in masks]
-        flat = np.concatenate([mask.reshape(-1) for mask in host]).astype(np.uint8)
-        self.comm.Allreduce(MPI.IN_PLACE, flat, MPI.MAX)
-        parts = np.split(flat.astype(bool), np.cumsum([mask.size for mask in host])[:-1])
-        return [part.reshape(mask.shape) for part, mask in zip(parts, host)]
+        return [np.any(of_all, axis=0) for of_all in zip(*self.everybody([to_host(mask) for mask in masks]))]
 
     def of_first(self, value: Any) -> Any:
-        return self._meet(value)[0]
+        return self.everybody(value)[0]
 
     def everybody(self, value: Any) -> list[Any]:
-        """The values of all processes, in the order of their ranks."""
-        return self._meet(value)
+        """The values of all processes, in the order of their ranks. Raises Ended if one of them has failed."""
+        self._arrive(np.inf)
+        found = self.meetings.allgather((None, False, value))
+        if failed := failures(found):
+            raise Ended(failed)
+        return [value for *_, value in found]
 
     def on_one_machine(self) -> bool:
         return len(set(self.everybody(MPI.Get_processor_name()))) == 1
@@ -83,7 +81,7 @@ class ProcessGroup(SingleProcess):
     def check_in(self, rows: int | None = None, **same) -> None:
         if rows is not None:
             self.check_rows(rows)
-        everybody = self._meet(json.loads(json.dumps(same)))
+        everybody = self.everybody(json.loads(json.dumps(same)))
         for name in same:
             for rank, theirs in enumerate(everybody):
                 odd, here, there = first_difference(name, theirs[name], everybody[0][name])
@@ -97,15 +95,6 @@ class ProcessGroup(SingleProcess):
         if self.size > B:
             raise UserError(f"a batch has {B} rows, too few for {self.size} processes, which need one each; start at "
                             f"most {B}, or take larger batches")  # fmt: skip
-
-    def _meet(self, value):
-        """The values of all processes. Raises Ended if one of them has failed."""
-        self._arrive(np.inf)
-        found = self.meetings.allgather((None, False, value))
-        failed = failures(found)
-        if failed:
-            raise Ended(failed)
-        return [value for *_, value in found]
 
     def _arrive(self, patience):
         """Wait until all processes are here, for so many seconds at most, and let other programs have the processor
@@ -195,7 +184,7 @@ class ProcessGroup(SingleProcess):
         for parameter in parameters.values():
             bits = np.ascontiguousarray(to_host(parameter.data)).reshape(-1).view(np.uint32)
             sums.append(int(bits.sum(dtype=np.uint64)))
-        if len({tuple(of) for of in self._meet(sums)}) > 1:
+        if len({tuple(of) for of in self.everybody(sums)}) > 1:
             raise UserError("the processes no longer have the same parameters, although they began with the same and "
                             "made the same steps; is the memory of one machine at fault, or its network? --resume "
                             "goes on from the last state that was saved")  # fmt: skip

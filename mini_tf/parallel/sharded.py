@@ -11,7 +11,7 @@ from typing import Any
 
 from mini_tf.backend import array_module, device_of, to_host
 from mini_tf.layers import Parameter
-from mini_tf.parallel.buckets import Bucket, GradientSums, at_home, slices_of
+from mini_tf.parallel.buckets import Bucket, GradientSums, back_to_device_of, slices_of
 from mini_tf.parallel.distributed import DistributedTraining
 from mini_tf.types import Array
 
@@ -26,7 +26,7 @@ class ShardedSums(GradientSums):
     with_gradient   the names of all parameters that have a gradient, on any process
     """
 
-    everywhere = False
+    all_sums = False
 
     def __init__(self, comm: MPI.Intracomm, parameters: dict[str, Parameter]):
         super().__init__(comm, parameters)
@@ -59,7 +59,7 @@ class ShardedSums(GradientSums):
             for name, parameter, first, stop in self.own(bucket):
                 if has_gradient[parameter]:
                     piece = Parameter(parameter.data.reshape(-1)[first:stop])        # a view: updated in place
-                    piece.grad = at_home(total[done : done + stop - first], parameter.data)
+                    piece.grad = back_to_device_of(total[done : done + stop - first], parameter.data)
                     self.slices[name] = piece
                 done += stop - first
         self.with_gradient = [name for bucket in self.buckets for name, p in zip(bucket.names, bucket.parameters)
@@ -76,7 +76,7 @@ class ShardedSums(GradientSums):
             request.Wait()
             for parameter, data in bucket.unpacked(flat):
                 if len(bucket.names) > 1 or device_of(data) != device_of(parameter.data):
-                    parameter.data[...] = at_home(data, parameter.data)          # else it was written there already
+                    parameter.data[...] = back_to_device_of(data, parameter.data)      # else it was written there already
 
 
 class ShardedTraining(DistributedTraining):

@@ -19,7 +19,7 @@ from functools import reduce
 
 from mini_tf.errors import UserError
 from mini_tf.kernels.compiling import compiled, why_uncompiled
-from mini_tf.kernels.threads import count as threads_in_use
+from mini_tf.kernels.threads import thread_count
 from mini_tf.types import Array
 
 import numpy as np
@@ -200,7 +200,7 @@ def _checked_ids(part, size, seen):
 
 def _checked_sizes(window, size, threads):
     """W/2, c and the number of threads, or a UserError that says which is out of range."""
-    given = {"window": window, "size": size, "threads": threads_in_use() if threads is None else threads}
+    given = {"window": window, "size": size, "threads": thread_count() if threads is None else threads}
     try:
         window, size, threads = (operator.index(value) for value in given.values())
     except TypeError:

@@ -27,7 +27,7 @@ THREADS = 256                # of a block, where a row does not decide it
 BLOCKS = 2048                # at most, for functions of each entry: more than run at a time
 COLUMNS = 8                  # of which a block adds up the rows, as in blocks.cu
 WARPS = 8                    # of a block in attention.cu
-NO_STEPS = 0, 0, 0, 0
+NO_STRIDES = 0, 0, 0, 0
 NUMBERS = int, float, np.generic
 HOST = np.ndarray
 
@@ -112,21 +112,21 @@ def column_sums(y: Array) -> Array:
 
 
 def softmax(z: Array) -> tuple[Array, Backward]:
-    return _softmax(z, None, NO_STEPS)
+    return _softmax(z, None, NO_STRIDES)
 
 
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
-    steps = steps_of(mask, z.shape)
-    if steps is None:
+    strides = strides_in(mask, z.shape)
+    if strides is None:
         return NotImplemented
-    y, backward = _softmax(z, mask, steps)
+    y, backward = _softmax(z, mask, strides)
     return y, lambda dy: (backward(dy), None)
 
 
-def _softmax(z, mask, steps):
+def _softmax(z, mask, strides):
     y, (_, H, Q, n) = empty(z.shape), four(z.shape)
     masking = (y, 0) if mask is None else (mask, 1)
-    launch("softmax", rows_in(y), threads_for(n), contiguous(z), *masking, *steps, H, Q, n, y)
+    launch("softmax", rows_in(y), threads_for(n), contiguous(z), *masking, *strides, H, Q, n, y)
 
     def backward(dy):                                    # keeps y
         dz = empty(y.shape)
@@ -140,9 +140,9 @@ def attention(
     query: Array, key: Array, value: Array, mask: Array | None = None, scale: float = 1.0, bias: Array | None = None
 ) -> tuple[Array, Backward] | NotImplementedType:
     shape = *query.shape[:-1], key.shape[-2]             # (…, Tq, Tk)
-    mask_steps = NO_STEPS if mask is None else steps_of(mask, shape)
-    bias_steps = NO_STEPS if bias is None else steps_of(bias, shape)
-    if len(shape) > 4 or not isinstance(scale, (int, float)) or mask_steps is None or bias_steps is None:
+    mask_strides = NO_STRIDES if mask is None else strides_in(mask, shape)
+    bias_strides = NO_STRIDES if bias is None else strides_in(bias, shape)
+    if len(shape) > 4 or not isinstance(scale, (int, float)) or mask_strides is None or bias_strides is None:
         return NotImplemented
     (B, H, Tq, m), (Tk, d) = four(query.shape), value.shape[-2:]
     sizes = float(scale), H, Tq, Tk, m, d
@@ -151,9 +151,9 @@ def attention(
     shape_Y = *query.shape[:-1], d
     Y, A = laid_out_as(query, shape_Y), empty(shape)
     launch(
-        "attention", of_queries, 32 * WARPS, *with_steps(query), *with_steps(key), *with_steps(value),
-        A if mask is None else mask, int(mask is not None), *mask_steps,
-        A if bias is None else bias, int(bias is not None), *bias_steps, *sizes, A, *with_steps(Y),
+        "attention", of_queries, 32 * WARPS, *with_strides(query), *with_strides(key), *with_strides(value),
+        A if mask is None else mask, int(mask is not None), *mask_strides,
+        A if bias is None else bias, int(bias is not None), *bias_strides, *sizes, A, *with_strides(Y),
     )  # fmt: skip
 
     def backward(dY):                                    # keeps query, key, value, A and the shape of bias
@@ -161,12 +161,12 @@ def attention(
         dquery, dkey, dvalue = (laid_out_as(x, x.shape) for x in (query, key, value))
         dscores = empty(shape)
         launch(
-            "attention_backward_of_queries", of_queries, 32 * WARPS, *with_steps(dY), *with_steps(key),
-            *with_steps(value), *sizes, A, dscores, *with_steps(dquery),
+            "attention_backward_of_queries", of_queries, 32 * WARPS, *with_strides(dY), *with_strides(key),
+            *with_strides(value), *sizes, A, dscores, *with_strides(dquery),
         )  # fmt: skip
         launch(
-            "attention_backward_of_keys", of_keys, 32 * WARPS, *with_steps(dY), *with_steps(query), *sizes, A, dscores,
-            *with_steps(dkey), *with_steps(dvalue),
+            "attention_backward_of_keys", of_keys, 32 * WARPS, *with_strides(dY), *with_strides(query), *sizes,
+            A, dscores, *with_strides(dkey), *with_strides(dvalue),
         )  # fmt: skip
         return dquery, dkey, dvalue, None, None if bias is None else sum_to(dscores, bias.shape)
 
@@ -297,8 +297,8 @@ def laid_out_as(x: Array, shape: tuple[int, ...]) -> Array:
     return empty((B, T, H, m)).swapaxes(1, 2)
 
 
-def with_steps(x: Array) -> tuple[Array, int, int, int]:
-    """x (…, H, T, m), and how many entries lie between its neighbours along B, H and T"""
+def with_strides(x: Array) -> tuple[Array, int, int, int]:
+    """x (…, H, T, m), and its strides along B, H and T, in entries"""
     B, H, T = (0, 0, 0, *x.strides)[-4:-1]
     return x, B // x.itemsize, H // x.itemsize, T // x.itemsize
 
@@ -308,17 +308,17 @@ def four(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1, 1, 1, *shape)[-4:]
 
 
-def steps_of(x: Array, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """How many entries of x lie between neighbours along the last four axes of the shape that it is broadcast to: 0
-    where it is repeated. None if it cannot be broadcast to the shape, or if that has more than four axes.
+def strides_in(x: Array, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of x, broadcast to the shape, along the last four axes, in entries: 0 where it is repeated. None if
+    it cannot be broadcast to the shape, or if that has more than four axes.
     """
-    return _steps(x.shape, x.strides, x.itemsize, shape)
+    return _strides(x.shape, x.strides, x.itemsize, shape)
 
 
 @lru_cache(1024)
-def _steps(shape_x, strides, itemsize, shape):
+def _strides(shape_x, strides, itemsize, shape):
     fits = all(own in (1, size) for own, size in zip(reversed(shape_x), reversed(shape)))
     if not fits or len(shape_x) > len(shape) or len(shape) > 4:
         return None
-    steps = (0 if size == 1 else stride // itemsize for size, stride in zip(shape_x, strides))
-    return (*NO_STEPS, *steps)[-4:]
+    strides = (0 if size == 1 else stride // itemsize for size, stride in zip(shape_x, strides))
+    return (*NO_STRIDES, *strides)[-4:]

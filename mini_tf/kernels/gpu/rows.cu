@@ -67,12 +67,11 @@ __global__ void layer_norm_backward(
     for IN_ROW(i, n) dx[i] = r_here * (dy[i] * gamma[i] - g - (x[i] - mu) * r_here * with_normal);
 }
 
-// Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with that many entries between
-// neighbours along B, H and Q
+// Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with these strides, in entries
 __device__ long long begin(
-    long long row, long long H, long long Q, long long B_step, long long H_step, long long Q_step
+    long long row, long long H, long long Q, long long B_stride, long long H_stride, long long Q_stride
 ) {
-    return row / (H * Q) * B_step + row / Q % H * H_step + row % Q * Q_step;
+    return row / (H * Q) * B_stride + row / Q % H * H_stride + row % Q * Q_stride;
 }
 
 // y = exp(z − max z) / Σ exp(z − max z)  over the entries where the mask is True, if there is one; the others are 0, and
