@@ -91,29 +91,24 @@ class Loop:
 
 def _compile(function, signature):
     """Compile Numba's function for these types, or load it from the cache, if all files are as they were."""
-    code = function.py_func.__code__
+    code, available = function.py_func.__code__, function.py_func.__globals__.values()
+    used = [value.py_func for value in available if hasattr(value, "py_func")]           # compiled functions
+    sources = {Path(function.__code__.co_filename) for function in used}
     name = f"{Path(code.co_filename).stem}.{function.py_func.__qualname__}-{code.co_firstlineno}"
     folder = Path(function.stats.cache_path)
     sums = folder / f"{name}.sums"
-    sources = _sources(function)
-    if _checksums(folder, name, sources) != _read(sums):
+
+    def checksums():
+        """{file name: checksum} of these sources, and of what Numba has in the cache for the function"""
+        return {path.name: zlib.crc32(path.read_bytes()) for path in [*sources, *folder.glob(f"{name}.*.nb[ci]")]}
+
+    if checksums() != _read(sums):
         for file in folder.glob(f"{name}.*.nb[ci]"):
             file.unlink(missing_ok=True)
     function.compile(signature)
     function.disable_compile()                           # other types are an error, as for a loop in C
     if not function.stats.cache_hits:
-        write_text(sums, json.dumps(_checksums(folder, name, sources)))
-
-
-def _sources(function):
-    """The files of the compiled functions that the function's file has or imports"""
-    functions = (getattr(value, "py_func", None) for value in function.py_func.__globals__.values())
-    return {Path(other.__code__.co_filename) for other in (function.py_func, *functions) if other is not None}
-
-
-def _checksums(folder, name, sources):
-    """{file name: checksum} of these sources, and of what Numba has in the cache for the function of that name"""
-    return {path.name: zlib.crc32(path.read_bytes()) for path in [*sources, *folder.glob(f"{name}.*.nb[ci]")]}
+        write_text(sums, json.dumps(checksums()))
 
 
 def _read(sums):

@@ -19,7 +19,7 @@ from functools import cache, partial
 from itertools import count
 from typing import Any
 
-from mini_tf.backend import array_module, device_of, to_device_of, to_host, wait_for
+from mini_tf.backend import array_module, to_device_of, to_host, wait_for
 from mini_tf.kernels.memory import empty
 from mini_tf.layers import Parameter
 from mini_tf.parallel.shares import rows_of
@@ -47,11 +47,6 @@ def new_flat(numbers: int, like: Array) -> Array:
     like = for_mpi(like[:0])
     library = array_module(like)
     return empty((numbers,), like.dtype) if library is np else library.empty((numbers,), dtype=like.dtype)
-
-
-def back_to_device_of(array: Array, reference: Array) -> Array:
-    """The array on the device of `reference`"""
-    return array if device_of(array) == device_of(reference) else to_device_of(array, reference)
 
 
 @cache
@@ -254,4 +249,4 @@ class GradientSums:
     def _put_back(self, has_gradient):
         for bucket, total in zip(self.buckets, self.totals):
             for parameter, gradient in bucket.unpacked(total):
-                parameter.grad = back_to_device_of(gradient, parameter.data) if has_gradient[parameter] else None
+                parameter.grad = to_device_of(gradient, parameter.data) if has_gradient[parameter] else None
