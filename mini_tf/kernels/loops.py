@@ -264,8 +264,7 @@ def mean_pool(first, stop, x, mask, weight, y):
         y_row, count = y[i], 0
         for t in range(x.shape[1]):
             count += mask[i, t]
-        for j in range(y_row.size):
-            y_row[j] = ZERO
+        y_row[:] = ZERO
         for t in range(x.shape[1]):
             share = ONE / f4(count) if mask[i, t] else ZERO
             row, weight[i, t] = x[i, t], share

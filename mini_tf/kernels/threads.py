@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from functools import cache
 
-FOR_ONE_THREAD = 1 << 19  # up to so many numbers, one thread finishes before another would wake up
+FOR_ONE_THREAD = 1 << 19  # up to this many numbers, one thread finishes before another would wake up
 
 one_core = ContextVar("one_core", default=False)         # True in a thread that leaves the other cores to other threads
 

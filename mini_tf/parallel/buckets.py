@@ -43,7 +43,7 @@ def for_mpi(array: Array) -> Array:
 
 
 def new_flat(numbers: int, like: Array) -> Array:
-    """A new flat array of so many numbers, where MPI can write into it"""
+    """A new flat array of this many numbers, into which MPI can write"""
     like = for_mpi(like[:0])
     library = array_module(like)
     return empty((numbers,), like.dtype) if library is np else library.empty((numbers,), dtype=like.dtype)
@@ -114,7 +114,7 @@ def buckets_of(parameters: dict[str, Parameter]) -> list[Bucket]:
 
 
 def slices_of(size: int, numbers: int) -> list[slice]:
-    """Which of so many numbers each of `size` processes adds up"""
+    """Which of this many numbers each of `size` processes adds up"""
     return [rows_of(rank, size, numbers) for rank in range(size)]
 
 

@@ -56,7 +56,7 @@ class DistributedTraining(Training):
         return loss, summed_backward
 
     def origin(self, batch: Any) -> str:
-        """Where the numbers come from that are not finite: the sentence of the first process that finds it."""
+        """Where the numbers come from that are not finite: what the first process that finds it says."""
         rows, _ = self.share(batch)
         texts = self.group.everybody(not_finite.origin(
             self.model, lambda: loss_of_share(self.model, batch, rows, self.rng), self.rng

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mini_tf.training.state import Training
 
 LEFT = "ended, while the others went on"
-WORK = 1                             # tag of what rank 0 tells those that serve it
-PATIENCE = 1.5                       # seconds for which a process that has failed waits for the others
+WORK = 1                             # tag of rank 0's messages to the processes that wait for its work
+PATIENCE = 1.5                       # seconds for which a failed process waits for the others
 
 
 class ProcessGroup(SingleProcess):
@@ -97,9 +97,7 @@ class ProcessGroup(SingleProcess):
                             f"most {B}, or take larger batches")  # fmt: skip
 
     def _arrive(self, patience):
-        """Wait until all processes are here, for so many seconds at most, and let other programs have the processor
-        meanwhile. Returns whether they are.
-        """
+        """Wait for all processes, at most this many seconds, without keeping the processor busy; True if all came."""
         start, request = time.monotonic(), self.meetings.Ibarrier()
         while not request.Test():
             waited = time.monotonic() - start
@@ -110,14 +108,13 @@ class ProcessGroup(SingleProcess):
         return True
 
     def leave(self, failed: tuple[int, str] | None = None) -> list[tuple[int, int, str]] | None:
-        """The end of this process's work: wait for the others, and get what has failed, [(rank, code, text)].
+        """The end of this process's work: wait for the others, and return which have failed, [(rank, code, text)].
 
-        failed: (exit code, text) of this process. If the others do not come within a moment, because they are waiting
-        for it in the middle of a step, nothing can bring them out of there: None is returned, and all have to be
-        aborted.
+        failed: (exit code, text) of this process. The others may be waiting for it in the middle of a step, which
+        nothing can interrupt. Then they do not come in time, and None is returned: all have to be aborted.
         """
         if self.serving:
-            self._tell(["end", failed])
+            self._tell(["end"])
             self.serving = False
         if not self._arrive(PATIENCE if failed is not None and not self.preparing else np.inf):
             return None
@@ -128,7 +125,7 @@ class ProcessGroup(SingleProcess):
     def work_of_first(self, work: Callable[[], Any], training: "Training") -> Any:
         if not self.first:
             return self._serve(training)
-        self.serving = True                              # until an error in the work, too, has been said to the others
+        self.serving = True                              # after an error in the work, `leave` tells the others
         result = work()
         self._tell(["go on"])
         self.serving = False
@@ -150,7 +147,7 @@ class ProcessGroup(SingleProcess):
             self.meetings.send(what, rank, WORK)
 
     def ask(self, training: "Training", *what: str) -> list[Any]:
-        """On rank 0: a list of what training.METHOD(*arguments) gives on each process; what: METHOD, *arguments"""
+        """On rank 0: [training.METHOD(*arguments) of each process]; what: METHOD, *arguments"""
         if not self.serving:
             raise RuntimeError("parts of this training's state are on other processes, which are not waiting: save it "
                                "inside group.work_of_first")  # fmt: skip

@@ -97,11 +97,10 @@ class ShardedTraining(DistributedTraining):
         for theirs in self.group.ask(self, "memory_kinds"):
             for which, of in theirs.items():
                 kinds.setdefault(which, {}).update(of)
-        order = list(self.parameters)
         return {
             which: {
-                name: FromAll(self, which, name, kind) if isinstance(kind, str) else kind
-                for name, kind in sorted(of.items(), key=lambda item: order.index(item[0]))
+                name: FromAll(self, which, name, of[name]) if isinstance(of[name], str) else of[name]
+                for name in self.parameters if name in of
             }
             for which, of in kinds.items()
         }  # fmt: skip

@@ -29,7 +29,7 @@ def cut(batch: Any, rows: slice) -> Any:
 def predictions(batch: Any) -> Array:
     """How many predictions of each example the loss is a mean over: (B,)
 
-    It is the same number for each row of an array. Other batches say it in their attribute `predictions`.
+    Each row of an array has the same number. Other batches have an attribute `predictions`.
     """
     return np.ones(len(batch)) if hasattr(batch, "shape") else np.asarray(batch.predictions)
 
@@ -47,7 +47,7 @@ def loss_of_share(
     Raises UserError if the backward takes no argument: it is given the weight of the share.
     """
     draws: Any = None if rng is None else DrawsOfRows(rng, rows, len(batch))
-    if isinstance(model, CarriedState):                  # whether its batches go on is seen in all their rows
+    if isinstance(model, CarriedState):                  # all rows decide whether a batch continues the one before
         loss, backward = model.loss_from(model.carried_to(batch), cut(batch, rows), draws)
     else:
         loss, backward = model.loss(cut(batch, rows), draws)

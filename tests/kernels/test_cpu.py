@@ -86,7 +86,7 @@ def near(found, exact):
     assert found.dtype == np.float32
     assert found.shape == exact.shape
     scale = max(np.abs(exact).max(initial=0), 1)
-    np.testing.assert_allclose(found, exact, rtol=3e-5, atol=3e-6 * scale)
+    np.testing.assert_allclose(to_host(found), exact, rtol=3e-5, atol=3e-6 * scale)
 
 
 def as_list(gradients):

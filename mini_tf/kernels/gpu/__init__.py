@@ -246,7 +246,7 @@ def mean_pool(x: Array, mask: Array | None = None) -> tuple[Array, Backward] | N
 
 
 def on_entries(kernel: str, entries: int, *arguments: Array | int | float) -> None:
-    """Launch a kernel of entries.cu, whose threads take each so many-th of all entries."""
+    """Launch a kernel of entries.cu, whose threads stride over all entries."""
     launch(kernel, min(-(-entries // THREADS), BLOCKS), THREADS, *arguments)
 
 

@@ -1,4 +1,4 @@
-// Functions of a row: a block for each row, whose threads take every so many-th of its entries.
+// Functions of a row: a block for each row, whose threads stride over its entries.
 
 #define IN_ROW(i, n) (long long i = threadIdx.x; i < n; i += blockDim.x)
 
