@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -118,11 +119,17 @@ def _find(op, library):
 
 def decode(layer: "TransformerLayer", x: Array, memory: "KeysAndValues") -> Array | None:
     """layer.write(x, memory) by its twin in `decode_layer.py`; None, and nothing is done, if the formula has to run."""
-    return import_module("mini_tf.kernels.decode_layer").decode(layer, x, memory)
+    return _module("decode_layer").decode(layer, x, memory)
 
 
 def every_loop() -> list[Loop]:
     """The loops that Numba compiles. loop.compile() takes half a second, the first time on a machine."""
-    for module in ("loops", "decode_loop"):              # importing them creates the loops; it loads Numba
-        import_module(f"mini_tf.kernels.{module}")
+    for name in ("loops", "decode_loop"):                # importing them creates the loops
+        _module(name)
     return list(LOOPS)
+
+
+@cache
+def _module(name):
+    """A module that is imported when it is first needed: it loads Numba, or is made of layers."""
+    return import_module(f"mini_tf.kernels.{name}")

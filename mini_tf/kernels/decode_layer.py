@@ -13,7 +13,6 @@ from mini_tf import kernels, ops
 from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
-from mini_tf.layers.layer import Layer
 from mini_tf.layers.linear import Linear
 from mini_tf.layers.normalization import LayerNorm
 from mini_tf.layers.transformer import NORMS, TransformerLayer
@@ -31,9 +30,9 @@ METHODS = [
     (KeysAndValues, ("extended", "begin", "all")),
     *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
 ]
-PARTS = {                            # of a layer, besides the Linears
-    "attention": MultiHeadAttention, "attention_norm": LayerNorm, "dropout": Dropout,
-    "feed_forward": FeedForward, "feed_forward_norm": LayerNorm,
+PARTS = {                            # of a layer, or None
+    "attention": MultiHeadAttention, "feed_forward": FeedForward, "dropout": Dropout, "attention_norm": LayerNorm,
+    "feed_forward_norm": LayerNorm, **dict.fromkeys(["query", "key", "value", "output", "inner", "outer"], Linear),
 }  # fmt: skip
 OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
 
@@ -105,8 +104,8 @@ def no_twin(x: Array, memory: KeysAndValues) -> None:
 
 def of_known_classes(layer: TransformerLayer, memory: KeysAndValues) -> bool:
     """True if the layer and its parts are of the classes whose text was compared, not of others derived from them."""
-    parts = {name: part for name, part in layer.members() if isinstance(part, Layer)}
-    known = all(type(part) is PARTS.get(name, Linear) for name, part in parts.items())
+    attributes = vars(layer) | vars(layer.attention) | vars(layer.feed_forward or layer.attention)
+    known = all(type(attributes.get(name)) in (cls, type(None)) for name, cls in PARTS.items())
     return known and (type(layer), type(memory)) == (TransformerLayer, KeysAndValues)
 
 
