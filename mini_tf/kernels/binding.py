@@ -72,15 +72,15 @@ def fingerprints(op: "Op") -> dict[str, str]:
 
 def bind(ops: "Iterable[Op]") -> None:
     """Write the present fingerprints of these ops: their twins agree with the formulas as they are."""
-    bound = FINGERPRINTS | {name_of(op): fingerprints(op) for op in ops}
+    every = FINGERPRINTS | {name_of(op): fingerprints(op) for op in ops}
     lines = ['"""Fingerprints of the formulas that have twins, written by `mini-tf gradcheck --bind-twins`."""', ""]
     lines.append("FINGERPRINTS = {")
-    for op, of_functions in sorted(bound.items()):
+    for op, of_functions in sorted(every.items()):
         lines.append(f'    "{op}": {{')
         lines += [f'        "{name}": "{value}",' for name, value in of_functions.items()]
         lines.append("    },")
     write_text(Path(__file__).with_name("fingerprints.py"), "\n".join([*lines, "}", ""]))
-    FINGERPRINTS.update(bound)
+    FINGERPRINTS.update(every)
 
 
 def _used_by(function, found=None):

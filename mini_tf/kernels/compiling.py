@@ -1,8 +1,8 @@
 """Loops as machine code: Numba compiles them when they are first called, and caches the result on disk.
 
 NUMBA_CACHE_DIR says where; the files may be deleted at any time. Next to those of each loop is one with checksums, of
-two kinds of files. Machine code from a damaged file would crash Python. And Numba compiles a loop again when its own
-source file has changed, but not when that of a function has that it imports.
+them and of its sources: machine code from a damaged file would crash Python, and Numba notices an edit of the loop's
+own file, but not one of a function that the file imports.
 """
 
 import json

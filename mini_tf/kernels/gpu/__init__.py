@@ -112,28 +112,28 @@ def column_sums(y: Array) -> Array:
 
 
 def softmax(z: Array) -> tuple[Array, Backward]:
-    return _softmax(z, None, NO_STRIDES)
+    y, n = empty(z.shape), z.shape[-1]
+    launch("softmax", rows_in(y), threads_for(n), contiguous(z), n, y)
+    return y, _softmax_backward(y)
 
 
 def masked_softmax(z: Array, mask: Array) -> tuple[Array, Backward] | NotImplementedType:
     strides = strides_in(mask, z.shape)
     if strides is None:
         return NotImplemented
-    y, backward = _softmax(z, mask, strides)
+    y, (_, H, Q, n) = empty(z.shape), four(z.shape)
+    launch("masked_softmax", rows_in(y), threads_for(n), contiguous(z), mask, *strides, H, Q, n, y)
+    backward = _softmax_backward(y)
     return y, lambda dy: (backward(dy), None)
 
 
-def _softmax(z, mask, strides):
-    y, (_, H, Q, n) = empty(z.shape), four(z.shape)
-    masking = (y, 0) if mask is None else (mask, 1)
-    launch("softmax", rows_in(y), threads_for(n), contiguous(z), *masking, *strides, H, Q, n, y)
-
+def _softmax_backward(y):
     def backward(dy):                                    # keeps y
-        dz = empty(y.shape)
+        dz, n = empty(y.shape), y.shape[-1]
         launch("softmax_backward", rows_in(y), threads_for(n), y, as_gradient(dy, y.shape), n, dz)
         return dz
 
-    return y, backward
+    return backward
 
 
 def attention(

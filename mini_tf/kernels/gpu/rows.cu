@@ -67,6 +67,18 @@ __global__ void layer_norm_backward(
     for IN_ROW(i, n) dx[i] = r_here * (dy[i] * gamma[i] - g - (x[i] - mu) * r_here * with_normal);
 }
 
+// y = exp(z − max z) / Σ exp(z − max z)
+__global__ void softmax(const float* z, long long n, float* y) {
+    z += blockIdx.x * n;
+    y += blockIdx.x * n;
+    float top = -infinity(), total = 0;
+    for IN_ROW(j, n) top = fmaxf(top, z[j]);
+    top = block_max(top);
+    for IN_ROW(j, n) total += y[j] = expf(z[j] - top);
+    total = block_sum(total);
+    for IN_ROW(j, n) y[j] /= total;
+}
+
 // Where a row of an array (B, H, Q, K) begins in one that is broadcast to it, with these strides, in entries
 __device__ long long begin(
     long long row, long long H, long long Q, long long B_stride, long long H_stride, long long Q_stride
@@ -74,26 +86,25 @@ __device__ long long begin(
     return row / (H * Q) * B_stride + row / Q % H * H_stride + row % Q * Q_stride;
 }
 
-// y = exp(z − max z) / Σ exp(z − max z)  over the entries where the mask is True, if there is one; the others are 0, and
-// so is a row with nothing allowed.
-__global__ void softmax(
-    const float* z, const bool* mask, long long masked, long long mask_B, long long mask_H, long long mask_Q,
-    long long mask_K, long long H, long long Q, long long n, float* y
+// The same over the entries where the mask is True; the others are 0, and so is a row with nothing allowed.
+__global__ void masked_softmax(
+    const float* z, const bool* mask, long long mask_B, long long mask_H, long long mask_Q, long long mask_K,
+    long long H, long long Q, long long n, float* y
 ) {
-    mask += masked ? begin(blockIdx.x, H, Q, mask_B, mask_H, mask_Q) : 0;
+    mask += begin(blockIdx.x, H, Q, mask_B, mask_H, mask_Q);
     z += blockIdx.x * n;
     y += blockIdx.x * n;
     float top = -infinity(), total = 0;
-    for IN_ROW(j, n) if (!masked || mask[j * mask_K]) top = fmaxf(top, z[j]);
+    for IN_ROW(j, n) if (mask[j * mask_K]) top = fmaxf(top, z[j]);
     top = block_max(top);
-    if (masked && top == -infinity()) top = 0;
-    for IN_ROW(j, n) total += y[j] = !masked || mask[j * mask_K] ? expf(z[j] - top) : 0;
+    if (top == -infinity()) top = 0;
+    for IN_ROW(j, n) total += y[j] = mask[j * mask_K] ? expf(z[j] - top) : 0;
     total = block_sum(total);
-    if (masked && total == 0) total = 1;
+    if (total == 0) total = 1;
     for IN_ROW(j, n) y[j] /= total;
 }
 
-// dz = y·(dy − Σ y·dy)
+// dz = y·(dy − Σ y·dy), for both
 __global__ void softmax_backward(const float* y, const float* dy, long long n, float* dz) {
     y += blockIdx.x * n;
     dy += blockIdx.x * n;
