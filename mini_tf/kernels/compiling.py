@@ -99,23 +99,17 @@ def _compile(function, signature):
     sums = folder / f"{name}.sums"
 
     def checksums():
-        """{file name: checksum} of these sources, and of what Numba has in the cache for the function"""
-        return {path.name: zlib.crc32(path.read_bytes()) for path in [*sources, *folder.glob(f"{name}.*.nb[ci]")]}
+        """Those of the sources, and of what Numba has in the cache for the function, as JSON"""
+        paths = sorted([*sources, *folder.glob(f"{name}.*.nb[ci]")])
+        return json.dumps({path.name: zlib.crc32(path.read_bytes()) for path in paths})
 
-    if checksums() != _read(sums):
+    if not sums.is_file() or sums.read_bytes() != checksums().encode():
         for file in folder.glob(f"{name}.*.nb[ci]"):
             file.unlink(missing_ok=True)
     function.compile(signature)
     function.disable_compile()                           # other types are an error, as for a loop in C
     if not function.stats.cache_hits:
-        write_text(sums, json.dumps(checksums()))
-
-
-def _read(sums):
-    try:
-        return json.loads(sums.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+        write_text(sums, checksums())
 
 
 def compiled(signature: str) -> Callable[[Callable], Loop]:

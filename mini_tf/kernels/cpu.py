@@ -225,7 +225,7 @@ def attention(
 def cross_entropy(
     logits: Array, targets: Array, ignore: int | None = None, smoothing: float = 0.0
 ) -> tuple[np.floating, Backward] | NotImplementedType:
-    z, target = rows(logits), integers(targets)          # (N, c), (N,)
+    z, target = rows(logits), np.require(targets, np.int64, LOOPS_NEED).reshape(-1)       # (N, c), (N,)
     counted = np.ones(target.shape, bool) if ignore is None else target != ignore
     count, target = int(counted.sum()), np.where(counted, target, 0)
     if count == 0 or target.min() < 0 or target.max() >= z.shape[1] or not 0 <= smoothing < 1:
@@ -365,10 +365,6 @@ def as_gradient(dy: Array | float, shape: tuple[int, ...]) -> Array:
         raise TypeError(f"dy is None, expected a gradient of shape {shape}")
     dy = np.asarray(dy, np.float32)
     return dy if dy.shape == shape else np.broadcast_to(dy, shape)
-
-
-def integers(ids: Array) -> Array:
-    return np.require(ids, np.int64, LOOPS_NEED).reshape(-1)
 
 
 def for_loops(x):

@@ -40,13 +40,6 @@ def softmax_of_rows(first, stop, y, scale, largest, total, share_if_masked):
             row[j] *= share
 
 
-@njit(inline="always")
-def hide(row, allowed):
-    """In place: sets the scores that are not allowed to −∞"""
-    for j in range(row.size):
-        row[j] = row[j] if allowed[j] else MASKED
-
-
 @compiled("void(i8, i8, f4[:, ::1], f4, f4, b1[:, ::1], i8, i8)")
 def softmax(first, stop, y, scale, share_if_masked, mask, queries, times):
     """In place: y comes in as z and becomes the softmax of scale·z over the allowed entries; see softmax_of_rows
@@ -59,7 +52,9 @@ def softmax(first, stop, y, scale, share_if_masked, mask, queries, times):
         end = min(start + SOFTMAX_ROWS, stop)
         if mask.size:
             for i in range(start, end):
-                hide(y[i], mask[i // (queries * times) * queries + i % queries])
+                row, allowed = y[i], mask[i // (queries * times) * queries + i % queries]
+                for j in range(row.size):
+                    row[j] = row[j] if allowed[j] else MASKED
         softmax_of_rows(start, end, y, scale, largest, total, share_if_masked)
 
 

@@ -65,17 +65,14 @@ class Bucket:
     """Parameters whose gradients travel in one message, side by side.
 
     names, parameters    of the bucket
-    starts               where each one's numbers begin, and where the last one's end
+    starts               where each one's numbers begin, and where the last one's end: at `numbers`
     """
 
     def __init__(self, some: list[tuple[str, Parameter]]):
         self.names, self.parameters = zip(*some)
         self.dtype = self.parameters[0].data.dtype
         self.starts = np.cumsum([0, *(parameter.data.size for parameter in self.parameters)]).tolist()
-
-    @property
-    def numbers(self) -> int:
-        return self.starts[-1]
+        self.numbers = self.starts[-1]
 
     def packed(self, arrays: list[Array | None]) -> Array:
         """The arrays, one for each parameter, in one flat array: not copied, if there is one, and contiguous"""
@@ -85,13 +82,6 @@ class Bucket:
         flat = new_flat(self.numbers, self.parameters[0].data)
         for array, first, stop in zip(arrays, self.starts, self.starts[1:]):
             flat[first:stop] = 0 if array is None else for_mpi(array).reshape(-1)
-        return flat
-
-    def take_gradients(self) -> Array:
-        """The gradients in one flat array, which the parameters no longer have."""
-        flat = self.packed([parameter.grad for parameter in self.parameters])
-        for parameter in self.parameters:
-            parameter.grad = None
         return flat
 
     def unpacked(self, flat: Array) -> list[tuple[Parameter, Array]]:
@@ -173,7 +163,10 @@ class GradientSums:
 
     def _send(self, bucket):
         """Cut the bucket into pieces, which are to be sent: each has up to PIECE numbers of every process's slice."""
-        flat, slices = bucket.take_gradients(), slices_of(self.comm.size, bucket.numbers)
+        flat = bucket.packed([parameter.grad for parameter in bucket.parameters])
+        for parameter in bucket.parameters:
+            parameter.grad = None                        # to be seen, if something is added later
+        slices = slices_of(self.comm.size, bucket.numbers)
         own = slices[self.comm.rank]
         total = new_flat(flat.size if self.all_sums else own.stop - own.start, flat)
         for done in range(0, max(piece.stop - piece.start for piece in slices), PIECE):

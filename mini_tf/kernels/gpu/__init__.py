@@ -179,7 +179,7 @@ def cross_entropy(
     shape, c, N = logits.shape, logits.shape[-1], targets.size
     if N == 0 or c == 0 or not 0 <= smoothing < 1:
         return NotImplemented
-    z, of_rows = contiguous(logits), (integers(targets), *optional(ignore))
+    z, of_rows = contiguous(logits), (contiguous(targets, np.int64), *optional(ignore))
     smoothing, threads = float(smoothing), threads_for(c)
     largest, total, losses = empty((N,)), empty((N,)), empty((N,))
     loss, count = empty(()), empty(())
@@ -216,7 +216,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = EPS) -> tuple[A
 
 def embedding(table: Array, ids: Array, absent: int | None = None) -> tuple[Array, Backward]:
     (c, n), words, absence = table.shape, ids.size, optional(absent)
-    shape, ids = (*ids.shape, n), integers(ids)
+    shape, ids = (*ids.shape, n), contiguous(ids, np.int64)
     x = empty(shape)
     launch("embedding", words, threads_for(n), contiguous(table), ids, *absence, c, n, x)
 
@@ -268,11 +268,6 @@ def optional(number: int | None) -> tuple[int, int]:
 def vectors(x: Array) -> Array:
     """x with the entries of its last axis side by side, a copy only if they are not"""
     return x if x.strides[-1] == x.itemsize else contiguous(x)
-
-
-def integers(ids: Array) -> Array:
-    """ids in C order and as int64, which kernels take"""
-    return contiguous(ids, np.int64)
 
 
 def as_gradient(dy: Array | float, shape: tuple[int, ...], laid_out: Callable[[Array], Array] = contiguous) -> Array:
