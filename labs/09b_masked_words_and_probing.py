@@ -38,7 +38,7 @@ from mini_tf.metrics import accuracy, log_softmax, log_softmax_at, uniform_cross
 from mini_tf.models import GPT, Classifier, NGramModel, OneAttention
 from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
 from mini_tf.models.masked import MASK, MaskedBatch, hide_words
-from mini_tf.models.saliency import attention_seen
+from mini_tf.models.saliency import record_attention
 from mini_tf.progress import training_progress
 from mini_tf.text import cooccurrence, eigenvector_embeddings, join, shakespeare
 from mini_tf.text.sentences import padded
@@ -220,7 +220,7 @@ for name, model in models.items():
     curves[name] = train(model, corpus.train, T, steps, rate, validate, steps // 10).rows
     log_p = [log_softmax_at(model.logits(histories[some]), following[some]) for some in in_parts(TESTED)]
     loss_of[name] = -np.concatenate(log_p).mean()
-    (A,) = attention_seen(partial(model.logits, histories[:500]))        # (500, 1, T, T)
+    (A,) = record_attention(partial(model.logits, histories[:500]))        # (500, 1, T, T)
     attention[name] = A[:, 0, -1, ::-1].mean(0)                          # of the last word, by distance
     print(f"{name:<26}{model.parameter_count():>10,}{loss_of[name]:>11.2f}"
           f"{attention[name][0]:>32.0%}{attention[name][1]:>19.0%}")  # fmt: skip

@@ -4,7 +4,7 @@ BLAS shares out each product, and waits for the slower core. Work that comes in 
 be translated, is done sooner if each core has pieces of its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
@@ -52,7 +52,7 @@ def all_at_once(work: Callable[[X], Y], pieces: Sequence[X]) -> list[Y]:
     return results
 
 
-def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu") -> Iterator[Y]:
+def side_by_side(work: Callable[[X], Y], pieces: Sequence[X], device: str = "cpu") -> Generator[Y, None, None]:
     """The results of work(piece), in their order; as many pieces at a time as BLAS has threads, each on one core.
 
     One after the other on another device than "cpu", which is one for all, and while ops are watched or replaced:

@@ -92,7 +92,7 @@ def bind_twins(seed: int) -> None:
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
     from mini_tf.kernels.compiling import why_uncompiled
-    from mini_tf.kernels.decode_layer import WRITE
+    from mini_tf.kernels.decode_layer import DECODING
     from mini_tf.ops.op import all_ops
 
     if why := why_uncompiled():
@@ -102,7 +102,7 @@ def bind_twins(seed: int) -> None:
     if findings or not all(report.ok for report in reports):
         raise UserError("not all are right, see above; nothing was bound")
     compared = {name for report in reports for name in report.twins} | {"adam", "sum_of_squares"}
-    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [WRITE]
+    bound = [op for op in all_ops() if op.name in compared and binding.twin(op)] + [DECODING]
     binding.bind(bound)
     out.print(Text(f"bound to their formulas: the twins of {', '.join(sorted(op.name for op in bound))}"))
     if not gpu_count()[0]:

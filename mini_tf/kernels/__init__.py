@@ -30,7 +30,7 @@ from mini_tf.kernels.memory import recycled_memory
 from mini_tf.types import Array
 
 if TYPE_CHECKING:
-    from mini_tf.layers import KeysAndValues, TransformerLayer
+    from mini_tf.layers import KVCache, TransformerLayer
     from mini_tf.ops.op import Op
 
 __all__ = [
@@ -117,9 +117,9 @@ def _find(op, library):
     return twin
 
 
-def decode(layer: "TransformerLayer", x: Array, memory: "KeysAndValues") -> Array | None:
-    """layer.write(x, memory) by its twin in `decode_layer.py`; None, and nothing is done, if the formula has to run."""
-    return _module("decode_layer").decode(layer, x, memory)
+def decode(layer: "TransformerLayer", x: Array, cache: "KVCache") -> Array | None:
+    """layer.decode(x, cache) by its twin in `decode_layer.py`; None, and nothing is done, if the formula has to run."""
+    return _module("decode_layer").decode(layer, x, cache)
 
 
 def every_loop() -> list[Loop]:

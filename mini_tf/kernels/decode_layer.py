@@ -1,4 +1,4 @@
-"""The twin of `TransformerLayer.write`: a word goes through the whole layer in a single loop.
+"""The twin of `TransformerLayer.decode`: a word goes through the whole layer in a single loop.
 
 In a small model there is little to compute for one word: 10 µs for a layer with n = 64. Called one after another, its
 ops take ten times as long, nearly all of it in Python. So one loop does what all of them do, in every variant of the
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mini_tf import kernels, ops
-from mini_tf.layers.attention import KeysAndValues, MultiHeadAttention
+from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
 from mini_tf.layers.feed_forward import ACTIVATIONS, FeedForward
 from mini_tf.layers.linear import Linear
@@ -27,7 +27,7 @@ NO_ROW, NO_MATRIX, NO_BIAS = (np.empty(shape, np.float32) for shape in (0, (0, 0
 METHODS = [
     (TransformerLayer, ("__call__", "branch", "pre_norm", "post_norm")),
     (MultiHeadAttention, ("__call__", "across", "bias", "split", "join")),
-    (KeysAndValues, ("extended", "begin", "all")),
+    (KVCache, ("extend", "allocate", "contents")),
     *((cls, ("__call__",)) for cls in (FeedForward, Linear, LayerNorm, Dropout)),
 ]
 PARTS = {                            # of a layer, or None
@@ -37,11 +37,11 @@ PARTS = {                            # of a layer, or None
 OPS: list[Any] = [ops.attention, ops.linear, ops.layer_norm, ops.residual_relu, *ACTIVATIONS.values()]
 
 
-class WriteMethod(Op):
-    """TransformerLayer.write in the form of an op: its name, its formula, the functions that this uses, its twin."""
+class LayerDecoding(Op):
+    """TransformerLayer.decode in the form of an op: its name, its formula, the functions that this uses, its twin."""
 
     __module__ = TransformerLayer.__module__
-    name, formula = "TransformerLayer.write", staticmethod(TransformerLayer.write)
+    name, formula = "TransformerLayer.decode", staticmethod(TransformerLayer.decode)
 
     def __init__(self):
         self.methods = methods()
@@ -50,8 +50,8 @@ class WriteMethod(Op):
         return [*self.methods, *(op.formula for op in OPS)]
 
     @staticmethod
-    def twin(layer: TransformerLayer) -> Callable[[Array, KeysAndValues], Array | None]:
-        """The function write(x, memory) for the layer as it is: y, or None for arrays that it cannot take."""
+    def twin(layer: TransformerLayer) -> Callable[[Array, KVCache], Array | None]:
+        """The function decode(x, cache) for the layer as it is: y, or None for arrays that it cannot take."""
         from mini_tf.kernels import decode_loop  # here, because it loads Numba
 
         attention, feed_forward = layer.attention, layer.feed_forward
@@ -65,52 +65,52 @@ class WriteMethod(Op):
             feed_forward is not None and feed_forward.activation == "gelu", *scaling(layer.feed_forward_norm),
         )  # fmt: skip
 
-        def write(x, memory):
-            past, y = memory.words, np.empty(x.shape, np.float32)
+        def decode(x, cache):
+            past, y = cache.words, np.empty(x.shape, np.float32)
             if past == 0:
-                memory.begin(x, attention.H, attention.m)
-            bias = attention.bias(x[:, None], memory.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
+                cache.allocate(x, attention.H, attention.m)
+            bias = attention.bias(x[:, None], cache.key[:, :, : past + x.shape[1]]) if attention.distances else NO_BIAS
             try:
-                done = decode_loop.write.machine_code(
-                    x[0], *for_attention, bias, memory.key[0], memory.value[0], past, *for_the_rest, y[0]
+                done = decode_loop.decode.machine_code(
+                    x[0], *for_attention, bias, cache.key[0], cache.value[0], past, *for_the_rest, y[0]
                 )
             except TypeError:                            # not all are NumPy's float32 arrays
                 return None
             if not done:                                 # shapes that do not fit: the formula says which
                 return None
-            memory.words += x.shape[1]
+            cache.words += x.shape[1]
             return y
 
-        return write
+        return decode
 
 
-def decode(layer: TransformerLayer, x: Array, memory: KeysAndValues) -> Array | None:
-    """y (1, new, n) of the layer for new words x (1, new, n), whose keys and values are added to the memory.
+def decode(layer: TransformerLayer, x: Array, cache: KVCache) -> Array | None:
+    """y (1, new, n) of the layer for new words x (1, new, n), whose keys and values are added to the cache.
 
     None, and nothing is added, if it has to be done by the formula. The twin is made for the layer as it is when a
-    memory is first written to; a new memory has another.
+    cache is first written to; a new cache has another.
     """
     if watched() or not isinstance(x, np.ndarray) or not kernels.switched_on():
         return None
-    if memory.twin is None:
-        twin = kernels.twin_of(WRITE) if methods() == WRITE.methods and of_known_classes(layer, memory) else None
-        memory.twin = twin(layer) if twin else no_twin
-    return memory.twin(x, memory) if x.shape[1] * layer.attention.query.W.data.size <= SMALL else None
+    if cache.twin is None:
+        twin = kernels.twin_of(DECODING) if methods() == DECODING.methods and of_known_classes(layer, cache) else None
+        cache.twin = twin(layer) if twin else no_twin
+    return cache.twin(x, cache) if x.shape[1] * layer.attention.query.W.data.size <= SMALL else None
 
 
-def no_twin(x: Array, memory: KeysAndValues) -> None:
+def no_twin(x: Array, cache: KVCache) -> None:
     """In place of a twin, if there is none: the formula has to run."""
 
 
-def of_known_classes(layer: TransformerLayer, memory: KeysAndValues) -> bool:
+def of_known_classes(layer: TransformerLayer, cache: KVCache) -> bool:
     """True if the layer and its parts are of the classes whose text was compared, not of others derived from them."""
     attributes = vars(layer) | vars(layer.attention) | vars(layer.feed_forward or layer.attention)
     known = all(type(attributes.get(name)) in (cls, type(None)) for name, cls in PARTS.items())
-    return known and (type(layer), type(memory)) == (TransformerLayer, KeysAndValues)
+    return known and (type(layer), type(cache)) == (TransformerLayer, KVCache)
 
 
 def methods() -> list[Callable]:
-    """The methods that TransformerLayer.write calls, as they are now: they may have been replaced."""
+    """The methods that TransformerLayer.decode calls, as they are now: they may have been replaced."""
     return [getattr(cls, name) for cls, names in METHODS for name in names]
 
 
@@ -122,4 +122,4 @@ def scaling(norm: LayerNorm | None) -> tuple[Array, Array]:
     return (NO_ROW, NO_ROW) if norm is None else (norm.gamma.data, norm.beta.data)
 
 
-WRITE = WriteMethod()
+DECODING = LayerDecoding()

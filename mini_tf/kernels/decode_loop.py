@@ -77,7 +77,7 @@ BEFORE, AFTER = 1, 2         # places of a layer norm, as in layers/transformer.
     "f4[:, :, ::1], f4[:, :, ::1], f4[:, :, ::1], i8, i8, f4, f4[::1], f4[::1], b1, "
     "f4[:, ::1], f4[::1], f4[:, ::1], f4[::1], b1, f4[::1], f4[::1], f4[:, ::1])"
 )
-def write(
+def decode(
     x, W_query, b_query, W_key, b_key, W_value, b_value, W_output, b_output, scale, bias, keys, values, past,
     norm, eps, gamma, beta, relu, W_inner, b_inner, W_outer, b_outer, gelu, gamma_2, beta_2, y,
 ):  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 from mini_tf import cores
 from mini_tf.backend import device_of
 from mini_tf.layers import Layer, Linear, TiedReadout
-from mini_tf.layers.layer import gradients_apart
+from mini_tf.layers.layer import separate_gradients
 from mini_tf.ops.op import watched
 from mini_tf.parallel.shares import loss_of_share, predictions, rows_of, weight_of
 from mini_tf.training.state import Training
@@ -42,7 +42,7 @@ class TwoCoreTraining(Training):
         def work(k):
             rows, weight = shares[k]
             loss, backward = loss_of_share(self.model, batch, rows, draws[k])
-            with gradients_apart() as gradients:
+            with separate_gradients() as gradients:
                 backward(weight)
             return float(loss) * weight, gradients
 

@@ -63,7 +63,7 @@ def load_checkpoint(path: PathLike, model: Layer | None = None, vocabulary: str 
         raise UserError(f"{path} holds a {name}: import the module that defines it first, {about['module']}")
     if model is None:
         try:
-            model = made.rebuilt(config, arrays)
+            model = made.from_config(config, arrays)
         except (KeyError, TypeError) as error:
             raise UserError(f"{path} was written by another version of mini_tf: {error}") from None
         except UserError as error:
@@ -88,7 +88,7 @@ def _class_of(about):
     if ours:                                             # the classes of models register when they are defined
         with suppress(ImportError):
             return getattr(import_module(about["module"]), about["model"], None)
-    made = SavedModel.classes.get(about["model"])
+    made = SavedModel.registry.get(about["model"])
     return None if made is None or made.__module__.startswith("mini_tf.") != ours else made
 
 

@@ -49,8 +49,8 @@ class Language(Task):
 
     @property
     def model_type(self) -> type[TextModel]:
-        check_choice("model_class", self.model_class, sorted(TextModel.classes))
-        return TextModel.classes[self.model_class]
+        check_choice("model_class", self.model_class, sorted(TextModel.registry))
+        return TextModel.registry[self.model_class]
 
     def read(self, command: dict[str, Any], seed: int) -> str:
         return text_named(command)

@@ -74,7 +74,7 @@ def test_lines_come_in_the_order_in_which_they_ran():
     assert not any(line.frame.is_backward for line in lines[:turn])
     assert all(line.frame.is_backward for line in lines[turn:])
     assert [line.frame.sheet.title for line in lines if line.frame.sheet.title == "embedding"][-1:] == ["embedding"]
-    assert lines[-1].frame.sheet.title in ("LanguageTransformer.loss", "walk_back")
+    assert lines[-1].frame.sheet.title in ("LanguageTransformer.loss", "chain_rule")
 
 
 def test_loops_helpers_tuples_and_writes_into_arrays(tmp_path, rng):

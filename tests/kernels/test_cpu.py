@@ -59,7 +59,7 @@ def parameters(function):
 def agree(name, rng, *inputs, **options):
     """Twin and formula agree in values and gradients; repeated calls of the twin agree bit for bit."""
     op = getattr(ops, name)
-    assert op.chosen(inputs, options) is getattr(cpu, name)
+    assert op.implementation(inputs, options) is getattr(cpu, name)
     y, backward = op(*inputs, **options)
     # The reference is the formula in double precision; `near` allows for float32.
     y_exact, backward_exact = op.formula(*map(in_double, inputs), **{name: in_double(x) for name, x in options.items()})

@@ -44,7 +44,7 @@ class OnGPU:
 
     def call(self, name, *inputs, **options):
         op = getattr(ops, name)
-        assert op.chosen(inputs, options) is getattr(gpu, name)
+        assert op.implementation(inputs, options) is getattr(gpu, name)
         return op(*inputs, **options)
 
     def to(self, x):
@@ -314,15 +314,15 @@ def test_launches(device, name, rng):
 def test_on_a_gpu_the_edited_formula_runs(monkeypatch, rng):
     x = to_device(normal(rng, 3, 5), "gpu")
     expected = ops.relu.formula(x)[0]
-    assert ops.relu.chosen((x,), {}) is gpu.relu
-    assert ops.relu.chosen((x.astype(np.float64),), {}) is ops.relu.formula
+    assert ops.relu.implementation((x,), {}) is gpu.relu
+    assert ops.relu.implementation((x.astype(np.float64),), {}) is ops.relu.formula
     with kernels.reference_only():
-        assert ops.relu.chosen((x,), {}) is ops.relu.formula
+        assert ops.relu.implementation((x,), {}) is ops.relu.formula
     monkeypatch.setitem(binding.FINGERPRINTS, "ops.activations.relu", {"relu": "another"})
     kernels.forget(ops.relu)
     try:
         with pytest.warns(kernels.FormulaEdited, match="relu was edited: its formula runs"):
-            assert ops.relu.chosen((x,), {}) is ops.relu.formula
+            assert ops.relu.implementation((x,), {}) is ops.relu.formula
         same(ops.relu(x)[0], expected)
     finally:
         kernels.forget(ops.relu)

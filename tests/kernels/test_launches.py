@@ -25,7 +25,7 @@ def _model(name):
     preset = PRESETS[name]
     preset = replace(preset, model=preset.model | {"T": T})
     table = np.random.default_rng(0).standard_normal((WORDS, preset.n), dtype=np.float32)
-    return TextModel.classes[preset.model_class](table, **preset.model)
+    return TextModel.registry[preset.model_class](table, **preset.model)
 
 
 def _on_strict(model):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import islice
 
 from mini_tf.experiment import NewWords
-from mini_tf.metrics import log_shares
+from mini_tf.metrics import log_frequencies
 from mini_tf.training.language import prepare
 from mini_tf.training.presets import PRESETS
 
@@ -31,7 +31,7 @@ def small(name):
 def test_training_knows_nothing_of_the_test_words(text):
     corpus = prepare(text, n, T, vectors="random")
     c = len(corpus.vocabulary)
-    expected = log_shares(np.bincount(corpus.train, minlength=c), c)
+    expected = log_frequencies(np.bincount(corpus.train, minlength=c), c)
     for name, bias in (("window", "readout.b"), ("recurrent", "readout.b"), ("pointer", "b")):
         parameters = small(name).new_model(corpus, 0).parameters()
         np.testing.assert_allclose(parameters[bias].data, expected, rtol=1e-5)
