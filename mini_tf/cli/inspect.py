@@ -119,7 +119,7 @@ def doctor(
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
     from mini_tf.data import SHAKESPEARE, where
-    from mini_tf.kernels.binding import why_uncompiled
+    from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.threads import cores
 
     import numpy as np

@@ -91,10 +91,11 @@ def bind_twins(seed: int) -> None:
     """
     from mini_tf import kernels
     from mini_tf.backend import gpu_count
+    from mini_tf.kernels.compiling import why_uncompiled
     from mini_tf.kernels.decode_layer import DECODING
     from mini_tf.ops.op import all_ops
 
-    if why := binding.why_uncompiled():
+    if why := why_uncompiled():
         raise UserError(f"{why}, so the twins cannot run, and nothing was compared or bound")
     with kernels.with_twins(even_if_edited=True):
         reports, findings = _checked(chosen([], [], seed), seed)

@@ -2,7 +2,7 @@
 
 FINGERPRINTS = {
     "layers.transformer.TransformerLayer.decode": {
-        "TransformerLayer.decode": "9c3391acf30b02ce",
+        "TransformerLayer.decode": "ba4db3a0d865f85c",
         "TransformerLayer.__call__": "8ee3953e53ad3fc6",
         "TransformerLayer.branch": "f2674e46302785c4",
         "TransformerLayer.pre_norm": "6bb644a94af3be3b",

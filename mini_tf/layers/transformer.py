@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from mini_tf import ops
+from mini_tf import kernels, ops
 from mini_tf.backend import to_device_of
 from mini_tf.layers.attention import KVCache, MultiHeadAttention
 from mini_tf.layers.dropout import Dropout
@@ -66,12 +66,8 @@ class TransformerLayer(Layer):
 
     def decode(self, x: Array, cache: KVCache) -> Array:
         """The output for new words x (B, new, n): each sees those in the cache, and those up to itself; no backward"""
-        if len(x) == 1:
-            from mini_tf.kernels import decode_layer  # here, because it imports this class
-
-            y = decode_layer.decode(self, x, cache)              # None if no twin applies to this layer and x
-            if y is not None:
-                return y
+        if len(x) == 1 and (y := kernels.decode(self, x, cache)) is not None:
+            return y                                             # by a twin, if one applies to this layer and x
         new, past = x.shape[1], cache.words
         mask = None if new == 1 else to_device_of(np.tri(new, past + new, past, dtype=bool), x)
         return self(x, mask, cache=cache)[0]

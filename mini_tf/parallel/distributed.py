@@ -56,7 +56,7 @@ class DistributedTraining(Training):
         return loss, summed_backward
 
     def origin(self, batch: Any) -> str:
-        """Where the numbers come from that are not finite: the sentence of the first process that finds it."""
+        """Where the numbers come from that are not finite: what the first process that finds it says."""
         rows, _ = self.share(batch)
         texts = self.group.everybody(not_finite.origin(
             self.model, lambda: loss_of_share(self.model, batch, rows, self.rng), self.rng
@@ -81,7 +81,7 @@ class DistributedTraining(Training):
         return loss
 
     def agreed(self, signal: int | None) -> int | None:
-        return self.group.highest(signal or 0) or None
+        return int(self.group.highest(signal or 0)) or None
 
     def end(self) -> None:
         super().end()

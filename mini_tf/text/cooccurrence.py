@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from mini_tf.checks import check_whole
 from mini_tf.errors import UserError
-from mini_tf.kernels.binding import why_uncompiled
-from mini_tf.kernels.compiling import compiled
-from mini_tf.kernels.threads import count as thread_count
+from mini_tf.kernels.compiling import compiled, why_uncompiled
+from mini_tf.kernels.threads import thread_count
 from mini_tf.types import Array
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 from mini_tf import kernels, ops
 from mini_tf.gradcheck.measure.twins import check_writing
-from mini_tf.kernels import binding, decode_layer, loops
+from mini_tf.kernels import binding, decode_layer, decode_loop
 from mini_tf.layers import KVCache, Linear, TransformerLayer
 from mini_tf.ops.op import replaced, watching
 
@@ -15,13 +15,13 @@ n, H, m, T = 6, 2, 4, 5
 @pytest.fixture
 def runs(monkeypatch):
     """A list that gets True each time that the loop has written."""
-    done, loop = [], loops.write.machine_code
+    done, loop = [], decode_loop.decode.machine_code
 
     def count(*arguments):
         done.append(loop(*arguments))
         return done[-1]
 
-    monkeypatch.setitem(vars(loops.write), "machine_code", count)
+    monkeypatch.setitem(vars(decode_loop.decode), "machine_code", count)
     return done
 
 
@@ -65,7 +65,7 @@ def test_texts_side_by_side_and_much_at_once_go_by_the_formula(rng, runs, monkey
     assert runs == []
     cache = KVCache(T)
     with monkeypatch.context() as few:
-        few.setattr(decode_layer, "FEW", 2 * n * H * m - 1)
+        few.setattr(decode_layer, "SMALL", 2 * n * H * m - 1)
         layer.decode(x[:1, :2], cache)
         assert runs == []
         layer.decode(x[:1, 2:], cache)

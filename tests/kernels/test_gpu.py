@@ -11,7 +11,7 @@ from mini_tf.kernels import binding, gpu
 from mini_tf.ops.op import all_ops
 from tests.kernels import test_cpu as cases
 from tests.kernels.simulator import simulated
-from tests.kernels.test_cpu import as_list, in_double, normal, of_rows, parameters
+from tests.kernels.test_cpu import as_list, in_double, near, normal, of_rows, parameters
 
 import numpy as np
 import pytest
@@ -99,13 +99,6 @@ def agree(device, name, rng, *inputs, change=lambda xp, x: x, **options):
     for x, x_before in zip(arguments, before):
         if isinstance(x, device.library.ndarray):
             same(x, x_before)
-
-
-def near(found, exact):
-    assert found.dtype == np.float32
-    assert found.shape == exact.shape
-    scale = max(np.abs(exact).max(initial=0), 1)
-    np.testing.assert_allclose(to_host(found), exact, rtol=3e-5, atol=3e-6 * scale)
 
 
 def same(x, y):

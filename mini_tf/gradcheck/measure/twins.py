@@ -85,7 +85,7 @@ def _misses(twins, name, found, right, allowed):
 @contextmanager
 def _twins():
     """Twins run, also inside `reference_only()`. Edited formulas are noted in the report, so no warning is given."""
-    with warnings.catch_warnings(), kernels.with_twins(kernels.twins_of_edited_formulas()):
+    with warnings.catch_warnings(), kernels.with_twins():
         warnings.simplefilter("ignore", kernels.FormulaEdited)
         yield
 
