@@ -11,7 +11,7 @@ from pathlib import Path
 from mini_tf.errors import Terminated
 from mini_tf.files import own
 from mini_tf.training import classification, masking, presets, translation
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from tests import tiny
 from tests.cases import cases
 

@@ -12,7 +12,7 @@ from mini_tf.errors import Terminated
 from mini_tf.gpu import memory_said
 from mini_tf.models import TextModel
 from mini_tf.terminal import signals_to_end
-from mini_tf.training.state import Training, nothing_yet
+from mini_tf.training.step import Training, nothing_yet
 from mini_tf.types import Array
 
 import numpy as np
@@ -89,7 +89,7 @@ def fit(
     with kernels.recycled_memory(), memory_said(), _noted_signals() as noted:
         while stopped is None and training.step < steps:
             to_measure = (training.step + 1) % every == 0 or training.step + 1 == steps
-            loss, _ = training.one_step(observe=to_measure, late=True)
+            loss, _ = training.one_step(observe=to_measure, defer=True)
             if to_measure:
                 row = _row(training, training.measure(validate), training.health)
                 training.rows.append(row)

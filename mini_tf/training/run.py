@@ -24,7 +24,8 @@ from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import SentenceVocabulary
 from mini_tf.training.checkpoint import load_checkpoint, save_checkpoint
 from mini_tf.training.loop import History
-from mini_tf.training.state import Training, restore_from, save_training
+from mini_tf.training.state import restore_from, save_training
+from mini_tf.training.step import Training
 from mini_tf.types import Array, PathLike
 
 SIDES = "source", "target"           # of a translator

@@ -22,11 +22,12 @@ from mini_tf.parallel import join
 from mini_tf.parallel.single_process import Ended
 from mini_tf.progress import prepare_kernels, training_progress
 from mini_tf.training.expected_loss import as_text, band_of
+from mini_tf.training.guard import NotFinite
 from mini_tf.training.health import complaints
 from mini_tf.training.loop import History, Watcher, fit
 from mini_tf.training.null_run import NullRun
 from mini_tf.training.run import Run
-from mini_tf.training.state import NotFinite, Training
+from mini_tf.training.step import Training
 from mini_tf.training.task import Task
 
 import numpy as np

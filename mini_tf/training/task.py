@@ -10,8 +10,8 @@ from mini_tf.metrics import LossPart, mean_of
 from mini_tf.models.saved import SavedModel
 from mini_tf.parallel import join
 from mini_tf.text import read_corpus, shakespeare
-from mini_tf.training.optimizers import Adam
-from mini_tf.training.state import Schedule, Training
+from mini_tf.training.optimizers import Adam, Schedule
+from mini_tf.training.step import Training
 from mini_tf.types import Array
 
 import numpy as np

@@ -15,7 +15,7 @@ from mini_tf.models import NGramModel
 from mini_tf.text import join, tokenize
 from mini_tf.training import presets
 from mini_tf.training.run import Run
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from tests.cases import cases
 
 import numpy as np

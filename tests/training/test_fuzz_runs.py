@@ -10,7 +10,7 @@ from pathlib import Path
 from mini_tf.errors import Terminated, UserError
 from mini_tf.training.run import Run
 from mini_tf.training.run_report import report_of
-from mini_tf.training.state import Training
+from mini_tf.training.step import Training
 from tests import tiny
 
 import pytest
