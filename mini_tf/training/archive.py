@@ -1,11 +1,11 @@
-"""Arrays and what there is to say of them, in one file that is read back whole or not at all.
+"""Named arrays and facts about them in one file, which is read back whole or not at all.
 
 The file is a .safetensors file, which other tools read, too:
 
     8 bytes     the length of the header
     header      JSON: each array's type, shape and place; and "__metadata__", which has
                     format          "pt": other tools ask for it, although nothing here is PyTorch's
-                    mini_tf         JSON: {"kind", "version", …}, and what the writer wants to keep
+                    mini_tf         JSON: {"kind", "version", …}, and the writer's facts
                     mini_tf_sha256  of the whole file, with 64 zeros in its own place
     arrays      one after the other, in C order
 
@@ -17,7 +17,7 @@ Source: github.com/huggingface/safetensors, "Format"
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,30 +37,37 @@ DIGEST = re.compile(rb'"mini_tf_sha256":"([0-9a-f]{64})"')
 CHUNK = 1 << 20
 
 
-def write_archive(
-    path: PathLike, kind: str, arrays: dict[str, Array | Callable[[], Array]], about: dict[str, Any]
-) -> None:
+def write_archive(path: PathLike, kind: str, arrays: Mapping[str, Any], about: dict[str, Any]) -> None:
     """Write {name: array} and `about`, a dict that JSON can hold, to `path`. Equal contents give equal bytes.
 
     kind: one of KINDS. An array may also be a function with .shape, .size and .dtype that fetches it when its turn has
     come. Raises NotWritten.
     """
-    about = json.dumps({"kind": kind, "version": VERSION} | about, default=lambda array: np.asarray(array).tolist())
-    header = {"__metadata__": {"format": "pt", "mini_tf": about, "mini_tf_sha256": NO_DIGEST}}
+    facts = json.dumps({"kind": kind, "version": VERSION} | about, default=_as_list)
+    entries: dict[str, Any] = {"__metadata__": {"format": "pt", "mini_tf": facts, "mini_tf_sha256": NO_DIGEST}}
     end = 0
     for name, x in arrays.items():
         start, end = end, end + x.size * x.dtype.itemsize
         letters = "BOOL" if x.dtype.kind == "b" else f"{TYPES[x.dtype.kind]}{8 * x.dtype.itemsize}"
-        header[name] = {"dtype": letters, "shape": list(x.shape), "data_offsets": [start, end]}
-    header = json.dumps(header, separators=(",", ":")).encode()
+        entries[name] = {"dtype": letters, "shape": list(x.shape), "data_offsets": [start, end]}
+    header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
     digest = hashlib.sha256()
     with replacing(path) as temporary, open(temporary, "wb") as file:
         for part in (len(header).to_bytes(8, "little"), header, *map(_bytes_of, arrays.values())):
             digest.update(part)
             file.write(part)
-        file.seek(8 + DIGEST.search(header).start(1))
+        file.seek(8 + header.index(NO_DIGEST.encode(), header.index(b'"mini_tf_sha256":"')))
         file.write(digest.hexdigest().encode())
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON gives it back: lists for tuples and arrays"""
+    return json.loads(json.dumps(value, default=_as_list))
+
+
+def _as_list(array):
+    return np.asarray(array).tolist()
 
 
 def _bytes_of(x):
@@ -95,7 +102,7 @@ def read_archive(path: PathLike, kind: str) -> tuple[dict[str, Array], dict[str,
 
 
 def _checked(path):
-    """What the file says of itself. Raises UserError unless all of it is as it was written."""
+    """The file's own metadata. Raises UserError unless all of the file is as it was written."""
     with open(path, "rb") as file:
         start = file.read(8)
         header = file.read(min(int.from_bytes(start, "little"), path.stat().st_size))

@@ -51,7 +51,7 @@ class DeferredSteps:
         training, k = self.training, len(self.steps)
         optimizer, parameters = cast(Adam, training.optimizer), training.parameters
         self.steps.append(Step(batch, before, dict(optimizer.memory.get("t", {})), words))
-        gradients = []
+        gradients: list[Any] = []
         for _, parameter, g in with_gradient(parameters):
             parameter.grad = updates.contiguous(g)       # once, for the norm and for the optimizer
             gradients.append(parameter.grad)

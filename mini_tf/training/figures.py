@@ -1,6 +1,7 @@
 """The pictures of a training run, of a translation, and of a classified text."""
 
 from pathlib import Path
+from typing import Any
 
 from mini_tf.errors import UserError
 from mini_tf.files import replacing
@@ -30,7 +31,7 @@ def save_figure(path: PathLike, figure: Figure, dpi: int = 120) -> None:
 
 
 def draw_curves(
-    rows: list[dict[str, float | str]], lines: dict[str, float], training: str = "training", unit: str = "nats per word"
+    rows: list[dict[str, Any]], lines: dict[str, float], training: str = "training", unit: str = "nats per word"
 ) -> Figure:
     """Training and validation loss against the step, with labelled horizontal lines for comparison.
 
@@ -68,7 +69,7 @@ def between(steps: list[int]) -> list[float]:
     return [(before + step) / 2 for before, step in zip([0, *steps], steps)]
 
 
-def draw_gradient_flow(rows: list[dict[str, float | str]]) -> Figure:
+def draw_gradient_flow(rows: list[dict[str, Any]]) -> Figure:
     """What `Health` saw during training: the norm of each layer's gradient, what a step changes of the weights, and the
     share of dead ReLUs, if there are any ReLUs.
 
@@ -160,7 +161,9 @@ def draw_words(words: list[str], found: Saliency, classes: list[str], attention:
     classes    names of the classes
     attention  (T,) the share of all words' attention that each gets; None: only the gradient
     """
-    panels = [] if attention is None else [("what attention looks at", "share of attention", attention, None)]
+    panels: list[tuple[str, str, Array, list[str] | None]] = []
+    if attention is not None:
+        panels.append(("what attention looks at", "share of attention", attention, None))
     says = f"what the gradient says: {classes[found.chosen]}, p = {found.p[found.chosen]:.2f}"
     signs = [BLUE if value > 0 else ORANGE for value in found.contribution]
     panels += [

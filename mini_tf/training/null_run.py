@@ -1,31 +1,28 @@
 """The null run: that of a process that writes no files, because only rank 0 does."""
 
-from pathlib import Path
 from typing import Any
 
+from mini_tf.training.run import Run
 from mini_tf.types import PathLike
 
 
-class NullRun:
-    """In place of a `Run`, on all processes but rank 0: it writes nothing, and has found nothing.
-
-    folder    that of rank 0, for messages
-    settings  what config.json says
-    """
+class NullRun(Run):
+    """In place of a Run, on all processes but rank 0: it writes nothing, and finds nothing."""
 
     def __init__(self, folder: PathLike | None):
-        self.folder, self.command, self.rescue, self.settings = Path(folder or "runs"), {}, None, None
+        super().__init__(folder or "runs")               # rank 0's, for messages
 
-    def _nothing(self, *_) -> None:
-        pass
+    def begin(self, *_: Any) -> None:
+        """Nothing is checked: rank 0 does."""
 
-    begin = restore = config = is_finished = __exit__ = _nothing
+    def restore(self, *_: Any) -> None:
+        """Nothing is found: rank 0 sends what it has found."""
 
-    def __enter__(self):
-        return self
+    def config(self) -> dict[str, Any]:
+        return {}
+
+    def is_finished(self) -> bool:
+        return False
 
     def save_config(self, config: dict[str, Any], vocabulary: Any) -> None:
         self.settings = {"command": self.command} | config
-
-    def how_to_go_on(self) -> str:
-        return f"mini-tf train --resume {self.folder}"

@@ -1,6 +1,7 @@
 """Other values for the options of a preset: `mini-tf train --set L=4 --set learning_rate=0.003`."""
 
 import difflib
+from contextlib import suppress
 from dataclasses import fields, replace
 from inspect import signature
 from typing import Any, TypeVar
@@ -55,27 +56,23 @@ def _value(setting, name, text, now):
     """The value that a text stands for: of the type that the option has now."""
     if text.lower() == "none":
         return None
-    if isinstance(now, bool):
-        if text.lower() not in YES_OR_NO:
-            raise UserError(f"--set {setting}: expected {name}=true or {name}=false")
-        return YES_OR_NO[text.lower()]
-    if isinstance(now, tuple):
-        try:
+    try:
+        if isinstance(now, bool):
+            return YES_OR_NO[text.lower()]
+        if isinstance(now, tuple):
             return tuple(float(number) for number in text.split(","))
-        except ValueError:
-            example = ",".join(map(str, now))
-            raise UserError(f"--set {setting}: expected {len(now)} numbers, as in {name}={example}") from None
-    if isinstance(now, str):
-        return text
-    kinds = {int: "a whole number", float: "a number"}
-    for kind in (int,) if isinstance(now, int) else (int, float) if now is None else (float,):
-        try:
+        if isinstance(now, (int, float)):
+            return type(now)(text)
+    except (KeyError, ValueError):
+        expected = {
+            bool: f"{name}=true or {name}=false", int: f"a whole number, as in {name}={now}",
+            float: f"a number, as in {name}={now}", tuple: f"two numbers, as in {name}=0.9,0.999",
+        }  # fmt: skip
+        raise UserError(f"--set {setting}: expected {expected[type(now)]}") from None
+    for kind in (int, float) if now is None else ():     # what may be None is a number or a word
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
-    if now is None and not text[:1].isdigit():           # positions, say, may be None or a word
-        return text
-    raise UserError(f"--set {setting}: expected {kinds.get(type(now), 'a number')}, as in {name}={now}")
+    return text
 
 
 def check(preset: Task) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mini_tf.backend import to_host
 from mini_tf.models import TextModel
 from mini_tf.training import Adam, RandomWindows, Training
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 from tests.kernels.simulator import gpu_of_strict  # noqa: F401
 from tests.strict import counting, strict
 

@@ -6,13 +6,13 @@ from itertools import islice
 from mini_tf.experiment import NewWords
 from mini_tf.metrics import log_shares
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
 
 T, n = 8, 10
-RANDOM = [name for name, preset in PRESETS.items() if preset.vectors == "random"]
+RANDOM = [name for name, preset in PRESETS.items() if getattr(preset, "vectors", None) == "random"]
 
 
 @pytest.fixture(scope="module")

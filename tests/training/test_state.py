@@ -7,7 +7,7 @@ from mini_tf.experiment import POINTER
 from mini_tf.layers import Layer, Parameter
 from mini_tf.training import SGD, Adam, RandomWindows, Training, fit, load_training, save_training
 from mini_tf.training.language import prepare
-from mini_tf.training.presets import PRESETS
+from mini_tf.training.registry import PRESETS
 
 import numpy as np
 import pytest
