@@ -47,7 +47,10 @@ def replacing(path: PathLike) -> Iterator[Path]:
         path = Path(os.path.realpath(path))
         if path.exists() and not path.is_file():
             raise NotWritten(f"{path} cannot be written: it is {kind_of(path)}, expected a file or a new name")
-        _make(path.parent)
+        gone = [folder for folder in path.parents if folder in _locked and not folder.exists()]
+        if gone:                                         # its disk, perhaps: it is not recreated
+            raise NotWritten(f"{path} cannot be written: the folder {gone[0]} has vanished")
+        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{PART}{secrets.token_hex(6)}{path.suffix}")
         try:
             temporary.touch(exist_ok=False)
@@ -60,9 +63,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
         if os.name == "posix":                           # elsewhere folders cannot be flushed
             _flush(path.parent)
     except OSError as error:
-        gone = [folder for folder in path.parents if folder in _locked and not folder.exists()]
-        why = f"the folder {gone[0]} has vanished" if gone else error.strerror or error
-        raise NotWritten(f"{path} cannot be written: {why}") from error
+        raise NotWritten(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def write_text(path: PathLike, text: str) -> None:
@@ -95,23 +96,15 @@ def _passing_on(stream):
             yield temporary
             data = temporary.read_bytes()
         if is_standard_output(stream):
-            _print_bytes(data)
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
         else:
             with open(stream, "wb") as file:
                 file.write(data)
     except OSError as error:
         name = "standard output" if is_standard_output(stream) else stream
         raise NotWritten(f"{name} cannot be written: {error.strerror or error}") from error
-
-
-def _print_bytes(data):
-    """Write to standard output, which in a notebook takes text only."""
-    sys.stdout.flush()
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(data)
-    else:
-        sys.stdout.write(data.decode("utf-8", errors="replace"))
-    sys.stdout.flush()
 
 
 def kind_of(path: PathLike) -> str:
@@ -197,17 +190,6 @@ def sweep(folder: PathLike) -> None:
 def is_ours(path: Path) -> bool:
     """True for a lock, a file being written, and what a file browser leaves: not the user's."""
     return path.name in (LOCK, ".DS_Store", "Thumbs.db") or path.name.startswith(PART)
-
-
-def _make(folder):
-    """Make the folder, and those that it is in, but none that is locked: if that is not there, its disk is gone."""
-    if folder in _locked:
-        return
-    if folder.parent != folder:
-        _make(folder.parent)
-    if folder.exists() and not folder.is_dir():
-        raise NotWritten(f"{folder} is {kind_of(folder)}, expected a folder")
-    folder.mkdir(exist_ok=True)
 
 
 def _flush(path):

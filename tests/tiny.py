@@ -9,9 +9,8 @@ from unittest.mock import patch
 
 from mini_tf.parallel import join
 from mini_tf.training import figures
-from mini_tf.training.null_run import NullRun
 from mini_tf.training.registry import PRESETS
-from mini_tf.training.run import Run
+from mini_tf.training.run import NullRun, Run
 from mini_tf.training.runner import train as train_preset
 
 import numpy as np

@@ -20,9 +20,9 @@ from rich.text import Text
 def generate(
     run: Annotated[Path, typer.Argument(help="a run folder that mini-tf train made")],
     prompt: Annotated[str, typer.Option(help="the words to go on from; \\n is a line break")] = "",
-    words: Annotated[int, typer.Option(help="how many words to write")] = 500,
+    words: Annotated[int, typer.Option(help="how many words to write", min=1)] = 500,
     temperature: Annotated[float, typer.Option(help="below 1 safer, above 1 bolder")] = 1.0,
-    top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only")] = None,
+    top_k: Annotated[int | None, typer.Option(help="choose among the k most probable words only", min=1)] = None,
     argmax: Annotated[bool, typer.Option("--argmax", help="always the most probable word")] = False,
     unknown: Annotated[options.Unknown, typer.Option(help="words the model does not know")] = options.Unknown.error,
     seed: Annotated[int, typer.Option(help="of the random choices", min=0)] = 0,
@@ -32,13 +32,9 @@ def generate(
     from mini_tf.decoding import greedy, sample
     from mini_tf.text import tokenize
 
-    if words < 1:
-        raise UserError(f"--words is {words}, expected at least 1")
     if not 0 < temperature < float("inf"):
         raise UserError(f"--temperature is {temperature:g}, expected a number above 0; --argmax takes the most "
                         "probable word")  # fmt: skip
-    if top_k is not None and top_k < 1:
-        raise UserError(f"--top-k is {top_k}, expected at least 1")
     model, vocabulary = opened(run, "generate", device)
     tokens = tokenize(prompt.replace("\\n", "\n"))
     ids = vocabulary.encode(tokens, unknown.value)

@@ -69,9 +69,8 @@ def train(
     predictions.tsv.
     mpiexec -n N mini-tf train … trains on N processes, each on its share of every batch.
     """
-    from mini_tf.training.null_run import NullRun
     from mini_tf.training.registry import preset_named, resumed
-    from mini_tf.training.run import Run
+    from mini_tf.training.run import NullRun, Run
     from mini_tf.training.settings import with_settings
 
     set_up_gpu(tf32, gpu_memory)
@@ -117,7 +116,7 @@ def compare(
     run: Annotated[Path, typer.Option(help="the folder for the table and the runs; goes on where it stopped")] = Path(
         "runs/compare"
     ),
-    steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look")] = None,
+    steps: Annotated[int | None, typer.Option(help="batches for each model, for a quick look", min=1)] = None,
     seed: Annotated[int, typer.Option(help="of the initial weights and the order of the batches", min=0)] = 0,
     device: options.Device = "auto",
     quiet: options.Quiet = False,
@@ -131,8 +130,6 @@ def compare(
     from mini_tf.experiment.ladder import climb
     from mini_tf.training.task import text_named
 
-    if steps is not None and steps < 1:
-        raise UserError(f"--steps is {steps}, expected at least 1")
     text = text_named({"path": corpus, "shakespeare": shakespeare.value})
     try:
         rungs = climb(

@@ -27,7 +27,7 @@ from mini_tf.files import kind_of, replacing
 from mini_tf.types import Array, PathLike
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 VERSION = 2                          # of the files' format
 KINDS = {"model": "a model", "training": "the state of a training"}
@@ -108,21 +108,11 @@ def _checked(path):
         header = file.read(min(int.from_bytes(start, "little"), path.stat().st_size))
         found = DIGEST.search(header)
         if found is None:
-            raise UserError(_foreign(path, header))
+            raise UserError(f"{path} is damaged, or not a file of mini_tf: it has no checksum; restore a copy, or "
+                            "train again")  # fmt: skip
         digest = hashlib.sha256(start + header[: found.start(1)] + NO_DIGEST.encode() + header[found.end(1) :])
         while part := file.read(CHUNK):
             digest.update(part)
     if digest.hexdigest().encode() != found[1]:
         raise UserError(f"{path} is damaged: its content does not match its checksum; restore a copy, or train again")
     return json.loads(json.loads(header)["__metadata__"]["mini_tf"])
-
-
-def _foreign(path, header):
-    """Why a file without a checksum cannot be read."""
-    try:
-        safe_open(path, framework="numpy")
-    except SafetensorError:
-        return f"{path} is not a .safetensors file, or damaged"
-    if b'"mini_tf"' in header:
-        return f"{path} is damaged: its checksum is missing; restore a copy, or train again"
-    return f"{path} is a .safetensors file, but not of mini_tf"

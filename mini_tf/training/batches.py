@@ -121,11 +121,9 @@ class ConsecutiveWindows:
         check_whole(T=T, batch=batch)
         length = len(ids) // batch
         if length < T + 1:
-            raise UserError(
-                f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a window of "
-                f"T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a smaller T or "
-                "batch (mini-tf train --set batch=…)"
-            )
+            raise UserError(f"the training text has {len(ids):,} words, expected at least {batch * (T + 1):,}: a "
+                            f"window of T + 1 = {T + 1} words in each of {batch} pieces; give a longer text, or take a "
+                            "smaller T or batch (mini-tf train --set batch=…)")  # fmt: skip
         self.pieces, self.T, self.words = ids[: length * batch].reshape(batch, length), T, batch * T
         self.shift = self.first = 0
 

@@ -15,7 +15,7 @@ from mini_tf.models.counting import LogisticRegression, NaiveBayes, word_counts
 from mini_tf.text.classes import ClassVocabulary
 from mini_tf.text.sentences import padded, split_sentence
 from mini_tf.training.length_batches import in_order, text_lengths
-from mini_tf.training.task import Task, random_vectors
+from mini_tf.training.task import Task, named, random_vectors
 from mini_tf.training.text_batches import TextBatches, texts_in_order
 from mini_tf.types import Array, Say, silent
 
@@ -87,35 +87,30 @@ class Classification(Task):
         }  # fmt: skip
 
 
-CLASSIFICATION = {
-    preset.name: preset
-    for preset in (
-        Classification(
-            name="classify",
-            description="an attention encoder for texts with labels: a minute on a laptop",
-            n=64,
-            model={
-                "T": 64, "L": 1, "H": 4, "m": 16, "f": 128, "blocks": 1, "k": 64, "dropout": 0.5, "word_dropout": 0.5,
-            },
-            learning_rate=2e-3,
-            words=4000,
-            steps=800,
-            every=40,
-        ),
-        Classification(
-            name="classify-bag",
-            description="the same without attention and positions: a bag of word vectors",
-            n=64,
-            model={
-                "T": 64, "L": 0, "positions": None, "blocks": 1, "k": 64, "dropout": 0.5, "word_dropout": 0.3,
-            },
-            learning_rate=4e-3,
-            words=2000,
-            steps=800,
-            every=40,
-        ),
-    )
-}  # fmt: skip
+CLASSIFICATION = named(
+    Classification(
+        name="classify",
+        description="an attention encoder for texts with labels: a minute on a laptop",
+        n=64,
+        model={
+            "T": 64, "L": 1, "H": 4, "m": 16, "f": 128, "blocks": 1, "k": 64, "dropout": 0.5, "word_dropout": 0.5,
+        },
+        learning_rate=2e-3,
+        words=4000,
+        steps=800,
+        every=40,
+    ),
+    Classification(
+        name="classify-bag",
+        description="the same without attention and positions: a bag of word vectors",
+        n=64,
+        model={"T": 64, "L": 0, "positions": None, "blocks": 1, "k": 64, "dropout": 0.5, "word_dropout": 0.3},
+        learning_rate=4e-3,
+        words=2000,
+        steps=800,
+        every=40,
+    ),
+)  # fmt: skip
 
 
 @dataclass

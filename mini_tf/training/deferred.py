@@ -6,14 +6,13 @@ of them is not finite, no step since has changed a parameter (`kernels/gpu/updat
 it was before that step, and that step is looked into, as it would have been at once on a processor.
 """
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from mini_tf.kernels.gpu import updates
 from mini_tf.layers import clear_gradients
 from mini_tf.ops.updates import adam, sum_of_squares
-from mini_tf.training.guard import count_seconds, failure, position
+from mini_tf.training.guard import StepGuard, failure
 from mini_tf.training.optimizers import Adam, with_gradient
 
 import numpy as np
@@ -58,10 +57,6 @@ class DeferredSteps:
         updates.note(self.record, k, updates.contiguous(loss), gradients)
         optimizer.step(parameters, record=self.record, step=k, most=training.clip or 0.0)
 
-    def due(self) -> bool:
-        """True if it is time to read: after the first step of all, and whenever the record is full."""
-        return self.last_loss is None or len(self.steps) == READ_EVERY
-
     def read(self) -> None:
         """Read the steps' losses and norms; this waits for the device.
 
@@ -90,16 +85,15 @@ class DeferredSteps:
 def one_step(training: "Training") -> tuple[float | None, int]:
     """The same as `Training.one_step`, without waiting for the device. Returns (last loss that was read, words)."""
     steps = training.deferred = training.deferred or DeferredSteps(training)
-    start, before = time.perf_counter(), position(training)
-    batch = training.next_batch()
-    clear_gradients(training.parameters)
-    loss, backward = training.loss(batch)
-    backward()
-    training.count_step()
-    steps.update(loss, batch, before, np.size(batch))
-    if steps.due():
-        steps.read()
-    count_seconds(training, start)
+    with StepGuard(training) as guard:
+        batch = training.next_batch()
+        clear_gradients(training.parameters)
+        loss, backward = training.loss(batch)
+        backward()
+        training.count_step()
+        steps.update(loss, batch, guard.before, np.size(batch))
+        if steps.last_loss is None or len(steps.steps) == READ_EVERY:    # the first loss of all is shown at once
+            steps.read()
     return steps.last_loss, np.size(batch)
 
 

@@ -55,14 +55,9 @@ class StepGuard:
     def __exit__(self, error, *_):
         self.silent.__exit__(error, *_)
         if error is None:
-            count_seconds(self.training, self.start)
-
-
-def count_seconds(training: "Training", start: float) -> None:
-    """Add the duration of a step that began at that time."""
-    seconds = time.perf_counter() - start
-    training.seconds += seconds
-    training.since["seconds"] += seconds
+            seconds = time.perf_counter() - self.start
+            self.training.seconds += seconds
+            self.training.since["seconds"] += seconds
 
 
 def position(training: "Training") -> tuple[Any, Any, dict[str, Any]]:

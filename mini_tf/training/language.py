@@ -15,7 +15,7 @@ from mini_tf.models.options import check_choice
 from mini_tf.progress import progress_bar
 from mini_tf.text import Vocabulary, cooccurrence, eigenvector_embeddings, tokenize
 from mini_tf.training.batches import ConsecutiveWindows, RandomWindows, split_words
-from mini_tf.training.task import Task, random_vectors, text_named
+from mini_tf.training.task import Task, named, random_vectors, text_named
 from mini_tf.types import Array, Say, silent
 
 import numpy as np
@@ -100,86 +100,83 @@ class Language(Task):
         return results
 
 
-LANGUAGE = {
-    preset.name: preset
-    for preset in (
-        Language(
-            name="quick",
-            description="small, learns at every position, trains its word vectors too: a minute or two on a laptop",
-            n=64,
-            model={
-                "T": 32, "L": 2, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
-                "positions": "geometric", "scaled_attention": True, "train_embeddings": True,
-            },
-            embedding_scale=8.0,
-            learning_rate=6e-3,
-            batch=64,
-            steps=300,
-            every=50,
-        ),
-        Language(
-            name="lab",
-            description="the transformer of ESE-2000 Lab 6, Task 6.13, in the sizes that Task 6.5 recommends",
-            n=256,
-            model={
-                "T": 32, "L": 6, "H": 8, "m": 64, "readout": "vec", "causal": True, "layer_norm": True,
-                "positions": "geometric", "position_scale": 0.06,
-            },
-            embedding_scale=1.0,
-            learning_rate=3e-4,
-            batch=64,
-            steps=2000,
-            every=100,
-            patience=10,                                 # its loss may stand still for 700 steps before it falls
-        ),
-        Language(
-            name="window",
-            description="the fixed-window model of Bengio et al. 2003: four words side by side, one hidden layer",
-            model_class="FixedWindowModel",
-            n=64,
-            model={"T": 4, "k": 128, "dropout": 0.3},
-            vectors="random",
-            embedding_scale=0.1,
-            learning_rate=3e-3,
-            batch=512,
-            steps=1500,
-            every=100,
-            clip=1.0,
-        ),
-        Language(
-            name="recurrent",
-            description="a recurrent network, read through the whole text with its state carried on",
-            model_class="RecurrentModel",
-            n=128,
-            model={"T": 32, "k": 256, "dropout": 0.3},
-            vectors="random",
-            embedding_scale=0.3,
-            batches="consecutive",
-            learning_rate=3e-3,
-            batch=32,
-            steps=1000,
-            every=100,
-            clip=1.0,
-            validation_words=20_000,
-        ),
-        Language(
-            name="gpt",
-            description="a small GPT over words, its readout tied to the word vectors",
-            model_class="GPT",
-            n=128,
-            model={"T": 64, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.2},
-            vectors="random",
-            embedding_scale=128**-0.5,
-            batches="apart",
-            learning_rate=1e-3,
-            batch=32,
-            steps=600,
-            every=60,
-            warm_up=60,
-            clip=1.0,
-        ),
-    )
-}  # fmt: skip
+LANGUAGE = named(
+    Language(
+        name="quick",
+        description="small, learns at every position, trains its word vectors too: a minute or two on a laptop",
+        n=64,
+        model={
+            "T": 32, "L": 2, "H": 4, "m": 16, "readout": "shared", "causal": True, "layer_norm": True,
+            "positions": "geometric", "scaled_attention": True, "train_embeddings": True,
+        },
+        embedding_scale=8.0,
+        learning_rate=6e-3,
+        batch=64,
+        steps=300,
+        every=50,
+    ),
+    Language(
+        name="lab",
+        description="the transformer of ESE-2000 Lab 6, Task 6.13, in the sizes that Task 6.5 recommends",
+        n=256,
+        model={
+            "T": 32, "L": 6, "H": 8, "m": 64, "readout": "vec", "causal": True, "layer_norm": True,
+            "positions": "geometric", "position_scale": 0.06,
+        },
+        embedding_scale=1.0,
+        learning_rate=3e-4,
+        batch=64,
+        steps=2000,
+        every=100,
+        patience=10,                                 # its loss may stand still for 700 steps before it falls
+    ),
+    Language(
+        name="window",
+        description="the fixed-window model of Bengio et al. 2003: four words side by side, one hidden layer",
+        model_class="FixedWindowModel",
+        n=64,
+        model={"T": 4, "k": 128, "dropout": 0.3},
+        vectors="random",
+        embedding_scale=0.1,
+        learning_rate=3e-3,
+        batch=512,
+        steps=1500,
+        every=100,
+        clip=1.0,
+    ),
+    Language(
+        name="recurrent",
+        description="a recurrent network, read through the whole text with its state carried on",
+        model_class="RecurrentModel",
+        n=128,
+        model={"T": 32, "k": 256, "dropout": 0.3},
+        vectors="random",
+        embedding_scale=0.3,
+        batches="consecutive",
+        learning_rate=3e-3,
+        batch=32,
+        steps=1000,
+        every=100,
+        clip=1.0,
+        validation_words=20_000,
+    ),
+    Language(
+        name="gpt",
+        description="a small GPT over words, its readout tied to the word vectors",
+        model_class="GPT",
+        n=128,
+        model={"T": 64, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.2},
+        vectors="random",
+        embedding_scale=128**-0.5,
+        batches="apart",
+        learning_rate=1e-3,
+        batch=32,
+        steps=600,
+        every=60,
+        warm_up=60,
+        clip=1.0,
+    ),
+)  # fmt: skip
 
 
 @dataclass

@@ -12,7 +12,7 @@ from mini_tf.text import Vocabulary, join, tokenize
 from mini_tf.text.sentences import padded
 from mini_tf.training.batches import Seed
 from mini_tf.training.length_batches import LengthBatches, in_order, text_lengths
-from mini_tf.training.task import Task, batch_losses, mean_loss, random_vectors, text_named
+from mini_tf.training.task import Task, batch_losses, mean_loss, named, random_vectors, text_named
 from mini_tf.types import Array, Say, silent
 
 import numpy as np
@@ -86,21 +86,18 @@ class Masking(Task):
         return {"unigram": unigram, "test": mean_loss(model, test)}
 
 
-MASKING = {
-    preset.name: preset
-    for preset in (
-        Masking(
-            name="fill",
-            description="masked words, a small BERT over lines of the text: some minutes on a laptop",
-            n=128,
-            model={"T": 48, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1},
-            learning_rate=2e-3,
-            words=4000,
-            steps=1500,
-            every=100,
-        ),
-    )
-}  # fmt: skip
+MASKING = named(
+    Masking(
+        name="fill",
+        description="masked words, a small BERT over lines of the text: some minutes on a laptop",
+        n=128,
+        model={"T": 48, "L": 2, "H": 4, "m": 32, "f": 512, "dropout": 0.1},
+        learning_rate=2e-3,
+        words=4000,
+        steps=1500,
+        every=100,
+    ),
+)  # fmt: skip
 
 
 @dataclass

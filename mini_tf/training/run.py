@@ -80,15 +80,11 @@ class Run:
             folder = next(path for path in map(Path("runs").joinpath, names) if not os.path.lexists(path))
         run = cls(folder)
         run.made = _make(run.folder)
-        run._check_empty()                               # before a lock is put into a folder that is not ours
         run.lock = FolderLock(folder)
-        run._check_empty()                               # another process may have been faster
+        if any(not is_ours(path) for path in run.folder.iterdir()):
+            run.close()
+            raise UserError(f"the folder {folder} is not empty; a run never overwrites one: choose another --run")
         return run
-
-    def _check_empty(self):
-        if any(not is_ours(path) for path in self.folder.iterdir()):
-            self.close()
-            raise UserError(f"the folder {self.folder} is not empty; a run never overwrites one: choose another --run")
 
     @classmethod
     def resume(cls, folder: PathLike) -> Self:
@@ -152,21 +148,19 @@ class Run:
         Raises UserError if the run was begun with other settings, or from another text.
         """
         config = plain(config)
-        identity = {key: config.get(key) for key in IDENTITY}
-        self.identity = _hash(identity)
+        self.identity = _hash({key: config.get(key) for key in IDENTITY})
         if not (self / "config.json").is_file():
             return
         begun = self.config()
-        for key, value in identity.items():
-            if begun.get(key) != value:
-                if key == "data":
-                    path = begun.get("command", {}).get("path")
-                    where = f" in {path}" if path else ""
-                    raise UserError(f"{self.folder} was trained on other data: put back what was{where}, or choose "
-                                    "another --run")  # fmt: skip
-                odd, was, now = first_difference(key, begun.get(key), value)
-                raise UserError(f"{self.folder} was trained with {odd} = {was}, expected {now}; choose another --run, "
-                                "or delete that folder")  # fmt: skip
+        odd, was, now = first_difference("settings", begun.get("settings"), config.get("settings"))
+        if was != now:
+            raise UserError(f"{self.folder} was trained with {odd} = {was}, expected {now}; choose another --run, or "
+                            "delete that folder")  # fmt: skip
+        if begun.get("data") != config.get("data"):
+            path = begun.get("command", {}).get("path")
+            where = f" in {path}" if path else ""
+            raise UserError(f"{self.folder} was trained on other data: put back what was{where}, or choose another "
+                            "--run")  # fmt: skip
         before, now = begun.get("machine", {}), config.get("machine", {})
         changed = [f"{what} {before.get(what)} → {value}" for what, value in now.items() if before.get(what) != value]
         if changed:
@@ -322,6 +316,28 @@ class Run:
             return rows
         except (OSError, ValueError, OverflowError, KeyError, TypeError, csv.Error) as error:
             raise UserError(f"{self / 'metrics.csv'} cannot be read ({error}); it is damaged") from None
+
+
+class NullRun(Run):
+    """The run of a process that writes no files, because only rank 0 does: it writes nothing, and finds nothing."""
+
+    def __init__(self, folder: PathLike | None):
+        super().__init__(folder or "runs")               # rank 0's, for messages
+
+    def begin(self, *_: Any) -> None:
+        """Nothing is checked: rank 0 does."""
+
+    def restore(self, *_: Any) -> None:
+        """Nothing is found: rank 0 sends what it has found."""
+
+    def config(self) -> dict[str, Any]:
+        return {}
+
+    def is_finished(self) -> bool:
+        return False
+
+    def save_config(self, config: dict[str, Any], vocabulary: Any) -> None:
+        self.settings = {"command": self.command} | config
 
 
 def _by_step(folder):

@@ -42,7 +42,11 @@ def train(
     results: see the `report` of each kind of task; of several processes, only rank 0 has them.
     Ctrl-C ends the training; the best model so far is kept and tested.
     """
-    group, (device, steps) = join(), ready_to_train(preset, steps, device, say)
+    group, device, steps = join(), resolve_device(device), preset.steps if steps is None else steps
+    if steps < 1:
+        raise UserError(f"--steps is {steps}, expected at least 1")
+    if device == "cpu":
+        prepare_kernels(say)
     config = about(preset, steps, seed, device, data)
     run.begin(config, say)
     prepared = preset.prepare(data, seed, say)
@@ -77,20 +81,6 @@ def draw_curves(run: Run, preset: Task, history: History, results: dict[str, Any
     lines = {name: results[name] for name in ("uniform", "unigram", "test") if name in results}
     run.save_figure("curves.png", "curves", history.rows, lines, unit=preset.unit,
                     training=f"training, with {label}" if label else "training")  # fmt: skip
-
-
-def ready_to_train(preset: Task, steps: int | None, device: str, say: Say) -> tuple[str, int]:
-    """(device, steps): the device by its full name, and `steps`, or the preset's if it is None; kernels are compiled.
-
-    Raises UserError for less than one step, and for a device that is not there.
-    """
-    device = resolve_device(device)
-    steps = preset.steps if steps is None else steps
-    if steps < 1:
-        raise UserError(f"--steps is {steps}, expected at least 1")
-    if device == "cpu":
-        prepare_kernels(say)
-    return device, steps
 
 
 def fit_into(

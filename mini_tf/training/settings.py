@@ -4,20 +4,16 @@ import difflib
 from contextlib import suppress
 from dataclasses import fields, replace
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 from mini_tf.checks import check_whole, is_number, shown
 from mini_tf.errors import UserError
 from mini_tf.models.options import NO_OPTIONS, check_choice
-from mini_tf.training.task import Task
-
-AnyPreset = TypeVar("AnyPreset", bound=Task)
+from mini_tf.training.task import AnyTask, Task
 
 FROM_DATA = (*NO_OPTIONS, "source_words", "target_words", "classes", "dtype")    # of models: not for the user to choose
 NOT_SET = ("name", "description", "model", "model_class")
-CHOICES = {
-    "vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive"),
-}  # fmt: skip
+CHOICES = {"vectors": ("eigenvectors", "training", "random"), "batches": ("random", "apart", "consecutive")}
 YES_OR_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 FROM_0 = ("warm_up", "sample_words")
 
@@ -30,7 +26,7 @@ def options_of(preset: Task) -> dict[str, Any]:
     return defaults | preset.model | training
 
 
-def with_settings(preset: AnyPreset, given: list[str]) -> AnyPreset:
+def with_settings(preset: AnyTask, given: list[str]) -> AnyTask:
     """The preset with other values for some options, each given as "name=value".
 
     Raises UserError for an option that the preset does not have, and for a value that the option cannot have.
@@ -79,9 +75,7 @@ def check(preset: Task) -> None:
     """Raises UserError for an invalid option of the training; the model checks its own when it is made."""
     for field in fields(preset):
         name, value = field.name, getattr(preset, field.name)
-        if name in NOT_SET:
-            continue
-        if value is None and "None" in str(field.type):
+        if name in NOT_SET or (value is None and "None" in str(field.type)):
             continue
         if name in CHOICES:
             check_choice(name, value, CHOICES[name])

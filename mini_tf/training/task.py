@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mini_tf.metrics import LossPart, mean_of
 from mini_tf.models.saved import SavedModel
@@ -18,6 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from mini_tf.training.run import Run
 
+AnyTask = TypeVar("AnyTask", bound="Task")
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
@@ -93,6 +94,11 @@ class Task:
             self.in_training(model), batches, Adam(self.learning_rate, self.betas),
             Schedule(min(self.warm_up, steps // 4), steps), self.clip, rng=np.random.default_rng([seed, 3]),
         )  # fmt: skip
+
+
+def named(*presets: AnyTask) -> dict[str, AnyTask]:
+    """{name: preset}"""
+    return {preset.name: preset for preset in presets}
 
 
 def text_named(command: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from mini_tf.models import Translator
 from mini_tf.progress import progress_bar
 from mini_tf.text.sentences import SentenceVocabulary, join_sentence, names_in, split_sentence
 from mini_tf.training.pair_batches import PairBatches, batches_in_order
-from mini_tf.training.task import Task, batch_losses, mean_loss
+from mini_tf.training.task import Task, batch_losses, mean_loss, named
 from mini_tf.types import Array, Say, silent
 
 if TYPE_CHECKING:
@@ -102,37 +102,34 @@ class Translation(Task):
         return results
 
 
-TRANSLATION = {
-    preset.name: preset
-    for preset in (
-        Translation(
-            name="translate",
-            description="French to English, small: some minutes on a laptop",
-            model={
-                "n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512,
-                "norm": "after", "dropout": 0.1, "smoothing": 0.0,
-            },
-            learning_rate=2e-3,
-            words=2000,
-            steps=1500,
-            every=150,
-        ),
-        Translation(
-            name="translate-hour",
-            description="French to English, for real sentences: an hour on two cores",
-            model={
-                "n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024,
-                "norm": "before", "dropout": 0.3, "smoothing": 0.1,
-            },
-            learning_rate=1e-3,
-            words=3000,
-            steps=4500,
-            every=300,
-            patience=8,
-            tested=None,
-        ),
-    )
-}  # fmt: skip
+TRANSLATION = named(
+    Translation(
+        name="translate",
+        description="French to English, small: some minutes on a laptop",
+        model={
+            "n": 128, "T": 32, "L": 2, "H": 4, "m": 32, "f": 512,
+            "norm": "after", "dropout": 0.1, "smoothing": 0.0,
+        },
+        learning_rate=2e-3,
+        words=2000,
+        steps=1500,
+        every=150,
+    ),
+    Translation(
+        name="translate-hour",
+        description="French to English, for real sentences: an hour on two cores",
+        model={
+            "n": 256, "T": 32, "L": 3, "H": 4, "m": 64, "f": 1024,
+            "norm": "before", "dropout": 0.3, "smoothing": 0.1,
+        },
+        learning_rate=1e-3,
+        words=3000,
+        steps=4500,
+        every=300,
+        patience=8,
+        tested=None,
+    ),
+)  # fmt: skip
 
 
 @dataclass

@@ -121,7 +121,7 @@ def test_a_state_of_another_training_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match="has a generator for dropout, unlike this training"):
         load_training(path, without)
     path.write_bytes(b"not a file of tensors")
-    with pytest.raises(UserError, match="is not a .safetensors file, or damaged"):
+    with pytest.raises(UserError, match="is damaged, or not a file of mini_tf: it has no checksum"):
         load_training(path, new_training("quick", corpus))
 
 

@@ -450,12 +450,12 @@ def test_files_that_are_not_checkpoints_are_refused(tmp_path):
     with pytest.raises(UserError, match="there is no file .* expected a model"):
         load_checkpoint(tmp_path / "none.safetensors")
     (tmp_path / "text.safetensors").write_text("not a model")
-    with pytest.raises(UserError, match="is not a .safetensors file, or damaged"):
+    with pytest.raises(UserError, match="is damaged, or not a file of mini_tf: it has no checksum"):
         load_checkpoint(tmp_path / "text.safetensors")
     with pytest.raises(UserError, match="is a folder, expected a model"):
         load_checkpoint(tmp_path)
     save_file({"a": np.zeros(2)}, tmp_path / "other.safetensors")
-    with pytest.raises(UserError, match="a .safetensors file, but not of mini_tf"):
+    with pytest.raises(UserError, match="is damaged, or not a file of mini_tf: it has no checksum"):
         load_checkpoint(tmp_path / "other.safetensors")
     save_checkpoint(tmp_path / "m.safetensors", _tiny())
     whole = (tmp_path / "m.safetensors").read_bytes()
@@ -481,6 +481,7 @@ def test_new_runs_take_the_next_free_name_and_never_overwrite(tmp_path, monkeypa
     assert str(first.folder) == os.path.join("runs", "quick")
     first.write_json("config.json", {})
     assert Run.new(name="quick").folder.name == "quick-2"
+    first.close()
     with pytest.raises(UserError, match="is not empty; a run never overwrites one"):
         Run.new("runs/quick")
     with pytest.raises(UserError, match="cannot be made: File exists"):
