@@ -73,12 +73,9 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 def is_stream(path: PathLike) -> bool:
-    """True for what is written to and not replaced: standard output, a device, a pipe."""
-    try:
-        mode = Path(path).stat().st_mode
-    except (OSError, ValueError):                        # nothing is there, or its name cannot be a name
-        return is_standard_output(path)
-    return is_standard_output(path) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISFIFO(mode)
+    """True for what is written to and not replaced: standard output, a device, a pipe"""
+    neither = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    return is_standard_output(path) or neither
 
 
 def is_standard_output(path: PathLike) -> bool:

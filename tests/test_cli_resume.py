@@ -57,10 +57,10 @@ def test_train_and_resume(name, mini_tf, monkeypatch, tmp_path):
         stop_in(8, patch)
         code, out, err = mini_tf(*train, "--run", "run")
     assert code == 143
-    assert "terminated: the training is kept, and goes on with: mini-tf train --resume run" in err
+    assert "terminated: the training is saved, and goes on with: mini-tf train --resume run" in err
     code, out, err = mini_tf("doctor", "run")
     assert code == 0
-    assert "kept up to step 8 of 12; if it no longer runs, go on with: mini-tf train --resume run" in " ".join(out.split())
+    assert "saved up to step 8 of 12; if it no longer runs, go on with: mini-tf train --resume run" in " ".join(out.split())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")            # the text is found from any folder
     code, out, err = mini_tf("train", "--resume", "../run")

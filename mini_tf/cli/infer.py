@@ -72,12 +72,10 @@ def translate(
     model, vocabularies = opened(run, "translate", device)
     if sentence is not None:
         batches: Iterable[list[str]] = [[sentence]]
-    elif file is not None:
-        batches = [read_text(file, "a file of sentences", "sentences").splitlines()]
-    elif sys.stdin.isatty():
+    elif file is None and sys.stdin.isatty():
         batches = ([line] for line in sys.stdin)         # each is translated as soon as it is typed
     else:
-        batches = [read_text(STANDARD, "a file of sentences", "sentences").splitlines()]
+        batches = [read_text(file or STANDARD, "a file of sentences", "sentences").splitlines()]
     first = 1
     for lines in batches:
         translated = translate_lines(model, vocabularies, lines, beam, length_penalty, note, first)

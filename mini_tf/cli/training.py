@@ -187,7 +187,7 @@ def resumable(run: "Run") -> Iterator["Run"]:
     except (Terminated, KeyboardInterrupt) as end:
         if (run.folder / "config.json").exists():
             how = "terminated" if isinstance(end, Terminated) else "interrupted"
-            note(f"{how}: the training is kept, and goes on with: {run.how_to_go_on()}")
+            note(f"{how}: the training is saved, and goes on with: {run.how_to_go_on()}")
         raise
 
 

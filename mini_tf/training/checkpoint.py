@@ -59,9 +59,9 @@ def load_checkpoint(path: PathLike, model: Any = None, vocabulary: str | None = 
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
     elif config is not None:
-        name, saved, given = first_difference("config", config, plain(getattr(model, "config", {})))
-        if saved != given:
-            raise UserError(f"{path} holds a model of another configuration: {name} = {saved!r} there, {given!r} here; "
+        name, saved, here = first_difference("config", config, plain(getattr(model, "config", {})))
+        if saved != here:
+            raise UserError(f"{path} holds a model of another configuration: {name} = {saved!r} there, {here!r} here; "
                             "load it without a model to get the one it describes")  # fmt: skip
     parameters = model.parameters()
     if set(arrays) != set(parameters):

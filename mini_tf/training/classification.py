@@ -128,7 +128,7 @@ def prepare_texts(
     train: list[tuple[str, ...]], validation: list[tuple[str, ...]], test: list[tuple[str, ...]],
     preset: Classification, say: Say = silent,
 ) -> LabelledTexts:  # fmt: skip
-    """LabelledTexts of three lists of (text, label, …). A text of more than T words is cut, and said so.
+    """LabelledTexts of three lists of (text, label, …). Texts of more than T words are cut, with a note.
 
     Raises UserError for a text without words, and for a label that does not occur in training.
     """
@@ -180,6 +180,6 @@ def counting_accuracies(texts: LabelledTexts, penalty: float = 1.0) -> dict[str,
     counts, (test, test_labels) = word_counts(learned, c), texts.test
     test_counts, largest = word_counts(test, c), np.bincount(labels).argmax()
     found = {"largest": accuracy(np.full(len(test_labels), largest), test_labels)}
-    for name, made in (("bayes", NaiveBayes), ("logistic", partial(LogisticRegression, penalty=penalty))):
-        found[name] = accuracy(made(counts, labels, classes).predict(test_counts), test_labels)
+    for name, kind in (("bayes", NaiveBayes), ("logistic", partial(LogisticRegression, penalty=penalty))):
+        found[name] = accuracy(kind(counts, labels, classes).predict(test_counts), test_labels)
     return found

@@ -20,9 +20,9 @@ class NotFinite(UserError):
 
 
 class StepGuard:
-    """with StepGuard(training, observe) as guard: …, one step on guard.batch, which checks its numbers by `finite`.
+    """with StepGuard(training, observe) as guard: …, one step on guard.batch, whose numbers `finite` checks.
 
-    observe: keep what `Health` says of the step
+    observe: measure the gradients' `Health`
     """
 
     def __init__(self, training: "Training", observe: bool = False):
@@ -48,7 +48,7 @@ class StepGuard:
         return number
 
     def observed(self, squares: dict[str, float]) -> None:
-        """After the update: keep what `Health` says, with {name of the parameter: Σ g²}."""
+        """After the update: record the health of the step; squares: {name of the parameter: Σ g²}."""
         if self.health:
             self.training.seen(self.health, squares)
 

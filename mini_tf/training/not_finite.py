@@ -17,8 +17,8 @@ NOTHING = "All numbers of this step are finite, but the sum of the gradients' sq
 
 
 def origin(model: Layer, forward: Callable[[], tuple[float, Backward]], rng: np.random.Generator | None = None) -> str:
-    """One or two sentences about the first call that made numbers that are not finite: its line, its layer, and the
-    range of its inputs. It is searched for in forward(), which returns a loss and its backward, and in that backward.
+    """One or two sentences about the first call that made inf or nan out of finite numbers: its line, its layer, and
+    the range of its inputs. It is searched for in forward(), which returns a loss and its backward, and in the latter.
 
     model, rng: whose state forward() changes
 

@@ -117,7 +117,7 @@ class Adam(Optimizer):
         return self.running("m", name, p), self.running("v", name, p)
 
     def count(self, name: str) -> int:
-        """t of a parameter, with the step that is now made"""
+        """t of a parameter, this step included"""
         steps = self.memory.setdefault("t", {})
         t = steps[name] = int(steps.get(name, 0)) + 1
         return t
@@ -189,7 +189,7 @@ def clip_gradients(parameters: dict[str, Parameter], most: float, norm: float | 
 
 
 def with_gradient(parameters: dict[str, Parameter]) -> Iterator[tuple[str, Parameter, Array]]:
-    """(name, Parameter, gradient) of those that are trained and have a gradient."""
+    """(name, Parameter, gradient) of the trainable parameters that have a gradient"""
     for name, parameter in parameters.items():
         if parameter.trainable and parameter.grad is not None:
             yield name, parameter, parameter.grad

@@ -19,8 +19,8 @@ class SentenceBatch:
     source  (B, S) int64: the words, then ABSENT (−1) up to the longest
     target  (B, U + 2) int64: [SOS], the words, [EOS], then ABSENT
 
-    len(batch) is B. batch.size, which is np.size(batch), is the number of words: those of the sources, and all that
-    the model predicts, the words of the targets and [EOS].
+    len(batch) is B. batch.size, which is np.size(batch), is the number of words: of the sources, and all that the
+    model predicts, the words of the targets and [EOS].
     """
 
     source: np.ndarray

@@ -28,8 +28,8 @@ def resumed(folder: PathLike, config: dict[str, Any]) -> tuple[Task, dict[str, A
     Raises UserError if the run was not made by `mini-tf train`, or by a version with other settings.
     """
     if not config["command"]:
-        raise UserError(f"{folder} was not made by mini-tf train: go on with it as it was begun, "
-                        "by mini-tf compare or by your own script")  # fmt: skip
+        raise UserError(f"{folder} was not made by mini-tf train: resume it as it was begun, by mini-tf compare or by "
+                        "your own script")  # fmt: skip
     settings = dict(config["settings"])
     steps, seed = settings["steps"], settings.pop("seed")
     kind = type(preset_named(settings["name"]))

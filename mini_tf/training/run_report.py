@@ -43,7 +43,7 @@ def _states(run):
     for step, path in run.states():
         try:
             read_archive(path, "training")
-            yield f"state, step {step:,}", "good", "no bit has changed"
+            yield f"state, step {step:,}", "good", "undamaged"
         except UserError as error:
             yield f"state, step {step:,}", "bad", str(error)
 
@@ -55,8 +55,8 @@ def _progress(run, results, config):
     states = [step for step, _ in run.states()]
     done = states[-1] if states else 0
     run.command = config["command"]
-    return ("training", "", f"kept up to step {done:,} of {config['settings']['steps']:,}; if it no longer runs, go on "
-                            f"with: {run.how_to_go_on()}")  # fmt: skip
+    return ("training", "", f"saved up to step {done:,} of {config['settings']['steps']:,}; if it no longer runs, go "
+                            f"on with: {run.how_to_go_on()}")  # fmt: skip
 
 
 def _losses(rows, results, band):

@@ -116,8 +116,8 @@ def fit_into(
         save_state()
         loss, step, remarks = row["validation_loss"], row["step"], "" if is_best else "  (not better)"
         if band and (verdict := band.judge(loss, step)):
-            where = "in" if verdict == "inside" else f"{verdict} {as_text(band.limits(step))},"
-            remarks = f", {where} the expected range{remarks}"
+            where = "in the" if verdict == "inside" else f"{verdict} {as_text(band.limits(step))}, the"
+            remarks = f", {where} expected range{remarks}"
         say(f"step {step:>5}: training loss {row['train_loss']:.3f}, validation loss {loss:.3f}{remarks}")
         for what, sentence in complaints(training.rows).items():
             if what not in complained:

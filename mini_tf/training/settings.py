@@ -20,18 +20,18 @@ FROM_0 = ("warm_up", "sample_words")
 
 def options_of(preset: Task) -> dict[str, Any]:
     """{name: value} of everything that can be set: first the model's options, then those of its training."""
-    made = signature(preset.model_type).parameters.values()
-    defaults = {p.name: p.default for p in made if p.name not in FROM_DATA}
+    parameters = signature(preset.model_type).parameters.values()
+    defaults = {p.name: p.default for p in parameters if p.name not in FROM_DATA}
     training = {field.name: getattr(preset, field.name) for field in fields(preset) if field.name not in NOT_SET}
     return defaults | preset.model | training
 
 
-def with_settings(preset: AnyTask, given: list[str]) -> AnyTask:
+def with_settings(preset: AnyTask, settings: list[str]) -> AnyTask:
     """The preset with other values for some options, each given as "name=value".
 
     Raises UserError for an option that the preset does not have, and for a value that the option cannot have.
     """
-    for setting in given:
+    for setting in settings:
         name, equals, value = (part.strip() for part in setting.partition("="))
         options = options_of(preset)
         if not equals:
@@ -40,7 +40,7 @@ def with_settings(preset: AnyTask, given: list[str]) -> AnyTask:
             near = difflib.get_close_matches(name, options, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             raise UserError(f"--set {setting}: {preset.name} has no option {name}; {hint}`mini-tf presets "
-                            f"{preset.name}` shows those that it has")  # fmt: skip
+                            f"{preset.name}` shows all it has")  # fmt: skip
         read = _value(setting, name, value, options[name])
         in_training = name in {field.name for field in fields(preset)}
         preset = replace(preset, **({name: read} if in_training else {"model": preset.model | {name: read}}))

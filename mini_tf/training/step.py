@@ -32,7 +32,7 @@ class Training:
     since       of the steps since the last measurement: their losses, words and seconds
     rows        a dict per measurement: see `fit`
     best        (validation loss, step, {name: parameters' data}) of the best measurement
-    health      what `Health` says of the last step that was observed
+    health      the row of `Health` of the last step that was observed
     """
 
     can_defer = True                 # a GPU's losses may be read some steps later: see `deferred.py`
@@ -69,13 +69,13 @@ class Training:
     def one_step(self, observe: bool = False, defer: bool = False) -> tuple[float | None, int]:
         """Learn from the next batch. Returns (loss, number of words read).
 
-        observe: look at the gradients, too, and keep what `Health` says of them
-        defer: where that saves waiting, on a GPU, leave the loss to be read with those of later steps, at the latest by
-        `settle`; returned is the last one that was read
+        observe: measure the gradients' `Health`, too
+        defer: on a GPU, where it saves waiting, read the loss together with those of later steps, at the latest in
+        `settle`; the loss returned is the last one that was read
         Raises NotFinite for a loss or a gradient that is not finite. Then no parameter has changed, and the training is
         as it was before the step: it can be saved. With defer, the step may be an earlier one.
         """
-        self.go_on()
+        self.take_last()
         if defer and not observe and deferred.possible(self):
             return deferred.one_step(self)
         self.settle()
@@ -116,7 +116,7 @@ class Training:
 
     @property
     def updated(self) -> dict[str, Parameter]:
-        """What this process updates, {name: Parameter}, with the gradients"""
+        """The parameters that this process updates, {name: Parameter}"""
         return self.parameters
 
     def squared_norms(self) -> dict[str, float]:
@@ -133,11 +133,11 @@ class Training:
         self.optimizer.step(self.updated)
 
     def seen(self, health: Health, squares: dict[str, float]) -> None:
-        """Keep what `Health` has seen of a step."""
+        """Record the health of a step."""
         self.health = health.row(squares)
 
     def origin(self, batch: Any) -> str:
-        """Where the numbers of a step on this batch come from that are not finite."""
+        """Where inf or nan comes from in a step on this batch: a sentence"""
         return not_finite.origin(self.model, lambda: self.model.loss(batch, self.rng), self.rng)
 
     def settle(self) -> None:
@@ -149,7 +149,7 @@ class Training:
 
     def begin(self) -> None:
         """Before the first of some steps."""
-        self.go_on()
+        self.take_last()
 
     def measure(self, validate: Callable[[], float]) -> float:
         """The validation loss."""
@@ -170,17 +170,17 @@ class Training:
         self.settle()
         if not validation_loss < self.best[0]:
             return False
-        kept = self.best[2]
+        copies = self.best[2]
         for name, parameter in self.parameters.items():
-            if parameter.trainable and name in kept:
-                kept[name][...] = parameter.data         # reuse the arrays of the last copy
+            if parameter.trainable and name in copies:
+                copies[name][...] = parameter.data       # reuse the arrays of the last copy
             elif parameter.trainable:
-                kept[name] = parameter.data.copy()
-        self.best = validation_loss, self.step, kept
+                copies[name] = parameter.data.copy()
+        self.best = validation_loss, self.step, copies
         return True
 
     def take_best(self) -> None:
-        """Put the parameters of the best measurement into the model; `go_on` brings back the last ones."""
+        """Put the parameters of the best measurement into the model; `take_last` brings back the last ones."""
         self.settle()
         best = self.best[2]
         if best and self.last is None:
@@ -188,7 +188,7 @@ class Training:
         for name, data in best.items():
             self.parameters[name].data[...] = data
 
-    def go_on(self) -> None:
+    def take_last(self) -> None:
         """Put the parameters of the last step into the model, if it has those of the best measurement."""
         for name, data in (self.last or {}).items():
             self.parameters[name].data[...] = data

@@ -53,7 +53,7 @@ class Task:
         raise NotImplementedError
 
     def read(self, command: dict[str, Any], seed: int) -> Any:
-        """The data that a command of `mini-tf train` names, {"path": …, …}; without a path, those of the preset."""
+        """The data for the options {"path": …, …} of `mini-tf train`; without a path, the preset's own."""
         raise NotImplementedError
 
     def prepare(self, data: Any, seed: int, say: Say) -> Any:

@@ -170,7 +170,7 @@ def translated(
 
 
 def bleu_of(examples: list[tuple], written: list[list[str]]) -> float:
-    """BLEU, 0 to 100, of the translations of examples, each beside all its references"""
+    """BLEU, 0 to 100, of the translations of examples, each compared with all its references"""
     return 100 * corpus_bleu(written, [references for _, references in examples]).score
 
 

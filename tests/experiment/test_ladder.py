@@ -220,7 +220,7 @@ def test_folders_and_texts_that_do_not_fit(text, tmp_path):
             ladder.climb(text, tmp_path / path)
     with pytest.raises(UserError, match="has file in it, which is not of a comparison"):
         ladder.climb(text, tmp_path)
-    with pytest.raises(UserError, match="expected at least"):
+    with pytest.raises(UserError, match="the corpus has 4 words, too few"):
         ladder.climb("too short a text", tmp_path / "new")
     with pytest.raises(UserError, match="has 7 different words, expected more than 8 for the preset quick"):
         ladder.climb("a b c d e f g " * 100, tmp_path / "new")
