@@ -36,7 +36,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
     see `sweep`. The suffix is kept, because many libraries choose the format by it.
     Of a link, the file that it leads to is replaced. A device, a pipe, and standard output, which is "-" or
     /dev/stdout, are not replaced: they get what was written once the block has succeeded.
-    Raises NotWritten for an OSError inside the block, and if `path` is a folder or a socket.
+    Raises NotWritten for an OSError inside the block, and if `path` is a folder.
     """
     path = Path(path)
     if is_stream(path):
@@ -45,8 +45,8 @@ def replacing(path: PathLike) -> Iterator[Path]:
         return
     try:
         path = Path(os.path.realpath(path))
-        if path.exists() and not path.is_file():
-            raise NotWritten(f"{path} cannot be written: it is {kind_of(path)}, expected a file or a new name")
+        if path.is_dir():
+            raise NotWritten(f"{path} cannot be written: it is a folder, expected a file or a new name")
         gone = [folder for folder in path.parents if folder in _locked and not folder.exists()]
         if gone:                                         # its disk, perhaps: it is not recreated
             raise NotWritten(f"{path} cannot be written: the folder {gone[0]} has vanished")

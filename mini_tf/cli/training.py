@@ -223,7 +223,7 @@ def show_writing(run: "Run", preset: "Language", corpus: "Corpus", results: Resu
     out.print(Text(f"The model continues {PROMPT_WORDS} words of the test text:", style="bold"))
     out.print(Text(join_words(written[: PROMPT_WORDS + 100])))
     lines = [line.split() for line in join_words(written).split("\n")]
-    prompt = " ".join(max(lines[:10], key=len)[:4])      # words that it knows
+    prompt = " ".join([word for word in max(lines[:10], key=len) if "'" not in word][:4])      # words that it knows
     return f"sample.txt ({preset.sample_words} words)", f"generate {quoted(str(run.folder))} --prompt {quoted(prompt)}"
 
 
